@@ -1,0 +1,35 @@
+"""Where time comes from. Whoever needs it is given a `Clock`; tests give one that they move."""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Wall time for what is stored or compared with files, monotonic time for waiting."""
+
+    def time_ms(self) -> int:
+        """Milliseconds since 1970, as stored in znodes, commits and compared with file mtimes."""
+
+    def monotonic(self) -> float:
+        """Seconds from an arbitrary start; never goes back."""
+
+    def sleep(self, seconds: float) -> None:
+        """Wait (a green wait in a patched program)."""
+
+
+class SystemClock:
+    """The real clock."""
+
+    def time_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+
+SYSTEM_CLOCK = SystemClock()

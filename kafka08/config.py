@@ -1,0 +1,250 @@
+"""Configuration by Kafka's own keys: Java .properties files, typed values, one error form.
+
+A configuration is a class whose annotated fields are its keys: the field `group_id` is the key
+`group.id`. It is made from a mapping of keys, from keywords, or from both (keywords win):
+
+    ConsumerConfig({"group.id": "g", "zookeeper.connect": "localhost:2181"}, consumer_timeout_ms=100)
+
+Values may be text, as in a properties file, or already of the field's type. A value that does not
+parse or is out of range raises ConfigError, which names key, value and range. A key that the class
+does not have is kept in `unknown` and warned about; one that it has but that does nothing here is
+listed in `without_effect`. Source: kafka.utils.VerifiableProperties 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Final, dataclass_transform, get_type_hints
+
+from kafka08.errors import ConfigError
+
+log = logging.getLogger(__name__)
+
+INT_MAX: Final = 2**31 - 1
+LONG_MAX: Final = 2**63 - 1
+REQUIRED: Final[Any] = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """How one configuration key reads.
+
+    default   value when the key is absent, REQUIRED if it must be there, or None
+    low/high  inclusive bounds of a number
+    choices   the only texts allowed, or None
+    doc       one sentence for the configuration reference
+    effect    False: accepted as 0.8.2.2 does, but without a counterpart here
+    """
+
+    default: Any
+    low: float | None = None
+    high: float | None = None
+    choices: tuple[str, ...] | None = None
+    doc: str = ""
+    effect: bool = True
+
+
+def key(
+    default: Any = REQUIRED,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    choices: tuple[str, ...] | None = None,
+    doc: str = "",
+    effect: bool = True,
+) -> Any:
+    """Declare a configuration key as the value of an annotated field of a `Config` class."""
+    return Key(default, low, high, choices, doc, effect)
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(key,), frozen_default=True)
+class Config:
+    """Base of ConsumerConfig, ProducerConfig, BrokerConfig and the like. Immutable."""
+
+    KEYS: ClassVar[dict[str, Key]] = {}
+    ALIASES: ClassVar[dict[str, str]] = {}
+    """Other spellings of a key, read when the key itself is absent: {"log.dir": "log.dirs"}."""
+    IGNORED_PREFIXES: ClassVar[tuple[str, ...]] = ("external",)
+
+    unknown: dict[str, str]
+    given: frozenset[str]
+    """The keys that were set, by whichever spelling."""
+
+    def __init_subclass__(cls) -> None:
+        keys = dict(cls.KEYS)
+        for name, declared in vars(cls).copy().items():
+            if isinstance(declared, Key):
+                keys[name.replace("_", ".")] = declared
+                delattr(cls, name)
+        cls.KEYS = keys
+        cls._types = {
+            name.replace("_", "."): hint
+            for name, hint in get_type_hints(cls).items()
+            if name.replace("_", ".") in keys
+        }
+
+    _types: ClassVar[dict[str, Any]] = {}
+
+    def __init__(self, properties: Mapping[str, Any] | None = None, /, **keywords: Any) -> None:
+        given: dict[str, Any] = dict(properties or {})
+        given.update({name.replace("_", "."): value for name, value in keywords.items()})
+        for alias, name in self.ALIASES.items():
+            if alias in given:
+                given.setdefault(name, given[alias])
+                del given[alias]
+        values: dict[str, Any] = {}
+        for name, declared in self.KEYS.items():
+            attribute = name.replace(".", "_")
+            if name in given:
+                values[attribute] = parse_value(name, given.pop(name), self._types[name], declared)
+            elif declared.default is REQUIRED:
+                raise ConfigError(f"Missing required property '{name}'")
+            else:
+                values[attribute] = declared.default
+        values["unknown"] = {
+            name: str(value)
+            for name, value in sorted(given.items())
+            if not name.startswith(self.IGNORED_PREFIXES)
+        }
+        spelled = {*(properties or {}), *(name.replace("_", ".") for name in keywords)}
+        values["given"] = frozenset(self.ALIASES.get(name, name) for name in spelled)
+        self.__dict__.update(values)
+        self.validate()
+
+    def validate(self) -> None:
+        """Check what concerns more than one key. Override; raise ConfigError."""
+
+    def with_changes(self, **keywords: Any) -> Any:
+        """The same configuration with some keys set anew, checked again."""
+        values = {
+            name: getattr(self, name.replace(".", "_")) for name in self.given & set(self.KEYS)
+        }
+        values.update({name.replace("_", "."): value for name, value in keywords.items()})
+        return type(self)(values)
+
+    @property
+    def without_effect(self) -> list[str]:
+        """The keys that were set although nothing here depends on them, sorted."""
+        return sorted(name for name in self.given & set(self.KEYS) if not self.KEYS[name].effect)
+
+    def log_notes(self) -> None:
+        """Say at start what was not understood or does nothing. Called once by the owner."""
+        for name in self.unknown:
+            log.warning("Property %s is not valid", name)
+        for name in self.without_effect:
+            log.warning("Property %s is accepted but has no effect here", name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__} is immutable (setting {name})")
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self.__dict__ == other.__dict__
+
+    def __hash__(self) -> int:
+        return hash(tuple(sorted((k, str(v)) for k, v in self.__dict__.items())))
+
+    def __repr__(self) -> str:
+        shown = ", ".join(
+            f"{name}={getattr(self, name.replace('.', '_'))!r}"
+            for name in sorted(self.given & set(self.KEYS))
+        )
+        return f"{type(self).__name__}({shown})"
+
+
+def parse_value(name: str, value: Any, wanted: Any, declared: Key) -> Any:
+    """`value` as the type of the field, within its bounds; ConfigError otherwise."""
+    if value is None:
+        return None
+    kind = next((t for t in (bool, int, float, str) if wanted in (t, t | None)), None)
+    if kind is None:
+        return value
+    if kind is bool:
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        if text not in {"true", "false"}:
+            raise ConfigError(f"{name}: {value!r} is neither 'true' nor 'false'")
+        return text == "true"
+    if kind is str:
+        parsed: Any = str(value)
+        if declared.choices is not None and parsed not in declared.choices:
+            raise ConfigError(f"{name}: {value!r} is not one of {', '.join(declared.choices)}")
+        return parsed
+    try:
+        parsed = kind(str(value).strip())
+    except ValueError:
+        raise ConfigError(f"{name}: {value!r} is not a number{_bounds(declared)}") from None
+    low = -INT_MAX - 1 if declared.low is None else declared.low
+    high = INT_MAX if declared.high is None else declared.high
+    if kind is int and not low <= parsed <= high:
+        raise ConfigError(f"{name}: {value!r} is outside the range {low} to {high}")
+    if kind is float and declared.low is not None and parsed < declared.low:
+        raise ConfigError(f"{name}: {value!r} is below {declared.low}")
+    return parsed
+
+
+def _bounds(declared: Key) -> str:
+    if declared.low is None and declared.high is None:
+        return ""
+    low = -INT_MAX - 1 if declared.low is None else declared.low
+    return f" in the range {low} to {INT_MAX if declared.high is None else declared.high}"
+
+
+_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_PAIR = re.compile(r"((?:\\.|[^\\=:\s])*)\s*[=:]?\s*(.*)", re.DOTALL)
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """The pairs of a Java .properties text. As in Java: `=`, `:` or blanks separate, a trailing
+    backslash continues a line, `#` and `!` start comments, and blanks at the end of a value stay.
+    """
+    pairs: dict[str, str] = {}
+    for line in _logical_lines(text.splitlines()):
+        match = _PAIR.fullmatch(line)
+        assert match is not None, "the pattern matches every line"
+        name, value = (_ESCAPE.sub(_unescape, part) for part in match.groups())
+        pairs[name] = value
+    return pairs
+
+
+def load_properties(path: str | Path) -> dict[str, str]:
+    """The pairs of a .properties file (ISO-8859-1, as Java reads it); ConfigError if unreadable."""
+    try:
+        return parse_properties(Path(path).read_text(encoding="latin-1"))
+    except OSError as error:
+        raise ConfigError(f"cannot read the configuration file {path}: {error.strerror}") from error
+
+
+def parse_overrides(overrides: Iterable[str]) -> dict[str, str]:
+    """`KEY=VALUE` texts of a command line as pairs."""
+    pairs = {}
+    for override in overrides:
+        name, separator, value = override.partition("=")
+        if not separator or not name:
+            raise ConfigError(f"--override {override!r} is not of the form KEY=VALUE")
+        pairs[name] = value
+    return pairs
+
+
+def _logical_lines(lines: Iterable[str]) -> Iterable[str]:
+    pending = ""
+    for raw in lines:
+        line = raw.lstrip(" \t\f")
+        if not pending and (not line or line[0] in "#!"):
+            continue
+        trailing = len(line) - len(line.rstrip("\\"))
+        if trailing % 2:
+            pending += line[:-1]
+            continue
+        yield pending + line
+        pending = ""
+    if pending:
+        yield pending
+
+
+def _unescape(match: re.Match[str]) -> str:
+    code = match[1]
+    return chr(int(code[1:], 16)) if code[0] == "u" and len(code) > 1 else _ESCAPES.get(code, code)

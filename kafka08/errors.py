@@ -1,0 +1,312 @@
+"""Every error of kafka08, and the one table of the protocol's error codes.
+
+    KafkaError
+    ├── ApiError                    an error code of the protocol; one class per code, see CODES
+    │   ├── OffsetOutOfRange (1), InvalidMessage (2), UnknownTopicOrPartition (3), …
+    │   └── UnknownError (-1)       also stands for a code that this table does not know
+    ├── ProtocolError               bytes that are not the protocol; the connection is closed
+    ├── ConfigError                 a configuration value: names key, value and range
+    ├── CorruptLog                  a log directory that cannot be opened as it is
+    ├── StorageError                the disk failed; a broker that meets it stops
+    ├── ClientError                 raised by clients, never sent on the wire
+    │   ├── ConnectionFailed        a broker cannot be reached, or a connection was lost
+    │   ├── RequestTimeout          no answer within the time given
+    │   ├── NoBrokersAvailable      none of the bootstrap brokers answered
+    │   ├── MessageTooLarge         one message is larger than the largest fetch or request allowed
+    │   ├── ConsumerTimeout         nothing arrived within consumer.timeout.ms
+    │   ├── ConsumerRebalanceFailed
+    │   ├── MessageStreamsExist     create_message_streams was called twice
+    │   ├── ProducerClosed
+    │   ├── FailedToSend            what was not sent after all retries
+    │   └── Closed                  a connector or connection is used after its end
+    ├── ZooKeeperError              what ZooKeeper refused or did not answer
+    │   ├── NodeExists, NoNode, BadVersion
+    │   ├── SessionLost             the session ended (or is suspended) while it was needed
+    │   └── BrokerIdTaken           /brokers/ids/<id> belongs to somebody else
+    ├── AdminError                  a topic command that cannot be done; nothing was changed
+    └── MigrationError              a step of an offset migration that refused, with its reasons
+
+A code becomes a class through `error_for(code)`, a class becomes a code by its `code`; no other
+module knows the numbers. Source: kafka.common.ErrorMapping 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+NO_ERROR: Final = 0
+
+
+class KafkaError(Exception):
+    """Base of every error that kafka08 raises on purpose."""
+
+
+class ApiError(KafkaError):
+    """An error code of the protocol.
+
+    `retriable`: the same request may succeed later. `refresh_metadata`: the leader is probably
+    somewhere else by now, so ask for metadata before the next attempt.
+    """
+
+    code: ClassVar[int]
+    retriable: ClassVar[bool] = False
+    refresh_metadata: ClassVar[bool] = False
+
+    def __str__(self) -> str:
+        detail = super().__str__()
+        sentence = (type(self).__doc__ or "").split("\n", maxsplit=1)[0]
+        return f"{type(self).__name__} ({self.code}): {detail or sentence}"
+
+
+class UnknownError(ApiError):
+    """The broker met an error that has no code of its own."""
+
+    code = -1
+
+
+class OffsetOutOfRange(ApiError):
+    """The offset is below the log's start or above its end."""
+
+    code = 1
+
+
+class InvalidMessage(ApiError):
+    """A message failed its CRC check or is shorter than a message can be."""
+
+    code = 2
+
+
+class UnknownTopicOrPartition(ApiError):
+    """This broker does not have the partition."""
+
+    code = 3
+    retriable = True
+    refresh_metadata = True
+
+
+class InvalidFetchSize(ApiError):
+    """The fetch size is not valid."""
+
+    code = 4
+
+
+class LeaderNotAvailable(ApiError):
+    """The partition has no leader right now (an election is under way, or the topic is new)."""
+
+    code = 5
+    retriable = True
+    refresh_metadata = True
+
+
+class NotLeaderForPartition(ApiError):
+    """This broker has the partition but does not lead it."""
+
+    code = 6
+    retriable = True
+    refresh_metadata = True
+
+
+class RequestTimedOut(ApiError):
+    """Not enough replicas had the messages in time; the leader did append them."""
+
+    code = 7
+    retriable = True
+
+
+class BrokerNotAvailable(ApiError):
+    """The broker is not available."""
+
+    code = 8
+    retriable = True
+    refresh_metadata = True
+
+
+class ReplicaNotAvailable(ApiError):
+    """A replica is not alive; in Metadata answers the leader can still be used."""
+
+    code = 9
+
+
+class MessageSizeTooLarge(ApiError):
+    """A message, its 12-byte header included, is larger than max.message.bytes."""
+
+    code = 10
+
+
+class StaleControllerEpoch(ApiError):
+    """The request comes from a controller that has been replaced."""
+
+    code = 11
+
+
+class OffsetMetadataTooLarge(ApiError):
+    """The metadata of a committed offset is longer than offset.metadata.max.bytes."""
+
+    code = 12
+
+
+class StaleLeaderEpoch(ApiError):
+    """The leader epoch of the request is not above the one already known."""
+
+    code = 13
+
+
+class OffsetsLoadInProgress(ApiError):
+    """The offset manager is still reading its partition of __consumer_offsets."""
+
+    code = 14
+    retriable = True
+
+
+class ConsumerCoordinatorNotAvailable(ApiError):
+    """The offsets topic does not exist yet or has no leader."""
+
+    code = 15
+    retriable = True
+
+
+class NotCoordinatorForConsumer(ApiError):
+    """This broker does not lead the group's partition of __consumer_offsets."""
+
+    code = 16
+    retriable = True
+
+
+class InvalidTopic(ApiError):
+    """The topic name is illegal, or the topic is internal and may not be written."""
+
+    code = 17
+
+
+class MessageSetSizeTooLarge(ApiError):
+    """The whole message set is larger than one segment of the log."""
+
+    code = 18
+
+
+class NotEnoughReplicas(ApiError):
+    """Fewer replicas are in sync than min.insync.replicas; nothing was appended."""
+
+    code = 19
+    retriable = True
+
+
+class NotEnoughReplicasAfterAppend(ApiError):
+    """The messages were appended, but then fewer replicas were in sync than required."""
+
+    code = 20
+    retriable = True
+
+
+CODES: Final[dict[int, type[ApiError]]] = {cls.code: cls for cls in ApiError.__subclasses__()}
+
+
+def error_for(code: int) -> type[ApiError] | None:
+    """The class of a code: None for 0 (no error), UnknownError for a code not in the table."""
+    return None if code == NO_ERROR else CODES.get(code, UnknownError)
+
+
+def check(code: int, detail: str = "") -> None:
+    """Raise the error of `code`, with `detail` (broker, topic-partition) in its text; 0 passes."""
+    error = error_for(code)
+    if error is None:
+        return
+    if error is UnknownError and code != UnknownError.code:
+        detail = f"unknown error code {code}; {detail}"
+    raise error(detail)
+
+
+class ProtocolError(KafkaError):
+    """Bytes that cannot be the protocol: short, oversize, or with a count that cannot be."""
+
+
+class ConfigError(KafkaError):
+    """A configuration value that cannot be used; names key, value and range."""
+
+
+class CorruptLog(KafkaError):
+    """A file of a log directory that cannot be read as what its name says."""
+
+
+class StorageError(KafkaError):
+    """Reading or writing the log failed in the operating system."""
+
+
+class ClientError(KafkaError):
+    """Base of what clients raise on their own account."""
+
+
+class ConnectionFailed(ClientError):
+    """A broker could not be reached, or the connection broke before the answer came."""
+
+
+class RequestTimeout(ClientError):
+    """No answer within the time allowed; the request may or may not have been carried out."""
+
+
+class NoBrokersAvailable(ClientError):
+    """None of the brokers named could be asked for metadata."""
+
+
+class MessageTooLarge(ClientError):
+    """One message is larger than the largest size this client may ask for or send."""
+
+
+class ConsumerTimeout(ClientError):
+    """No message arrived within consumer.timeout.ms."""
+
+
+class ConsumerRebalanceFailed(ClientError):
+    """The group could not agree within rebalance.max.retries × rebalance.backoff.ms."""
+
+
+class MessageStreamsExist(ClientError):
+    """A connector makes its streams once; make a second connector for more."""
+
+
+class ProducerClosed(ClientError):
+    """The producer was closed."""
+
+
+class FailedToSend(ClientError):
+    """Some messages were not acknowledged after all retries; `messages` holds them."""
+
+    def __init__(self, text: str, messages: tuple[object, ...] = ()) -> None:
+        super().__init__(text)
+        self.messages = messages
+
+
+class Closed(ClientError):
+    """The object was closed or shut down before this call."""
+
+
+class ZooKeeperError(KafkaError):
+    """ZooKeeper refused an operation or could not be reached; names the znode."""
+
+
+class NodeExists(ZooKeeperError):
+    """The znode is already there."""
+
+
+class NoNode(ZooKeeperError):
+    """The znode is not there."""
+
+
+class BadVersion(ZooKeeperError):
+    """The znode was changed since it was read; nothing was written."""
+
+
+class SessionLost(ZooKeeperError):
+    """The ZooKeeper session is over or suspended, so nothing that needs it may go on."""
+
+
+class BrokerIdTaken(ZooKeeperError):
+    """Another live broker holds this broker.id."""
+
+
+class AdminError(KafkaError):
+    """An administrative command that cannot be done; nothing was changed."""
+
+
+class MigrationError(KafkaError):
+    """A migration step that refused to run; the text lists every reason."""

@@ -1,0 +1,34 @@
+"""ConsumerMetadata (key 10): which broker keeps a group's offsets.
+
+15 with id -1, host "" and port -1 until the offsets topic, which this creates, has a leader.
+Source: kafka.api.ConsumerMetadataRequest 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kafka08.protocol.types import (
+    Int16,
+    Int32,
+    Request,
+    Response,
+    String,
+)
+
+
+@dataclass(slots=True)
+class ConsumerMetadataResponse(Response):
+    error_code: Int16
+    coordinator_id: Int32
+    host: String
+    port: Int32
+
+
+@dataclass(slots=True)
+class ConsumerMetadataRequest(Request):
+    KEY = 10
+    VERSION = 0
+    RESPONSE = ConsumerMetadataResponse
+
+    group: String

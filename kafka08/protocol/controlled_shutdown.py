@@ -1,0 +1,38 @@
+"""ControlledShutdown (key 7): a broker asks the controller to move its leaders away.
+
+Done when the error is 0 and no partition is left. The request header of this key has no client id.
+Source: kafka.api.ControlledShutdownRequest 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kafka08.protocol.types import (
+    Int16,
+    Int32,
+    Request,
+    Response,
+    String,
+)
+
+
+@dataclass(slots=True)
+class RemainingPartition:
+    topic: String
+    partition: Int32
+
+
+@dataclass(slots=True)
+class ControlledShutdownResponse(Response):
+    error_code: Int16
+    partitions_remaining: list[RemainingPartition]
+
+
+@dataclass(slots=True)
+class ControlledShutdownRequest(Request):
+    KEY = 7
+    VERSION = 0
+    RESPONSE = ControlledShutdownResponse
+
+    broker_id: Int32

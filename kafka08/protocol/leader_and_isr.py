@@ -1,0 +1,59 @@
+"""LeaderAndIsr (key 4): the controller tells brokers what they lead and follow.
+
+A stale `controller_epoch` is answered 11 with no partitions; a partition whose leader epoch is
+not above the known one is answered 13; one that does not list this broker is left out of the
+answer. Source: kafka.api.LeaderAndIsrRequest 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kafka08.protocol.metadata import BrokerEndpoint
+from kafka08.protocol.types import (
+    Int16,
+    Int32,
+    Request,
+    Response,
+    String,
+)
+
+
+@dataclass(slots=True)
+class PartitionState:
+    """Leader, ISR and replicas of one partition (also in UpdateMetadata)."""
+
+    topic: String
+    partition: Int32
+    controller_epoch: Int32
+    leader: Int32
+    leader_epoch: Int32
+    isr: list[Int32]
+    zk_version: Int32
+    replicas: list[Int32]
+
+
+@dataclass(slots=True)
+class PartitionError:
+    topic: String
+    partition: Int32
+    error_code: Int16
+
+
+@dataclass(slots=True)
+class LeaderAndIsrResponse(Response):
+    error_code: Int16
+    partitions: list[PartitionError]
+
+
+@dataclass(slots=True)
+class LeaderAndIsrRequest(Request):
+    KEY = 4
+    VERSION = 0
+    RESPONSE = LeaderAndIsrResponse
+
+    controller_id: Int32
+    controller_epoch: Int32
+    partition_states: list[PartitionState]
+    leaders: list[BrokerEndpoint]
+    """Only the live brokers that lead something in this request."""

@@ -1,0 +1,64 @@
+"""OffsetFetch (key 9): read a group's offsets, version 0 from ZooKeeper, version 1 from Kafka.
+
+Nothing committed: offset -1 and metadata "", with error 3 in version 0 and no error in version 1.
+Error codes: 3, 14 (loading), 16. Source: kafka.api.OffsetFetchRequest 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kafka08.protocol.types import (
+    Int16,
+    Int32,
+    Int64,
+    NullableString,
+    Request,
+    Response,
+    String,
+)
+
+
+@dataclass(slots=True)
+class OffsetFetchTopic:
+    topic: String
+    partitions: list[Int32]
+
+
+@dataclass(slots=True)
+class OffsetFetchPartitionResponse:
+    partition: Int32
+    offset: Int64
+    metadata: NullableString
+    error_code: Int16
+
+
+@dataclass(slots=True)
+class OffsetFetchTopicResponse:
+    topic: String
+    partitions: list[OffsetFetchPartitionResponse]
+
+
+@dataclass(slots=True)
+class OffsetFetchResponse(Response):
+    topics: list[OffsetFetchTopicResponse]
+
+
+@dataclass(slots=True)
+class OffsetFetchRequestV0(Request):
+    KEY = 9
+    VERSION = 0
+    RESPONSE = OffsetFetchResponse
+
+    group: String
+    topics: list[OffsetFetchTopic]
+
+
+@dataclass(slots=True)
+class OffsetFetchRequest(Request):
+    KEY = 9
+    VERSION = 1
+    RESPONSE = OffsetFetchResponse
+
+    group: String
+    topics: list[OffsetFetchTopic]

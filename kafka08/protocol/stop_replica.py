@@ -1,0 +1,43 @@
+"""StopReplica (key 5): stop following partitions, or drop them with their logs.
+
+Source: kafka.api.StopReplicaRequest 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kafka08.protocol.leader_and_isr import PartitionError
+from kafka08.protocol.types import (
+    Int8,
+    Int16,
+    Int32,
+    Request,
+    Response,
+    String,
+)
+
+
+@dataclass(slots=True)
+class StopReplicaPartition:
+    topic: String
+    partition: Int32
+
+
+@dataclass(slots=True)
+class StopReplicaResponse(Response):
+    error_code: Int16
+    partitions: list[PartitionError]
+
+
+@dataclass(slots=True)
+class StopReplicaRequest(Request):
+    KEY = 5
+    VERSION = 0
+    RESPONSE = StopReplicaResponse
+
+    controller_id: Int32
+    controller_epoch: Int32
+    delete_partitions: Int8
+    """1: drop the partitions and their directories; 0: only stop fetching."""
+    partitions: list[StopReplicaPartition]

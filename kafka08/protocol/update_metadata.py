@@ -1,0 +1,35 @@
+"""UpdateMetadata (key 6): the controller fills every broker's metadata cache.
+
+`live_brokers` replaces what the broker knew; partitions are merged into it, and a leader of
+LEADER_DURING_DELETE removes one. Source: kafka.api.UpdateMetadataRequest 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kafka08.protocol.leader_and_isr import PartitionState
+from kafka08.protocol.metadata import BrokerEndpoint
+from kafka08.protocol.types import (
+    Int16,
+    Int32,
+    Request,
+    Response,
+)
+
+
+@dataclass(slots=True)
+class UpdateMetadataResponse(Response):
+    error_code: Int16
+
+
+@dataclass(slots=True)
+class UpdateMetadataRequest(Request):
+    KEY = 6
+    VERSION = 0
+    RESPONSE = UpdateMetadataResponse
+
+    controller_id: Int32
+    controller_epoch: Int32
+    partition_states: list[PartitionState]
+    live_brokers: list[BrokerEndpoint]

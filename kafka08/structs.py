@@ -1,0 +1,83 @@
+"""The small values that every room passes around. Plain data, no behaviour beyond printing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+INTERNAL_TOPICS: Final = frozenset({OFFSETS_TOPIC})
+
+NO_LEADER: Final = -1
+"""`leader` of a partition that has none."""
+LEADER_DURING_DELETE: Final = -2
+"""`leader` in UpdateMetadata that means: drop this partition from the metadata cache."""
+
+LATEST_OFFSET: Final = -1
+"""The `time` of an Offsets request that asks for the log end."""
+EARLIEST_OFFSET: Final = -2
+"""The `time` of an Offsets request that asks for the log start."""
+
+ORDINARY_CONSUMER: Final = -1
+"""`replica_id` of a Fetch or Offsets request from a consumer."""
+DEBUGGING_CONSUMER: Final = -2
+"""`replica_id` of a consumer that may read from a replica which does not lead."""
+
+NO_OFFSET: Final = -1
+"""A committed offset that does not exist, or the offset of a failed produce."""
+
+
+class TopicPartition(NamedTuple):
+    """One partition of one topic. Prints as Kafka does: `[topic,0]`."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"[{self.topic},{self.partition}]"
+
+
+class Broker(NamedTuple):
+    """A broker as clients reach it. `host` is a name or an address, never empty."""
+
+    id: int
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"id:{self.id},host:{self.host},port:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderAndIsr:
+    """Who leads a partition and who is in sync, as /brokers/topics/t/partitions/p/state has it.
+
+    leader            broker id, or NO_LEADER
+    leader_epoch      rises by one with every election; a broker obeys only a higher one
+    isr               in-sync replicas, in the order the controller wrote them
+    zk_version        version of the znode this was read from; the key to its conditional update
+    controller_epoch  epoch of the controller that wrote the leader
+    """
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    zk_version: int
+    controller_epoch: int
+
+    def __str__(self) -> str:
+        isr = ",".join(map(str, self.isr))
+        return (
+            f"(Leader:{self.leader},ISR:{isr},LeaderEpoch:{self.leader_epoch},"
+            f"ControllerEpoch:{self.controller_epoch})"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetAndMetadata:
+    """A committed offset: the next offset to read (NO_OFFSET: none), the committer's own text
+    (None is kept apart from ""), and the commit's wall-clock time in ms (-1: not known)."""
+
+    offset: int
+    metadata: str | None = ""
+    timestamp_ms: int = -1

@@ -1,0 +1,13 @@
+from setuptools import Extension, setup
+
+# optional: without a C compiler the install succeeds and kafka08.kernel uses its Python twin.
+setup(
+    ext_modules=[
+        Extension(
+            "kafka08.kernel._native",
+            ["kafka08/kernel/_native.pyx"],
+            depends=["kafka08/kernel/crc32.h"],
+            optional=True,
+        )
+    ]
+)

@@ -1,0 +1,126 @@
+"""The rooms of ARCHITECTURE.md as a test: which room may import which, and what only its home may use.
+
+A failure names the file, the import and the rule. Change the table only together with
+ARCHITECTURE.md, and with a reason.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+COMMON = {"errors", "structs", "clock", "config", "assignment"}
+CLIENT_SIDE = {"client", "protocol", "network.connection", "kernel"}
+
+MAY_IMPORT: dict[str, set[str]] = {
+    "kernel": set(),
+    "protocol": {"kernel"},
+    "log": {"protocol", "kernel"},
+    "network": {"protocol"},
+    "zk": set(),
+    "broker": {"protocol", "kernel", "log", "network", "zk"},
+    "client": {"protocol", "network.connection"},
+    "producer": CLIENT_SIDE,
+    "consumer": CLIENT_SIDE | {"zk"},
+    "admin": {"client", "protocol", "zk"},
+    "migration": {"client", "consumer", "zk", "admin"},
+    "spark": {"client", "consumer", "producer", "protocol", "kernel", "zk"},
+    "embedded": {"zk", "admin", "client"},
+    "cli": {"*"},
+}
+"""Room → rooms (or modules) it may import, besides itself and COMMON."""
+
+HOMES: dict[str, tuple[str, ...]] = {
+    "gevent": ("kafka08/broker/runtime.py", "kafka08/network/server.py"),
+    "kazoo": ("kafka08/zk/",),
+    "click": ("kafka08/cli/",),
+    "pyspark": ("kafka08/spark/", "pyspark_kafka08/"),
+}
+"""Library → the only places that may import it."""
+
+REAL_WORLD = {"time", "random", "threading", "uuid", "secrets"}
+"""Modules the broker reaches through its Runtime alone, so that a simulation can replace it."""
+REAL_WORLD_DOORS = ("kafka08/broker/runtime.py", "kafka08/broker/main.py")
+
+
+def sources() -> list[Path]:
+    return sorted((ROOT / "kafka08").rglob("*.py")) + sorted(
+        (ROOT / "pyspark_kafka08").rglob("*.py")
+    )
+
+
+def imports(path: Path) -> Iterator[tuple[int, str]]:
+    """(line, absolute dotted name) of every import of a file, inside functions too."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: use absolute imports"
+            assert node.module is not None
+            for alias in node.names:
+                yield node.lineno, f"{node.module}.{alias.name}"
+
+
+def room_of(path: Path) -> str | None:
+    parts = path.relative_to(ROOT).parts
+    return parts[1] if parts[0] == "kafka08" and len(parts) > 2 else None
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_no_import_crosses_a_wall(path: Path) -> None:
+    """A room imports only what its row of MAY_IMPORT allows."""
+    room = room_of(path)
+    if room is None:
+        return
+    allowed = MAY_IMPORT[room]
+    for line, name in imports(path):
+        parts = name.split(".")
+        if parts[0] != "kafka08" or len(parts) == 1 or "*" in allowed:
+            continue
+        target = parts[1]
+        assert (
+            target == room
+            or target in COMMON
+            or target in allowed
+            or ".".join(parts[1:3]) in allowed
+            or name == "kafka08.__version__"
+        ), (
+            f"{path.relative_to(ROOT)}:{line} imports {name}, but {room} may import only "
+            f"{', '.join(sorted(allowed | COMMON))}"
+        )
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_libraries_stay_in_their_homes(path: Path) -> None:
+    """gevent, kazoo, click and pyspark are imported only where HOMES says."""
+    relative = str(path.relative_to(ROOT))
+    for line, name in imports(path):
+        homes = HOMES.get(name.split(".")[0])
+        assert homes is None or relative.startswith(homes), (
+            f"{relative}:{line} imports {name}; its only homes are {', '.join(homes or ())}"
+        )
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "kafka08/broker").rglob("*.py")), ids=lambda p: str(p.relative_to(ROOT))
+)
+def test_the_broker_meets_the_world_through_its_runtime(path: Path) -> None:
+    """Broker code takes time, chance and threads from Runtime, never from the modules."""
+    relative = str(path.relative_to(ROOT))
+    if relative in REAL_WORLD_DOORS:
+        return
+    for line, name in imports(path):
+        assert name.split(".")[0] not in REAL_WORLD, (
+            f"{relative}:{line} imports {name}; take it from the Runtime that you were given"
+        )
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_lines_stay_readable(path: Path) -> None:
+    """Files stay under 650 lines; a longer one hides a second noun."""
+    assert len(path.read_text().splitlines()) <= 650, f"{path} is too long: which noun moved in?"
