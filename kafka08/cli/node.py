@@ -1,0 +1,66 @@
+"""`kafka08 zookeeper start` and `kafka08 broker start`: one node in the foreground."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from kafka08.cli.options import example
+from kafka08.config import load_properties, parse_overrides
+
+
+@click.group(epilog=example("kafka08 zookeeper start --port 2181"))
+def zookeeper() -> None:
+    """Run one ZooKeeper server."""
+
+
+@zookeeper.command("start", epilog=example("kafka08 zookeeper start --data-dir /var/lib/zk"))
+@click.option("--port", default=2181, show_default=True, type=click.IntRange(0, 65535))
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--data-dir",
+    default="zookeeper-data",
+    show_default=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where its data lives; made if absent.",
+)
+def start_zookeeper(port: int, host: str, data_dir: Path) -> None:
+    """Run a ZooKeeper server in the foreground until SIGTERM or Ctrl-C."""
+    from kafka08.cli.signals import wait_for_stop
+    from kafka08.embedded.zookeeper import ZooKeeperServer
+
+    server = ZooKeeperServer(data_dir, port=port, host=host)
+    server.start()
+    try:
+        click.echo(f"ZooKeeper answers at {server.connect_string}", err=True)
+        wait_for_stop(server.check_alive)
+    finally:
+        server.stop()
+
+
+@click.group(epilog=example("kafka08 broker start server.properties"))
+def broker() -> None:
+    """Run one broker."""
+
+
+@broker.command(
+    "start", epilog=example("kafka08 broker start server.properties --override port=9093")
+)
+@click.argument("config", type=click.Path(dir_okay=False))
+@click.option(
+    "--override",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Set one configuration key (repeat for more); stronger than the file.",
+)
+def start_broker(config: str, overrides: tuple[str, ...]) -> None:
+    """Run a broker in the foreground; CONFIG is a server.properties of Kafka 0.8.
+
+    SIGTERM and Ctrl-C stop it cleanly: leaders are moved away, logs are flushed and closed.
+    """
+    from kafka08.broker.main import run
+
+    sys.exit(run({**load_properties(config), **parse_overrides(overrides)}))

@@ -1,0 +1,67 @@
+"""The table of commands. A command's module is imported only when the command runs."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, Final
+
+import click
+
+from kafka08 import __version__
+
+COMMANDS: Final[dict[str, tuple[str, str]]] = {
+    "demo": ("kafka08.cli.demo:demo", "Load, consume, migrate and read real text, verified."),
+    "up": ("kafka08.cli.up:up", "Run a local cluster in the foreground."),
+    "zookeeper": ("kafka08.cli.node:zookeeper", "Run one ZooKeeper server."),
+    "broker": ("kafka08.cli.node:broker", "Run one broker."),
+    "topic": ("kafka08.cli.topic:topic", "Create, list, describe and delete topics."),
+    "produce": ("kafka08.cli.produce:produce", "Send lines of text to a topic."),
+    "consume": ("kafka08.cli.consume:consume", "Print the messages of topics, as a group member."),
+    "migrate": ("kafka08.cli.migrate:migrate", "Move a stopped group's offsets to Kafka and back."),
+    "log": ("kafka08.cli.log:log", "Look into log segments and check log directories."),
+}
+"""Name → (where the command is, its line in the help)."""
+
+
+class LazyCommands(click.Group):
+    """A group that knows its commands by name and loads them one at a time."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(import_module(module), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+def print_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if not value or ctx.resilient_parsing:
+        return
+    from kafka08 import kernel
+
+    click.echo(f"kafka08 {__version__} ({kernel.NAME} kernel)")
+    ctx.exit()
+
+
+@click.group(
+    cls=LazyCommands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Example: kafka08 demo",
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=print_version,
+    help="Print the version and which kernel (native or python) runs.",
+)
+def root(**_: Any) -> None:
+    """An Apache Kafka 0.8 cluster in Python, its clients and its tools."""

@@ -1,0 +1,31 @@
+"""Waiting in the foreground until somebody wants the command to stop."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+
+
+def stop_event() -> threading.Event:
+    """An event that SIGTERM and SIGINT set, instead of ending the process at once.
+
+    A second SIGINT raises KeyboardInterrupt as usual, for a stop that hangs.
+    """
+    stopping = threading.Event()
+
+    def request_stop(number: int, _: object) -> None:
+        if stopping.is_set() and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        stopping.set()
+
+    signal.signal(signal.SIGTERM, request_stop)
+    signal.signal(signal.SIGINT, request_stop)
+    return stopping
+
+
+def wait_for_stop(check_alive: Callable[[], None]) -> None:
+    """Return when SIGTERM or SIGINT came; `check_alive` is called each second and may raise."""
+    stopping = stop_event()
+    while not stopping.wait(1.0):
+        check_alive()
