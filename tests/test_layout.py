@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-COMMON = {"errors", "structs", "clock", "config", "assignment"}
+COMMON = {"errors", "structs", "clock", "config", "assignment", "hashing"}
 CLIENT_SIDE = {"client", "protocol", "network.connection", "kernel"}
 
 MAY_IMPORT: dict[str, set[str]] = {

@@ -1,0 +1,47 @@
+"""kafka08.hashing against what a JVM computed (tests/data/hashes.json)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka08 import hashing
+
+VECTORS: list[dict[str, Any]] = json.loads(
+    (Path(__file__).parent / "data" / "hashes.json").read_text(encoding="utf-8")
+)["strings"]
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=lambda v: repr(v["s"]))
+def test_every_vector_of_the_jvm(vector: dict[str, Any]) -> None:
+    """Each hash and each partition equals the JVM's."""
+    text = vector["s"]
+    data = text.encode()
+    assert hashing.java_string_hash(text) == vector["String.hashCode"]
+    assert hashing.group_partition(text, 50) == vector["group_partition_of_50"]
+    assert hashing.java_bytes_hash(data) == vector["Arrays.hashCode(utf8)"]
+    assert hashing.murmur2(data) == vector["murmur2(utf8)"]
+    assert (hashing.murmur2(data) & 0x7FFFFFFF) % 7 == vector["new_producer_partition_of_7"]
+
+
+def test_text_outside_the_basic_plane_counts_as_two_units() -> None:
+    """Java hashes UTF-16 code units: U+1F600 is the pair D83D DE00."""
+    assert hashing.java_string_hash("\U0001f600") == 31 * 0xD83D + 0xDE00
+
+
+def test_the_smallest_int_has_the_absolute_value_zero() -> None:
+    """Utils.abs of Integer.MIN_VALUE is 0, so such a key goes to partition 0."""
+    assert hashing.java_abs(-(2**31)) == 0
+    assert hashing.java_abs(-7) == 7
+    assert hashing.partition_of(-(2**31), 50) == 0
+
+
+def test_views_hash_as_their_bytes() -> None:
+    """A memoryview or bytearray hashes as the bytes it shows."""
+    data = b"\x80\x00key"
+    for same in (bytearray(data), memoryview(data)):
+        assert hashing.java_bytes_hash(same) == hashing.java_bytes_hash(data)
+        assert hashing.murmur2(same) == hashing.murmur2(data)
