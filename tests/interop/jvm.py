@@ -1,0 +1,410 @@
+"""A real Apache Kafka 0.8.2.2 (Scala, on the JVM) beside ours: ZooKeeper, brokers and tools.
+
+    with JvmKafka(tmp_path, {"num.partitions": "2"}) as kafka:
+        kafka.tool("kafka.admin.TopicCommand", "--list", "--zookeeper", kafka.zookeeper)
+        kafka.bootstrap                     # "127.0.0.1:40213"
+
+    JvmBroker(directory, 2, "127.0.0.1:2181/chroot").start()     # one more, in anybody's cluster
+
+The jars come from Maven Central by `pom.xml` beside this file; where they lie is remembered in
+`.jvm/` of the checkout. Every process dies with the thread that started it. Where Java, Maven or
+the network is missing, `require_jvm()` skips the test, or fails it when CI=true.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, Self
+
+import pytest
+
+HERE = Path(__file__).parent
+CACHE = HERE.parent.parent / ".jvm"
+ALL = "ALL-UNNAMED"
+JAVA_FLAGS = (
+    f"--add-opens=java.base/sun.nio.ch={ALL}",
+    f"--add-exports=java.base/sun.nio.ch={ALL}",
+    f"--add-opens=java.base/jdk.internal.ref={ALL}",
+    f"--add-opens=java.base/java.nio={ALL}",
+    "-XX:+UseSerialGC",
+    f"-Dlog4j.configuration=file:{HERE / 'log4j.properties'}",
+)
+"""What 0.8.2.2 needs on Java 17 (it unmaps index buffers by reflection), and our logger."""
+TOOL_FLAGS = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-Dkafka08.log.level=WARN")
+SERVER_FLAGS = ("-Xmx512m", "-Dkafka08.log.level=INFO")
+START_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 30.0
+
+
+class JvmMissing(Exception):
+    """Java, Maven or the network is not there; says which."""
+
+
+class ToolResult(NamedTuple):
+    """What a finished tool left behind. `rc` is its exit code."""
+
+    rc: int
+    stdout: str
+    stderr: str
+
+
+def require_jvm() -> None:
+    """Skip the calling test if the JVM's Kafka cannot be run here; fail it when CI=true."""
+    try:
+        java()
+        classpath()
+    except JvmMissing as missing:
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"tests against Kafka 0.8.2.2 cannot run: {missing}")
+        pytest.skip(f"needs Kafka 0.8.2.2: {missing}")
+
+
+@cache
+def java() -> str:
+    """The java executable of JAVA_HOME, or else of PATH."""
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which("java", path=str(Path(home) / "bin")) if home else None
+    found = found or shutil.which("java")
+    if found is None:
+        raise JvmMissing("no java in JAVA_HOME or PATH (Debian: apt-get install openjdk-17-jre)")
+    return found
+
+
+@cache
+def classpath() -> str:
+    """The class path of 0.8.2.2. Asks Maven once per checkout and version of pom.xml."""
+    pom = HERE / "pom.xml"
+    remembered = CACHE / f"classpath-{hashlib.sha256(pom.read_bytes()).hexdigest()[:12]}.txt"
+    if remembered.exists():
+        jars = remembered.read_text()
+        if all(map(os.path.exists, jars.split(os.pathsep))):
+            return jars
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise JvmMissing("no mvn in PATH (Debian: apt-get install maven)")
+    CACHE.mkdir(exist_ok=True)
+    fresh = remembered.with_suffix(f".{os.getpid()}")
+    done = subprocess.run(
+        [maven, "-Bqf", str(pom), "dependency:build-classpath", f"-Dmdep.outputFile={fresh}"],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise JvmMissing(f"Maven could not get the jars: {done.stdout[-800:].strip()}")
+    fresh.rename(remembered)
+    return remembered.read_text()
+
+
+def command(main_class: str, *args: str, flags: Sequence[str] = TOOL_FLAGS) -> list[str]:
+    """The command line that runs `main_class`; later flags win over earlier ones.
+
+    setpriv (util-linux) has it killed when the thread that started it ends, however that ends.
+    """
+    setpriv = shutil.which("setpriv")
+    guard = [setpriv, "--pdeathsig", "KILL"] if setpriv else []
+    return [*guard, java(), *JAVA_FLAGS, *flags, "-cp", classpath(), main_class, *args]
+
+
+def run_tool(main_class: str, *args: str, stdin: str = "", timeout_s: float = 60.0) -> ToolResult:
+    """Run a tool of Kafka to its end; subprocess.TimeoutExpired if it does not come."""
+    done = subprocess.run(
+        command(main_class, *args),
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+        start_new_session=True,
+    )
+    return ToolResult(done.returncode, done.stdout, done.stderr)
+
+
+def free_port() -> int:
+    """A TCP port of 127.0.0.1 that nobody listened on a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class JvmProcess:
+    """One JVM in the background, its output in `log_file`; start and stop it as often as you like.
+
+    `ready(process)` says whether it answers yet; a start that dies or takes too long raises with
+    the end of its log.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        log_file: Path,
+        main_class: str,
+        *args: str,
+        ready: Callable[[JvmProcess], bool],
+        flags: Sequence[str] = (),
+    ) -> None:
+        self.name = name
+        self.log_file = log_file
+        self._command = command(main_class, *args, flags=(*SERVER_FLAGS, *flags))
+        self._ready = ready
+        self._process: subprocess.Popen[bytes] | None = None
+        self._log_start = 0
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, f"{self.name} is not running"
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        """Start and wait until it is ready."""
+        assert not self.is_running, f"{self.name} is running"
+        with self.log_file.open("ab") as log:
+            self._log_start = log.tell()
+            self._process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        wait_until(lambda: not self.is_running or self._ready(self), f"start of {self.name}", self)
+        if not self.is_running:
+            raise AssertionError(f"{self.name} ended at start:\n{self.log_excerpt()}")
+
+    def stop(self) -> None:
+        """SIGTERM, then wait for a clean end; nothing if it is not running."""
+        if self.is_running:
+            self.signal(signal.SIGTERM)
+            self._reap()
+
+    def kill(self) -> None:
+        """SIGKILL: no clean shutdown, the ZooKeeper session stays until it times out."""
+        if self.is_running:
+            self.signal(signal.SIGKILL)
+            self._reap()
+
+    def pause(self) -> None:
+        self.signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self.signal(signal.SIGCONT)
+
+    def signal(self, number: signal.Signals) -> None:
+        os.kill(self.pid, number)
+
+    def output(self) -> str:
+        """What it has written since its last start."""
+        with self.log_file.open("rb") as log:
+            log.seek(self._log_start)
+            return log.read().decode(errors="replace")
+
+    def log_excerpt(self, lines: int = 40) -> str:
+        return "\n".join(self.output().splitlines()[-lines:])
+
+    def _reap(self) -> None:
+        assert self._process is not None
+        try:
+            self._process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+            raise AssertionError(f"{self.name} did not stop:\n{self.log_excerpt()}") from None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.kill()
+
+
+def wait_until(
+    done: Callable[[], bool],
+    what: str,
+    process: JvmProcess | None = None,
+    timeout_s: float = START_TIMEOUT_S,
+) -> None:
+    """Poll until `done()`; AssertionError naming `what` (and the process's log) after the time."""
+    deadline = time.monotonic() + timeout_s
+    while not done():
+        if time.monotonic() > deadline:
+            excerpt = f":\n{process.log_excerpt()}" if process else ""
+            raise AssertionError(f"{what} took more than {timeout_s:.0f} s{excerpt}")
+        time.sleep(0.05)
+
+
+class JvmZooKeeper(JvmProcess):
+    """ZooKeeper 3.4.6, the one 0.8.2.2 ships. `connect_string` is its address."""
+
+    def __init__(self, directory: Path, port: int | None = None) -> None:
+        self.port = port or free_port()
+        self.connect_string = f"127.0.0.1:{self.port}"
+        directory.mkdir(parents=True, exist_ok=True)
+        config = directory / "zookeeper.properties"
+        config.write_text(
+            f"dataDir={directory / 'zookeeper'}\nclientPort={self.port}\n"
+            "clientPortAddress=127.0.0.1\ntickTime=500\nmaxClientCnxns=0\n"
+            "minSessionTimeout=1000\nmaxSessionTimeout=60000\n"
+        )
+        super().__init__(
+            "ZooKeeper",
+            directory / "zookeeper.out",
+            "org.apache.zookeeper.server.quorum.QuorumPeerMain",
+            str(config),
+            ready=lambda _: self._is_ok(),
+        )
+
+    def _is_ok(self) -> bool:
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=1) as probe:
+                probe.sendall(b"ruok")
+                return probe.recv(4) == b"imok"
+        except OSError:
+            return False
+
+
+class JvmBroker(JvmProcess):
+    """A broker of 0.8.2.2 on 127.0.0.1. `properties` are added to (and win over) DEFAULTS."""
+
+    DEFAULTS: Mapping[str, str] = {
+        "host.name": "127.0.0.1",
+        "zookeeper.session.timeout.ms": "6000",
+        "offsets.topic.num.partitions": "5",
+        "offsets.topic.replication.factor": "1",
+        "controlled.shutdown.max.retries": "1",
+        "log.cleaner.dedupe.buffer.size": "2097152",
+    }
+
+    def __init__(
+        self,
+        directory: Path,
+        broker_id: int,
+        zookeeper: str,
+        properties: Mapping[str, str] | None = None,
+        flags: Sequence[str] = (),
+    ) -> None:
+        self.id = broker_id
+        self.port = int((properties or {}).get("port", 0)) or free_port()
+        self.log_dir = directory / f"logs-{broker_id}"
+        self.address = f"127.0.0.1:{self.port}"
+        directory.mkdir(parents=True, exist_ok=True)
+        config = directory / f"server-{broker_id}.properties"
+        keys = {
+            **self.DEFAULTS,
+            "log.dirs": str(self.log_dir),
+            **(properties or {}),
+            "broker.id": str(broker_id),
+            "port": str(self.port),
+            "zookeeper.connect": zookeeper,
+        }
+        config.write_text("".join(f"{name}={value}\n" for name, value in keys.items()))
+        self.log_dir = Path(keys["log.dirs"])
+        super().__init__(
+            f"JVM broker {broker_id}",
+            directory / f"broker-{broker_id}.out",
+            "kafka.Kafka",
+            str(config),
+            ready=lambda process: f"[Kafka Server {broker_id}], started" in process.output(),
+            flags=flags,
+        )
+
+
+class JvmKafka:
+    """ZooKeeper (unless one is given) and `brokers` brokers with ids 1, 2, …, as a context manager.
+
+    zookeeper   a connect string to use instead of starting a ZooKeeper
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        properties: Mapping[str, str] | None = None,
+        *,
+        brokers: int = 1,
+        zookeeper: str | None = None,
+    ) -> None:
+        self._own_zookeeper = None if zookeeper else JvmZooKeeper(directory)
+        self.zookeeper = zookeeper or (
+            self._own_zookeeper.connect_string if self._own_zookeeper else ""
+        )
+        self.brokers = [
+            JvmBroker(directory, broker_id, self.zookeeper, properties)
+            for broker_id in range(1, brokers + 1)
+        ]
+
+    @property
+    def bootstrap(self) -> str:
+        """`host:port` of all brokers, by commas."""
+        return ",".join(broker.address for broker in self.brokers)
+
+    def start(self) -> None:
+        if self._own_zookeeper:
+            self._own_zookeeper.start()
+        for broker in self.brokers:
+            broker.start()
+
+    def stop(self) -> None:
+        """End everything at once. For a clean shutdown stop the brokers first."""
+        for broker in self.brokers:
+            broker.kill()
+        if self._own_zookeeper:
+            self._own_zookeeper.kill()
+
+    def tool(
+        self, main_class: str, *args: str, stdin: str = "", timeout_s: float = 60.0
+    ) -> ToolResult:
+        """`run_tool`; the tool is expected to succeed."""
+        result = run_tool(main_class, *args, stdin=stdin, timeout_s=timeout_s)
+        assert result.rc == 0, f"{main_class} {args}: {result}"
+        return result
+
+    def create_topic(self, topic: str, partitions: int = 1, replication_factor: int = 1) -> None:
+        """Create by the JVM's TopicCommand and wait until a broker leads every partition."""
+        sizes = ["--partitions", str(partitions), "--replication-factor", str(replication_factor)]
+        where = ["--zookeeper", self.zookeeper, "--topic", topic]
+        self.tool("kafka.admin.TopicCommand", "--create", *where, *sizes)
+        wait_until(lambda: self._is_led(topic, partitions), f"leaders of {topic}")
+
+    def _is_led(self, topic: str, partitions: int) -> bool:
+        """Whether the brokers' logs say that each partition became a leader here."""
+        logs = [Path(broker.log_dir) for broker in self.brokers]
+        return all(
+            any((log / f"{topic}-{partition}").is_dir() for log in logs)
+            for partition in range(partitions)
+        )
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
