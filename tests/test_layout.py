@@ -30,6 +30,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "migration": {"client", "consumer", "zk", "admin"},
     "spark": {"client", "consumer", "producer", "protocol", "kernel", "zk"},
     "embedded": {"zk", "admin", "client"},
+    "demo": {"kernel", "admin", "client", "consumer", "embedded", "migration", "producer", "spark"},
     "cli": {"*"},
 }
 """Room → rooms (or modules) it may import, besides itself and COMMON."""

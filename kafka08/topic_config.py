@@ -1,0 +1,81 @@
+"""The configuration keys a topic may override, with their types and ranges.
+
+They stand in /config/topics/<t> as texts; every room that writes or reads them (admin, log, broker)
+asks this table. Source: kafka.log.LogConfig 0.8.2.2 (names and types; it bounds min.insync.replicas
+alone, the other ranges are ours and wider than any value that works).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from kafka08.config import INT_MAX, LONG_MAX, Key, parse_value
+from kafka08.errors import ConfigError
+
+TopicConfigValue = int | float | bool | str
+
+
+@dataclass(frozen=True, slots=True)
+class TopicKey:
+    """One key: its type, its bounds, and the broker key that gives its default (None: none)."""
+
+    kind: type[int | float | bool | str]
+    broker_key: str | None
+    declared: Key
+
+
+def _long(broker_key: str, low: int = 0) -> TopicKey:
+    return TopicKey(int, broker_key, Key(None, low=low, high=LONG_MAX))
+
+
+def _int(broker_key: str | None, low: int = 0) -> TopicKey:
+    return TopicKey(int, broker_key, Key(None, low=low, high=INT_MAX))
+
+
+TOPIC_KEYS: Final[dict[str, TopicKey]] = {
+    "segment.bytes": _int("log.segment.bytes", low=14),
+    "segment.ms": _long("log.roll.ms"),
+    "segment.jitter.ms": _long("log.roll.jitter.ms"),
+    "segment.index.bytes": _int("log.index.size.max.bytes", low=4),
+    "flush.messages": _long("log.flush.interval.messages", low=1),
+    "flush.ms": _long("log.flush.interval.ms"),
+    "retention.bytes": _long("log.retention.bytes", low=-1),
+    "retention.ms": _long("log.retention.ms", low=-1),
+    "max.message.bytes": _int("message.max.bytes"),
+    "index.interval.bytes": _int("log.index.interval.bytes"),
+    "file.delete.delay.ms": _int("log.segment.delete.delay.ms"),
+    "delete.retention.ms": _long("log.cleaner.delete.retention.ms"),
+    "min.cleanable.dirty.ratio": TopicKey(
+        float, "log.cleaner.min.cleanable.ratio", Key(None, low=0)
+    ),
+    "cleanup.policy": TopicKey(str, "log.cleanup.policy", Key(None, choices=("delete", "compact"))),
+    "unclean.leader.election.enable": TopicKey(bool, "unclean.leader.election.enable", Key(None)),
+    # 0.8: the broker key min.insync.replicas is parsed but is not the default of topics.
+    "min.insync.replicas": _int(None, low=1),
+}
+
+
+def parse_topic_config(overrides: Mapping[str, str]) -> dict[str, TopicConfigValue]:
+    """The overrides of one topic as typed values.
+
+    Raises ConfigError: `Unknown configuration "x".`, or key, value and range of a bad value.
+    """
+    check_names(overrides)
+    return {name: _parse(name, text) for name, text in overrides.items()}
+
+
+def check_names(names: Mapping[str, str] | list[str]) -> None:
+    """ConfigError for the first name that is no topic configuration key."""
+    for name in names:
+        if name not in TOPIC_KEYS:
+            raise ConfigError(f'Unknown configuration "{name}".')
+
+
+def _parse(name: str, text: str) -> TopicConfigValue:
+    key = TOPIC_KEYS[name]
+    if key.kind is bool or name == "cleanup.policy":
+        text = text.strip().lower()
+    value: TopicConfigValue = parse_value(name, text, key.kind, key.declared)
+    return value

@@ -1,0 +1,398 @@
+"""What the znodes say: one value class and one pair encode_x / decode_x for each.
+
+Writers give exactly the text of 0.8.2.2: no blanks, the key order its Scala maps have, every long
+number as a string (its reader parses each JSON number as a 32-bit int and fails on others), strings
+as they are. Order carries no meaning; it is kept so that znodes can be compared byte for byte.
+
+Readers are liberal: unknown keys are ignored, null and empty data are the same "nothing", and what
+later versions add is understood where it concerns us. Text that cannot be read raises
+ZooKeeperError. Source: kafka.utils.ZkUtils, kafka.utils.Json 0.8.2.2; captured znodes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kafka08.errors import ZooKeeperError
+from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
+
+STATIC: Final = "static"
+WHITE_LIST: Final = "white_list"
+BLACK_LIST: Final = "black_list"
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRegistration:
+    """/brokers/ids/<id>: how to reach a broker. Ephemeral; lives as long as its session.
+
+    host, port     None and -1 when a newer broker has no PLAINTEXT listener
+    endpoints      `PROTOCOL://host:port` of brokers from 0.9 on; never written here
+    version        1 (0.8), 2 (0.9), 3 (0.10), 4 (0.10.2); 1 is written
+    """
+
+    host: str | None
+    port: int
+    jmx_port: int = -1
+    timestamp_ms: int = -1
+    version: int = 1
+    endpoints: tuple[str, ...] = ()
+
+    def broker(self, broker_id: int) -> Broker:
+        """The address a client of 0.8 uses; ZooKeeperError when there is none."""
+        if self.host is None:
+            raise ZooKeeperError(
+                f"broker {broker_id} has no PLAINTEXT listener, only {', '.join(self.endpoints)}"
+            )
+        return Broker(broker_id, self.host, self.port)
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerNode:
+    """/controller: which broker is controller. Ephemeral; each broker watches it.
+
+    timestamp_ms is -1 when an old broker wrote its bare id.
+    """
+
+    broker_id: int
+    timestamp_ms: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerRegistration:
+    """/consumers/<g>/ids/<consumer>: what a member of a group reads. Ephemeral.
+
+    pattern         STATIC: subscription is {topic: streams}; WHITE_LIST or BLACK_LIST: it is
+                    {regular expression: streams} with one entry
+    """
+
+    subscription: Mapping[str, int]
+    pattern: str = STATIC
+    timestamp_ms: int = -1
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChange:
+    """/config/changes/config_change_N: whose configuration was altered.
+
+    entity_type is "topics", or "clients" in the form of 0.9 (never written here).
+    """
+
+    name: str
+    entity_type: str = "topics"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterId:
+    """/cluster/id of 0.10.1 and later: 22 characters of URL-safe base64."""
+
+    id: str
+    version: str = field(default="1")
+
+
+def encode_broker(registration: BrokerRegistration) -> str:
+    r = registration
+    return _object(
+        ("jmx_port", r.jmx_port),
+        ("timestamp", str(r.timestamp_ms)),
+        ("host", r.host),
+        ("version", 1),
+        ("port", r.port),
+    )
+
+
+def decode_broker(text: str | None) -> BrokerRegistration:
+    what = "broker registration"
+    fields = _parse_object(text, what)
+    host = fields.get("host")
+    return BrokerRegistration(
+        host=str(host) if host else None,
+        port=_int(fields.get("port"), what),
+        jmx_port=_int(fields.get("jmx_port", -1), what),
+        timestamp_ms=_timestamp(fields),
+        version=_int(fields.get("version", 1), what),
+        endpoints=tuple(str(e) for e in _list(fields.get("endpoints", []), what)),
+    )
+
+
+def encode_assignment(assignment: Mapping[int, Iterable[int]]) -> str:
+    """/brokers/topics/<t>: partition → replicas, the preferred one first."""
+    partitions = {str(number): list(replicas) for number, replicas in assignment.items()}
+    return _object(("version", 1), ("partitions", partitions))
+
+
+def decode_assignment(text: str | None) -> dict[int, tuple[int, ...]]:
+    """partition → replicas, in the order of the text; {} for a topic znode without data."""
+    what = "topic assignment"
+    if not text:
+        return {}
+    partitions = _mapping(_parse_object(text, what).get("partitions", {}), what)
+    return {
+        _number(name, what): tuple(_int(r, what) for r in _list(replicas, what))
+        for name, replicas in partitions.items()
+    }
+
+
+def encode_leader_and_isr(state: LeaderAndIsr) -> str:
+    """/brokers/topics/<t>/partitions/<p>/state. Written conditionally on its version."""
+    return _object(
+        ("controller_epoch", state.controller_epoch),
+        ("leader", state.leader),
+        ("version", 1),
+        ("leader_epoch", state.leader_epoch),
+        ("isr", list(state.isr)),
+    )
+
+
+def decode_leader_and_isr(text: str | None, zk_version: int) -> LeaderAndIsr:
+    what = "partition state"
+    fields = _parse_object(text, what)
+    return LeaderAndIsr(
+        leader=_int(fields.get("leader"), what),
+        leader_epoch=_int(fields.get("leader_epoch"), what),
+        isr=tuple(_int(r, what) for r in _list(fields.get("isr"), what)),
+        zk_version=zk_version,
+        controller_epoch=_int(fields.get("controller_epoch"), what),
+    )
+
+
+def encode_controller(node: ControllerNode) -> str:
+    return _object(
+        ("version", 1), ("brokerid", node.broker_id), ("timestamp", str(node.timestamp_ms))
+    )
+
+
+def decode_controller(text: str | None) -> ControllerNode:
+    """Also reads the bare id that brokers before 0.8.1 wrote."""
+    what = "controller"
+    if text and text.strip().isdecimal():
+        return ControllerNode(int(text))
+    fields = _parse_object(text, what)
+    return ControllerNode(_int(fields.get("brokerid"), what), _timestamp(fields))
+
+
+def encode_controller_epoch(epoch: int) -> str:
+    return str(epoch)
+
+
+def decode_controller_epoch(text: str | None) -> int:
+    return _number(text or "", "controller epoch")
+
+
+def encode_consumer(registration: ConsumerRegistration) -> str:
+    wildcard = registration.pattern != STATIC
+    # 0.8: the regular expression of a wildcard is escaped as JSON, "/" included, other text is not.
+    subscription = {
+        _escape(name) if wildcard else name: streams
+        for name, streams in registration.subscription.items()
+    }
+    entries = ",".join(f'"{name}":{streams}' for name, streams in subscription.items())
+    return (
+        f'{{"version":1,"subscription":{{{entries}}},"pattern":"{registration.pattern}",'
+        f'"timestamp":"{registration.timestamp_ms}"}}'
+    )
+
+
+def decode_consumer(text: str | None) -> ConsumerRegistration:
+    """Extra keys, as pykafka writes them, are ignored; without a pattern it is static."""
+    what = "consumer registration"
+    fields = _parse_object(text, what)
+    subscription = _mapping(fields.get("subscription", {}), what)
+    return ConsumerRegistration(
+        subscription={name: _int(streams, what) for name, streams in subscription.items()},
+        pattern=str(fields.get("pattern", STATIC)),
+        timestamp_ms=_timestamp(fields),
+        version=_int(fields.get("version", 1), what),
+    )
+
+
+def encode_topic_config(config: Mapping[str, str]) -> str:
+    """/config/topics/<t>: overrides, every value a string; {} when there are none."""
+    return _object(("version", 1), ("config", {k: str(v) for k, v in config.items()}))
+
+
+def decode_topic_config(text: str | None) -> dict[str, str]:
+    """The overrides; {} for a znode without data. A version other than 1 is an error."""
+    what = "topic configuration"
+    if not text:
+        return {}
+    fields = _parse_object(text, what)
+    if fields.get("version") != 1:
+        raise ZooKeeperError(f"{what}: version {fields.get('version')!r} is not 1")
+    config = _mapping(fields.get("config"), what)
+    return {name: str(value) for name, value in config.items()}
+
+
+def encode_config_change(change: ConfigChange) -> str:
+    return _string(change.name)
+
+
+def decode_config_change(text: str | None) -> ConfigChange:
+    """Reads the quoted name of 0.8 and the object of 0.9."""
+    what = "configuration change"
+    parsed = _parse(text, what)
+    if isinstance(parsed, str):
+        return ConfigChange(parsed)
+    fields = _mapping(parsed, what)
+    if "entity_name" not in fields:
+        raise ZooKeeperError(f"{what}: no entity_name in {text!r}")
+    return ConfigChange(str(fields["entity_name"]), str(fields.get("entity_type", "topics")))
+
+
+def encode_reassignment(replicas: Mapping[TopicPartition, Iterable[int]]) -> str:
+    """/admin/reassign_partitions: partition → the replicas it shall have."""
+    entries = [
+        {"topic": tp.topic, "partition": tp.partition, "replicas": list(wanted)}
+        for tp, wanted in replicas.items()
+    ]
+    return _object(("version", 1), ("partitions", entries))
+
+
+def decode_reassignment(text: str | None) -> dict[TopicPartition, tuple[int, ...]]:
+    """The last entry of a partition that stands twice wins, as in 0.8.2.2."""
+    what = "partition reassignment"
+    return {
+        _topic_partition(entry, what): tuple(
+            _int(r, what) for r in _list(entry.get("replicas"), what)
+        )
+        for entry in _entries(text, what)
+    }
+
+
+def encode_preferred_election(partitions: Iterable[TopicPartition]) -> str:
+    """/admin/preferred_replica_election: the partitions to give back to their first replica."""
+    entries = [{"topic": tp.topic, "partition": tp.partition} for tp in partitions]
+    return _object(("version", 1), ("partitions", entries))
+
+
+def decode_preferred_election(text: str | None) -> tuple[TopicPartition, ...]:
+    what = "preferred replica election"
+    return tuple(_topic_partition(entry, what) for entry in _entries(text, what))
+
+
+def encode_delete_topic() -> str:
+    """/admin/delete_topics/<t>: its being there is the request."""
+    return ""
+
+
+def encode_cluster_id(cluster: ClusterId) -> str:
+    return _object(("version", cluster.version), ("id", cluster.id))
+
+
+def decode_cluster_id(text: str | None) -> ClusterId:
+    fields = _parse_object(text, "cluster id")
+    return ClusterId(str(fields.get("id", "")), str(fields.get("version", "1")))
+
+
+def encode_offset(offset: int) -> str:
+    """/consumers/<g>/offsets/<t>/<p>: the next offset to read, plain decimal."""
+    return str(offset)
+
+
+def decode_offset(text: str | None) -> int:
+    return _number(text or "", "offset")
+
+
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "/": "\\/", "\b": "\\b", "\f": "\\f"} | {
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+}
+
+
+def _escape(text: str) -> str:
+    """kafka.utils.Utils.JSONEscapeString."""
+    return "".join(
+        _ESCAPES.get(c) or (f"\\u{ord(c):04x}" if c < " " or "\x7f" <= c <= "\x9f" else c)
+        for c in text
+    )
+
+
+def _string(text: str) -> str:
+    # 0.8 writes every string as it is, which for a quote, a backslash or a control character makes
+    # text that nobody can parse; those alone are escaped here.
+    if any(c in '"\\' or c < " " for c in text):
+        return json.dumps(text, ensure_ascii=False)
+    return f'"{text}"'
+
+
+def _encode(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, str):
+        return _string(value)
+    if isinstance(value, Mapping):
+        return _object(*value.items())
+    if isinstance(value, list):
+        return f"[{','.join(map(_encode, value))}]"
+    return str(value)
+
+
+def _object(*pairs: tuple[str, Any]) -> str:
+    return "{" + ",".join(f"{_string(k)}:{_encode(v)}" for k, v in pairs) + "}"
+
+
+def _parse(text: str | None, what: str) -> Any:
+    try:
+        return json.loads(text or "")
+    except ValueError:
+        raise ZooKeeperError(f"{what}: cannot be read: {_shown(text)}") from None
+
+
+def _parse_object(text: str | None, what: str) -> Mapping[str, Any]:
+    return _mapping(_parse(text, what), what)
+
+
+def _entries(text: str | None, what: str) -> list[Mapping[str, Any]]:
+    if not text:
+        return []
+    partitions = _list(_parse_object(text, what).get("partitions", []), what)
+    return [_mapping(entry, what) for entry in partitions]
+
+
+def _topic_partition(entry: Mapping[str, Any], what: str) -> TopicPartition:
+    topic = entry.get("topic")
+    if not isinstance(topic, str):
+        raise ZooKeeperError(f"{what}: no topic in {entry!r}")
+    return TopicPartition(topic, _int(entry.get("partition"), what))
+
+
+def _mapping(value: Any, what: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise ZooKeeperError(f"{what}: expected an object, not {_shown(value)}")
+    return value
+
+
+def _list(value: Any, what: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise ZooKeeperError(f"{what}: expected a list, not {_shown(value)}")
+    return value
+
+
+def _int(value: Any, what: str) -> int:
+    if type(value) is not int:
+        raise ZooKeeperError(f"{what}: expected a number, not {_shown(value)}")
+    return value
+
+
+def _number(text: str, what: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ZooKeeperError(f"{what}: expected a number, not {_shown(text)}") from None
+
+
+def _timestamp(fields: Mapping[str, Any]) -> int:
+    """Milliseconds; a string as 0.8 writes it or a number as others do; -1 when it is neither."""
+    value = fields.get("timestamp")
+    if type(value) is int:
+        return value
+    return int(value) if isinstance(value, str) and value.isdecimal() else -1
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:200]}…"

@@ -1,0 +1,113 @@
+"""Every znode path, relative to the chroot. Source: kafka.utils.ZkUtils 0.8.2.2.
+
+What stands in each znode, who writes it and who watches it: kafka08/zk/nodes.py.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+BROKER_IDS: Final = "/brokers/ids"
+BROKER_TOPICS: Final = "/brokers/topics"
+CONTROLLER: Final = "/controller"
+CONTROLLER_EPOCH: Final = "/controller_epoch"
+DELETE_TOPICS: Final = "/admin/delete_topics"
+REASSIGN_PARTITIONS: Final = "/admin/reassign_partitions"
+PREFERRED_ELECTION: Final = "/admin/preferred_replica_election"
+TOPIC_CONFIGS: Final = "/config/topics"
+CONFIG_CHANGES: Final = "/config/changes"
+CONFIG_CHANGE_PREFIX: Final = "config_change_"
+CLUSTER_ID: Final = "/cluster/id"
+CONSUMERS: Final = "/consumers"
+MIGRATIONS: Final = "/kafka08/migrations"
+
+COMMON: Final = (
+    CONSUMERS,
+    BROKER_IDS,
+    BROKER_TOPICS,
+    CONFIG_CHANGES,
+    TOPIC_CONFIGS,
+    DELETE_TOPICS,
+)
+"""What every broker makes sure of at start."""
+
+
+def broker(broker_id: int) -> str:
+    return f"{BROKER_IDS}/{broker_id}"
+
+
+def topic(name: str) -> str:
+    return f"{BROKER_TOPICS}/{name}"
+
+
+def partitions(name: str) -> str:
+    return f"{BROKER_TOPICS}/{name}/partitions"
+
+
+def partition(name: str, number: int) -> str:
+    return f"{BROKER_TOPICS}/{name}/partitions/{number}"
+
+
+def partition_state(name: str, number: int) -> str:
+    return f"{BROKER_TOPICS}/{name}/partitions/{number}/state"
+
+
+def topic_config(name: str) -> str:
+    return f"{TOPIC_CONFIGS}/{name}"
+
+
+def delete_topic(name: str) -> str:
+    return f"{DELETE_TOPICS}/{name}"
+
+
+def config_change(sequence: int | None = None) -> str:
+    """One change notification; without a number the prefix that ZooKeeper numbers."""
+    number = "" if sequence is None else f"{sequence:010d}"
+    return f"{CONFIG_CHANGES}/{CONFIG_CHANGE_PREFIX}{number}"
+
+
+def group(name: str) -> str:
+    return f"{CONSUMERS}/{name}"
+
+
+def consumer_ids(group_name: str) -> str:
+    return f"{CONSUMERS}/{group_name}/ids"
+
+
+def consumer_id(group_name: str, consumer: str) -> str:
+    return f"{CONSUMERS}/{group_name}/ids/{consumer}"
+
+
+def owners(group_name: str, topic_name: str | None = None) -> str:
+    base = f"{CONSUMERS}/{group_name}/owners"
+    return base if topic_name is None else f"{base}/{topic_name}"
+
+
+def owner(group_name: str, topic_name: str, number: int) -> str:
+    return f"{CONSUMERS}/{group_name}/owners/{topic_name}/{number}"
+
+
+def offsets(group_name: str, topic_name: str | None = None) -> str:
+    base = f"{CONSUMERS}/{group_name}/offsets"
+    return base if topic_name is None else f"{base}/{topic_name}"
+
+
+def offset(group_name: str, topic_name: str, number: int) -> str:
+    return f"{CONSUMERS}/{group_name}/offsets/{topic_name}/{number}"
+
+
+def migration(group_name: str) -> str:
+    """The journal of an offset migration of ours; 0.8.2.2 does not know it."""
+    return f"{MIGRATIONS}/{group_name}"
+
+
+def parent(path: str) -> str:
+    """The path above; "/" for a path of one part."""
+    return path.rpartition("/")[0] or "/"
+
+
+def split_connect(connect: str) -> tuple[str, str]:
+    """`h1:1,h2:2/chroot` as ("h1:1,h2:2", "/chroot"); the chroot is "" when there is none."""
+    hosts, slash, chroot = connect.partition("/")
+    chroot = chroot.strip("/")
+    return hosts.strip(), f"{slash}{chroot}" if chroot else ""
