@@ -1,0 +1,8 @@
+"""The main job, end to end: real text through a cluster, a group, a migration and Spark.
+
+`pipeline.py` has the stages in order; each compares what it saw with what was produced.
+"""
+
+from kafka08.demo.pipeline import DemoFailed, StageResult, run_demo
+
+__all__ = ["DemoFailed", "StageResult", "run_demo"]

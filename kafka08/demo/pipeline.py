@@ -1,0 +1,257 @@
+"""The stages of the demo, in order. Each returns what it moved and whether it was exactly right."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Final, Protocol
+
+from kafka08.admin import AdminClient
+from kafka08.consumer import SimpleConsumer
+from kafka08.demo import corpus
+from kafka08.demo.ledger import Content, Ledger
+from kafka08.demo.readers import Group, Tally
+from kafka08.embedded import EmbeddedCluster
+from kafka08.errors import KafkaError
+from kafka08.migration import OffsetMigration
+from kafka08.producer import ByteArrayPartitioner, KeyedMessage, Producer, ProducerConfig
+from kafka08.structs import TopicPartition
+
+TOPIC: Final = "standard-library"
+GROUP: Final = "demo-readers"
+PARTITIONS: Final = 6
+PRODUCE_BATCH: Final = 2000
+
+
+class DemoFailed(KafkaError):
+    """A stage saw something else than what was produced."""
+
+
+@dataclass(frozen=True, slots=True)
+class StageResult:
+    """One row of the demo's table. `fault` is empty when the stage was exactly right."""
+
+    name: str
+    content: Content
+    seconds: float
+    verdict: str
+    fault: str = ""
+
+    @property
+    def megabytes_per_second(self) -> float:
+        return self.content.size / 1e6 / self.seconds if self.seconds else 0.0
+
+
+class Progress(Protocol):
+    """How the demo tells what it is doing; the command line draws bars."""
+
+    def stage(self, title: str, total: int | None) -> Callable[[int], None]:
+        """Begin a stage of `total` messages; call the result with the count so far."""
+
+
+def run_demo(
+    source: Path, *, brokers: int, with_spark: bool, progress: Progress
+) -> Iterator[StageResult]:
+    """Run every stage and yield its result; stops after the first one at fault.
+
+    Raises KafkaError if a stage cannot be carried out. The cluster is gone afterwards in any case.
+    """
+    started = time.monotonic()
+    progress.stage(f"starting ZooKeeper and {brokers} brokers", None)
+    with EmbeddedCluster(brokers=brokers) as cluster:
+        job = Job(cluster, source, progress)
+        yield StageResult(
+            f"start {brokers} brokers", Content(), time.monotonic() - started, "cluster is up"
+        )
+        stages = [job.produce, job.consume_half, job.migrate, job.consume_rest, job.roll_back]
+        if with_spark:
+            stages.append(job.read_in_spark)
+        for stage in stages:
+            result = stage()
+            yield result
+            if result.fault:
+                return
+
+
+class Job:
+    """The state that the stages share: the cluster, what was produced, what was read."""
+
+    def __init__(self, cluster: EmbeddedCluster, source: Path, progress: Progress) -> None:
+        self.cluster = cluster
+        self.source = source
+        self.progress = progress
+        self.ledger = Ledger(PARTITIONS)
+        self.tally = Tally(ceiling=0)
+
+    def produce(self) -> StageResult:
+        """Load every line, key = file; then compare the log ends with the ledger."""
+        admin = AdminClient(zookeeper=self.cluster.zookeeper.connect_string)
+        try:
+            admin.create_topic(TOPIC, PARTITIONS, 1)
+        finally:
+            admin.close()
+        config = ProducerConfig(
+            {
+                "metadata.broker.list": self.cluster.bootstrap,
+                "request.required.acks": "1",  # 0.8's default of 0 would not hear of a loss
+                "partitioner.class": "kafka.producer.ByteArrayPartitioner",
+            }
+        )
+        partitioner = ByteArrayPartitioner()
+        tick = self.progress.stage("produce", None)
+        started = time.monotonic()
+        lines = corpus.lines(self.source)
+        sent = 0
+        with Producer(config) as producer:
+            while batch := list(islice(lines, PRODUCE_BATCH)):
+                producer.send([KeyedMessage(TOPIC, value, key=key) for key, value in batch])
+                for key, value in batch:
+                    self.ledger.add(partitioner(key, PARTITIONS), key, value)
+                sent += len(batch)
+                tick(sent)
+        seconds = time.monotonic() - started
+        fault = differences("log end", self.log_ends(), self.ledger.log_ends())
+        return StageResult("produce", self.ledger.whole(), seconds, "log ends match", fault)
+
+    def consume_half(self) -> StageResult:
+        """Two members; one leaves at a quarter, is replaced later; all leave half way."""
+        total = self.ledger.whole().count
+        return self._consume(
+            "consume half, offsets in ZooKeeper",
+            {"offsets.storage": "zookeeper"},
+            [
+                (0, "join", "reader-a"),
+                (0, "join", "reader-b"),
+                (total // 4, "leave", "reader-b"),
+                (total * 3 // 8, "join", "reader-c"),
+            ],
+            total // 2,
+        )
+
+    def consume_rest(self) -> StageResult:
+        """The group goes on from the offsets topic, without looking at ZooKeeper's offsets."""
+        return self._consume(
+            "consume the rest, offsets in Kafka",
+            {"offsets.storage": "kafka", "dual.commit.enabled": "false"},
+            [(0, "join", "reader-a"), (0, "join", "reader-c")],
+            self.ledger.whole().count,
+        )
+
+    def _consume(
+        self,
+        title: str,
+        storage: dict[str, str],
+        changes: list[tuple[int, str, str]],
+        until: int,
+    ) -> StageResult:
+        tick = self.progress.stage(title, until)
+        before = self.tally.content
+        started = time.monotonic()
+        properties = {
+            "zookeeper.connect": self.cluster.zookeeper.connect_string,
+            "group.id": GROUP,
+            "auto.offset.reset": "smallest",
+            **storage,
+        }
+        group = Group(TOPIC, properties, self.tally)
+        try:
+            for count, change, member in changes:
+                group.read_up_to(max(count, before.count), lambda seen: tick(seen.count))
+                group.join(member) if change == "join" else group.leave(member)
+            group.read_up_to(until, lambda seen: tick(seen.count))
+        finally:
+            group.leave_all()
+        seconds = time.monotonic() - started
+        now = self.tally.content
+        moved = Content(now.count - before.count, now.size - before.size, now.checksum)
+        return StageResult(
+            title,
+            moved,
+            seconds,
+            f"content and commits match, {self.tally.duplicates} read twice",
+            self._group_fault(storage["offsets.storage"]),
+        )
+
+    def _group_fault(self, storage: str) -> str:
+        """What is wrong with what the group read and committed; empty if nothing."""
+        position = self.tally.next_offsets()
+        expected = self.ledger.below(position)
+        if self.tally.content != expected:
+            return f"read {self.tally.content}, produced {expected}"
+        return differences(f"offset in {storage}", self.committed(storage), position)
+
+    def migrate(self) -> StageResult:
+        """Plan, copy and verify: afterwards both stores hold what the group has read."""
+        self.progress.stage("migrate offsets to Kafka", None)
+        started = time.monotonic()
+        with self._migration() as migration:
+            migration.start()
+            problems = migration.verify().problems
+        fault = "; ".join(problems) or differences(
+            "offset in kafka", self.committed("kafka"), self.tally.next_offsets()
+        )
+        return StageResult(
+            "migrate to Kafka", Content(), time.monotonic() - started, "both stores agree", fault
+        )
+
+    def roll_back(self) -> StageResult:
+        """Back to ZooKeeper, at the newest offset that is safe: where the group stands now."""
+        self.progress.stage("roll back to ZooKeeper", None)
+        started = time.monotonic()
+        with self._migration() as migration:
+            migration.rollback()
+        fault = differences(
+            "offset in zookeeper", self.committed("zookeeper"), self.tally.next_offsets()
+        )
+        return StageResult(
+            "roll back", Content(), time.monotonic() - started, "ZooKeeper is up to date", fault
+        )
+
+    def _migration(self) -> OffsetMigration:
+        return OffsetMigration(
+            zookeeper=self.cluster.zookeeper.connect_string,
+            bootstrap=self.cluster.bootstrap,
+            group=GROUP,
+        )
+
+    def read_in_spark(self) -> StageResult:
+        """Exact ranges: the middle half of each partition, counted and hashed in Spark."""
+        from kafka08.demo.spark_stage import content_of_ranges
+
+        ends = self.ledger.log_ends()
+        ranges = [(p, end // 4, end * 3 // 4) for p, end in sorted(ends.items())]
+        expected = self.ledger.content(ranges)
+        self.progress.stage("read ranges in Spark", None)
+        started = time.monotonic()
+        seen = content_of_ranges(self.cluster.bootstrap, TOPIC, ranges)
+        fault = "" if seen == expected else f"read {seen}, produced {expected}"
+        return StageResult(
+            "read ranges in Spark", seen, time.monotonic() - started, "content matches", fault
+        )
+
+    def log_ends(self) -> dict[int, int]:
+        """partition → log end offset, from the brokers."""
+        with SimpleConsumer.from_bootstrap(self.cluster.bootstrap) as consumer:
+            return {
+                partition: consumer.latest_offset(TopicPartition(TOPIC, partition))
+                for partition in range(PARTITIONS)
+            }
+
+    def committed(self, storage: str) -> dict[int, int]:
+        """partition → the group's committed offset in one store, of those that have one."""
+        partitions = [TopicPartition(TOPIC, p) for p in range(PARTITIONS)]
+        with SimpleConsumer.from_bootstrap(self.cluster.bootstrap) as consumer:
+            offsets = consumer.fetch_offsets(GROUP, partitions, storage=storage)
+        return {tp.partition: found.offset for tp, found in offsets.items() if found.offset >= 0}
+
+
+def differences(what: str, seen: dict[int, int], expected: dict[int, int]) -> str:
+    """Where two maps of offsets by partition differ, in words; empty if nowhere."""
+    return "; ".join(
+        f"partition {p}: {what} {seen.get(p)} instead of {expected.get(p)}"
+        for p in sorted(seen.keys() | expected.keys())
+        if seen.get(p, 0) != expected.get(p, 0)
+    )
