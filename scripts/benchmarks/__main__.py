@@ -1,0 +1,91 @@
+"""Run the cases on a JVM 0.8.2.2 broker and on ours in turn, and print figures and ratios."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import socket
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+
+from kafka08 import kernel
+from kafka08.admin import AdminClient
+from scripts.benchmarks.broker_cases import CASES, PARTITIONS, Case
+from scripts.benchmarks.recovery import recovery_case, start_case
+from scripts.benchmarks.report import report
+from scripts.benchmarks.subjects import JvmSubject, OurSubject, Subject, await_leaders
+from tests.interop.jvm import JvmZooKeeper
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of each case (default 3)")
+    parser.add_argument("--seconds", type=float, default=2.0, help="length of a round (default 2)")
+    parser.add_argument("--only", default="", help="only cases whose name contains this")
+    parser.add_argument("--json", dest="json_file", help="write the medians to this file")
+    options = parser.parse_args()
+    cases = [case for case in CASES if options.only in case.name]
+    base = Path("/dev/shm") if Path("/dev/shm").is_dir() else None
+    directory = Path(tempfile.mkdtemp(prefix="kafka08-bench-", dir=base))
+    rows: list[dict[str, object]] = []
+    try:
+        with JvmZooKeeper(directory / "zk") as zookeeper:
+            subjects: list[Subject] = [
+                JvmSubject(directory / "jvm", f"{zookeeper.connect_string}/jvm"),
+                OurSubject(directory / "ours", f"{zookeeper.connect_string}/ours"),
+            ]
+            print(f"kernel: {kernel.NAME}; {options.rounds} rounds of {options.seconds} s")
+            rows += start_case(subjects, options.only)
+            try:
+                for case in cases:
+                    rows += run_case(case, subjects, zookeeper, options)
+            finally:
+                for subject in subjects:
+                    subject.kill()
+            rows += recovery_case(directory, zookeeper.connect_string, options.only)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+    if options.json_file:
+        Path(options.json_file).write_text(json.dumps(rows, indent=1))
+    return 0
+
+
+def run_case(
+    case: Case, subjects: list[Subject], zookeeper: JvmZooKeeper, options: argparse.Namespace
+) -> list[dict[str, object]]:
+    """Rounds of one case, the brokers taking turns; the first round of each only warms it up."""
+    topics = {s.name: new_topic(s, zookeeper.connect_string, case) for s in subjects}
+    found: dict[str, list[dict[str, float]]] = {s.name: [] for s in subjects}
+    for number in range(options.rounds + 1):
+        for subject in subjects:
+            figures = case.run(subject, topics[subject.name], options.seconds)
+            if number:
+                found[subject.name].append(figures)
+    rows = []
+    for goal in case.goals:
+        jvm, ours = (
+            statistics.median(figures[goal.figure] for figures in found[s.name]) for s in subjects
+        )
+        rows.append(report(case.name, goal.figure, goal.unit, jvm, ours, goal.bound, goal.higher))
+    return rows
+
+
+def new_topic(subject: Subject, zookeeper: str, case: Case) -> str:
+    """A topic of its own for each case, all its partitions led."""
+    name = "bench-" + "".join(c if c.isalnum() else "-" for c in case.name)
+    if "memory" not in case.name:
+        admin = AdminClient(zookeeper=f"{zookeeper}/{subject.name}")
+        try:
+            admin.create_topic(name, PARTITIONS, 1)
+        finally:
+            admin.close()
+        await_leaders(subject, name, PARTITIONS)
+    return name
+
+
+if __name__ == "__main__":
+    socket.setdefaulttimeout(60)
+    sys.exit(main())

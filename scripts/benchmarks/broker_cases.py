@@ -1,0 +1,155 @@
+"""What is measured on a broker. Each case runs on both brokers in turn, several rounds, and gives
+figures by name; `__main__` takes medians and ratios."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kafka08.protocol import codec
+from kafka08.protocol.fetch import FetchRequest
+from kafka08.protocol.metadata import MetadataRequest
+from kafka08.protocol.produce import ProduceRequest
+from scripts.benchmarks import load
+from scripts.benchmarks.subjects import Subject, cpu_seconds, resident_megabytes
+
+PARTITIONS = 4
+WINDOW = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """A figure of a case. `bound` is that of ours / JVM; a higher figure is better if `higher`."""
+
+    figure: str
+    unit: str
+    bound: float
+    higher: bool
+
+    def met(self, ratio: float) -> bool:
+        return ratio >= self.bound if self.higher else ratio <= self.bound
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """`run(subject, topic, seconds)` gives {figure: value}; `topic` is new and has 4 partitions."""
+
+    name: str
+    goals: tuple[Goal, ...]
+    run: Callable[[Subject, str, float], dict[str, float]]
+
+
+def throughput(speed: float, cpu: float) -> tuple[Goal, ...]:
+    return (Goal("rate", "MB/s", speed, True), Goal("cpu", "s/GB", cpu, False))
+
+
+def produce(data: bytes, content_size: int) -> Callable[[Subject, str, float], dict[str, float]]:
+    """Four connections, a partition each, sets of `data`; MB counts `content_size` a set."""
+
+    def run(subject: Subject, topic: str, seconds: float) -> dict[str, float]:
+        frames = [load.produce_frame(topic, p, data) for p in range(PARTITIONS)]
+        with load.connect(subject.address) as connection:
+            answers = [load.exchange(connection, frame) for frame in frames]
+        for answer in answers:
+            load.check_answer(ProduceRequest, answer)
+        window = max(2, min(WINDOW, (4 << 20) // len(data)))
+        streams = [
+            load.Stream(subject.address, [frame], len(answer), window)
+            for frame, answer in zip(frames, answers, strict=True)
+        ]
+        before = cpu_seconds(subject.pid)
+        requests, elapsed = load.drive(streams, seconds)
+        megabytes = requests * content_size / 1e6
+        return {
+            "rate": megabytes / elapsed,
+            "cpu": (cpu_seconds(subject.pid) - before) / megabytes * 1000,
+            "requests": requests / elapsed,
+        }
+
+    return run
+
+
+def fetch(subject: Subject, topic: str, seconds: float) -> dict[str, float]:
+    """One connection reads a 100 MB partition in 1 MB fetches, two ahead, round and round."""
+    data = load.plain_set(100, 200_000)
+    per_set = len(data) // (100 + load.ENTRY_OVERHEAD)
+    with load.connect(subject.address) as connection:
+        frame = load.produce_frame(topic, 0, data)
+        for _ in range(100_000_000 // len(data)):
+            load.check_answer(ProduceRequest, load.exchange(connection, frame))
+        total = per_set * (100_000_000 // len(data))
+        step = (1 << 20) // (100 + load.ENTRY_OVERHEAD)
+        frames = [
+            load.fetch_frame(topic, 0, offset, 1 << 20)
+            for offset in range(0, total - 2 * step, step)
+        ]
+        answer = load.exchange(connection, frames[0])
+    load.check_answer(FetchRequest, answer)
+    stream = load.Stream(subject.address, frames, len(answer), 2)
+    before = cpu_seconds(subject.pid)
+    requests, elapsed = load.drive([stream], seconds)
+    megabytes = requests * len(answer) / 1e6
+    return {
+        "rate": megabytes / elapsed,
+        "cpu": (cpu_seconds(subject.pid) - before) / megabytes * 1000,
+    }
+
+
+def latency(subject: Subject, topic: str, seconds: float) -> dict[str, float]:
+    frame = load.produce_frame(topic, 0, load.plain_set(100, 1))
+    return percentiles(load.round_trips(subject.address, frame, int(2000 * seconds)))
+
+
+def long_poll(subject: Subject, topic: str, seconds: float) -> dict[str, float]:
+    times, _ = load.long_polls(subject.address, topic, 0, 0, int(300 * seconds))
+    return percentiles(times)
+
+
+def percentiles(times: list[float]) -> dict[str, float]:
+    """p50 and p99 of sorted seconds, in microseconds."""
+    return {
+        "p50": statistics.median(times) * 1e6,
+        "p99": times[int(len(times) * 0.99)] * 1e6,
+    }
+
+
+def metadata(subject: Subject, topic: str, seconds: float) -> dict[str, float]:
+    frame = codec.encode_request(MetadataRequest([topic]), 1, load.CLIENT_ID)
+    with load.connect(subject.address) as connection:
+        answer = load.exchange(connection, frame)
+    streams = [load.Stream(subject.address, [frame], len(answer), WINDOW) for _ in range(4)]
+    requests, elapsed = load.drive(streams, seconds)
+    return {"requests": requests / elapsed}
+
+
+def memory(subject: Subject, topic: str, seconds: float) -> dict[str, float]:
+    return {"resident": resident_megabytes(subject.pid)}
+
+
+REQUESTS = Goal("requests", "/s", 2.0, True)
+SMALL = load.plain_set(100, 16_384)
+LARGE = load.plain_set(100, 200_000)
+LARGE_1K = load.plain_set(1000, 200_000)
+SNAPPY = load.compressed_set(100, 200_000, 2)
+GZIP = load.compressed_set(100, 200_000, 1)
+ONE = load.plain_set(100, 1)
+
+CASES = (
+    Case("idle memory", (Goal("resident", "MB", 0.5, False),), memory),
+    Case("100 B in 16 KB sets", throughput(2, 0.4), produce(SMALL, len(SMALL))),
+    Case("100 B in 200 KB sets", throughput(2, 0.4), produce(LARGE, len(LARGE))),
+    Case("1 KB in 200 KB sets", throughput(1.5, 0.5), produce(LARGE_1K, len(LARGE_1K))),
+    Case("snappy, 200 KB sets", throughput(2, 0.5), produce(SNAPPY, 200_000)),
+    Case("gzip, 200 KB sets", throughput(5, 0.2), produce(GZIP, 200_000)),
+    Case("one-message requests", (REQUESTS,), produce(ONE, len(ONE))),
+    Case("fetch, one connection", throughput(1, 1), fetch),
+    Case(
+        "produce, one in flight",
+        (Goal("p50", "µs", 1, False), Goal("p99", "µs", 1, False)),
+        latency,
+    ),
+    Case("long poll", (Goal("p50", "µs", 0.7, False), Goal("p99", "µs", 0.7, False)), long_poll),
+    Case("Metadata requests", (Goal("requests", "/s", 1, True),), metadata),
+    Case("loaded memory", (Goal("resident", "MB", 0.2, False),), memory),
+)

@@ -1,0 +1,75 @@
+"""Start-up figures: an empty broker until it answers, and 1 GB of log after kill -9."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from kafka08.protocol.produce import ProduceRequest
+from scripts.benchmarks import load
+from scripts.benchmarks.report import report
+from scripts.benchmarks.subjects import (
+    JvmSubject,
+    OurSubject,
+    Subject,
+    await_leaders,
+    wait_for_port,
+)
+
+RECOVERY_BYTES = 1_000_000_000
+START_GOAL = 1.0
+RECOVERY_GOAL = 1 / 3
+SESSION_TIMEOUT_S = 6
+
+
+def start_case(subjects: list[Subject], only: str) -> list[dict[str, object]]:
+    """Start both brokers; seconds until the port answers."""
+    seconds = [timed_start(subject) for subject in subjects]
+    if only not in "start":
+        return []
+    return [report("start", "seconds", "s", *seconds, START_GOAL, False)]
+
+
+def timed_start(subject: Subject) -> float:
+    started = time.perf_counter()
+    subject.start()
+    wait_for_port(subject.address)
+    return time.perf_counter() - started
+
+
+def recovery_case(directory: Path, zookeeper: str, only: str) -> list[dict[str, object]]:
+    """Fill a partition with 1 GB, kill -9, start again; seconds until it answers."""
+    if only not in "recovery":
+        return []
+    keys = {"auto.create.topics.enable": "true", "num.partitions": "1", "log.retention.bytes": "-1"}
+    subjects: list[Subject] = [
+        JvmSubject(directory / "jvm-recovery", f"{zookeeper}/jvm-recovery", keys),
+        OurSubject(directory / "ours-recovery", f"{zookeeper}/ours-recovery", keys),
+    ]
+    return [
+        report(
+            "recovery of 1 GB",
+            "seconds",
+            "s",
+            *(timed_recovery(subject) for subject in subjects),
+            RECOVERY_GOAL,
+            False,
+        )
+    ]
+
+
+def timed_recovery(subject: Subject) -> float:
+    """The session's end is waited for first, so that only the recovery is timed."""
+    subject.start()
+    try:
+        await_leaders(subject, "recovery", 1)
+        data = load.plain_set(100, 900_000)
+        frame = load.produce_frame("recovery", 0, data)
+        with load.connect(subject.address) as connection:
+            for _ in range(RECOVERY_BYTES // len(data)):
+                load.check_answer(ProduceRequest, load.exchange(connection, frame))
+        subject.kill()
+        time.sleep(SESSION_TIMEOUT_S + 1)
+        return timed_start(subject)
+    finally:
+        subject.kill()

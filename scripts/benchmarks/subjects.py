@@ -1,0 +1,142 @@
+"""The two brokers that are compared: a JVM 0.8.2.2 and ours, each with a ZooKeeper chroot."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+from kafka08.protocol import codec
+from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
+from scripts.benchmarks.load import CLIENT_ID, connect, exchange
+from tests.interop.jvm import JvmBroker, free_port
+
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+SETTINGS = {
+    "num.partitions": "4",
+    "log.segment.bytes": str(1 << 30),
+    "log.retention.bytes": str(1 << 28),
+    "log.retention.check.interval.ms": "1000",
+    "log.segment.delete.delay.ms": "100",
+    "controlled.shutdown.enable": "false",
+    "offsets.topic.num.partitions": "5",
+}
+
+
+class Subject(Protocol):
+    """A broker under load."""
+
+    name: str
+    address: str
+    log_dir: Path
+
+    @property
+    def pid(self) -> int: ...
+    def start(self) -> None: ...
+    def kill(self) -> None: ...
+
+
+class JvmSubject(JvmBroker):
+    """A JVM broker with the heap of 0.8.2.2's own start script."""
+
+    def __init__(
+        self, directory: Path, zookeeper: str, properties: Mapping[str, str] | None = None
+    ) -> None:
+        flags = ("-Xmx1G", "-Xms1G", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
+        keys = {**SETTINGS, **(properties or {})}
+        super().__init__(directory, 1, zookeeper, keys, flags=flags)
+        self.name = "jvm"
+
+
+class OurSubject:
+    """One of our brokers as a process of its own."""
+
+    def __init__(
+        self, directory: Path, zookeeper: str, properties: Mapping[str, str] | None = None
+    ) -> None:
+        self.name = "ours"
+        port = free_port()
+        self.address = f"127.0.0.1:{port}"
+        self.log_dir = directory / "logs"
+        directory.mkdir(parents=True, exist_ok=True)
+        self._config = directory / "server.properties"
+        self._output = directory / "broker.out"
+        keys = {
+            **SETTINGS,
+            "broker.id": "1",
+            "host.name": "127.0.0.1",
+            "port": str(port),
+            "log.dirs": str(self.log_dir),
+            "zookeeper.connect": zookeeper,
+            **(properties or {}),
+        }
+        self._config.write_text("".join(f"{name}={value}\n" for name, value in keys.items()))
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self) -> None:
+        with self._output.open("ab") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "kafka08.broker.main", str(self._config)],
+                stdout=output,
+                stderr=output,
+                stdin=subprocess.DEVNULL,
+            )
+        while b"started" not in self._output.read_bytes():
+            if self._process.poll() is not None:
+                raise AssertionError(f"our broker ended: {self._output.read_text()[-2000:]}")
+            time.sleep(0.01)
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of a process and all its threads so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
+
+
+def resident_megabytes(pid: int) -> float:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    raise AssertionError(f"no VmRSS of process {pid}")
+
+
+def wait_for_port(address: str, timeout_s: float = 60) -> None:
+    deadline = time.monotonic() + timeout_s
+    while True:
+        try:
+            connect(address).close()
+            return
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.005)
+
+
+def await_leaders(subject: Subject, topic: str, partitions: int, timeout_s: float = 30) -> None:
+    """Ask for the topic's metadata (which may create it) until every partition has a leader."""
+    frame = codec.encode_request(MetadataRequest([topic]), 1, CLIENT_ID)
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        with connect(subject.address) as connection:
+            answer = exchange(connection, frame)
+        response = codec.decode_response(MetadataRequest, memoryview(answer)[4:])[1]
+        assert isinstance(response, MetadataResponse)
+        found = response.topics[0].partitions
+        if len(found) == partitions and all(partition.leader >= 0 for partition in found):
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"{topic} has no leaders on {subject.name}")
