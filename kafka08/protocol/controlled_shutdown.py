@@ -34,5 +34,6 @@ class ControlledShutdownRequest(Request):
     KEY = 7
     VERSION = 0
     RESPONSE = ControlledShutdownResponse
+    HAS_CLIENT_ID = False
 
     broker_id: Int32

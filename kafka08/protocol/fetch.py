@@ -8,8 +8,12 @@ partition's set exactly there, so the last message is usually partial. Error cod
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
+from kafka08.errors import ProtocolError
 from kafka08.protocol.types import (
     Int16,
     Int32,
@@ -65,3 +69,70 @@ class FetchRequest(Request):
     max_wait_ms: Int32
     min_bytes: Int32
     topics: list[FetchTopic]
+
+
+class SetSlice(Protocol):
+    """A message set that is somewhere else, such as in a segment file."""
+
+    @property
+    def size(self) -> int:
+        """Its bytes; exactly so many are sent in its place."""
+
+
+S = TypeVar("S", bound=SetSlice)
+
+
+class PartitionData(NamedTuple, Generic[S]):
+    """What a broker answers for one partition; None stands for an empty set."""
+
+    partition: int
+    error_code: int
+    high_watermark: int
+    message_set: S | None
+
+
+FRAME_SIZE: Final = struct.Struct(">i")
+FRAME_HEADER: Final = struct.Struct(">iii")
+"""Frame size, correlation id, topic count."""
+NAME_SIZE: Final = struct.Struct(">h")
+PARTITION_COUNT: Final = struct.Struct(">i")
+PARTITION_HEADER: Final = struct.Struct(">ihqi")
+"""Partition, error code, high watermark, set size."""
+
+
+def response_pieces(
+    correlation_id: int, topics: Sequence[tuple[str, Sequence[PartitionData[S]]]]
+) -> list[bytearray | S]:
+    """The frame of a FetchResponse in wire order, its message sets left as they are.
+
+    Byte pieces are sent as such, a set by whatever sends it (sendfile). Neighbouring bytes are one
+    piece, so an answer without messages is a single one. With the sets' bytes in their places it
+    equals `codec.encode_response` of the same content. ProtocolError if that does not fit a frame.
+    """
+    try:
+        return _pieces(correlation_id, topics)
+    except (struct.error, UnicodeEncodeError) as error:
+        raise ProtocolError(f"FetchResponse: {error}") from error
+
+
+def _pieces(
+    correlation_id: int, topics: Sequence[tuple[str, Sequence[PartitionData[S]]]]
+) -> list[bytearray | S]:
+    first = header = bytearray(FRAME_HEADER.pack(0, correlation_id, len(topics)))
+    pieces: list[bytearray | S] = [first]
+    sent_apart = 0
+    for topic, partitions in topics:
+        name = topic.encode()
+        header += NAME_SIZE.pack(len(name)) + name + PARTITION_COUNT.pack(len(partitions))
+        for partition, error_code, high_watermark, message_set in partitions:
+            size = 0 if message_set is None else message_set.size
+            header += PARTITION_HEADER.pack(partition, error_code, high_watermark, size)
+            if message_set is not None and size > 0:
+                header = bytearray()
+                pieces += message_set, header
+                sent_apart += size
+    headers_bytes = sum(len(piece) for piece in pieces if isinstance(piece, bytearray))
+    FRAME_SIZE.pack_into(first, 0, headers_bytes - FRAME_SIZE.size + sent_apart)
+    if not header:
+        pieces.pop()
+    return pieces

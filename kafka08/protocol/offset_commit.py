@@ -84,5 +84,5 @@ class OffsetCommitRequest(Request):
     group: String
     generation: Int32
     """-1: not in a group."""
-    member: String
+    member: NullableString
     topics: list[OffsetCommitTopic]

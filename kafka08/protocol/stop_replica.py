@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from kafka08.protocol.leader_and_isr import PartitionError
 from kafka08.protocol.types import (
-    Int8,
+    Flag,
     Int16,
     Int32,
     Request,
@@ -38,6 +38,6 @@ class StopReplicaRequest(Request):
 
     controller_id: Int32
     controller_epoch: Int32
-    delete_partitions: Int8
+    delete_partitions: Flag
     """1: drop the partitions and their directories; 0: only stop fetching."""
     partitions: list[StopReplicaPartition]

@@ -1,0 +1,315 @@
+"""Turns a layout into Python: one decode and one encode function per message class.
+
+The functions are straight code, made once and then as fast as Python goes: neighbouring
+fixed-width fields (and the length or count that follows them) are one `struct` call, nested
+classes are written out in place, and nothing asks at run time what a field is. For ProducePartition
+the decoder is
+
+    def decode(view, position):
+        limit = len(view)
+        v1, v2 = unpack_ii(view, position)
+        position += 8
+        end = position + v2
+        if not position <= end <= limit: raise wrong_length(v2, limit - position)
+        v3 = view[position:end]
+        position = end
+        return ProducePartition(v1, v3), position
+
+and the encoder appends `pack_ii(message.partition, len(set))` and then the set itself to a list.
+Arrays of integers join the `pack` of their neighbours.
+
+Every failure is a `struct.error`, whether raised by struct or by a check written here, and the
+line it came from tells the field: `field_at` reads it from the traceback, so a field's name costs
+nothing until something is wrong. The source is in `linecache`, for tracebacks and debuggers.
+"""
+
+from __future__ import annotations
+
+import linecache
+import struct
+from collections.abc import Callable
+from itertools import count
+from typing import Any, Final
+
+from kafka08.protocol.layout import Array, Blob, Flag, Integer, Layout, Record, Text, layout_of
+from kafka08.protocol.types import Buffer
+
+Decode = Callable[[memoryview, int], tuple[Any, int]]
+Encode = Callable[[Any, Callable[[Buffer], None]], None]
+
+STRING_BYTES_MAX: Final = 32767
+
+_fields: Final[dict[str, list[str]]] = {}
+"""File name of generated source → the field of each of its lines."""
+
+
+class Decoders(dict[type, Decode]):
+    """Message class → its decoder `(view, position) → (message, end)`, made at first use."""
+
+    def __missing__(self, cls: type) -> Decode:
+        function: Decode = _DecoderSource(layout_of(cls)).compile("decode")
+        self[cls] = function
+        return function
+
+
+class Encoders(dict[type, Encode]):
+    """Message class → its encoder `(message, append)`, made at first use."""
+
+    def __missing__(self, cls: type) -> Encode:
+        function: Encode = _EncoderSource(layout_of(cls)).compile("encode")
+        self[cls] = function
+        return function
+
+
+def field_at(error: BaseException) -> str:
+    """The field, such as `FetchRequest.topics.partitions.offset`, at which generated code raised
+    `error`; empty if it came from elsewhere."""
+    field, traceback = "", error.__traceback__
+    while traceback is not None:
+        lines = _fields.get(traceback.tb_frame.f_code.co_filename)
+        if lines is not None:
+            field = lines[traceback.tb_lineno - 1]
+        traceback = traceback.tb_next
+    return field
+
+
+def wrong_length(length: int, left: int) -> struct.error:
+    return struct.error(f"a length of {length} with {left} bytes left")
+
+
+def wrong_count(items: int, left: int) -> struct.error:
+    return struct.error(f"a count of {items} with {left} bytes left")
+
+
+def wrong_flag(value: object) -> struct.error:
+    return struct.error(f"{value!r} where 0 or 1 must be")
+
+
+def too_long(length: int) -> struct.error:
+    return struct.error(f"{length} bytes of UTF-8, the limit is {STRING_BYTES_MAX}")
+
+
+def as_bytes(value: Buffer) -> Buffer:
+    """`value` such that its len() is its size in bytes."""
+    return memoryview(value).cast("B") if isinstance(value, memoryview) else value
+
+
+class _Source:
+    """Lines of a function in the making, each with the field it works for.
+
+    `pending` holds the fixed-width values met since the last `struct` call; `flush` makes one call
+    of them.
+    """
+
+    def __init__(self, layout: Record) -> None:
+        self.layout = layout
+        self.namespace: dict[str, Any] = {
+            name: globals()[name]
+            for name in ("wrong_length", "wrong_count", "wrong_flag", "too_long", "as_bytes")
+        }
+        self.lines: list[str] = []
+        self.fields: list[str] = []
+        self.path: list[str] = [layout.cls.__name__]
+        self.indent = 1
+        self.numbers = count(1)
+
+    def new(self, role: str = "") -> str:
+        """A variable nobody else has, named after the field at hand and its role there."""
+        return f"{self.path[-1]}{role}_{next(self.numbers)}"
+
+    def emit(self, line: str, field: str = "") -> None:
+        self.lines.append("    " * self.indent + line)
+        self.fields.append(field or ".".join(self.path))
+
+    def constant(self, name: str, value: object) -> str:
+        self.namespace[name] = value
+        return name
+
+    def compile(self, name: str) -> Any:
+        """Run the source; the function called `name` that it defines."""
+        filename = f"<kafka08 {name} {self.layout.cls.__module__}.{self.layout.cls.__qualname__}>"
+        source = "\n".join(self.lines) + "\n"
+        _fields[filename] = self.fields
+        linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+        exec(compile(source, filename, "exec"), self.namespace)
+        return self.namespace[name]
+
+
+class _DecoderSource(_Source):
+    """Writes `decode`. A value's expression holds once the values pending with it were flushed."""
+
+    def __init__(self, layout: Record) -> None:
+        super().__init__(layout)
+        self.pending: list[tuple[str, str, str]] = []
+        """(variable, struct code, field) of each."""
+        self.indent = 0
+        self.emit("def decode(view, position):")
+        self.indent = 1
+        self.emit("limit = len(view)")
+        result = self.value(layout)
+        self.flush()
+        self.emit(f"return {result}, position")
+
+    def read(self, code: str, role: str = "") -> str:
+        variable = self.new(role)
+        self.pending.append((variable, code, ".".join(self.path)))
+        return variable
+
+    def flush(self) -> None:
+        if not self.pending:
+            return
+        variables, codes, fields = zip(*self.pending, strict=True)
+        self.pending.clear()
+        code = "".join(codes)
+        unpack = self.constant(f"unpack_{code}", struct.Struct(f">{code}").unpack_from)
+        field = ", ".join(dict.fromkeys(fields))
+        self.emit(f"{', '.join(variables)}, = {unpack}(view, position)", field)
+        self.emit(f"position += {struct.calcsize('>' + code)}")
+
+    def value(self, layout: Layout) -> str:
+        """Write what reads one value; returns the expression for it."""
+        match layout:
+            case Integer():
+                return self.read(layout.code)
+            case Flag():
+                return self.flag()
+            case Text():
+                text = 'str(view[position:end], "utf-8", "replace")'
+                return self.sized("h", text, layout.nullable)
+            case Blob():
+                return self.sized("i", "view[position:end]", layout.nullable)
+            case Array():
+                return self.array(layout.item)
+            case Record():
+                return self.record(layout)
+
+    def flag(self) -> str:
+        value = self.read("b")
+        self.flush()
+        self.emit(f"if not 0 <= {value} <= 1: raise wrong_flag({value})")
+        return value
+
+    def sized(self, code: str, taken: str, nullable: bool) -> str:
+        length, value = self.read(code, "_size"), self.new()
+        self.flush()
+        if nullable:
+            self.emit(f"if {length} < 0: {value} = None")
+            self.emit("else:")
+            self.indent += 1
+        self.emit(f"end = position + {length}")
+        self.emit(
+            f"if not position <= end <= limit: raise wrong_length({length}, limit - position)"
+        )
+        self.emit(f"{value} = {taken}")
+        self.emit("position = end")
+        if nullable:
+            self.indent -= 1
+        return value
+
+    def array(self, item: Layout) -> str:
+        items, values = self.read("i", "_count"), self.new()
+        self.flush()
+        self.emit(
+            f"if not 0 <= {items} * {item.size_min} <= limit - position: "
+            f"raise wrong_count({items}, limit - position)"
+        )
+        if isinstance(item, Integer):
+            unpack = self.constant("unpack_from", struct.unpack_from)
+            self.emit(f'{values} = list({unpack}(f">{{{items}}}{item.code}", view, position))')
+            self.emit(f"position += {items} * {item.size_min}")
+            return values
+        self.emit(f"{values} = []")
+        self.emit(f"for _ in range({items}):")
+        self.indent += 1
+        value = self.value(item)
+        self.flush()
+        self.emit(f"{values}.append({value})")
+        self.indent -= 1
+        return values
+
+    def record(self, layout: Record) -> str:
+        values = []
+        for name, field in layout.fields:
+            self.path.append(name)
+            values.append(self.value(field))
+            self.path.pop()
+        return f"{self.constant(layout.cls.__name__, layout.cls)}({', '.join(values)})"
+
+
+class _EncoderSource(_Source):
+    """Writes `encode`, which hands the pieces of a message to `append` in wire order."""
+
+    def __init__(self, layout: Record) -> None:
+        super().__init__(layout)
+        self.pending: list[tuple[str, str, str]] = []
+        """(struct format, which may contain {count}; arguments; field) of each."""
+        self.indent = 0
+        self.emit("def encode(message, append):")
+        self.indent = 1
+        self.value(layout, "message")
+        self.flush()
+        self.emit("return None")
+
+    def write(self, code: str, arguments: str) -> None:
+        self.pending.append((code, arguments, ".".join(self.path)))
+
+    def flush(self) -> None:
+        if not self.pending:
+            return
+        codes, arguments, fields = zip(*self.pending, strict=True)
+        self.pending.clear()
+        code = "".join(codes)
+        if "{" in code:
+            call = f'{self.constant("pack", struct.pack)}(f">{code}", '
+        else:
+            call = f"{self.constant(f'pack_{code}', struct.Struct(f'>{code}').pack)}("
+        field = ", ".join(dict.fromkeys(fields))
+        self.emit(f"append({call}{', '.join(arguments)}))", field)
+
+    def value(self, layout: Layout, value: str) -> None:
+        """Write what appends the value of the expression `value`."""
+        match layout:
+            case Integer():
+                self.write(layout.code, value)
+            case Flag():
+                self.emit(f"if not 0 <= {value} <= 1: raise wrong_flag({value})")
+                self.write("b", value)
+            case Text():
+                self.sized("h", value, "{}.encode()", layout.nullable)
+            case Blob():
+                self.sized("i", value, "as_bytes({})", layout.nullable)
+            case Array():
+                self.array(layout.item, value)
+            case Record():
+                for name, field in layout.fields:
+                    self.path.append(name)
+                    self.value(field, f"{value}.{name}")
+                    self.path.pop()
+
+    def sized(self, code: str, value: str, taken: str, nullable: bool) -> None:
+        data, length = self.new(), self.new("_size")
+        self.emit(
+            f"{data} = {taken.format(value)}" + (f' if {value} is not None else b""' * nullable)
+        )
+        self.emit(f"{length} = len({data})" + (f" if {value} is not None else -1" * nullable))
+        if code == "h":
+            self.emit(f"if {length} > {STRING_BYTES_MAX}: raise too_long({length})")
+        self.write(code, length)
+        self.flush()
+        self.emit(f"append({data})")
+
+    def array(self, item: Layout, value: str) -> None:
+        values, items = self.new(), self.new("_count")
+        self.emit(f"{values} = {value}")
+        self.emit(f"{items} = len({values})")
+        self.write("i", items)
+        if isinstance(item, Integer):
+            self.write(f"{{{items}}}{item.code}", f"*{values}")
+            return
+        self.flush()
+        variable = self.new("_item")
+        self.emit(f"for {variable} in {values}:")
+        self.indent += 1
+        self.value(item, variable)
+        self.flush()
+        self.indent -= 1

@@ -1,0 +1,181 @@
+"""Frames: `size:i32` and then that many bytes. Bytes in, payloads out; no socket in here.
+
+A size that is not positive or above the limit is a ProtocolError before any room is made for it;
+the connection cannot go on after that, since nobody knows where the next frame starts. Source:
+kafka.network.BoundedByteBufferReceive 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Final
+
+from kafka08.errors import ProtocolError
+from kafka08.protocol.types import Buffer
+
+SIZE: Final = struct.Struct(">i")
+
+BUFFER_BYTES: Final = 64 * 1024
+"""Room that a reader starts with."""
+GROWTH_BYTES_MAX: Final = 1024 * 1024
+"""A frame up to this size gets all its room when its size is known; a larger one gets more only as
+its bytes arrive, so a size alone cannot make us allocate more than this."""
+
+
+def frame_size(prefix: Buffer, max_size: int, position: int = 0) -> int:
+    """The payload size that the four bytes at `position` announce; ProtocolError if it is <= 0 or
+    above `max_size`."""
+    size: int = SIZE.unpack_from(prefix, position)[0]
+    if size <= 0:
+        raise ProtocolError(f"{size} is not a valid frame size")
+    if size > max_size:
+        raise ProtocolError(f"a frame of {size} bytes is larger than the maximum of {max_size}")
+    return size
+
+
+class BufferPool:
+    """Buffers for readers to share: one is taken when a socket is readable and comes back when its
+    bytes were dealt with, so idle connections hold none.
+
+    At most `kept_bytes_max` bytes wait here for their next use; what comes back beyond that is
+    freed.
+    """
+
+    def __init__(self, buffer_bytes: int = BUFFER_BYTES, kept_bytes_max: int = 16 << 20) -> None:
+        self._buffer_bytes = buffer_bytes
+        self._kept_bytes_max = kept_bytes_max
+        self._kept: list[bytearray] = []
+        self.kept_bytes = 0
+
+    def take(self, size: int = 0) -> bytearray:
+        """A buffer of at least `size` bytes, with whatever its last user left in it."""
+        for index in range(len(self._kept) - 1, -1, -1):
+            if len(self._kept[index]) >= size:
+                buffer = self._kept.pop(index)
+                self.kept_bytes -= len(buffer)
+                return buffer
+        return bytearray(max(size, self._buffer_bytes))
+
+    def give(self, buffer: bytearray) -> None:
+        """Return a buffer; nobody may use a view of it any more."""
+        if self.kept_bytes + len(buffer) <= self._kept_bytes_max:
+            self._kept.append(buffer)
+            self.kept_bytes += len(buffer)
+
+
+class FrameReader:
+    """Cuts a stream of bytes into the payloads of its frames.
+
+    A server receives straight into the reader's buffer:
+
+        count = sock.recv_into(reader.buffer())
+        for payload in reader.advance(count):
+            ...                                 # may stop here and go on with reader.payloads()
+        reader.release()                        # nothing refers to the payloads any more
+
+    A payload is a writable memoryview into the buffer (a produce request is numbered in place). It
+    is valid until the next `buffer()`, `release()` or `feed()`, so none of them may be called while
+    a request that refers to its payload is unfinished. The buffer comes from `pool` when the first
+    byte is expected and goes back at `release()` unless part of a frame is in it.
+    """
+
+    def __init__(self, max_size: int, pool: BufferPool | None = None) -> None:
+        """`max_size` is the largest payload accepted, in bytes (socket.request.max.bytes)."""
+        self._max_size = max_size
+        self._pool = BufferPool() if pool is None else pool
+        self._buffer: bytearray | None = None
+        self._start = 0
+        self._end = 0
+        """Bytes received and not yet handed out: buffer[start:end]."""
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes received that were not handed out as part of a payload."""
+        return self._end - self._start
+
+    def buffer(self) -> memoryview:
+        """Where to receive into; never empty. Ends the validity of all payloads; the complete ones
+        must have been taken. ProtocolError if the frame that has begun cannot be."""
+        buffer = self._buffer
+        if buffer is None:
+            buffer = self._buffer = self._pool.take()
+            self._start = self._end = 0
+        elif self._start == self._end:
+            self._start = self._end = 0
+        else:
+            buffer = self._make_room(buffer)
+        return memoryview(buffer)[self._end :]
+
+    def advance(self, count: int) -> Iterator[memoryview]:
+        """Take note of `count` bytes received into `buffer()`; the payloads complete by now."""
+        self._end += count
+        return self.payloads()
+
+    def payloads(self) -> Iterator[memoryview]:
+        """The complete payloads not handed out yet, in order. ProtocolError when the next frame's
+        size is wrong: after all good ones before it, and again at each later call."""
+        return iter(self.next_payload, None)
+
+    def next_payload(self) -> memoryview | None:
+        """One complete payload, or None until more is received."""
+        start = self._start + SIZE.size
+        if self._buffer is None or start > self._end:
+            return None
+        end = start + frame_size(self._buffer, self._max_size, self._start)
+        if end > self._end:
+            return None
+        self._start = end
+        return memoryview(self._buffer)[start:end]
+
+    def release(self) -> None:
+        """Give the buffer back if no byte in it is still to be handed out."""
+        if self._buffer is not None and self._start == self._end:
+            self._pool.give(self._buffer)
+            self._buffer = None
+
+    def close(self) -> None:
+        """Drop what was received. The buffer is not shared again, since a request that is still
+        being worked on may refer to it."""
+        self._buffer = None
+        self._start = self._end = 0
+
+    def feed(self, data: Buffer) -> list[bytearray]:
+        """The payloads that `data` completes, as buffers of their own; for callers that receive
+        into memory of theirs. A wrong size that follows good frames is raised by the next call."""
+        rest = memoryview(data)
+        complete: list[bytearray] = []
+        try:
+            while rest:
+                room = self.buffer()
+                count = min(len(room), len(rest))
+                room[:count] = rest[:count]
+                rest = rest[count:]
+                for payload in self.advance(count):
+                    complete.append(bytearray(payload))
+        except ProtocolError:
+            if not complete:
+                raise
+        self.release()
+        return complete
+
+    def _make_room(self, buffer: bytearray) -> bytearray:
+        """Move the start of a frame to the front of a buffer that can take more of it."""
+        pending = self._end - self._start
+        if pending < SIZE.size:
+            wanted = SIZE.size
+        else:
+            wanted = SIZE.size + frame_size(buffer, self._max_size, self._start)
+            assert wanted > pending, "a complete payload has not been taken"
+            if wanted > GROWTH_BYTES_MAX:
+                wanted = min(wanted, max(GROWTH_BYTES_MAX, 2 * pending))
+        if self._start + wanted <= len(buffer) and self._end < len(buffer):
+            return buffer
+        target = self._pool.take(wanted) if wanted > len(buffer) else buffer
+        with memoryview(buffer) as source:
+            memoryview(target)[:pending] = source[self._start : self._end]
+        if target is not buffer:
+            self._pool.give(buffer)
+            self._buffer = target
+        self._start, self._end = 0, pending
+        return target
