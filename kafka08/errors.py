@@ -206,14 +206,21 @@ def error_for(code: int) -> type[ApiError] | None:
     return None if code == NO_ERROR else CODES.get(code, UnknownError)
 
 
-def check(code: int, detail: str = "") -> None:
-    """Raise the error of `code`, with `detail` (broker, topic-partition) in its text; 0 passes."""
+def error_of(code: int, detail: str = "") -> ApiError | None:
+    """The error of `code` with `detail` (broker, topic-partition) in its text; None for 0."""
     error = error_for(code)
     if error is None:
-        return
+        return None
     if error is UnknownError and code != UnknownError.code:
         detail = f"unknown error code {code}; {detail}"
-    raise error(detail)
+    return error(detail)
+
+
+def check(code: int, detail: str = "") -> None:
+    """Raise the error of `code`, if it is one."""
+    error = error_of(code, detail)
+    if error is not None:
+        raise error
 
 
 class ProtocolError(KafkaError):

@@ -1,0 +1,34 @@
+"""Lists of broker addresses as users write them: `host:port,host:port`."""
+
+from __future__ import annotations
+
+from kafka08.errors import ConfigError
+
+PORT_MAX = 65535
+
+
+def parse_bootstrap(text: str, key: str = "bootstrap") -> list[tuple[str, int]]:
+    """The (host, port) pairs of a comma list, without repetitions, in its order.
+
+    An IPv6 address stands in brackets: `[::1]:9092`. Blanks around a part are ignored. ConfigError
+    naming `key` and the part for an empty list, a missing port or one outside 1 to 65535.
+    """
+    addresses: dict[tuple[str, int], None] = {}
+    for part in filter(None, map(str.strip, text.split(","))):
+        addresses[_parse_address(part, key)] = None
+    if not addresses:
+        raise ConfigError(f"{key}: {text!r} names no broker; give host:port,host:port")
+    return list(addresses)
+
+
+def _parse_address(part: str, key: str) -> tuple[str, int]:
+    host, colon, port = part.rpartition(":")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host:
+        raise ConfigError(f"{key}: {part!r}: put an IPv6 address in brackets, as [::1]:9092")
+    if not colon or not host:
+        raise ConfigError(f"{key}: {part!r} is not of the form host:port")
+    if not (port.isascii() and port.isdigit() and 1 <= int(port) <= PORT_MAX):
+        raise ConfigError(f"{key}: {part!r}: the port must be a number from 1 to {PORT_MAX}")
+    return host, int(port)

@@ -1,0 +1,283 @@
+"""The client's picture of a cluster: who leads what, and a connection to each of them.
+
+    cluster = ClusterClient(parse_bootstrap("host1:9092,host2:9092"), client_id="me")
+    cluster.leader(TopicPartition("pages", 0))
+    cluster.ask_leaders({tp: EARLIEST_OFFSET for tp in partitions}, ask)
+
+Metadata is asked for when it is first needed and again after an error that says it is old; it does
+not age by itself. Sources: kafka.client.ClientUtils, kafka.producer.BrokerPartitionInfo 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import socket
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Final, TypeVar
+
+from kafka08.client.metadata import ClusterMetadata, PartitionInfo
+from kafka08.client.pool import ConnectionPool
+from kafka08.client.retry import RetryPolicy, is_retriable, needs_metadata, retry
+from kafka08.clock import SYSTEM_CLOCK, Clock
+from kafka08.errors import (
+    ApiError,
+    ClientError,
+    Closed,
+    ConsumerCoordinatorNotAvailable,
+    InvalidTopic,
+    KafkaError,
+    NoBrokersAvailable,
+    ProtocolError,
+    check,
+)
+from kafka08.network.connection import DEFAULT_TIMEOUT_MS, Connect, Connection
+from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest, ConsumerMetadataResponse
+from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
+from kafka08.protocol.types import Request, Response
+from kafka08.structs import Broker, TopicPartition
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+COORDINATOR_TRIES: Final = 100
+"""With the usual backoff about 10 s: the first question creates the offsets topic, which takes a
+broker one to three seconds."""
+
+
+class ClusterClient:
+    """Metadata, leaders, coordinators and pooled connections of one cluster. Thread-safe.
+
+    bootstrap           addresses of one broker or more; once metadata is there, its brokers are
+                        asked as well
+    timeout_ms          longest wait for an answer
+    connect_timeout_ms  longest wait for a connection
+    retry_policy        of `ask_leaders` and `at_leader`
+    connect, clock, rng  the world, for tests
+    """
+
+    def __init__(
+        self,
+        bootstrap: Sequence[tuple[str, int]],
+        *,
+        client_id: str = "",
+        timeout_ms: int = DEFAULT_TIMEOUT_MS,
+        connect_timeout_ms: int = 10_000,
+        retry_policy: RetryPolicy = RetryPolicy(),
+        receive_buffer: int = 0,
+        send_buffer: int = 0,
+        connect: Connect = socket.create_connection,
+        clock: Clock = SYSTEM_CLOCK,
+        rng: random.Random | None = None,
+    ) -> None:
+        assert bootstrap, "a cluster is found through at least one broker"
+        self._bootstrap = list(bootstrap)
+        self._retry_policy = retry_policy
+        self._clock = clock
+        self._rng = rng or random.Random()
+        self._lock = threading.Lock()
+        self._metadata = ClusterMetadata()
+        self._coordinators: dict[str, Broker] = {}
+        self._pool = ConnectionPool(
+            lambda host, port: Connection(
+                host,
+                port,
+                client_id=client_id,
+                timeout_ms=timeout_ms,
+                connect_timeout_ms=connect_timeout_ms,
+                connect=connect,
+                receive_buffer=receive_buffer,
+                send_buffer=send_buffer,
+                clock=clock,
+            )
+        )
+
+    @property
+    def metadata(self) -> ClusterMetadata:
+        """What is known now. A snapshot: asking again may give another."""
+        return self._metadata
+
+    def refresh(self, topics: Iterable[str] = ()) -> ClusterMetadata:
+        """Ask a broker for `topics` (none: all); an unknown one may be created by that. Its error,
+        if it has one, shows when the topic is used. Raises NoBrokersAvailable."""
+        wanted = sorted(set(topics))
+        response = self.ask_any(MetadataRequest(wanted))
+        assert isinstance(response, MetadataResponse)
+        if len(wanted) > 1 and all(t.error_code == InvalidTopic.code for t in response.topics):
+            # 0.8: one illegal name among them fails the whole answer.
+            for topic in wanted:
+                self.refresh([topic])
+            return self._metadata
+        with self._lock:
+            self._metadata = self._metadata.updated(response, all_topics=not wanted)
+            return self._metadata
+
+    def known(self, topics: Iterable[str]) -> ClusterMetadata:
+        """Metadata in which `topics` were asked for, at least once; no request if they all are."""
+        missing = [topic for topic in topics if not self._metadata.knows(topic)]
+        return self.refresh(missing) if missing else self._metadata
+
+    def brokers(self) -> list[Broker]:
+        """The brokers that are alive, by id; empty while a fresh cluster has no topic."""
+        metadata = self._metadata if self._metadata.brokers else self.refresh()
+        return [metadata.brokers[broker_id] for broker_id in sorted(metadata.brokers)]
+
+    def partitions(self, topic: str) -> tuple[PartitionInfo, ...]:
+        """All partitions of `topic` by number. Raises UnknownTopicOrPartition, InvalidTopic,
+        LeaderNotAvailable (it was just created), NoBrokersAvailable."""
+        return self.known([topic]).partitions(topic)
+
+    def leader(self, tp: TopicPartition) -> Broker:
+        """The leader of `tp` as far as known; same errors as `partitions`. `refresh` first if the
+        one returned earlier turned out not to lead."""
+        return self.known([tp.topic]).leader(tp)
+
+    def coordinator(self, group: str) -> Broker:
+        """The broker that keeps the offsets of `group`; remembered until `forget_coordinator`.
+
+        Waits for the offsets topic, which the first call of all makes; then raises
+        ConsumerCoordinatorNotAvailable.
+        """
+        known = self._coordinators.get(group)
+        if known is not None:
+            return known
+        policy = RetryPolicy(COORDINATOR_TRIES, self._retry_policy.backoff_ms)
+        found = retry(
+            lambda: self._find_coordinator(group),
+            policy,
+            self._clock,
+            what=f"looking for the coordinator of group {group}",
+        )
+        with self._lock:
+            self._coordinators[group] = found
+        return found
+
+    def forget_coordinator(self, group: str) -> None:
+        """Ask again next time: it answered 15 or 16, or could not be reached."""
+        with self._lock:
+            self._coordinators.pop(group, None)
+
+    def connection(self, broker: Broker) -> AbstractContextManager[Connection]:
+        """A pooled connection to `broker` for a `with` block, used by nobody else meanwhile.
+        Raises ConnectionFailed, Closed."""
+        return self._pool.connection(broker.host, broker.port)
+
+    def send(self, broker: Broker, request: Request) -> Response:
+        """The answer of `broker`; one attempt."""
+        with self.connection(broker) as connection:
+            return connection.send(request)
+
+    def ask_any(self, request: Request) -> Response:
+        """The answer of any broker: all known ones are tried once, in random order.
+
+        NoBrokersAvailable says what happened at each of them.
+        """
+        addresses = {(broker.host, broker.port) for broker in self._metadata.brokers.values()}
+        candidates = sorted(addresses.union(self._bootstrap))
+        self._rng.shuffle(candidates)
+        failures = []
+        for host, port in candidates:
+            try:
+                with self._pool.connection(host, port) as connection:
+                    return connection.send(request)
+            except Closed:
+                raise
+            except (ClientError, ProtocolError) as error:
+                log.warning("%s to %s:%d failed: %s", type(request).__name__, host, port, error)
+                failures.append(f"{host}:{port}: {error}")
+        raise NoBrokersAvailable("no broker answered: " + "; ".join(failures))
+
+    def at_leader(self, tp: TopicPartition, ask: Callable[[Connection], R]) -> R:
+        """`ask(connection to the leader of tp)`, again with fresh metadata while it fails for a
+        reason that may pass (`ask` raises it), as often as the retry policy says."""
+
+        def ask_one(connection: Connection, _: object) -> dict[TopicPartition, R | ApiError]:
+            return {tp: ask(connection)}
+
+        return self.ask_leaders({tp: None}, ask_one)[tp]
+
+    def ask_leaders(
+        self,
+        wanted: Mapping[TopicPartition, T],
+        ask: Callable[
+            [Connection, Mapping[TopicPartition, T]], Mapping[TopicPartition, R | ApiError]
+        ],
+    ) -> dict[TopicPartition, R]:
+        """`ask` each leader for those of `wanted` which it leads: one call per broker and round.
+
+        `ask` gives each partition's result or error, or raises one for all it was asked. Partitions
+        whose error may pass are asked for again, after the backoff and with fresh metadata; when
+        the tries are used up, or at an error that does not pass, the first partition's is raised.
+        """
+        results: dict[TopicPartition, R] = {}
+        open_: dict[TopicPartition, T] = dict(wanted)
+
+        def round_() -> None:
+            failures: dict[TopicPartition, KafkaError] = {}
+            for broker, of_broker in self._by_leader(open_, failures).items():
+                try:
+                    with self.connection(broker) as connection:
+                        answers = ask(connection, of_broker)
+                except KafkaError as error:
+                    failures.update(dict.fromkeys(of_broker, error))
+                    continue
+                for tp, answer in answers.items():
+                    if isinstance(answer, ApiError):
+                        failures[tp] = answer
+                    else:
+                        results[tp] = answer
+                        del open_[tp]
+            if failures:
+                raise _worst(failures.values())
+
+        retry(
+            round_,
+            self._retry_policy,
+            self._clock,
+            what=f"asking the leaders of {len(wanted)} partitions",
+            before_next=lambda error: self._refresh_after(error, open_),
+        )
+        return results
+
+    def close(self) -> None:
+        """Close every connection; threads that wait on one see ConnectionFailed or Closed."""
+        self._pool.close()
+
+    def _refresh_after(self, error: KafkaError, open_: Iterable[TopicPartition]) -> None:
+        if needs_metadata(error):
+            self.refresh({tp.topic for tp in open_})
+
+    def _by_leader(
+        self, wanted: Mapping[TopicPartition, T], failures: dict[TopicPartition, KafkaError]
+    ) -> dict[Broker, dict[TopicPartition, T]]:
+        """`wanted` split by leader; `failures` gets those that have none."""
+        metadata = self.known({tp.topic for tp in wanted})
+        split: dict[Broker, dict[TopicPartition, T]] = {}
+        for tp, item in wanted.items():
+            try:
+                split.setdefault(metadata.leader(tp), {})[tp] = item
+            except ApiError as error:
+                failures[tp] = error
+        return split
+
+    def _find_coordinator(self, group: str) -> Broker:
+        response = self.ask_any(ConsumerMetadataRequest(group))
+        assert isinstance(response, ConsumerMetadataResponse)
+        check(response.error_code, f"coordinator of group {group}")
+        if not response.host:
+            raise ConsumerCoordinatorNotAvailable(f"coordinator of group {group} has no address")
+        return Broker(response.coordinator_id, response.host, response.port)
+
+
+def _worst(errors: Iterable[KafkaError]) -> KafkaError:
+    """The first error that does not pass, else the first that asks for metadata, else the first:
+    one error stands for a round, and the others must not be waited for, or forgotten, behind it."""
+    ordered = list(errors)
+    return min(
+        ordered,
+        key=lambda e: (is_retriable(e), not needs_metadata(e), ordered.index(e)),
+    )

@@ -1,0 +1,105 @@
+"""What a client knows of the cluster: brokers, topics, leaders. An answer makes a new picture.
+
+Source: kafka.producer.BrokerPartitionInfo 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kafka08.errors import (
+    ApiError,
+    InvalidTopic,
+    LeaderNotAvailable,
+    UnknownTopicOrPartition,
+    error_for,
+)
+from kafka08.protocol.metadata import MetadataResponse, TopicMetadata
+from kafka08.structs import NO_LEADER, Broker, TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionInfo:
+    """One partition as a broker described it.
+
+    leader     broker id, or NO_LEADER
+    replicas   of live brokers only, up to 4 of them in assignment order
+    isr        of live brokers only
+    """
+
+    partition: int
+    leader: int
+    replicas: tuple[int, ...] = ()
+    isr: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TopicInfo:
+    """A topic's partitions by ascending number, or the error that stands for them.
+
+    Never both: a topic in error has no partitions here.
+    """
+
+    topic: str
+    error: type[ApiError] | None = None
+    partitions: tuple[PartitionInfo, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterMetadata:
+    """`brokers` by id, and `topics` by name as far as anybody asked for them."""
+
+    brokers: Mapping[int, Broker] = field(default_factory=dict)
+    topics: Mapping[str, TopicInfo] = field(default_factory=dict)
+
+    def updated(self, response: MetadataResponse, *, all_topics: bool = False) -> ClusterMetadata:
+        """With what `response` says. `all_topics`: it answers for all, so others are gone.
+
+        An answer without brokers (from one that is just starting, or that met an error) leaves the
+        brokers as they were; a topic in a passing error keeps the partitions that it had.
+        """
+        brokers = {b.broker_id: Broker(b.broker_id, b.host, b.port) for b in response.brokers}
+        topics = {} if all_topics else dict(self.topics)
+        for answer in response.topics:
+            topics[answer.topic] = _topic_info(answer, self.topics.get(answer.topic))
+        return ClusterMetadata(brokers or self.brokers, topics)
+
+    def knows(self, topic: str) -> bool:
+        """Whether the partitions of `topic` are known."""
+        info = self.topics.get(topic)
+        return info is not None and info.error is None
+
+    def partitions(self, topic: str) -> tuple[PartitionInfo, ...]:
+        """All partitions, leaderless ones too; raises the topic's error, UnknownTopicOrPartition
+        if it was never asked for."""
+        info = self.topics.get(topic)
+        if info is None:
+            raise UnknownTopicOrPartition(f"no metadata of topic {topic}")
+        if info.error is not None:
+            raise info.error(f"topic {topic}")
+        return info.partitions
+
+    def leader(self, tp: TopicPartition) -> Broker:
+        """The broker that leads `tp`. Raises UnknownTopicOrPartition, LeaderNotAvailable."""
+        info = next((p for p in self.partitions(tp.topic) if p.partition == tp.partition), None)
+        if info is None:
+            raise UnknownTopicOrPartition(str(tp))
+        if info.leader == NO_LEADER:
+            raise LeaderNotAvailable(str(tp))
+        if info.leader not in self.brokers:
+            raise LeaderNotAvailable(f"{tp}: its leader, broker {info.leader}, is not alive")
+        return self.brokers[info.leader]
+
+
+def _topic_info(answer: TopicMetadata, known: TopicInfo | None) -> TopicInfo:
+    error = error_for(answer.error_code)
+    if error is None:
+        partitions = (
+            PartitionInfo(p.partition, p.leader, tuple(p.replicas), tuple(p.isr))
+            for p in answer.partitions
+        )
+        return TopicInfo(answer.topic, None, tuple(sorted(partitions, key=lambda p: p.partition)))
+    if error in {UnknownTopicOrPartition, InvalidTopic} or known is None:
+        return TopicInfo(answer.topic, error)
+    return known

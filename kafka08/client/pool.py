@@ -1,0 +1,84 @@
+"""Connections that are kept for the next request to the same broker."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from kafka08.errors import Closed, ConnectionFailed
+from kafka08.network.connection import Connection
+
+IDLE_PER_BROKER = 2
+"""More than these are closed when they come back."""
+
+
+class ConnectionPool:
+    """Lends each connection to one thread at a time, so its users need no lock of their own.
+
+    `make(host, port)` gives a connection that is not open yet. Thread-safe.
+    """
+
+    def __init__(self, make: Callable[[str, int], Connection]) -> None:
+        self._make = make
+        self._lock = threading.Lock()
+        self._idle: dict[tuple[str, int], list[Connection]] = {}
+        self._lent: dict[int, Connection] = {}
+        self._closed = False
+
+    @contextmanager
+    def connection(self, host: str, port: int) -> Iterator[Connection]:
+        """An open connection for the time of the block. It is kept afterwards if it is still open
+        with nothing in flight. Raises ConnectionFailed, Closed."""
+        connection = self._take(host, port)
+        try:
+            connection.open()
+            yield connection
+        finally:
+            self._give_back(connection)
+
+    def close(self) -> None:
+        """Close the idle ones and abort those in use; their threads see ConnectionFailed."""
+        with self._lock:
+            self._closed = True
+            idle = [connection for of_broker in self._idle.values() for connection in of_broker]
+            self._idle.clear()
+            lent = list(self._lent.values())
+        for connection in idle:
+            connection.close()
+        for connection in lent:
+            connection.abort()
+
+    def _take(self, host: str, port: int) -> Connection:
+        while True:
+            with self._lock:
+                if self._closed:
+                    raise Closed("the client is closed")
+                idle = self._idle.get((host, port))
+                connection = idle.pop() if idle else self._make(host, port)
+                self._lent[id(connection)] = connection
+            if not connection.is_stale():
+                return connection
+            lost = connection.sent_unconfirmed
+            self._give_back(connection, close=True)
+            if lost:
+                # With acks 0 this is the only sign of an error that a broker ever gives: whoever
+                # asks next must learn it, or it would go on sending to a broker that drops it all.
+                raise ConnectionFailed(
+                    f"{host}:{port} closed the connection after requests without acknowledgement"
+                )
+
+    def _give_back(self, connection: Connection, *, close: bool = False) -> None:
+        with self._lock:
+            del self._lent[id(connection)]
+            idle = self._idle.setdefault((connection.host, connection.port), [])
+            keep = (
+                connection.is_open
+                and connection.in_flight == 0
+                and len(idle) < IDLE_PER_BROKER
+                and not (close or self._closed)
+            )
+            if keep:
+                idle.append(connection)
+        if not keep:
+            connection.close()

@@ -1,0 +1,202 @@
+"""Requests from and answers to `{TopicPartition: …}`, which is how clients think of them.
+
+The wire groups partitions by topic; here nothing but that grouping and its reverse happens. Topics
+and partitions keep the order they are given in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, Protocol, TypeVar
+
+from kafka08.protocol.fetch import (
+    FetchPartition,
+    FetchPartitionResponse,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+)
+from kafka08.protocol.offset_commit import (
+    OffsetCommitPartition,
+    OffsetCommitPartitionResponse,
+    OffsetCommitPartitionV0,
+    OffsetCommitRequest,
+    OffsetCommitRequestV0,
+    OffsetCommitResponse,
+    OffsetCommitTopic,
+    OffsetCommitTopicV0,
+)
+from kafka08.protocol.offset_fetch import (
+    OffsetFetchPartitionResponse,
+    OffsetFetchRequest,
+    OffsetFetchRequestV0,
+    OffsetFetchResponse,
+    OffsetFetchTopic,
+)
+from kafka08.protocol.offsets import (
+    OffsetsPartition,
+    OffsetsPartitionResponse,
+    OffsetsRequest,
+    OffsetsResponse,
+    OffsetsTopic,
+)
+from kafka08.protocol.produce import (
+    ProducePartition,
+    ProducePartitionResponse,
+    ProduceRequest,
+    ProduceResponse,
+    ProduceTopic,
+)
+from kafka08.protocol.types import Buffer
+from kafka08.structs import ORDINARY_CONSUMER, OffsetAndMetadata, TopicPartition
+
+Storage = Literal["zookeeper", "kafka"]
+"""Where a group's offsets are kept: version 0 of the requests, or version 1."""
+
+NO_GENERATION = -1
+NO_MEMBER = ""
+
+T = TypeVar("T")
+P_co = TypeVar("P_co", bound="_OfPartition", covariant=True)
+
+
+class _OfPartition(Protocol):
+    @property
+    def partition(self) -> int: ...
+
+
+class _OfTopic(Protocol[P_co]):
+    @property
+    def topic(self) -> str: ...
+    @property
+    def partitions(self) -> Sequence[P_co]: ...
+
+
+def by_topic(items: Mapping[TopicPartition, T]) -> dict[str, list[tuple[int, T]]]:
+    """`{topic: [(partition, item), …]}`."""
+    topics: dict[str, list[tuple[int, T]]] = {}
+    for (topic, partition), item in items.items():
+        topics.setdefault(topic, []).append((partition, item))
+    return topics
+
+
+def by_partition(topics: Iterable[_OfTopic[P_co]]) -> dict[TopicPartition, P_co]:
+    """The partitions of an answer by name; of a partition answered twice the last one counts."""
+    return {
+        TopicPartition(of_topic.topic, of_partition.partition): of_partition
+        for of_topic in topics
+        for of_partition in of_topic.partitions
+    }
+
+
+def fetch_request(
+    positions: Mapping[TopicPartition, tuple[int, int]],
+    *,
+    max_wait_ms: int,
+    min_bytes: int,
+    replica_id: int = ORDINARY_CONSUMER,
+) -> FetchRequest:
+    """Fetch from `{partition: (offset, max_bytes)}`."""
+    return FetchRequest(
+        replica_id,
+        max_wait_ms,
+        min_bytes,
+        [
+            FetchTopic(topic, [FetchPartition(p, offset, size) for p, (offset, size) in items])
+            for topic, items in by_topic(positions).items()
+        ],
+    )
+
+
+def fetch_results(response: FetchResponse) -> dict[TopicPartition, FetchPartitionResponse]:
+    return by_partition(response.topics)
+
+
+def produce_request(
+    message_sets: Mapping[TopicPartition, Buffer], *, required_acks: int, timeout_ms: int
+) -> ProduceRequest:
+    return ProduceRequest(
+        required_acks,
+        timeout_ms,
+        [
+            ProduceTopic(topic, [ProducePartition(p, data) for p, data in items])
+            for topic, items in by_topic(message_sets).items()
+        ],
+    )
+
+
+def produce_results(response: ProduceResponse) -> dict[TopicPartition, ProducePartitionResponse]:
+    return by_partition(response.topics)
+
+
+def offsets_request(
+    times: Mapping[TopicPartition, int],
+    *,
+    max_offsets: int = 1,
+    replica_id: int = ORDINARY_CONSUMER,
+) -> OffsetsRequest:
+    """Log offsets before `{partition: time in ms, LATEST_OFFSET or EARLIEST_OFFSET}`."""
+    return OffsetsRequest(
+        replica_id,
+        [
+            OffsetsTopic(topic, [OffsetsPartition(p, time_ms, max_offsets) for p, time_ms in items])
+            for topic, items in by_topic(times).items()
+        ],
+    )
+
+
+def offsets_results(response: OffsetsResponse) -> dict[TopicPartition, OffsetsPartitionResponse]:
+    return by_partition(response.topics)
+
+
+def commit_request(
+    group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata], storage: Storage
+) -> OffsetCommitRequest | OffsetCommitRequestV0:
+    """Commit from outside any generation. ZooKeeper's version sends no time."""
+    topics = by_topic(offsets)
+    if storage == "zookeeper":
+        return OffsetCommitRequestV0(
+            group,
+            [
+                OffsetCommitTopicV0(
+                    topic, [OffsetCommitPartitionV0(p, o.offset, o.metadata) for p, o in items]
+                )
+                for topic, items in topics.items()
+            ],
+        )
+    return OffsetCommitRequest(
+        group,
+        NO_GENERATION,
+        NO_MEMBER,
+        [
+            OffsetCommitTopic(
+                topic,
+                [OffsetCommitPartition(p, o.offset, o.timestamp_ms, o.metadata) for p, o in items],
+            )
+            for topic, items in topics.items()
+        ],
+    )
+
+
+def commit_results(
+    response: OffsetCommitResponse,
+) -> dict[TopicPartition, OffsetCommitPartitionResponse]:
+    return by_partition(response.topics)
+
+
+def committed_request(
+    group: str, partitions: Iterable[TopicPartition], storage: Storage
+) -> OffsetFetchRequest | OffsetFetchRequestV0:
+    topics = [
+        OffsetFetchTopic(topic, [partition for partition, _ in items])
+        for topic, items in by_topic(dict.fromkeys(partitions)).items()
+    ]
+    if storage == "zookeeper":
+        return OffsetFetchRequestV0(group, topics)
+    return OffsetFetchRequest(group, topics)
+
+
+def committed_results(
+    response: OffsetFetchResponse,
+) -> dict[TopicPartition, OffsetFetchPartitionResponse]:
+    return by_partition(response.topics)

@@ -1,0 +1,75 @@
+"""When a client tries again, and how often."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from kafka08.clock import Clock
+from kafka08.errors import (
+    ApiError,
+    ConnectionFailed,
+    KafkaError,
+    NoBrokersAvailable,
+    RequestTimeout,
+)
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+PASSING = (ConnectionFailed, RequestTimeout, NoBrokersAvailable)
+"""What clients raise themselves and another attempt may cure."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """`tries` attempts in all (at least 1), `backoff_ms` between two of them."""
+
+    tries: int = 4
+    backoff_ms: int = 100
+
+    def __post_init__(self) -> None:
+        assert self.tries >= 1
+        assert self.backoff_ms >= 0
+
+
+def is_retriable(error: KafkaError) -> bool:
+    """Whether the same request may succeed later."""
+    return error.retriable if isinstance(error, ApiError) else isinstance(error, PASSING)
+
+
+def needs_metadata(error: KafkaError) -> bool:
+    """Whether the leader should be looked up before the next attempt. A broker that cannot be
+    reached counts: its partitions may have moved."""
+    return error.refresh_metadata if isinstance(error, ApiError) else isinstance(error, PASSING)
+
+
+def retry(
+    attempt: Callable[[], T],
+    policy: RetryPolicy,
+    clock: Clock,
+    *,
+    what: str,
+    before_next: Callable[[KafkaError], None] = lambda _: None,
+) -> T:
+    """The result of the first attempt that succeeds; the error of the last one otherwise.
+
+    `before_next` runs after each failed attempt that will be followed by another, behind the
+    backoff: forget a leader, ask for metadata. What it raises counts as that next attempt's error.
+    """
+    failed: KafkaError | None = None
+    for tries_left in range(policy.tries - 1, -1, -1):
+        try:
+            if failed is not None:
+                before_next(failed)
+            return attempt()
+        except KafkaError as error:
+            if not is_retriable(error) or tries_left == 0:
+                raise
+            log.info("%s: %s; %d tries left", what, error, tries_left)
+            failed = error
+            clock.sleep(policy.backoff_ms / 1000)
+    raise AssertionError("the last try returns or raises")

@@ -1,0 +1,233 @@
+"""One connection of a client to a broker: requests out, answers in, in that order.
+
+A broker of 0.8 answers the requests of a connection strictly one after the other, so `write` may
+be called several times before the first `read`: the next fetch travels while the last one is
+worked on. `send` is one of each. An I/O error, a timeout or an answer that is not the one expected
+leaves the stream at an unknown place, so the connection closes itself; the next `write` opens a new
+one. Plain blocking sockets: in a program patched by gevent they wait green. Source:
+kafka.network.BlockingChannel 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import struct
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from kafka08.clock import SYSTEM_CLOCK, Clock
+from kafka08.errors import ConnectionFailed, ProtocolError, RequestTimeout
+from kafka08.protocol import codec
+from kafka08.protocol.types import Request, Response
+
+log = logging.getLogger(__name__)
+
+Connect = Callable[[tuple[str, int], float], socket.socket]
+"""`connect((host, port), timeout_seconds)`, as socket.create_connection; raises OSError."""
+
+DEFAULT_TIMEOUT_MS: Final = 30_000
+MAX_RESPONSE_BYTES: Final = 256 * 1024 * 1024
+_SIZE = struct.Struct(">i")
+_CORRELATION_ID_MAX: Final = 2**31 - 1
+
+
+class Connection:
+    """A connection to `host`:`port`, opened by the first write. One thread at a time uses it; any
+    other may call `abort`.
+
+    timeout_ms          longest wait for one write, and for one answer from the start of its read
+    connect_timeout_ms  longest wait for the connection (each address of the host gets as much)
+    receive_buffer, send_buffer   socket buffer sizes in bytes; 0 leaves the system's
+    max_response_bytes  an answer that announces more is refused before it is read
+    """
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        *,
+        client_id: str | None = "",
+        timeout_ms: int = DEFAULT_TIMEOUT_MS,
+        connect_timeout_ms: int | None = None,
+        connect: Connect = socket.create_connection,
+        receive_buffer: int = 0,
+        send_buffer: int = 0,
+        max_response_bytes: int = MAX_RESPONSE_BYTES,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self.host = host
+        self.port = port
+        self.client_id = client_id
+        self.timeout_ms = timeout_ms
+        self._connect_timeout_ms = timeout_ms if connect_timeout_ms is None else connect_timeout_ms
+        self._connect = connect
+        self._buffers = {socket.SO_RCVBUF: receive_buffer, socket.SO_SNDBUF: send_buffer}
+        self._max_response_bytes = max_response_bytes
+        self._clock = clock
+        self._socket: socket.socket | None = None
+        self._next_correlation_id = 0
+        self._unanswered: deque[tuple[int, type[Request]]] = deque()
+        self.sent_unconfirmed = False
+        """A request that has no answer (acks 0) went out since the connection was opened. Its
+        failure shows only in the broker closing the connection."""
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    def __repr__(self) -> str:
+        state = "open" if self.is_open else "closed"
+        return f"<Connection {self} {state}, {self.in_flight} in flight>"
+
+    @property
+    def is_open(self) -> bool:
+        return self._socket is not None
+
+    @property
+    def in_flight(self) -> int:
+        """How many answers are still to be read."""
+        return len(self._unanswered)
+
+    def open(self) -> None:
+        """Connect now, if it is not open. ConnectionFailed if that cannot be done in time."""
+        if self._socket is not None:
+            return
+        try:
+            sock = self._connect((self.host, self.port), self._connect_timeout_ms / 1000)
+        except (OSError, UnicodeError) as error:  # UnicodeError: a host name that cannot be one
+            raise ConnectionFailed(f"cannot connect to {self}: {error}") from error
+        try:
+            if sock.family in {socket.AF_INET, socket.AF_INET6}:
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for option, size in self._buffers.items():
+                if size > 0:
+                    sock.setsockopt(socket.SOL_SOCKET, option, size)
+        except OSError as error:
+            sock.close()
+            raise ConnectionFailed(f"cannot connect to {self}: {error}") from error
+        self.sent_unconfirmed = False
+        self._socket = sock
+
+    def send(self, request: Request, *, timeout_ms: int | None = None) -> Response:
+        """Write `request` and read its answer; nothing else may be in flight."""
+        assert not self._unanswered, "send would read the answer of an earlier request"
+        self.write(request)
+        return self.read(timeout_ms=timeout_ms)
+
+    def write(self, request: Request, *, answered: bool = True) -> None:
+        """Send `request`, connecting first if need be. `answered`: False for a request that the
+        broker does not answer (Produce with acks 0). Raises ConnectionFailed, RequestTimeout."""
+        correlation_id = self._next_correlation_id
+        frame = codec.encode_request(request, correlation_id, self.client_id)
+        self.open()
+        assert self._socket is not None
+        self._next_correlation_id = (correlation_id + 1) & _CORRELATION_ID_MAX
+        try:
+            self._socket.settimeout(self.timeout_ms / 1000)
+            self._socket.sendall(frame)
+        except TimeoutError as error:
+            self.close()
+            raise RequestTimeout(
+                f"{self} did not take a {type(request).__name__} within {self.timeout_ms} ms"
+            ) from error
+        except OSError as error:
+            self.close()
+            raise ConnectionFailed(f"lost the connection to {self}: {error}") from error
+        except BaseException:
+            self.close()
+            raise
+        if answered:
+            self._unanswered.append((correlation_id, type(request)))
+        else:
+            self.sent_unconfirmed = True
+
+    def read(self, *, timeout_ms: int | None = None) -> Response:
+        """The answer to the oldest request in flight. Raises RequestTimeout, ConnectionFailed, and
+        ProtocolError for an answer that is too long, to another request, or malformed."""
+        assert self._unanswered, "nothing is in flight"
+        timeout_ms = self.timeout_ms if timeout_ms is None else timeout_ms
+        correlation_id, request_class = self._unanswered[0]
+        response: Response
+        try:
+            payload = self._receive_frame(timeout_ms)
+            answered_id, response = codec.decode_response(request_class, payload)
+            if answered_id != correlation_id:
+                raise ProtocolError(
+                    f"answer {answered_id} where the one to request {correlation_id} was due"
+                )
+        except TimeoutError as error:
+            self.close()
+            raise RequestTimeout(
+                f"{self} did not answer a {request_class.__name__} within {timeout_ms} ms"
+            ) from error
+        except OSError as error:
+            self.close()
+            raise ConnectionFailed(f"lost the connection to {self}: {error}") from error
+        except ProtocolError as error:
+            self.close()
+            raise ProtocolError(f"from {self}: {error}") from error
+        except BaseException:
+            self.close()
+            raise
+        self._unanswered.popleft()
+        return response
+
+    def is_stale(self) -> bool:
+        """Whether an idle connection cannot be used any more: the broker has closed it, or has
+        sent what nobody asked for. Never waits."""
+        assert not self._unanswered, "only an idle connection can be stale"
+        if self._socket is None:
+            return False
+        try:
+            self._socket.settimeout(0)
+            self._socket.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+        return True
+
+    def abort(self) -> None:
+        """Make a write or read that another thread is waiting in fail at once. The descriptor stays
+        open, so that it cannot come to mean another file under that thread; `close` frees it."""
+        sock = self._socket
+        if sock is not None:
+            try:
+                sock.shutdown(socket.SHUT_RDWR)
+            except OSError as error:
+                log.debug("%s was gone before it was aborted: %s", self, error)
+
+    def close(self) -> None:
+        """Close, and forget what is in flight. May be called again."""
+        self._unanswered.clear()
+        sock, self._socket = self._socket, None
+        if sock is not None:
+            sock.close()
+
+    def _receive_frame(self, timeout_ms: int) -> memoryview:
+        """The payload of the next frame; OSError, TimeoutError or ProtocolError."""
+        deadline = self._clock.monotonic() + timeout_ms / 1000
+        (size,) = _SIZE.unpack(self._receive(_SIZE.size, deadline))
+        if not _SIZE.size <= size <= self._max_response_bytes:
+            raise ProtocolError(
+                f"an answer of {size} bytes is outside the range "
+                f"{_SIZE.size} to {self._max_response_bytes}"
+            )
+        return memoryview(self._receive(size, deadline))
+
+    def _receive(self, size: int, deadline: float) -> bytearray:
+        """Exactly `size` bytes, in a buffer of their own that the answer may keep views of."""
+        assert self._socket is not None
+        data = bytearray(size)
+        rest = memoryview(data)
+        while rest:
+            seconds = deadline - self._clock.monotonic()
+            if seconds <= 0:
+                raise TimeoutError
+            self._socket.settimeout(seconds)
+            received = self._socket.recv_into(rest)
+            if received == 0:
+                raise ConnectionResetError("the broker closed it before its answer was complete")
+            rest = rest[received:]
+        return data
