@@ -29,3 +29,12 @@ def wait_for_stop(check_alive: Callable[[], None]) -> None:
     stopping = stop_event()
     while not stopping.wait(1.0):
         check_alive()
+
+
+def raise_on_terminate() -> None:
+    """Make SIGTERM end the command the way Ctrl-C does, so that everything is put away."""
+
+    def terminate(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, terminate)

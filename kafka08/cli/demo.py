@@ -1,0 +1,120 @@
+"""`kafka08 demo`: the main job on an embedded cluster, with bars while it runs and a table after."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+import click
+
+from kafka08.cli.options import example
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+    from kafka08.demo import StageResult
+
+
+@click.command(epilog=example("kafka08 demo --input ~/texts"))
+@click.option(
+    "--input",
+    "source",
+    type=click.Path(exists=True, path_type=Path),
+    help="A file or a tree of files; default: this Python's standard library.",
+)
+@click.option("--brokers", default=3, show_default=True, type=click.IntRange(1, 9))
+@click.option("--spark/--no-spark", default=True, show_default=True, help="Run the Spark stage.")
+def demo(source: Path | None, brokers: int, spark: bool) -> None:
+    """Load real text into a cluster of its own, consume it with a group of which one member is
+    stopped and replaced, move the group's offsets to Kafka, resume from there, roll back, and read
+    exact ranges in Spark. Every stage is compared with what was produced.
+
+    Exits 1 on any mismatch, and leaves nothing running.
+    """
+    from kafka08.cli.signals import raise_on_terminate
+    from kafka08.demo import run_demo
+    from kafka08.demo.corpus import standard_library
+
+    raise_on_terminate()
+    results = []
+    with Bars() as bars:
+        for result in run_demo(
+            source or standard_library(), brokers=brokers, with_spark=spark, progress=bars
+        ):
+            results.append(result)
+            bars.end_stage()
+    print_table(results)
+    sys.exit(1 if any(result.fault for result in results) else 0)
+
+
+class Bars:
+    """One line a stage on stderr: a bar where the total is known, a spinner where it is not."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            SpinnerColumn,
+            TextColumn,
+            TimeElapsedColumn,
+        )
+
+        self._progress = Progress(
+            SpinnerColumn(finished_text="✓"),
+            TextColumn("{task.description:36}"),
+            BarColumn(bar_width=30),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+        )
+        self._current: TaskID | None = None
+
+    def stage(self, title: str, total: int | None) -> Callable[[int], None]:
+        """Begin a line; the result moves its bar."""
+        task = self._current = self._progress.add_task(title, total=total)
+        return lambda count: self._progress.update(task, completed=count)
+
+    def end_stage(self) -> None:
+        """Mark the line of the stage as done."""
+        if self._current is not None:
+            done = max(1, int(self._progress.tasks[self._current].completed))
+            self._progress.update(self._current, total=done, completed=done)
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._progress.stop()
+
+
+def print_table(results: list[StageResult]) -> None:
+    """Stage, messages, MB/s, seconds and verdict, on stdout."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table()
+    table.add_column("stage")
+    for heading in ("messages", "MB/s", "seconds"):
+        table.add_column(heading, justify="right")
+    table.add_column("verdict", overflow="fold")
+    for result in results:
+        counted = result.content.count > 0
+        table.add_row(
+            result.name,
+            f"{result.content.count:,}" if counted else "",
+            f"{result.megabytes_per_second:.1f}" if counted else "",
+            f"{result.seconds:.1f}",
+            f"[red]WRONG: {result.fault}[/red]" if result.fault else f"ok: {result.verdict}",
+        )
+    Console().print(table)
