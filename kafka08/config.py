@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Final, dataclass_transform, get_type_hints
+from typing import Any, ClassVar, Final, get_type_hints
 
 from kafka08.errors import ConfigError
 
@@ -61,7 +61,6 @@ def key(
     return Key(default, low, high, choices, doc, effect)
 
 
-@dataclass_transform(kw_only_default=True, field_specifiers=(key,), frozen_default=True)
 class Config:
     """Base of ConsumerConfig, ProducerConfig, BrokerConfig and the like. Immutable."""
 

@@ -1,0 +1,106 @@
+"""ConsumerConfig: every key of the 0.8.2.2 high-level consumer.
+
+Defaults and ranges are those of kafka.consumer.ConsumerConfig and kafka.utils.ZKConfig 0.8.2.2.
+Some defaults depend on another key: `rebalance.backoff.ms` (zookeeper.sync.time.ms),
+`zookeeper.connection.timeout.ms` (zookeeper.session.timeout.ms), `dual.commit.enabled` (true
+exactly when offsets.storage is kafka) and `client.id` (group.id); after construction the
+attributes hold the resolved values.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from kafka08.config import INT_MAX, Config, key
+from kafka08.errors import ConfigError
+
+LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]*")
+SMALLEST: Final = "smallest"
+LARGEST: Final = "largest"
+ZOOKEEPER: Final = "zookeeper"
+KAFKA: Final = "kafka"
+ROUND_ROBIN: Final = "roundrobin"
+
+
+class ConsumerConfig(Config):
+    """Configuration of a ConsumerConnector. Times are milliseconds, sizes are bytes."""
+
+    group_id: str = key(doc="The group whose members share the partitions.")
+    zookeeper_connect: str = key(doc="host:port[,host:port...][/chroot] of ZooKeeper.")
+    consumer_id: str | None = key(None, doc="Name of this member; generated when absent.")
+    client_id: str = key(None, doc="Name in requests and broker logs; default group.id.")
+
+    auto_offset_reset: str = key(
+        LARGEST,
+        choices=(SMALLEST, LARGEST),
+        doc="Where to begin when nothing is committed, or when the offset is out of range.",
+    )
+    auto_commit_enable: bool = key(True, doc="Commit finished messages from time to time.")
+    auto_commit_interval_ms: int = key(60_000, low=1, doc="Time between automatic commits.")
+    offsets_storage: str = key(ZOOKEEPER, doc="zookeeper or kafka; upper case is accepted.")
+    dual_commit_enabled: bool = key(None, doc="Also commit to ZooKeeper; true with storage kafka.")
+    offsets_channel_backoff_ms: int = key(
+        1000, low=0, doc="Wait before the coordinator is asked again."
+    )
+    offsets_channel_socket_timeout_ms: int = key(
+        10_000, low=1, doc="How long the coordinator may take to answer."
+    )
+    offsets_commit_max_retries: int = key(
+        5, low=0, doc="Further tries of a commit asked for by the program or by shutdown."
+    )
+
+    partition_assignment_strategy: str = key(
+        "range", doc="roundrobin, or range (as in 0.8.2.2 any other value means range)."
+    )
+    rebalance_max_retries: int = key(
+        4, low=1, doc="Failed tries, times the backoff, after which a stall is raised."
+    )
+    rebalance_backoff_ms: int = key(None, low=0, doc="Wait between tries of a rebalance.")
+    exclude_internal_topics: bool = key(True, doc="Keep __consumer_offsets out of patterns.")
+
+    fetch_message_max_bytes: int = key(1024 * 1024, low=1, doc="Bytes asked for per partition.")
+    fetch_min_bytes: int = key(1, low=0, doc="Bytes that must be there before a fetch is answered.")
+    fetch_wait_max_ms: int = key(100, low=0, doc="Longest wait for fetch.min.bytes.")
+    num_consumer_fetchers: int = key(1, low=1, doc="Fetch threads per leader broker.")
+    queued_max_message_chunks: int = key(2, low=1, doc="Fetched sets waiting per stream.")
+    refresh_leader_backoff_ms: int = key(200, low=1, doc="Wait between searches for leaders.")
+    socket_timeout_ms: int = key(30_000, low=1, doc="How long a broker may take to answer.")
+    socket_receive_buffer_bytes: int = key(64 * 1024, low=1, doc="SO_RCVBUF of fetch sockets.")
+    consumer_timeout_ms: int = key(
+        -1, low=-1, doc="Silence after which a stream raises ConsumerTimeout; -1: never."
+    )
+
+    zookeeper_session_timeout_ms: int = key(6000, low=1, doc="After this a dead member is gone.")
+    zookeeper_connection_timeout_ms: int = key(None, low=1, doc="Wait for the first connection.")
+    zookeeper_sync_time_ms: int = key(2000, low=0, doc="Default of rebalance.backoff.ms.")
+
+    def validate(self) -> None:
+        self._resolve("offsets_storage", self.offsets_storage.lower())
+        if self.offsets_storage not in {ZOOKEEPER, KAFKA}:
+            raise ConfigError(
+                f"offsets.storage: {self.offsets_storage!r} is not one of zookeeper, kafka"
+            )
+        self._default("client_id", self.group_id)
+        self._default("dual_commit_enabled", self.offsets_storage == KAFKA)
+        self._default("rebalance_backoff_ms", self.zookeeper_sync_time_ms)
+        self._default("zookeeper_connection_timeout_ms", self.zookeeper_session_timeout_ms)
+        for name, value in (("group.id", self.group_id), ("client.id", self.client_id)):
+            if not LEGAL_NAME.fullmatch(value):
+                raise ConfigError(f"{name}: {value!r} has characters other than [a-zA-Z0-9._-]")
+        if not self.group_id:
+            raise ConfigError("group.id: '' is not a name of at least one character")
+        if self.consumer_id is not None and "/" in self.consumer_id:
+            raise ConfigError(f"consumer.id: {self.consumer_id!r} has a '/', which ends a znode")
+        if self.fetch_wait_max_ms > self.socket_timeout_ms:
+            raise ConfigError(
+                f"socket.timeout.ms: {self.socket_timeout_ms} is below fetch.wait.max.ms "
+                f"({self.fetch_wait_max_ms}); the range is {self.fetch_wait_max_ms} to {INT_MAX}"
+            )
+
+    def _default(self, attribute: str, value: Any) -> None:
+        if getattr(self, attribute) is None:
+            self._resolve(attribute, value)
+
+    def _resolve(self, attribute: str, value: Any) -> None:
+        self.__dict__[attribute] = value

@@ -1,0 +1,84 @@
+"""Subscriptions: the filter rules of 0.8.2.2 and what a member's znode means."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka08.consumer.subscription import (
+    Blacklist,
+    FilterSubscription,
+    StaticSubscription,
+    Whitelist,
+    subscription_of,
+    thread_ids,
+)
+from kafka08.errors import ConfigError
+from kafka08.zk.nodes import ConsumerRegistration, decode_consumer, encode_consumer
+
+EXISTING = ["tt", "uu", "t.x", "__consumer_offsets"]
+
+
+def test_filters_normalize_their_pattern() -> None:
+    """Commas are alternatives, blanks vanish, quotes around it are dropped (TopicFilter)."""
+    assert Whitelist(' "tt, uu" ').regex == "tt|uu"
+    assert Whitelist("'tt'") == Whitelist("tt")
+    assert Whitelist("tt") != Blacklist("tt")
+
+
+def test_whitelist_and_blacklist_match_whole_names() -> None:
+    """A part of a name does not match, and a blacklist is the opposite of a whitelist."""
+    assert list(FilterSubscription(Whitelist("t"), 1).topics(EXISTING)) == []
+    assert FilterSubscription(Whitelist("t.*"), 2).topics(EXISTING) == {"t.x": 2, "tt": 2}
+    assert FilterSubscription(Blacklist("t.*"), 1).topics(EXISTING) == {"uu": 1}
+
+
+def test_internal_topics_only_when_asked_for() -> None:
+    """__consumer_offsets is left out of both kinds unless exclude.internal.topics is false."""
+    everything = FilterSubscription(Whitelist(".*"), 1, exclude_internal_topics=False)
+    assert set(everything.topics(EXISTING)) == set(EXISTING)
+    assert "__consumer_offsets" not in FilterSubscription(Blacklist("x"), 1).topics(EXISTING)
+
+
+def test_static_topics_count_before_they_exist() -> None:
+    """A named topic belongs to the subscription whether it exists or not."""
+    assert StaticSubscription({"new": 3}).topics(EXISTING) == {"new": 3}
+
+
+@pytest.mark.parametrize(
+    ("text", "pattern", "expected"),
+    [
+        ('{"tt":1,"uu":2}', "static", StaticSubscription({"tt": 1, "uu": 2})),
+        ('{"t.*":2}', "white_list", FilterSubscription(Whitelist("t.*"), 2)),
+        ('{"t\\/x":1}', "black_list", FilterSubscription(Blacklist("t/x"), 1)),
+        ("{}", "white_list", StaticSubscription({})),
+    ],
+)
+def test_reads_what_a_znode_says(text: str, pattern: str, expected: object) -> None:
+    """Each pattern becomes its subscription; an empty one is static (TopicCount)."""
+    znode = f'{{"version":1,"subscription":{text},"pattern":"{pattern}","timestamp":"1"}}'
+    assert expected == subscription_of(decode_consumer(znode), exclude_internal_topics=True)
+
+
+def test_writes_and_reads_the_same() -> None:
+    """What a member registers is what the others understand."""
+    for subscription in (
+        StaticSubscription({"a": 1}),
+        FilterSubscription(Whitelist(r"a\.b/c|d"), 3),
+        FilterSubscription(Blacklist("x.*"), 1),
+    ):
+        znode = encode_consumer(subscription.registration(17))
+        read = subscription_of(decode_consumer(znode), exclude_internal_topics=True)
+        assert subscription == read
+
+
+def test_refuses_what_cannot_be_assigned() -> None:
+    """A pattern that is not understood or no streams at all: an error, as in 0.8.2.2."""
+    with pytest.raises(ConfigError):
+        subscription_of(ConsumerRegistration({"(": 1}, "white_list"), exclude_internal_topics=True)
+    with pytest.raises(ConfigError):
+        subscription_of(ConsumerRegistration({"t": 0}), exclude_internal_topics=True)
+
+
+def test_thread_ids_are_numbered_from_zero() -> None:
+    """`<consumer id>-<n>`."""
+    assert thread_ids("g_a", 2) == ["g_a-0", "g_a-1"]
