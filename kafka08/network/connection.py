@@ -15,7 +15,7 @@ import socket
 import struct
 from collections import deque
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Self
 
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.errors import ConnectionFailed, ProtocolError, RequestTimeout
@@ -204,6 +204,12 @@ class Connection:
         sock, self._socket = self._socket, None
         if sock is not None:
             sock.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def _receive_frame(self, timeout_ms: int) -> memoryview:
         """The payload of the next frame; OSError, TimeoutError or ProtocolError."""

@@ -21,12 +21,16 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
 import pytest
+
+from kafka08.network.connection import Connection
+from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
+from kafka08.structs import NO_LEADER
 
 HERE = Path(__file__).parent
 CACHE = HERE.parent.parent / ".jvm"
@@ -253,6 +257,15 @@ def wait_until(
         time.sleep(0.05)
 
 
+def knows_leaders(broker: JvmBroker, topic: str, partitions: int) -> bool:
+    """Whether `broker` answers Metadata with a leader for each partition of `topic`."""
+    with Connection("127.0.0.1", broker.port) as connection:
+        answer = connection.send(MetadataRequest([topic]))
+    assert isinstance(answer, MetadataResponse)
+    leaders = [p.leader for t in answer.topics for p in t.partitions]
+    return len(leaders) == partitions and NO_LEADER not in leaders
+
+
 class JvmZooKeeper(JvmProcess):
     """ZooKeeper 3.4.6, the one 0.8.2.2 ships. `connect_string` is its address."""
 
@@ -379,19 +392,12 @@ class JvmKafka:
         return result
 
     def create_topic(self, topic: str, partitions: int = 1, replication_factor: int = 1) -> None:
-        """Create by the JVM's TopicCommand and wait until a broker leads every partition."""
+        """Create by the JVM's TopicCommand, and wait until every broker knows all its leaders."""
         sizes = ["--partitions", str(partitions), "--replication-factor", str(replication_factor)]
         where = ["--zookeeper", self.zookeeper, "--topic", topic]
         self.tool("kafka.admin.TopicCommand", "--create", *where, *sizes)
-        wait_until(lambda: self._is_led(topic, partitions), f"leaders of {topic}")
-
-    def _is_led(self, topic: str, partitions: int) -> bool:
-        """Whether the brokers' logs say that each partition became a leader here."""
-        logs = [Path(broker.log_dir) for broker in self.brokers]
-        return all(
-            any((log / f"{topic}-{partition}").is_dir() for log in logs)
-            for partition in range(partitions)
-        )
+        for broker in self.brokers:
+            wait_until(partial(knows_leaders, broker, topic, partitions), f"leaders of {topic}")
 
     def __enter__(self) -> Self:
         try:
