@@ -1,0 +1,22 @@
+"""What the broker does with each request: one module per API, named after it.
+
+Every module has two functions, listed in kafka08/broker/dispatcher.py:
+
+    handle(broker: BrokerContext, request: SomeRequest, call: Call) -> Response | Later
+    refuse(request: SomeRequest, code: int) -> Response
+
+`handle` runs in the hub and may not switch: it reads and changes memory, appends to logs, and
+returns the answer, or
+
+    Later.PARKED    the answer comes by `call.answer(response)` later, from the hub or a greenlet
+                    (`call.when_closed(abandon)` hears of a client that went away)
+    Later.SILENT    there is none
+
+What waits for ZooKeeper, other brokers or many files goes into a greenlet of its own:
+
+    return call.run_slowly("OffsetCommit v0", lambda: commit_to_zookeeper(broker, request))
+
+Expected errors that concern one partition become its code in the answer. An exception that leaves
+`handle` (or what run_slowly runs) becomes `refuse(request, code)`, with -1 for what is no ApiError;
+only ProtocolError closes the connection. Source: kafka.server.KafkaApis 0.8.2.2.
+"""

@@ -1,0 +1,130 @@
+"""AppendLane: the appends of one partition that wait for a native job, in order.
+
+A large compressed set must be unpacked, numbered and packed again, which takes long enough to be
+done in a thread. Its offsets must be known before (inner offsets are absolute), so while one such
+job is out nothing else may be appended: later appends queue here. When the job is back, leadership
+and log end are checked again, for both may have changed meanwhile. A partition has a lane only
+while something is in it. Source: design.md section 2a.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from kafka08.broker.runtime import Runtime
+from kafka08.errors import NotLeaderForPartition
+from kafka08.protocol import message_set
+
+if TYPE_CHECKING:
+    from kafka08.broker.partition import Partition
+    from kafka08.log.log import AppendInfo
+
+NATIVE_MIN_BYTES: Final = 64 << 10
+"""Compressed sets below this are handled inline: a hop to a thread and back costs 45 µs."""
+
+AppendDone = Callable[["AppendInfo | None", Exception | None], None]
+"""Called in the hub with what was appended, or with the error."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaneAppend:
+    """One append in the lane: its own copy of the set, for the request's buffer is reused."""
+
+    message_set: bytearray
+    required_acks: int
+    done: AppendDone
+
+
+class AppendLane:
+    """Made for a partition by its first large compressed set; gone when the last append is done."""
+
+    def __init__(self, partition: Partition, runtime: Runtime) -> None:
+        self._partition = partition
+        self._runtime = runtime
+        self._waiting: deque[LaneAppend] = deque()
+        self._busy = False
+
+    def submit(self, data: bytearray, required_acks: int, done: AppendDone) -> None:
+        """Append after everything that is in the lane already. Never switches."""
+        self._partition.lane = self
+        self._waiting.append(LaneAppend(data, required_acks, done))
+        if not self._busy:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """Append what needs no job, until one does or nothing is left."""
+        while self._waiting:
+            append = self._waiting.popleft()
+            if needs_native(append.message_set):
+                if self._start(append):
+                    return
+            else:
+                self._append_inline(append)
+        self._partition.lane = None
+
+    def _append_inline(self, append: LaneAppend) -> None:
+        try:
+            info = self._partition.append(append.message_set, append.required_acks)
+        except Exception as error:  # noqa: BLE001 - carried to who waits for this append
+            append.done(None, error)
+        else:
+            append.done(info, None)
+
+    def _start(self, append: LaneAppend) -> bool:
+        """Send the set out to be packed for the offsets it will have. False if it may not be
+        appended at all."""
+        try:
+            log = self._partition.check_append(append.required_acks)
+        except Exception as error:  # noqa: BLE001 - carried to who waits for this append
+            append.done(None, error)
+            return False
+        epoch, base_offset = self._partition.leader_epoch, log.log_end_offset
+
+        def finished(prepared: message_set.PreparedSet, error: BaseException | None) -> None:
+            self._busy = False
+            if error is None:
+                self._commit(append, prepared, epoch, base_offset)
+            else:
+                append.done(None, error if isinstance(error, Exception) else RuntimeError(error))
+            self._go_on()
+
+        self._busy = True
+        self._runtime.run_native_later(
+            finished,
+            message_set.prepare,
+            append.message_set,
+            base_offset,
+            log.config.max_message_bytes,
+            log.config.segment_bytes,
+        )
+        return True
+
+    def _commit(
+        self,
+        append: LaneAppend,
+        prepared: message_set.PreparedSet,
+        epoch: int,
+        base_offset: int,
+    ) -> None:
+        """Append the packed set if this broker still leads in the same epoch."""
+        partition = self._partition
+        try:
+            log = partition.check_append(append.required_acks)
+            if partition.leader_epoch != epoch or log.log_end_offset != base_offset:
+                raise NotLeaderForPartition(
+                    f"leadership of {partition.topic_partition} changed during the append"
+                )
+            info = log.append_prepared(prepared)
+            partition.maybe_raise_high_watermark()
+        except Exception as error:  # noqa: BLE001 - carried to who waits for this append
+            append.done(None, error)
+        else:
+            append.done(info, None)
+
+
+def needs_native(data: bytes | bytearray | memoryview) -> bool:
+    """Whether a set is worth a thread: large, and some entry of it compressed."""
+    return len(data) >= NATIVE_MIN_BYTES and message_set.needs_repacking(data)

@@ -1,0 +1,119 @@
+"""Call: one request on its way to its answer, as a handler sees it."""
+
+from __future__ import annotations
+
+import enum
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from kafka08.errors import ApiError, UnknownError
+from kafka08.protocol.codec import RequestHeader, encode_response
+from kafka08.protocol.types import Request, Response
+
+if TYPE_CHECKING:
+    from kafka08.broker.context import BrokerContext
+    from kafka08.network.server import Answer
+
+log = logging.getLogger(__name__)
+
+
+class Later(enum.Enum):
+    """What a handler returns when it has no answer to give right now."""
+
+    PARKED = "the call keeps its connection; somebody will call `answer` or `close` on it"
+    SILENT = "there is no answer (acks 0); the connection goes on with its next request"
+
+
+class Link(Protocol):
+    """The connection a request came on, for what a call needs of it (network.server)."""
+
+    peer: str
+    """`host:port` of the other side."""
+    on_close: Callable[[], object] | None
+    """Called if the connection closes while a call is parked on it."""
+
+    def answer(self, answer: Answer) -> None:
+        """Send the answer of the parked request and go on reading. Nothing if closed by now."""
+
+    def close(self, reason: str = "") -> None: ...
+
+
+class Handle(Protocol):
+    """`handle` of a handler module; see kafka08.broker.handlers."""
+
+    def __call__(self, broker: BrokerContext, request: Request, call: Call) -> Response | Later: ...
+
+
+class Refuse(Protocol):
+    """`refuse` of a handler module: the normal answer with `code` everywhere."""
+
+    def __call__(self, request: Request, code: int) -> Response: ...
+
+
+class Call:
+    """One request in flight. Its connection reads nothing more until it is answered.
+
+    header.correlation_id  number to answer with
+    header.client_id       what the client calls itself, or None
+    peer                   host:port of the client, for log lines
+    """
+
+    __slots__ = ("_broker", "_link", "_refuse", "header", "request")
+
+    def __init__(
+        self,
+        broker: BrokerContext,
+        link: Link,
+        header: RequestHeader,
+        request: Request,
+        refuse: Refuse,
+    ) -> None:
+        self._broker = broker
+        self._link = link
+        self._refuse = refuse
+        self.header = header
+        self.request = request
+
+    @property
+    def peer(self) -> str:
+        return self._link.peer
+
+    def answer(self, response: Response) -> None:
+        """Answer a parked call, once. Never switches. Harmless if the client is gone."""
+        self._link.on_close = None
+        self._link.answer(encode_response(response, self.header.correlation_id))
+
+    def answer_encoded(self, answer: Answer) -> None:
+        """As `answer`, for who built the frame itself (Fetch, whose sets stay in their files)."""
+        self._link.on_close = None
+        self._link.answer(answer)
+
+    def close(self, reason: str) -> None:
+        """End a parked call by closing its connection, logged with the reason."""
+        self._link.close(reason)
+
+    def when_closed(self, abandon: Callable[[], object]) -> None:
+        """Call `abandon` if the connection ends before the parked call is answered."""
+        self._link.on_close = abandon
+
+    def refusal(self, error: Exception) -> Response:
+        """The answer of 0.8.2.2 when handling raised: the error's code wherever a code stands."""
+        code = error.code if isinstance(error, ApiError) else UnknownError.code
+        if not isinstance(error, ApiError):
+            log.error("error when handling request %s", self.request, exc_info=error)
+        return self._refuse(self.request, code)
+
+    def run_slowly(self, name: str, run: Callable[[], Response]) -> Later:
+        """Park, and answer with what `run` returns from a greenlet of that name, where it may
+        switch; an exception becomes the refusal. For ZooKeeper, whole-broker changes and fsync."""
+
+        def answer() -> None:
+            try:
+                response = run()
+            except Exception as error:  # noqa: BLE001 - root of a greenlet: becomes the answer
+                response = self.refusal(error)
+            self.answer(response)
+
+        self._broker.runtime.spawn(answer, name=f"{name} for {self.peer}")
+        return Later.PARKED

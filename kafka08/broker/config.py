@@ -1,0 +1,310 @@
+"""BrokerConfig: every key of a 0.8.2.2 server.properties, with its default and range.
+
+A key with `effect=False` is accepted as the JVM accepts it and named at start as without effect:
+here one event loop does what its threads do. Source: kafka.server.KafkaConfig 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kafka08.config import INT_MAX, LONG_MAX, Config, key
+from kafka08.errors import ConfigError
+from kafka08.log.config import LogConfig
+
+HOUR_MS: Final = 3_600_000
+MINUTE_MS: Final = 60_000
+MIN_MESSAGE_BYTES: Final = 14
+"""The header of a message without key and value; no segment can be smaller."""
+DOUBLE_MAX: Final = 1.7976931348623157e308
+CODECS: Final = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3}
+
+
+class BrokerConfig(Config):
+    """The configuration of one broker. Only broker.id and zookeeper.connect must be given.
+
+    Derived values, for keys of which several spell one thing: `log_directories`,
+    `log_retention_time_ms`, `log_roll_time_ms`, `log_roll_jitter_time_ms`, `flush_interval_ms`,
+    `advertised_port_or_port`, `connection_limits`, `offsets_codec`.
+    """
+
+    ALIASES = {"log.dir": "log.dirs"}
+
+    # Identity and ZooKeeper
+    broker_id: int = key(low=0, doc="The id of this broker, unique in the cluster.")
+    zookeeper_connect: str = key(doc="host:port,host:port with an optional /chroot at the end.")
+    zookeeper_session_timeout_ms: int = key(6000, low=1, doc="How long ZooKeeper waits for us.")
+    zookeeper_connection_timeout_ms: int | None = key(
+        None, low=1, doc="How long to wait for the first connection; default: session timeout."
+    )
+    zookeeper_sync_time_ms: int = key(2000, effect=False, doc="Not used by a 0.8.2.2 broker.")
+
+    # Sockets
+    port: int = key(9092, low=0, high=65535, doc="Port to listen on; 0 takes a free one.")
+    host_name: str | None = key(None, doc="Address to listen on and advertise; default: all.")
+    advertised_host_name: str | None = key(None, doc="Host put into ZooKeeper for clients.")
+    advertised_port: int | None = key(
+        None, low=1, high=65535, doc="Port put into ZooKeeper for clients; default: port."
+    )
+    socket_send_buffer_bytes: int = key(102_400, low=-1, doc="SO_SNDBUF; -1 leaves it alone.")
+    socket_receive_buffer_bytes: int = key(102_400, low=-1, doc="SO_RCVBUF; -1 leaves it alone.")
+    socket_request_max_bytes: int = key(104_857_600, low=1, doc="Largest request accepted.")
+    max_connections_per_ip: int = key(INT_MAX, low=1, doc="Connections allowed from one address.")
+    max_connections_per_ip_overrides: str = key(
+        "", doc="host:count pairs, separated by commas, that override max.connections.per.ip."
+    )
+    connections_max_idle_ms: int = key(
+        600_000, low=1, high=LONG_MAX, doc="A connection silent for longer is closed."
+    )
+
+    # Threads of the JVM
+    num_network_threads: int = key(3, low=1, effect=False, doc="One event loop does it all.")
+    num_io_threads: int = key(8, low=1, effect=False, doc="One event loop does it all.")
+    background_threads: int = key(10, low=1, effect=False, doc="One event loop does it all.")
+    queued_max_requests: int = key(
+        500, low=1, effect=False, doc="Requests are handled as they are read; none queues."
+    )
+
+    # Topics
+    num_partitions: int = key(1, low=1, doc="Partitions of a topic created automatically.")
+    default_replication_factor: int = key(1, low=1, doc="Replicas of such a topic.")
+    auto_create_topics_enable: bool = key(True, doc="Whether Metadata creates unknown topics.")
+    delete_topic_enable: bool = key(False, doc="Whether the controller deletes topics.")
+
+    # Log
+    log_dirs: str = key("/tmp/kafka-logs", doc="Directories of the logs, separated by commas.")  # noqa: S108
+    message_max_bytes: int = key(
+        1_000_012, low=0, doc="Largest entry of a log, its 12 bytes of offset and size included."
+    )
+    log_segment_bytes: int = key(1 << 30, low=MIN_MESSAGE_BYTES, doc="Size that rolls a segment.")
+    log_roll_ms: int | None = key(None, low=1, doc="Age that rolls a segment.")
+    log_roll_hours: int = key(168, low=1, doc="The same in hours, if log.roll.ms is not set.")
+    log_roll_jitter_ms: int | None = key(None, low=0, doc="At most so much earlier, by chance.")
+    log_roll_jitter_hours: int = key(0, low=0, doc="The same in hours.")
+    log_retention_ms: int | None = key(None, low=1, doc="Age at which a segment is deleted.")
+    log_retention_minutes: int | None = key(None, low=1, doc="The same in minutes.")
+    log_retention_hours: int = key(168, low=1, doc="The same in hours, if neither is set.")
+    log_retention_bytes: int = key(
+        -1, low=-LONG_MAX, high=LONG_MAX, doc="Size of a partition above which it shrinks; -1: no limit."
+    )
+    log_retention_check_interval_ms: int = key(
+        300_000, low=1, high=LONG_MAX, doc="How often segments are looked at for deletion."
+    )
+    log_cleanup_policy: str = key("delete", doc="delete or compact.")
+    log_cleaner_enable: bool = key(False, effect=False, doc="Compaction comes with a later issue.")
+    log_cleaner_threads: int = key(1, low=0, effect=False, doc="Compaction.")
+    log_cleaner_io_max_bytes_per_second: float = key(DOUBLE_MAX, effect=False, doc="Compaction.")
+    log_cleaner_dedupe_buffer_size: int = key(
+        500 << 20, low=0, high=LONG_MAX, effect=False, doc="Compaction."
+    )
+    log_cleaner_io_buffer_size: int = key(512 << 10, low=0, effect=False, doc="Compaction.")
+    log_cleaner_io_buffer_load_factor: float = key(0.9, effect=False, doc="Compaction.")
+    log_cleaner_backoff_ms: int = key(
+        15_000, low=0, high=LONG_MAX, effect=False, doc="Compaction."
+    )
+    log_cleaner_min_cleanable_ratio: float = key(0.5, effect=False, doc="Compaction.")
+    log_cleaner_delete_retention_ms: int = key(
+        86_400_000, low=0, high=LONG_MAX, effect=False, doc="Compaction."
+    )
+    log_index_size_max_bytes: int = key(10 << 20, low=4, doc="Size of an offset index.")
+    log_index_interval_bytes: int = key(4096, low=0, doc="Bytes of log between index entries.")
+    log_flush_interval_messages: int = key(
+        LONG_MAX, low=1, high=LONG_MAX, doc="Unflushed messages that cause an fsync."
+    )
+    log_flush_interval_ms: int | None = key(
+        None, low=1, high=LONG_MAX, doc="Age of unflushed messages that causes an fsync."
+    )
+    log_flush_scheduler_interval_ms: int = key(
+        LONG_MAX, low=1, high=LONG_MAX, doc="How often that age is looked at."
+    )
+    log_flush_offset_checkpoint_interval_ms: int = key(
+        60_000, low=1, doc="How often recovery points are written."
+    )
+    log_segment_delete_delay_ms: int = key(
+        60_000, low=0, high=LONG_MAX, doc="Time between renaming and removing a deleted segment."
+    )
+    num_recovery_threads_per_data_dir: int = key(
+        1, low=1, effect=False, doc="Recovery runs in native calls, one log after another."
+    )
+
+    # Replication
+    min_insync_replicas: int = key(
+        # 0.8: parsed, but topics take their minimum from their own override alone.
+        1, low=1, effect=False, doc="0.8.2.2 does not use it either: set it per topic."
+    )
+    unclean_leader_election_enable: bool = key(
+        True, doc="Whether a replica that is not in sync may lead when no other is left."
+    )
+    replica_lag_time_max_ms: int = key(
+        10_000, low=1, high=LONG_MAX, doc="Silence after which a follower leaves the ISR."
+    )
+    replica_lag_max_messages: int = key(
+        4000, low=1, high=LONG_MAX, doc="Lag at which a follower leaves the ISR."
+    )
+    replica_fetch_max_bytes: int = key(1 << 20, low=0, doc="Fetch size of a follower.")
+    replica_fetch_min_bytes: int = key(1, effect=False, doc="For followers, a later issue.")
+    replica_fetch_wait_max_ms: int = key(500, doc="Longest wait of a follower's fetch.")
+    replica_socket_timeout_ms: int = key(30_000, doc="Longest wait for a leader's answer.")
+    replica_socket_receive_buffer_bytes: int = key(
+        65_536, effect=False, doc="For followers, a later issue."
+    )
+    num_replica_fetchers: int = key(1, low=1, effect=False, doc="For followers, a later issue.")
+    replica_high_watermark_checkpoint_interval_ms: int = key(
+        5000, low=1, high=LONG_MAX, doc="How often high watermarks are written."
+    )
+    fetch_purgatory_purge_interval_requests: int = key(
+        1000, effect=False, doc="Finished waits leave at once."
+    )
+    producer_purgatory_purge_interval_requests: int = key(
+        1000, effect=False, doc="Finished waits leave at once."
+    )
+
+    # Controller
+    auto_leader_rebalance_enable: bool = key(
+        True, effect=False, doc="With one replica per partition there is nothing to balance."
+    )
+    leader_imbalance_per_broker_percentage: int = key(10, effect=False, doc="As above.")
+    leader_imbalance_check_interval_seconds: int = key(300, effect=False, doc="As above.")
+    controlled_shutdown_enable: bool = key(
+        True, doc="Whether a stopping broker first asks the controller to move its leaders."
+    )
+    controlled_shutdown_max_retries: int = key(3, low=1, doc="How often it asks.")
+    controlled_shutdown_retry_backoff_ms: int = key(5000, low=0, doc="Pause between two tries.")
+    controller_socket_timeout_ms: int = key(30_000, low=1, doc="Wait for the answer of a broker.")
+    controller_message_queue_size: int = key(
+        INT_MAX, low=1, doc="Requests that may queue for one broker."
+    )
+
+    # Offsets
+    offset_metadata_max_bytes: int = key(
+        4096, low=0, doc="Longest metadata of a committed offset, in characters."
+    )
+    offsets_load_buffer_size: int = key(5 << 20, low=1, doc="Read size when offsets are loaded.")
+    offsets_topic_num_partitions: int = key(50, low=1, doc="Never change it on a live cluster.")
+    offsets_topic_replication_factor: int = key(3, low=1, high=32767, doc="At creation.")
+    offsets_topic_segment_bytes: int = key(
+        104_857_600, low=1, doc="Written into the topic's configuration at its creation."
+    )
+    offsets_topic_compression_codec: str = key("0", doc="Number or name: none, gzip, snappy, lz4.")
+    offsets_retention_minutes: int = key(1440, low=1, doc="Age at which an offset is forgotten.")
+    offsets_retention_check_interval_ms: int = key(
+        600_000, low=1, high=LONG_MAX, effect=False, doc="0.8.2.2 always uses ten minutes."
+    )
+    offsets_commit_timeout_ms: int = key(5000, low=1, doc="Longest wait of a commit.")
+    offsets_commit_required_acks: int = key(-1, low=-1, high=32767, doc="acks of a commit.")
+
+    def __init__(self, properties: Mapping[str, Any] | None = None, /, **keywords: Any) -> None:
+        super().__init__(properties, **keywords)
+
+    def validate(self) -> None:
+        """The rules of KafkaConfig that concern several keys, and the shape of lists."""
+        if not self.log_directories:
+            raise ConfigError(f"log.dirs: {self.log_dirs!r} names no directory")
+        if self.replica_fetch_max_bytes < self.message_max_bytes:
+            raise ConfigError(
+                f"replica.fetch.max.bytes: {self.replica_fetch_max_bytes} is outside the range "
+                f"{self.message_max_bytes} (message.max.bytes) to {INT_MAX}"
+            )
+        for limit in ("replica_lag_time_max_ms", "replica_socket_timeout_ms"):
+            if self.replica_fetch_wait_max_ms > getattr(self, limit):
+                raise ConfigError(
+                    f"replica.fetch.wait.max.ms: {self.replica_fetch_wait_max_ms} is above "
+                    f"{limit.replace('_', '.')} ({getattr(self, limit)})"
+                )
+        if self.offsets_commit_required_acks > self.offsets_topic_replication_factor:
+            raise ConfigError(
+                f"offsets.commit.required.acks: {self.offsets_commit_required_acks} is outside the "
+                f"range -1 to {self.offsets_topic_replication_factor} "
+                f"(offsets.topic.replication.factor)"
+            )
+        self.connection_limits  # noqa: B018 - raises for a malformed list
+        self.offsets_codec  # noqa: B018 - raises for an unknown codec
+
+    @property
+    def log_directories(self) -> list[str]:
+        """The directories of log.dirs, in order, without blanks and empty items."""
+        return [name for part in self.log_dirs.split(",") if (name := part.strip())]
+
+    @property
+    def log_retention_time_ms(self) -> int:
+        if self.log_retention_ms is not None:
+            return self.log_retention_ms
+        if self.log_retention_minutes is not None:
+            return self.log_retention_minutes * MINUTE_MS
+        return self.log_retention_hours * HOUR_MS
+
+    @property
+    def log_roll_time_ms(self) -> int:
+        return self.log_roll_hours * HOUR_MS if self.log_roll_ms is None else self.log_roll_ms
+
+    @property
+    def log_roll_jitter_time_ms(self) -> int:
+        if self.log_roll_jitter_ms is not None:
+            return self.log_roll_jitter_ms
+        return self.log_roll_jitter_hours * HOUR_MS
+
+    @property
+    def flush_interval_ms(self) -> int:
+        """log.flush.interval.ms; without it, the interval of the scheduler."""
+        if self.log_flush_interval_ms is not None:
+            return self.log_flush_interval_ms
+        return self.log_flush_scheduler_interval_ms
+
+    @property
+    def connection_timeout_ms(self) -> int:
+        return self.zookeeper_connection_timeout_ms or self.zookeeper_session_timeout_ms
+
+    @property
+    def advertised_port_or_port(self) -> int:
+        return self.port if self.advertised_port is None else self.advertised_port
+
+    @property
+    def connection_limits(self) -> dict[str, int]:
+        """Host or address → connections allowed, of max.connections.per.ip.overrides."""
+        limits = {}
+        for part in self.max_connections_per_ip_overrides.split(","):
+            if not part.strip():
+                continue
+            match = re.fullmatch(r"\s*(.+?)\s*:\s*(\d+)\s*", part)
+            if match is None:
+                raise ConfigError(
+                    f"max.connections.per.ip.overrides: {part!r} is not of the form host:count"
+                )
+            limits[match[1]] = int(match[2])
+        return limits
+
+    @property
+    def offsets_codec(self) -> int:
+        """offsets.topic.compression.codec as its number."""
+        text = self.offsets_topic_compression_codec
+        if text in CODECS:
+            return CODECS[text]
+        if text in map(str, CODECS.values()):
+            return int(text)
+        raise ConfigError(
+            f"offsets.topic.compression.codec: {text!r} is not one of 0 to 3, {', '.join(CODECS)}"
+        )
+
+    def log_config(self) -> LogConfig:
+        """What these keys make the default of every topic."""
+        return LogConfig(
+            segment_bytes=self.log_segment_bytes,
+            segment_ms=self.log_roll_time_ms,
+            segment_jitter_ms=self.log_roll_jitter_time_ms,
+            segment_index_bytes=self.log_index_size_max_bytes,
+            index_interval_bytes=self.log_index_interval_bytes,
+            flush_messages=self.log_flush_interval_messages,
+            flush_ms=self.flush_interval_ms,
+            retention_ms=self.log_retention_time_ms,
+            retention_bytes=self.log_retention_bytes,
+            max_message_bytes=self.message_max_bytes,
+            cleanup_policy=self.log_cleanup_policy.strip().lower(),
+            delete_retention_ms=self.log_cleaner_delete_retention_ms,
+            min_cleanable_dirty_ratio=self.log_cleaner_min_cleanable_ratio,
+            file_delete_delay_ms=self.log_segment_delete_delay_ms,
+            # 0.8: the broker's min.insync.replicas and unclean election are not defaults of topics.
+            unclean_leader_election_enable=True,
+            min_insync_replicas=1,
+        )

@@ -1,0 +1,30 @@
+"""BrokerContext: the parts of a running broker that a handler may use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kafka08.broker.config import BrokerConfig
+    from kafka08.broker.controller import Controller
+    from kafka08.broker.coordinator import OffsetManager
+    from kafka08.broker.metadata_cache import MetadataCache
+    from kafka08.broker.replica_manager import ReplicaManager
+    from kafka08.broker.runtime import Runtime
+    from kafka08.broker.topics import TopicCreator
+    from kafka08.zk.store import ClusterStore
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerContext:
+    """Made once by KafkaServer.startup, after all of its parts and before the first request."""
+
+    config: BrokerConfig
+    runtime: Runtime
+    store: ClusterStore
+    metadata_cache: MetadataCache
+    replica_manager: ReplicaManager
+    topics: TopicCreator
+    controller: Controller
+    offset_manager: OffsetManager

@@ -1,0 +1,83 @@
+"""DelayedFetch: a fetch that waits until there is enough to read.
+
+Over when
+    A  this broker does not lead some partition any more
+    B  this broker does not know some partition any more
+    C  the fetch offset and the end lie in different segments, so a whole segment's rest waits
+    D  the bytes between the fetch offsets and the ends reach min_bytes
+The end is the HW for consumers, the LEO for followers; bytes are counted by file positions inside
+one segment, without regard to max_bytes. Out of time, it reads what there is. Source:
+kafka.server.DelayedFetch 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kafka08.broker.purgatory import Wait
+from kafka08.errors import NotLeaderForPartition, UnknownTopicOrPartition
+from kafka08.structs import TopicPartition
+
+if TYPE_CHECKING:
+    from kafka08.broker.partition import Partition
+    from kafka08.broker.replica_manager import ReplicaManager
+
+
+@dataclass(frozen=True, slots=True)
+class FetchStart:
+    """Where a partition's read began: its offset as segment and byte position."""
+
+    topic_partition: TopicPartition
+    offset: int
+    segment_base: int
+    position: int
+
+
+class DelayedFetch(Wait):
+    """Waits under its partitions; `done` reads and answers, in the hub."""
+
+    __slots__ = ("_done", "_from_follower", "_min_bytes", "_replica_manager", "_starts")
+
+    def __init__(
+        self,
+        replica_manager: ReplicaManager,
+        starts: Sequence[FetchStart],
+        min_bytes: int,
+        done: Callable[[], object],
+        *,
+        from_follower: bool,
+    ) -> None:
+        self._replica_manager = replica_manager
+        self._starts = starts
+        self._min_bytes = min_bytes
+        self._done = done
+        self._from_follower = from_follower
+
+    def is_satisfied(self) -> bool:
+        readable = 0
+        for start in self._starts:
+            try:
+                partition = self._replica_manager.leader(start.topic_partition)
+            except (NotLeaderForPartition, UnknownTopicOrPartition):
+                return True  # A, B
+            new = self._readable(partition, start)
+            if new is None:
+                return True  # C
+            readable += new
+        return readable >= self._min_bytes  # D
+
+    def _readable(self, partition: Partition, start: FetchStart) -> int | None:
+        """Bytes from the start to the end; None if they lie in different segments."""
+        log = partition.leader_log()
+        end_offset = log.log_end_offset if self._from_follower else partition.high_watermark
+        if end_offset <= start.offset and start.segment_base == log.active_base_offset:
+            return 0
+        end = log.position_of(end_offset)
+        if end.segment_base_offset != start.segment_base:
+            return None
+        return max(0, end.position - start.position)
+
+    def finish(self) -> None:
+        self._done()

@@ -1,0 +1,250 @@
+"""Partition: one partition as this broker has it: leader or follower, epochs, ISR, positions.
+
+    unknown ── make_leader ──▶ leading ── make_follower ──▶ following ── make_leader ──▶ …
+
+Everything here is memory and the local log, and nothing switches, so what a caller checked stays
+true until it lets go of the hub. Reading ZooKeeper, waking waits and writing checkpoints are the
+ReplicaManager's. Source: kafka.cluster.Partition 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from kafka08.errors import (
+    ApiError,
+    NotEnoughReplicas,
+    NotEnoughReplicasAfterAppend,
+    NotLeaderForPartition,
+    UnknownError,
+)
+from kafka08.protocol.types import Buffer
+from kafka08.structs import NO_LEADER, LeaderAndIsr, TopicPartition
+
+if TYPE_CHECKING:
+    from kafka08.broker.append_lane import AppendLane
+    from kafka08.log.log import AppendInfo, Log, LogSlice
+
+log = logging.getLogger(__name__)
+
+UNKNOWN_LOG_END: Final = -1
+"""log_end_offset of a follower that has not fetched since this broker began to lead."""
+
+
+@dataclass(slots=True)
+class FollowerReplica:
+    """What a leader knows of a copy on another broker.
+
+    log_end_offset   the offset of its last fetch: it has everything before; UNKNOWN_LOG_END at
+                     first. UNKNOWN_LOG_END <= log_end_offset; falls only if the follower truncates
+    last_fetch       monotonic time of that fetch, in seconds, even if it made no progress
+    """
+
+    broker_id: int
+    log_end_offset: int = UNKNOWN_LOG_END
+    last_fetch: float = 0.0
+
+
+class Partition:
+    """One partition that this broker is a replica of.
+
+    leader            broker id of the leader as far as known; NO_LEADER before the first request
+    leader_epoch      of the last change obeyed; -1 at first. A change must bring a higher one
+    controller_epoch  of the controller that decided it; kept for conditional ISR writes
+    zk_version        of the state znode as last known; the key to conditional ISR writes
+    replicas          assigned replicas (AR) as the controller sent them
+    isr               in-sync replicas while leading, else ()
+    followers         broker id → FollowerReplica, of the assigned replicas but this broker
+    log               the local log; None only until this broker first leads or follows
+    high_watermark    first offset a consumer may not see; 0 <= HW <= LEO, and only rises while
+                      leading
+    lane              appends waiting for a native job, in order; None when there is none
+    """
+
+    __slots__ = (
+        "broker_id",
+        "controller_epoch",
+        "followers",
+        "high_watermark",
+        "is_leader",
+        "isr",
+        "lane",
+        "leader",
+        "leader_epoch",
+        "log",
+        "replicas",
+        "topic_partition",
+        "zk_version",
+    )
+
+    def __init__(self, topic_partition: TopicPartition, broker_id: int) -> None:
+        self.topic_partition = topic_partition
+        self.broker_id = broker_id
+        self.leader = NO_LEADER
+        self.is_leader = False
+        self.leader_epoch = -1
+        self.controller_epoch = 0
+        self.zk_version = 0
+        self.replicas: tuple[int, ...] = ()
+        self.isr: tuple[int, ...] = ()
+        self.followers: dict[int, FollowerReplica] = {}
+        self.log: Log | None = None
+        self.high_watermark = 0
+        self.lane: AppendLane | None = None
+
+    def __str__(self) -> str:
+        return (
+            f"[Partition {self.topic_partition} on broker {self.broker_id}] leader {self.leader} "
+            f"epoch {self.leader_epoch} isr {list(self.isr)} replicas {list(self.replicas)} "
+            f"HW {self.high_watermark} LEO {self.log.log_end_offset if self.log else '-'}"
+        )
+
+    # Leadership
+
+    def attach_log(self, log: Log, checkpointed_high_watermark: int) -> None:
+        """Take the local log; the HW starts where it was checkpointed, within the log."""
+        assert self.log is None, f"{self} has its log already"
+        self.log = log
+        self.high_watermark = min(checkpointed_high_watermark, log.log_end_offset)
+
+    def make_leader(self, state: LeaderAndIsr, replicas: Iterable[int]) -> bool:
+        """Lead from now on. Followers count as unknown until they fetch. True if this raised the
+        HW (an ISR of one is in sync with itself)."""
+        assert self.log is not None, f"{self} leads without a log"
+        self._obey(state, replicas)
+        self.leader = self.broker_id
+        self.is_leader = True
+        self.isr = state.isr
+        return self.maybe_raise_high_watermark()
+
+    def make_follower(self, state: LeaderAndIsr, replicas: Iterable[int]) -> bool:
+        """Follow `state.leader` from now on. True if that is another leader than before, so that
+        the log must be cut to the HW and fetching start anew."""
+        self._obey(state, replicas)
+        self.is_leader = False
+        self.isr = ()
+        changed = self.leader != state.leader
+        self.leader = state.leader
+        return changed
+
+    def _obey(self, state: LeaderAndIsr, replicas: Iterable[int]) -> None:
+        assert state.leader_epoch > self.leader_epoch, f"{self} obeys a stale {state}"
+        self.leader_epoch = state.leader_epoch
+        self.controller_epoch = state.controller_epoch
+        self.zk_version = state.zk_version
+        self.replicas = tuple(replicas)
+        self.followers = {
+            broker_id: FollowerReplica(broker_id)
+            for broker_id in self.replicas
+            if broker_id != self.broker_id
+        }
+
+    @property
+    def is_under_replicated(self) -> bool:
+        """Leading here with fewer in-sync than assigned replicas."""
+        return self.is_leader and len(self.isr) < len(self.replicas)
+
+    def leader_log(self) -> Log:
+        """The log, if this broker leads; NotLeaderForPartition otherwise."""
+        if not self.is_leader:
+            raise NotLeaderForPartition(
+                f"Leader not local for partition {self.topic_partition} on broker {self.broker_id}"
+            )
+        assert self.log is not None
+        return self.log
+
+    # Writing
+
+    def check_append(self, required_acks: int) -> Log:
+        """The log to append to. NotLeaderForPartition, or NotEnoughReplicas when acks are -1 and
+        the ISR is smaller than the topic's min.insync.replicas."""
+        log = self.leader_log()
+        # 0.8: only exactly -1 is refused here; acks below -1 are appended and then answered 20.
+        if required_acks == -1 and len(self.isr) < log.config.min_insync_replicas:
+            raise NotEnoughReplicas(
+                f"Number of insync replicas for partition {self.topic_partition} is "
+                f"{len(self.isr)}, below required minimum {log.config.min_insync_replicas}"
+            )
+        return log
+
+    def append(self, message_set: Buffer, required_acks: int) -> AppendInfo:
+        """Append as the leader, here and now: validated, numbered in place, one write. Raises
+        what check_append and Log.append raise. The caller then wakes the waits."""
+        info = self.check_append(required_acks).append(message_set)
+        self.maybe_raise_high_watermark()
+        return info
+
+    def maybe_raise_high_watermark(self) -> bool:
+        """HW := the smallest LEO of the ISR, this broker's included, if that is higher."""
+        assert self.log is not None
+        lowest = self.log.log_end_offset
+        if len(self.isr) > 1:
+            for broker_id in self.isr:
+                follower = self.followers.get(broker_id)
+                if follower is not None and follower.log_end_offset < lowest:
+                    lowest = follower.log_end_offset
+        if lowest <= self.high_watermark:
+            return False
+        self.high_watermark = lowest
+        return True
+
+    def acknowledged(self, required_offset: int, required_acks: int) -> bool:
+        """Whether enough replicas have everything before `required_offset`: all in-sync ones if
+        acks are negative, else so many of them, the leader counted. NotLeaderForPartition;
+        NotEnoughReplicasAfterAppend if the ISR shrank below min.insync.replicas meanwhile."""
+        log = self.leader_log()
+        if required_acks < 0:
+            if self.high_watermark < required_offset:
+                return False
+            if len(self.isr) < log.config.min_insync_replicas:
+                raise NotEnoughReplicasAfterAppend(str(self.topic_partition))
+            return True
+        return required_acks <= sum(
+            1
+            for broker_id in self.isr
+            if broker_id == self.broker_id
+            or self.followers[broker_id].log_end_offset >= required_offset
+        )
+
+    def record_follower_fetch(self, broker_id: int, offset: int, now: float) -> bool:
+        """A follower fetched at `offset`, so it has everything before. True if the HW rose.
+        UnknownError for a broker that is not an assigned replica (NotAssignedReplica of the JVM,
+        which has no code)."""
+        follower = self.followers.get(broker_id)
+        if follower is None:
+            raise UnknownError(
+                f"Leader {self.broker_id} failed to record follower {broker_id}'s position "
+                f"{offset} since the replica is not recognized to be one of the assigned replicas "
+                f"{','.join(map(str, self.replicas))} for partition {self.topic_partition}"
+            )
+        follower.log_end_offset = offset
+        follower.last_fetch = now
+        return self.is_leader and self.maybe_raise_high_watermark()
+
+    # Reading
+
+    def read(self, offset: int, max_bytes: int, *, committed_only: bool) -> LogSlice:
+        """Up to `max_bytes` of whole and one cut entry from `offset` on, below the HW if
+        `committed_only`. An empty slice at the end; OffsetOutOfRange outside the log; UnknownError
+        between HW and LEO, where 0.8.2.2 has no code either. Does not ask who leads."""
+        assert self.log is not None, f"{self} is read without a log"
+        if max_bytes < 0:
+            raise UnknownError(f"Invalid max size {max_bytes} for {self.topic_partition}")
+        if not committed_only:
+            return self.log.read(offset, max_bytes)
+        if self.high_watermark < offset < self.log.log_end_offset:
+            raise UnknownError(
+                f"Attempt to read with a maximum offset ({self.high_watermark}) less than the "
+                f"start offset ({offset}) of {self.topic_partition}"
+            )
+        return self.log.read(offset, max_bytes, self.high_watermark)
+
+
+def error_code(error: Exception | None) -> int:
+    """The code an answer carries for what happened to one partition: 0 for None."""
+    if error is None:
+        return 0
+    return error.code if isinstance(error, ApiError) else UnknownError.code

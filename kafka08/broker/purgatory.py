@@ -1,0 +1,96 @@
+"""Purgatory: requests that wait for something to happen to their partitions, or for their time.
+
+A wait says when it is satisfied and what to do then. It is checked once when it comes, watched
+under all of its keys, checked again whenever one of them is touched, and finished exactly once: by
+being satisfied, by its time, or abandoned because nobody wants its answer any more. Then it leaves
+every watch list at once. The JVM checks a second time after watching, to close the race between its
+threads; here nothing runs between check and watch. Source: kafka.server.RequestPurgatory 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Generic, TypeVar
+
+from kafka08.broker.timer import Timer, TimerTask
+
+K = TypeVar("K", bound=Hashable)
+
+
+class Wait:
+    """Base of what waits. Subclasses list their cases."""
+
+    __slots__ = ("keys", "task")
+
+    keys: Sequence[Hashable]
+    task: TimerTask | None
+
+    def is_satisfied(self) -> bool:
+        """Whether the wait is over. May update what it has seen so far; never switches."""
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        """Answer: satisfied, or out of time. Called at most once; never switches."""
+        raise NotImplementedError
+
+
+class Purgatory(Generic[K]):
+    """All waits of one kind, by key. Nothing here switches."""
+
+    def __init__(self, timer: Timer) -> None:
+        self._timer = timer
+        self._watchers: dict[K, dict[Wait, None]] = {}
+
+    def __contains__(self, key: K) -> bool:
+        """Whether anybody waits for the key: the check that costs nothing when nobody does."""
+        return key in self._watchers
+
+    def __len__(self) -> int:
+        """The number of waits."""
+        return len({wait for watchers in self._watchers.values() for wait in watchers})
+
+    def add(self, wait: Wait, keys: Sequence[K], timeout_ms: float) -> bool:
+        """Finish the wait now if it is satisfied (True), else watch it for at most `timeout_ms`."""
+        wait.keys = keys
+        wait.task = None
+        if wait.is_satisfied():
+            wait.finish()
+            return True
+        for key in keys:
+            self._watchers.setdefault(key, {})[wait] = None
+        wait.task = self._timer.add(timeout_ms, lambda: self._end(wait))
+        return False
+
+    def touch(self, key: K) -> int:
+        """Something happened to `key`: finish the waits that it satisfies; their number."""
+        watchers = self._watchers.get(key)
+        if watchers is None:
+            return 0
+        satisfied = [wait for wait in watchers if wait.is_satisfied()]
+        finished = 0
+        for wait in satisfied:
+            # Finishing one may answer a client and so, in the end, touch another.
+            if wait.task is not None:
+                self._end(wait)
+                finished += 1
+        return finished
+
+    def abandon(self, wait: Wait) -> None:
+        """Forget the wait; it is never finished. Harmless if it is over."""
+        if wait.task is not None:
+            self._forget(wait)
+
+    def _end(self, wait: Wait) -> None:
+        self._forget(wait)
+        wait.finish()
+
+    def _forget(self, wait: Wait) -> None:
+        assert wait.task is not None
+        wait.task.cancel()
+        wait.task = None
+        for key in wait.keys:
+            watchers = self._watchers.get(key)  # type: ignore[call-overload]
+            if watchers is not None:
+                watchers.pop(wait, None)
+                if not watchers:
+                    del self._watchers[key]  # type: ignore[arg-type]

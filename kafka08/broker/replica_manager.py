@@ -1,0 +1,446 @@
+"""ReplicaManager: every partition this broker has, and what requests do to them.
+
+    append(...)                     ProduceRequest, and the offset manager's own writes
+    read(...)                       FetchRequest and the offset loader
+    become_leader_or_follower(...)  LeaderAndIsrRequest of the controller
+    stop_replicas(...)              StopReplicaRequest
+    update_metadata(...)            UpdateMetadataRequest
+
+Requests of a controller whose epoch is below the highest seen are refused. Leader and follower
+changes of `__consumer_offsets` are told to whoever called `listen`. Source:
+kafka.server.ReplicaManager 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
+
+from kafka08.broker.append_lane import AppendLane, needs_native
+from kafka08.broker.config import BrokerConfig
+from kafka08.broker.delayed_produce import (
+    AppendResult,
+    AppendResults,
+    DelayedProduce,
+    empty_result,
+)
+from kafka08.broker.metadata_cache import MetadataCache
+from kafka08.broker.partition import Partition
+from kafka08.broker.purgatory import Purgatory
+from kafka08.broker.runtime import Runtime
+from kafka08.broker.timer import Timer
+from kafka08.errors import (
+    InvalidTopic,
+    ReplicaNotAvailable,
+    StaleControllerEpoch,
+    StaleLeaderEpoch,
+    UnknownTopicOrPartition,
+)
+from kafka08.log.checkpoint import OffsetCheckpoint
+from kafka08.log.manager import LogManager
+from kafka08.protocol.leader_and_isr import (
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    PartitionError,
+    PartitionState,
+)
+from kafka08.protocol.stop_replica import StopReplicaRequest, StopReplicaResponse
+from kafka08.protocol.types import Buffer
+from kafka08.protocol.update_metadata import UpdateMetadataRequest
+from kafka08.structs import INTERNAL_TOPICS, NO_OFFSET, LeaderAndIsr, TopicPartition
+
+if TYPE_CHECKING:
+    from kafka08.log.log import AppendInfo
+    from kafka08.zk.store import ClusterStore
+
+log = logging.getLogger(__name__)
+state_change_log = logging.getLogger("state.change.logger")
+
+HIGH_WATERMARK_FILE: Final = "replication-offset-checkpoint"
+
+
+class LeadershipListener(Protocol):
+    """Hears of leadership changes of one topic's partitions on this broker. Called in the greenlet
+    of the controller's request, after the change; may not switch."""
+
+    def on_leadership(self, partition: int) -> None:
+        """This broker leads the partition now, in a new epoch."""
+
+    def on_follower(self, partition: int) -> None:
+        """This broker led the partition and follows it now, or has it no more."""
+
+
+class ReplicaManager:
+    """All partitions of one broker.
+
+    controller_epoch   the highest seen in a controller's request; 0 at first
+    fetch_waits        parked fetches by partition
+    produce_waits      parked produces by partition
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        runtime: Runtime,
+        *,
+        log_manager: LogManager,
+        store: ClusterStore,
+        metadata_cache: MetadataCache,
+        timer: Timer,
+    ) -> None:
+        self.broker_id = config.broker_id
+        self.controller_epoch = 0
+        self.log_manager = log_manager
+        self.fetch_waits: Purgatory[TopicPartition] = Purgatory(timer)
+        self.produce_waits: Purgatory[TopicPartition] = Purgatory(timer)
+        self._config = config
+        self._runtime = runtime
+        self._store = store
+        self._metadata_cache = metadata_cache
+        self._partitions: dict[TopicPartition, Partition] = {}
+        self._listeners: dict[str, LeadershipListener] = {}
+        self._state_change_lock = runtime.lock()
+        self._checkpoints = {
+            Path(directory): OffsetCheckpoint(Path(directory) / HIGH_WATERMARK_FILE)
+            for directory in config.log_directories
+        }
+        self._checkpointed: dict[TopicPartition, int] = {}
+        self.may_checkpoint = False
+        """True after the first LeaderAndIsr: before it, the file knows more than this object."""
+
+    def load_high_watermarks(self) -> None:
+        """Read the checkpoint files; called once, before the first request."""
+        for checkpoint in self._checkpoints.values():
+            self._checkpointed.update(checkpoint.read())
+
+    def listen(self, topic: str, listener: LeadershipListener) -> None:
+        """Tell `listener` of leadership changes of that topic from now on."""
+        self._listeners[topic] = listener
+
+    # Partitions
+
+    def __iter__(self) -> Iterator[Partition]:
+        return iter(list(self._partitions.values()))
+
+    def find(self, topic_partition: TopicPartition) -> Partition | None:
+        """The partition, or None if this broker does not have it."""
+        return self._partitions.get(topic_partition)
+
+    def partition(self, topic_partition: TopicPartition) -> Partition:
+        """The partition; UnknownTopicOrPartition if this broker does not have it."""
+        partition = self._partitions.get(topic_partition)
+        if partition is None:
+            raise UnknownTopicOrPartition(
+                f"Partition {topic_partition} doesn't exist on {self.broker_id}"
+            )
+        return partition
+
+    def leader(self, topic_partition: TopicPartition) -> Partition:
+        """The partition if this broker leads it; UnknownTopicOrPartition or NotLeaderForPartition
+        otherwise."""
+        partition = self.partition(topic_partition)
+        partition.leader_log()
+        return partition
+
+    def replica(self, topic_partition: TopicPartition) -> Partition:
+        """The partition with its local log, led or not; ReplicaNotAvailable if there is none."""
+        partition = self._partitions.get(topic_partition)
+        if partition is None or partition.log is None:
+            raise ReplicaNotAvailable(
+                f"Replica {self.broker_id} is not available for partition {topic_partition}"
+            )
+        return partition
+
+    # Appending
+
+    def append(
+        self,
+        sets: Mapping[TopicPartition, Buffer],
+        *,
+        required_acks: int,
+        timeout_ms: float,
+        done: Callable[[AppendResults], object],
+        internal: bool = False,
+    ) -> DelayedProduce | None:
+        """Append one set to each partition; `done` hears all results once the acks are there.
+
+        `done` is called in the hub, maybe before this returns, with one AppendResult for each
+        partition. With acks 0 or 1 it needs the local appends only; with negative acks the whole
+        ISR, with n > 1 n in-sync replicas, or the time runs out (RequestTimedOut, though appended).
+        The sets' bytes are changed in place and not needed after this returned. Internal topics are
+        refused (InvalidTopic) unless `internal`. Never switches. Returns the wait, if there is one.
+        """
+        results: AppendResults = {}
+        waits: list[DelayedProduce] = []
+
+        def note(topic_partition: TopicPartition, result: AppendResult) -> None:
+            results[topic_partition] = result
+            if len(results) == len(sets):
+                wait = self._await_acks(results, required_acks, timeout_ms, done)
+                if wait is not None:
+                    waits.append(wait)
+
+        if not sets:
+            done(results)
+        for topic_partition, message_set in sets.items():
+            self._append_one(topic_partition, message_set, required_acks, internal, note)
+        return waits[0] if waits else None
+
+    def _append_one(
+        self,
+        topic_partition: TopicPartition,
+        message_set: Buffer,
+        required_acks: int,
+        internal: bool,
+        note: Callable[[TopicPartition, AppendResult], None],
+    ) -> None:
+        def appended(info: AppendInfo | None, error: Exception | None) -> None:
+            if info is None:
+                log.debug("append to %s failed: %s", topic_partition, error)
+                note(topic_partition, AppendResult(NO_OFFSET, NO_OFFSET, error))
+                return
+            self.wake(topic_partition)
+            if info.count:
+                result = AppendResult(info.first_offset, info.last_offset + 1)
+            else:
+                result = empty_result()
+            note(topic_partition, result)
+
+        try:
+            if topic_partition.topic in INTERNAL_TOPICS and not internal:
+                raise InvalidTopic(f"Cannot append to internal topic {topic_partition.topic}")
+            partition = self.partition(topic_partition)
+            if partition.lane is not None or needs_native(message_set):
+                lane = partition.lane or AppendLane(partition, self._runtime)
+                lane.submit(bytearray(message_set), required_acks, appended)
+                return
+            info = partition.append(message_set, required_acks)
+        except Exception as error:  # noqa: BLE001 - becomes the partition's code in the answer
+            appended(None, error)
+        else:
+            appended(info, None)
+
+    def _await_acks(
+        self,
+        results: AppendResults,
+        required_acks: int,
+        timeout_ms: float,
+        done: Callable[[AppendResults], object],
+    ) -> DelayedProduce | None:
+        all_failed = all(result.error is not None for result in results.values())
+        if required_acks in {0, 1} or all_failed:
+            done(results)
+            return None
+        wait = DelayedProduce(self, required_acks, results, done)
+        finished = self.produce_waits.add(wait, list(results), timeout_ms)
+        return None if finished else wait
+
+    def wake(self, topic_partition: TopicPartition) -> None:
+        """After an append or a move of the HW: finish the waits that it satisfies."""
+        if topic_partition in self.fetch_waits:
+            self.fetch_waits.touch(topic_partition)
+        if topic_partition in self.produce_waits:
+            self.produce_waits.touch(topic_partition)
+
+    def record_follower_fetch(
+        self, topic_partition: TopicPartition, broker_id: int, offset: int
+    ) -> None:
+        """A follower's fetch says how far it is; UnknownError if it is no assigned replica."""
+        partition = self._partitions.get(topic_partition)
+        if partition is None:
+            log.warning(
+                "While recording the follower position, the partition %s hasn't been created, "
+                "skip updating leader HW",
+                topic_partition,
+            )
+            return
+        partition.record_follower_fetch(broker_id, offset, self._runtime.monotonic())
+        self.wake(topic_partition)
+
+    # Requests of the controller
+
+    def become_leader_or_follower(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
+        """Obey a LeaderAndIsr request: new leaders first, then followers. Switches (it reads topic
+        configurations and makes logs), so one such request runs at a time."""
+        with self._state_change_lock:
+            if self._is_stale(request.controller_epoch, request.controller_id, "LeaderAndIsr"):
+                return LeaderAndIsrResponse(StaleControllerEpoch.code, [])
+            self._ensure_logs(request.partition_states)
+            errors: dict[TopicPartition, int] = {}
+            accepted = [
+                (self._partitions[tp], state)
+                for state in request.partition_states
+                if self._accepts(tp := TopicPartition(state.topic, state.partition), state, errors)
+            ]
+            for partition, state in accepted:
+                if state.leader == self.broker_id:
+                    self._make_leader(partition, state)
+            leaders = {broker.broker_id for broker in request.leaders}
+            followers = [item for item in accepted if item[1].leader != self.broker_id]
+            self._make_followers(followers, leaders)
+            self.may_checkpoint = True
+        return LeaderAndIsrResponse(
+            0, [PartitionError(tp.topic, tp.partition, code) for tp, code in errors.items()]
+        )
+
+    def _is_stale(self, controller_epoch: int, controller_id: int, what: str) -> bool:
+        """Refuse an older controller; a newer one becomes the one to obey."""
+        if controller_epoch < self.controller_epoch:
+            state_change_log.warning(
+                "Broker %d received %s request from an old controller %d with epoch %d. Latest "
+                "known controller epoch is %d",
+                self.broker_id,
+                what,
+                controller_id,
+                controller_epoch,
+                self.controller_epoch,
+            )
+            return True
+        self.controller_epoch = controller_epoch
+        return False
+
+    def _ensure_logs(self, states: Iterable[PartitionState]) -> None:
+        """Have a partition with a log for every state that this broker is to obey. Switches: all
+        topic configurations are read in one go, and making many logs lets others run between."""
+        wanted = []
+        for state in states:
+            topic_partition = TopicPartition(state.topic, state.partition)
+            known = self._partitions.get(topic_partition)
+            if known is None:
+                known = Partition(topic_partition, self.broker_id)
+                self._partitions[topic_partition] = known
+            if self.broker_id in state.replicas and known.log is None:
+                wanted.append(known)
+        configs = self._store.topic_configs(
+            sorted({partition.topic_partition.topic for partition in wanted})
+        )
+        for partition in wanted:
+            topic_partition = partition.topic_partition
+            created = self.log_manager.get_or_create(
+                topic_partition, configs.get(topic_partition.topic, {})
+            )
+            if topic_partition not in self._checkpointed:
+                log.warning("No checkpointed highwatermark is found for partition %s", topic_partition)
+            partition.attach_log(created, self._checkpointed.get(topic_partition, 0))
+            self._runtime.sleep(0)
+
+    def _accepts(
+        self, topic_partition: TopicPartition, state: PartitionState, errors: dict[TopicPartition, int]
+    ) -> bool:
+        """Whether a state is to be obeyed; its code goes into `errors`, unless this broker is not
+        among the replicas: then the answer leaves it out."""
+        partition = self._partitions[topic_partition]
+        if state.leader_epoch <= partition.leader_epoch:
+            state_change_log.warning(
+                "Broker %d ignoring LeaderAndIsr request for partition %s since its associated "
+                "leader epoch %d is old. Current leader epoch is %d",
+                self.broker_id,
+                topic_partition,
+                state.leader_epoch,
+                partition.leader_epoch,
+            )
+            errors[topic_partition] = StaleLeaderEpoch.code
+            return False
+        if self.broker_id not in state.replicas:
+            state_change_log.warning(
+                "Broker %d ignoring LeaderAndIsr request for partition %s as itself is not in "
+                "assigned replica list %s",
+                self.broker_id,
+                topic_partition,
+                ",".join(map(str, state.replicas)),
+            )
+            return False
+        errors[topic_partition] = 0
+        return True
+
+    def _make_leader(self, partition: Partition, state: PartitionState) -> None:
+        partition.make_leader(leader_and_isr(state), state.replicas)
+        state_change_log.info("Broker %d leads %s", self.broker_id, partition)
+        self.wake(partition.topic_partition)
+        listener = self._listeners.get(state.topic)
+        if listener is not None:
+            listener.on_leadership(state.partition)
+
+    def _make_followers(
+        self, states: list[tuple[Partition, PartitionState]], leaders: set[int]
+    ) -> None:
+        """Follow new leaders: cut each log to its HW, for what is above may not be what the leader
+        has, and write recovery points before anything else is appended."""
+        cut = []
+        for partition, state in states:
+            if state.leader not in leaders:
+                # 0.8: the epoch is not taken over, so the controller's next word is obeyed.
+                state_change_log.error(
+                    "Broker %d cannot become follower of %s since the new leader %d is unavailable",
+                    self.broker_id,
+                    partition.topic_partition,
+                    state.leader,
+                )
+                continue
+            led = partition.is_leader
+            if partition.make_follower(leader_and_isr(state), state.replicas):
+                assert partition.log is not None
+                partition.log.truncate_to(partition.high_watermark)
+                cut.append(partition)
+            state_change_log.info("Broker %d follows in %s", self.broker_id, partition)
+            self.wake(partition.topic_partition)
+            listener = self._listeners.get(state.topic)
+            if listener is not None and led:
+                listener.on_follower(state.partition)
+        if cut:
+            self.log_manager.checkpoint_recovery_points()
+
+    def stop_replicas(self, request: StopReplicaRequest) -> StopReplicaResponse:
+        """Obey a StopReplica request; with `delete_partitions`, drop partitions and directories.
+        Switches, as become_leader_or_follower does."""
+        with self._state_change_lock:
+            if self._is_stale(request.controller_epoch, request.controller_id, "StopReplica"):
+                return StopReplicaResponse(StaleControllerEpoch.code, [])
+            if request.delete_partitions:
+                for item in request.partitions:
+                    self._delete(TopicPartition(item.topic, item.partition))
+                    self._runtime.sleep(0)
+        return StopReplicaResponse(
+            0, [PartitionError(item.topic, item.partition, 0) for item in request.partitions]
+        )
+
+    def _delete(self, topic_partition: TopicPartition) -> None:
+        """Drop the partition and its log; a log that no partition stands for goes too (the topic
+        was deleted while this broker was down)."""
+        partition = self._partitions.pop(topic_partition, None)
+        self._checkpointed.pop(topic_partition, None)
+        listener = self._listeners.get(topic_partition.topic)
+        if partition is not None and partition.is_leader and listener is not None:
+            listener.on_follower(topic_partition.partition)
+        if self.log_manager.get(topic_partition) is not None:
+            self.log_manager.delete(topic_partition)
+        self.wake(topic_partition)
+
+    def update_metadata(self, request: UpdateMetadataRequest) -> None:
+        """Obey an UpdateMetadata request; StaleControllerEpoch if the controller is an old one."""
+        if self._is_stale(request.controller_epoch, request.controller_id, "UpdateMetadata"):
+            raise StaleControllerEpoch(f"epoch {request.controller_epoch}")
+        self._metadata_cache.update(request)
+
+    # Checkpoints
+
+    def checkpoint_high_watermarks(self) -> None:
+        """Write the HW of every partition that has a log, one file in each log directory."""
+        if not self.may_checkpoint:
+            return
+        by_directory: dict[Path, dict[TopicPartition, int]] = {d: {} for d in self._checkpoints}
+        for partition in self:
+            if partition.log is not None:
+                parent = Path(partition.log.directory).parent
+                by_directory[parent][partition.topic_partition] = partition.high_watermark
+        for directory, watermarks in by_directory.items():
+            self._checkpoints[directory].write(watermarks)
+
+
+def leader_and_isr(state: PartitionState) -> LeaderAndIsr:
+    """The wire's partition state without its replicas."""
+    return LeaderAndIsr(
+        state.leader, state.leader_epoch, tuple(state.isr), state.zk_version, state.controller_epoch
+    )

@@ -1,0 +1,146 @@
+"""Timer: a hierarchical timing wheel for the many waits that mostly end before their time.
+
+    level 0   20 slots of 1 ms       the next 20 ms
+    level 1   20 slots of 20 ms      the next 400 ms
+    level 2   20 slots of 400 ms     the next 8 s, and so on; made when first needed
+
+A task goes into the slot of the finest level that reaches it, in O(1), and leaves it in O(1). When
+a slot of a coarse level is due, its tasks cascade down to finer ones; one of level 0 runs them.
+The slots that hold tasks stand in a heap by due time, and one timer of the runtime is set for the
+first: an idle wheel does not tick. Source: kafka.utils.timer.TimingWheel 0.9.0.1.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable
+from typing import Final
+
+from kafka08.broker.runtime import Handle, Runtime
+
+TICK_MS: Final = 1
+WHEEL_SIZE: Final = 20
+
+
+class TimerTask:
+    """A call that is due at `expires_ms`. In at most one slot; `slot` is None once run."""
+
+    __slots__ = ("call", "expires_ms", "slot")
+
+    def __init__(self, expires_ms: int, call: Callable[[], object]) -> None:
+        self.expires_ms = expires_ms
+        self.call = call
+        self.slot: Slot | None = None
+
+    def cancel(self) -> None:
+        """Forget the call. Harmless after it was made."""
+        if self.slot is not None:
+            del self.slot.tasks[self]
+            self.slot = None
+
+
+class Slot:
+    """The tasks of one slot of one wheel, due between `due_ms` and `due_ms` + tick."""
+
+    __slots__ = ("due_ms", "tasks")
+
+    def __init__(self) -> None:
+        self.due_ms = -1
+        self.tasks: dict[TimerTask, None] = {}
+
+    def __lt__(self, other: Slot) -> bool:
+        return self.due_ms < other.due_ms
+
+
+class TimingWheel:
+    """One level. `heap` is shared by all levels and holds every slot that may have tasks."""
+
+    def __init__(self, tick_ms: int, size: int, now_ms: int, heap: list[Slot]) -> None:
+        self._tick_ms = tick_ms
+        self._size = size
+        self._interval_ms = tick_ms * size
+        self._now_ms = now_ms - now_ms % tick_ms
+        self._slots = [Slot() for _ in range(size)]
+        self._heap = heap
+        self._overflow: TimingWheel | None = None
+
+    def add(self, task: TimerTask) -> bool:
+        """Put the task into its slot. False if it is due already and was put nowhere."""
+        ahead = task.expires_ms - self._now_ms
+        if ahead < self._tick_ms:
+            return False
+        if ahead >= self._interval_ms:
+            if self._overflow is None:
+                self._overflow = TimingWheel(
+                    self._interval_ms, self._size, self._now_ms, self._heap
+                )
+            return self._overflow.add(task)
+        number = task.expires_ms // self._tick_ms
+        slot = self._slots[number % self._size]
+        slot.tasks[task] = None
+        task.slot = slot
+        due_ms = number * self._tick_ms
+        if slot.due_ms != due_ms:
+            slot.due_ms = due_ms
+            heapq.heappush(self._heap, slot)
+        return True
+
+    def advance(self, now_ms: int) -> None:
+        """Move the wheel's idea of now; slots behind it are free to be used again."""
+        if now_ms >= self._now_ms + self._tick_ms:
+            self._now_ms = now_ms - now_ms % self._tick_ms
+            if self._overflow is not None:
+                self._overflow.advance(self._now_ms)
+
+
+class Timer:
+    """Calls in the hub, never early, at most about a millisecond late. Nothing here switches."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._heap: list[Slot] = []
+        self._wheel = TimingWheel(TICK_MS, WHEEL_SIZE, self._now_ms(), self._heap)
+        self._alarm: Handle | None = None
+        self._alarm_ms = 0
+
+    def _now_ms(self) -> int:
+        return int(self._runtime.monotonic() * 1000)
+
+    def add(self, delay_ms: float, call: Callable[[], object]) -> TimerTask:
+        """Call it in `delay_ms`, in the hub, unless the task is cancelled before."""
+        due = math.ceil(self._runtime.monotonic() * 1000 + delay_ms)
+        task = TimerTask(due, call)
+        if not self._heap:
+            # The wheel stood still while nothing was in it.
+            self._wheel.advance(self._now_ms())
+        if not self._wheel.add(task):
+            # Due within this tick: the next one is the first that the wheel can tell apart.
+            task.expires_ms = self._now_ms() + TICK_MS
+            self._wheel.advance(self._now_ms())
+            self._wheel.add(task)
+        if self._alarm is None or self._heap[0].due_ms < self._alarm_ms:
+            self._set_alarm()
+        return task
+
+    def _set_alarm(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm_ms = self._heap[0].due_ms
+        delay = self._alarm_ms / 1000 - self._runtime.monotonic()
+        self._alarm = self._runtime.call_later(max(delay, 0.0), self._ring)
+
+    def _ring(self) -> None:
+        """Run what is due, cascade what came nearer, and set the alarm for the next slot."""
+        self._alarm = None
+        while self._heap and self._heap[0].due_ms <= self._runtime.monotonic() * 1000:
+            slot = heapq.heappop(self._heap)
+            self._wheel.advance(slot.due_ms)
+            slot.due_ms = -1
+            tasks, slot.tasks = slot.tasks, {}
+            for task in tasks:
+                task.slot = None
+                if not self._wheel.add(task):
+                    task.call()
+        if self._heap and self._alarm is None:
+            self._set_alarm()
