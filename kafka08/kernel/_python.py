@@ -1,0 +1,58 @@
+"""The Python twin of the kernel: the same names as `_native.pyx`, slower, nothing to compile.
+
+_python_sets      one level: check, number, search, recover, list and build entries
+_python_messages  the messages of a set, wrappers unpacked on the way
+_python_columns   the same as Arrow buffers, and back
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kafka08.kernel._python_columns import build_from_columns, column_batches, columns
+from kafka08.kernel._python_messages import MessageAndMetadata, MessageIterator, messages
+from kafka08.kernel._python_sets import (
+    MessageAndOffset,
+    SetSummary,
+    assign_offsets,
+    build_set,
+    crc32,
+    entries,
+    find_offset,
+    has_compressed,
+    recover,
+    runs,
+    scan,
+    validate,
+    validate_and_assign,
+    wrap,
+)
+
+INTERFACE: Final = 1
+"""Rises with every change of a name, signature or meaning; `_native` carries the same number."""
+NAME: Final = "python"
+
+__all__ = [
+    "INTERFACE",
+    "NAME",
+    "MessageAndMetadata",
+    "MessageAndOffset",
+    "MessageIterator",
+    "SetSummary",
+    "assign_offsets",
+    "build_from_columns",
+    "build_set",
+    "column_batches",
+    "columns",
+    "crc32",
+    "entries",
+    "find_offset",
+    "has_compressed",
+    "messages",
+    "recover",
+    "runs",
+    "scan",
+    "validate",
+    "validate_and_assign",
+    "wrap",
+]

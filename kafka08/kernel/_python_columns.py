@@ -1,0 +1,197 @@
+"""Messages as Arrow buffers, and message sets from Arrow buffers (twin).
+
+Layout: Arrow's columnar format for `binary` (i32 offsets, bytes, validity bitmap with the lowest
+bit first), without importing Arrow.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+
+from kafka08.kernel._python_messages import DeepWalk, Message
+from kafka08.kernel._python_sets import append_entry
+from kafka08.kernel.types import (
+    DEFAULT_MAX_COLUMN_BYTES,
+    DEFAULT_MAX_ROWS,
+    Buffer,
+    Columns,
+    Decompress,
+)
+
+
+class BinaryColumn:
+    """An Arrow `binary` column that grows row by row."""
+
+    def __init__(self) -> None:
+        self.offsets = array("i", [0])
+        self.data = bytearray()
+        self._nulls: list[int] = []
+
+    def append(self, field: memoryview | None) -> None:
+        if field is None:
+            self._nulls.append(len(self.offsets) - 1)
+        else:
+            self.data += field
+        self.offsets.append(len(self.data))
+
+    def validity(self) -> bytearray | None:
+        """The bitmap, None if no row is null."""
+        if not self._nulls:
+            return None
+        bits = bytearray(b"\xff" * ((len(self.offsets) + 6) // 8))
+        for row in self._nulls:
+            bits[row >> 3] &= ~(1 << (row & 7))
+        return bits
+
+
+def column_batches(
+    data: Buffer,
+    from_offset: int,
+    until_offset: int | None,
+    decompress: Decompress,
+    keys: bool = True,
+    values: bool = True,
+    verify_crc: bool = True,
+    max_rows: int = DEFAULT_MAX_ROWS,
+    max_bytes: int = DEFAULT_MAX_COLUMN_BYTES,
+) -> Iterator[Columns]:
+    """What `messages` yields, as batches of at most `max_rows` rows and `max_bytes` of keys and
+    values (one row alone may have more). At least one batch, perhaps empty; the last has
+    more=False. A wrapper is unpacked once, even if batches end inside it. Errors as `messages`,
+    raised by the batch in which they lie.
+    """
+    if max_rows < 1:
+        raise ValueError(f"max_rows must be at least 1, not {max_rows}")
+    walk = DeepWalk(data, from_offset, until_offset, decompress, verify_crc)
+    row = walk.next()
+    while True:
+        offsets = array("q")
+        columns = BinaryColumn() if keys else None, BinaryColumn() if values else None
+        size = 0
+        next_offset = walk.next_offset
+        while row is not None:
+            size += _row_size(row, keys, values)
+            if offsets and (len(offsets) >= max_rows or size > max_bytes):
+                break
+            offsets.append(row.offset)
+            for column, field in zip(columns, (row.key, row.value), strict=True):
+                if column is not None:
+                    column.append(field)
+            next_offset = row.offset + 1
+            row = walk.next()
+        if row is None:
+            next_offset = walk.next_offset
+        yield _finish(offsets, *columns, next_offset, row is not None)
+        if row is None:
+            return
+
+
+def _row_size(row: Message, keys: bool, values: bool) -> int:
+    key = row.key if keys and row.key is not None else b""
+    value = row.value if values and row.value is not None else b""
+    return len(key) + len(value)
+
+
+def _finish(
+    offsets: array[int],
+    key: BinaryColumn | None,
+    value: BinaryColumn | None,
+    next_offset: int,
+    more: bool,
+) -> Columns:
+    return Columns(
+        len(offsets),
+        offsets.tobytes(),
+        None if key is None else key.offsets.tobytes(),
+        None if key is None else key.data,
+        None if key is None else key.validity(),
+        None if value is None else value.offsets.tobytes(),
+        None if value is None else value.data,
+        None if value is None else value.validity(),
+        next_offset,
+        more,
+    )
+
+
+def columns(
+    data: Buffer,
+    from_offset: int,
+    until_offset: int | None,
+    decompress: Decompress,
+    keys: bool = True,
+    values: bool = True,
+    verify_crc: bool = True,
+    max_rows: int = DEFAULT_MAX_ROWS,
+    max_bytes: int = DEFAULT_MAX_COLUMN_BYTES,
+) -> Columns:
+    """The first of `column_batches`."""
+    return next(
+        column_batches(
+            data,
+            from_offset,
+            until_offset,
+            decompress,
+            keys,
+            values,
+            verify_crc,
+            max_rows,
+            max_bytes,
+        )
+    )
+
+
+class BinaryRows:
+    """Read access to an Arrow `binary` column; everything is checked before it is read."""
+
+    def __init__(
+        self,
+        offsets: Buffer | None,
+        data: Buffer | None,
+        validity: Buffer | None,
+        start: int,
+        rows: int,
+    ) -> None:
+        self._offsets = None if offsets is None else memoryview(offsets).cast("B").cast("i")
+        self._data = memoryview(b"" if data is None else data).cast("B")
+        self._validity = None if validity is None else memoryview(validity).cast("B")
+        if self._offsets is not None and len(self._offsets) < start + rows + 1:
+            raise ValueError("fewer Arrow offsets than rows")
+        if self._validity is not None and len(self._validity) * 8 < start + rows:
+            raise ValueError("validity bitmap shorter than rows")
+
+    def __getitem__(self, row: int) -> memoryview | None:
+        if self._offsets is None:
+            return None
+        if self._validity is not None and not self._validity[row >> 3] >> (row & 7) & 1:
+            return None
+        begin, end = self._offsets[row], self._offsets[row + 1]
+        if not 0 <= begin <= end <= len(self._data):
+            raise ValueError(f"Arrow offsets of row {row} leave the data")
+        return self._data[begin:end]
+
+
+def build_from_columns(
+    key_offsets: Buffer | None,
+    key_data: Buffer | None,
+    key_validity: Buffer | None,
+    value_offsets: Buffer | None,
+    value_data: Buffer | None,
+    value_validity: Buffer | None,
+    rows: int,
+    base_offset: int = 0,
+    start: int = 0,
+) -> bytearray:
+    """A set of magic-0 entries from rows [start, start + rows) of two Arrow `binary` columns.
+
+    A column given as None is null in every row. `start` is Arrow's array offset. ValueError if a
+    buffer is too short for the rows or offsets leave the data, OverflowError above 2 GiB - 1.
+    """
+    if rows < 0 or start < 0:
+        raise ValueError(f"rows {rows} and start {start} must not be negative")
+    keys = BinaryRows(key_offsets, key_data, key_validity, start, rows)
+    values = BinaryRows(value_offsets, value_data, value_validity, start, rows)
+    built = bytearray()
+    for row in range(rows):
+        append_entry(built, base_offset + row, 0, keys[start + row], values[start + row])
+    return built

@@ -1,0 +1,271 @@
+"""The messages of a set, wrappers unpacked on the way (twin).
+
+Source: kafka.message.ByteBufferMessageSet.internalIterator and kafka.consumer.ConsumerIterator
+0.8.2.2; inner offsets of magic 1 as in ByteBufferMessageSet 0.10.2.2.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from kafka08.kernel._python_sets import (
+    ENTRY,
+    MAX_OFFSET,
+    check_crc,
+    codec_of,
+    fields,
+    walk,
+)
+from kafka08.kernel.types import (
+    ENTRY_HEADER_BYTES,
+    MAX_NESTING,
+    MIN_MESSAGE_BYTES,
+    Buffer,
+    CorruptMessage,
+    Decoder,
+    Decompress,
+)
+
+MAGIC_POSITION: Final = ENTRY_HEADER_BYTES + 4
+
+
+class MessageAndMetadata:
+    """One message as a consumer sees it. Key and value are decoded; None is null.
+
+    `message` is another name for `value` (the JVM's word).
+    """
+
+    __slots__ = ("key", "offset", "partition", "topic", "value")
+
+    def __init__(self, topic: str, partition: int, offset: int, key: Any, value: Any) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.offset = offset
+        self.key = key
+        self.value = value
+
+    @property
+    def message(self) -> Any:
+        return self.value
+
+    def _fields(self) -> tuple[str, int, int, Any, Any]:
+        return self.topic, self.partition, self.offset, self.key, self.value
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, MessageAndMetadata):
+            return NotImplemented
+        return self._fields() == other._fields()
+
+    def __hash__(self) -> int:
+        return hash(self._fields())
+
+    def __reduce__(self) -> tuple[type[MessageAndMetadata], tuple[object, ...]]:
+        return MessageAndMetadata, self._fields()
+
+    def __repr__(self) -> str:
+        return (
+            f"MessageAndMetadata(topic={self.topic!r}, partition={self.partition}, "
+            f"offset={self.offset}, key={self.key!r}, value={self.value!r})"
+        )
+
+
+class Frame:
+    """One level of a walk into wrappers.
+
+    view         the set at this level
+    position     how far it has been read
+    shift        what to add to its offsets: they are relative inside a magic-1 wrapper
+    end_offset   where the walk stands once the level is read: behind its wrapper; 0 at the top
+    """
+
+    __slots__ = ("end_offset", "position", "shift", "view")
+
+    def __init__(self, view: memoryview, shift: int = 0, end_offset: int = 0) -> None:
+        self.view = view
+        self.position = 0
+        self.shift = shift
+        self.end_offset = end_offset
+
+
+class Message(NamedTuple):
+    """A message that a walk found, with views of its bytes."""
+
+    offset: int
+    key: memoryview | None
+    value: memoryview | None
+
+
+class DeepWalk:
+    """The messages of a set with from_offset <= offset < until_offset, unpacked as they come.
+
+    `next_offset` is the offset at which a following fetch goes on: above everything seen so far,
+    and `until_offset` as soon as nothing below it can follow. An error leaves the walk in front of
+    what caused it. `position` is where the outermost entry being read starts.
+    """
+
+    def __init__(
+        self,
+        data: Buffer,
+        from_offset: int,
+        until_offset: int | None,
+        decompress: Decompress,
+        verify_crc: bool,
+    ) -> None:
+        self.next_offset = from_offset
+        self.position = 0
+        self._from_offset = from_offset
+        self._until_offset = MAX_OFFSET if until_offset is None else until_offset
+        self._decompress = decompress
+        self._verify_crc = verify_crc
+        self._frames = [Frame(memoryview(data))]
+
+    def next(self) -> Message | None:
+        """The next message, None at the end."""
+        while self._frames and self.next_offset < self._until_offset:
+            frame = self._frames[-1]
+            size = self._next_size(frame)
+            if not size:
+                self._frames.pop()
+                self.next_offset = max(self.next_offset, frame.end_offset)
+                continue
+            (stored_offset, _) = ENTRY.unpack_from(frame.view, frame.position)
+            message = self._step(frame, stored_offset + frame.shift, size)
+            if message is not None:
+                return message
+        return None
+
+    def _next_size(self, frame: Frame) -> int:
+        """Bytes of the frame's next entry, 0 at its end."""
+        view, at = frame.view, frame.position
+        outermost = len(self._frames) == 1
+        if outermost:
+            self.position = at
+        if at == len(view):
+            return 0
+        offset = -1
+        if len(view) - at >= ENTRY_HEADER_BYTES:
+            offset, size = ENTRY.unpack_from(view, at)
+            if size < MIN_MESSAGE_BYTES:
+                raise self._corrupt(offset + frame.shift, f"message with corrupt size {size}")
+            if size <= len(view) - at - ENTRY_HEADER_BYTES:
+                return ENTRY_HEADER_BYTES + int(size)
+        if outermost:
+            return 0
+        raise self._corrupt(offset, "partial message inside a compressed set")
+
+    def _step(self, frame: Frame, offset: int, size: int) -> Message | None:
+        """Pass one entry: a message to hand out, or None if it was skipped or unpacked."""
+        view, at = frame.view, frame.position
+        if offset < self._from_offset:
+            frame.position += size
+            return None
+        try:
+            if self._verify_crc:
+                check_crc(view, at, offset, size)
+            codec = codec_of(view, at)
+            _, key, value = fields(view, at, offset, size)
+        except CorruptMessage as error:
+            raise self._corrupt(offset, error.reason) from None
+        if codec:
+            inner = self._unpack(view[at + MAGIC_POSITION], codec, offset, value)
+            frame.position += size
+            self._frames.append(inner)
+            return None
+        if offset >= self._until_offset:
+            self.next_offset = self._until_offset
+            return None
+        frame.position += size
+        self.next_offset = max(self.next_offset, offset + 1)
+        return Message(offset, key, value)
+
+    def _unpack(self, magic: int, codec: int, offset: int, value: memoryview | None) -> Frame:
+        if value is None:
+            raise self._corrupt(offset, "compressed message without a value")
+        if len(self._frames) > MAX_NESTING:
+            raise self._corrupt(offset, f"more than {MAX_NESTING} levels of compressed messages")
+        try:
+            inner = memoryview(self._decompress(codec, value))
+        except ValueError as error:
+            raise self._corrupt(offset, f"cannot be decompressed: {error}") from error
+        shift = 0
+        if magic == 1:
+            try:
+                *_, (_, last, _) = [(0, offset, 0), *walk(inner)]
+            except CorruptMessage as error:
+                raise self._corrupt(offset, error.reason) from None
+            shift = offset - last
+        return Frame(inner, shift, offset + 1)
+
+    def _corrupt(self, offset: int, reason: str) -> CorruptMessage:
+        return CorruptMessage(self.position, offset, reason)
+
+
+class MessageIterator:
+    """Iterator of MessageAndMetadata over one fetched set.
+
+    position_offset  offset of the message handed out last, -1 before the first
+    next_offset      where a following fetch goes on, once the iterator is exhausted; before that,
+                     the offset after the message handed out last
+
+    If a decoder raises, its message counts as read but not as handed out: the next call goes on
+    behind it. Any other error is raised again by the next call.
+    """
+
+    def __init__(
+        self,
+        walk: DeepWalk,
+        topic: str,
+        partition: int,
+        key_decoder: Decoder | None,
+        value_decoder: Decoder | None,
+    ) -> None:
+        self.position_offset = -1
+        self._walk = walk
+        self._topic = topic
+        self._partition = partition
+        self._key_decoder = key_decoder
+        self._value_decoder = value_decoder
+
+    @property
+    def next_offset(self) -> int:
+        return self._walk.next_offset
+
+    def __iter__(self) -> MessageIterator:
+        return self
+
+    def __next__(self) -> MessageAndMetadata:
+        found = self._walk.next()
+        if found is None:
+            raise StopIteration
+        key = decode(found.key, self._key_decoder)
+        value = decode(found.value, self._value_decoder)
+        self.position_offset = found.offset
+        return MessageAndMetadata(self._topic, self._partition, found.offset, key, value)
+
+
+def decode(data: memoryview | None, decoder: Decoder | None) -> object:
+    if data is None:
+        return None
+    return bytes(data) if decoder is None else decoder(bytes(data))
+
+
+def messages(
+    data: Buffer,
+    topic: str,
+    partition: int,
+    from_offset: int,
+    decompress: Decompress,
+    key_decoder: Decoder | None = None,
+    value_decoder: Decoder | None = None,
+    verify_crc: bool = True,
+    until_offset: int | None = None,
+) -> MessageIterator:
+    """The messages of a fetched set with from_offset <= offset < until_offset, in order.
+
+    Wrappers are unpacked by `decompress`. A partial entry at the end of `data` ends the iteration
+    silently. CorruptMessage on anything else that is wrong (sizes, CRC, magic, lengths, a wrapper
+    that cannot be unpacked or holds a partial entry), UnknownCodec. `data` must not change
+    meanwhile.
+    """
+    walk = DeepWalk(data, from_offset, until_offset, decompress, verify_crc)
+    return MessageIterator(walk, topic, partition, key_decoder, value_decoder)

@@ -1,0 +1,438 @@
+"""Message sets one level deep: check, number, search, recover, list and build entries (twin).
+
+Source: kafka.message.ByteBufferMessageSet, kafka.message.Message, kafka.log.FileMessageSet and
+kafka.log.Log.analyzeAndValidateMessageSet 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from struct import Struct
+from typing import Final
+
+from kafka08.kernel.types import (
+    CODEC_MASK,
+    ENTRY_HEADER_BYTES,
+    MAX_CODEC,
+    MIN_MESSAGE_BYTES,
+    Buffer,
+    CorruptMessage,
+    Messages,
+    MessageTooLarge,
+    RecoverResult,
+    Run,
+    ScanResult,
+    UnknownCodec,
+)
+
+ENTRY: Final = Struct(">qi")
+"""offset, size of the message that follows."""
+MESSAGE: Final = Struct(">Ibb")
+"""crc, magic, attributes; the crc covers everything after itself."""
+OFFSET: Final = Struct(">q")
+LENGTH: Final = Struct(">i")
+CRC: Final = Struct(">I")
+ATTRIBUTES_POSITION: Final = ENTRY_HEADER_BYTES + 5
+CRC_END: Final = ENTRY_HEADER_BYTES + 4
+MAX_OFFSET: Final = (1 << 63) - 1
+MAX_SET_BYTES: Final = (1 << 31) - 1
+
+
+def crc32(data: Buffer, value: int = 0) -> int:
+    """CRC-32 (zlib's polynomial) of `data`, going on from `value`."""
+    return zlib.crc32(data, value)
+
+
+class SetSummary:
+    """What a walk over a set's entries found.
+
+    count          whole entries (a wrapper counts as one)
+    size           bytes they take; a partial entry at the end is not counted
+    first_offset   of the first entry, -1 if there is none; the new one if the set was numbered
+    last_offset    of the last entry, likewise
+    codec          of the last compressed entry, 0 if none is compressed
+    largest_entry  bytes of the largest entry, its header included
+    monotonic      every offset is above the one before, and none is negative
+    """
+
+    __slots__ = (
+        "codec",
+        "count",
+        "first_offset",
+        "largest_entry",
+        "last_offset",
+        "monotonic",
+        "size",
+    )
+
+    count: int
+    size: int
+    first_offset: int
+    last_offset: int
+    codec: int
+    largest_entry: int
+    monotonic: bool
+
+    def __init__(self) -> None:
+        self.count = self.size = self.codec = self.largest_entry = 0
+        self.first_offset = self.last_offset = -1
+        self.monotonic = True
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={getattr(self, name)}" for name in sorted(self.__slots__))
+        return f"SetSummary({fields})"
+
+
+def walk(view: memoryview, position: int = 0) -> Iterator[tuple[int, int, int]]:
+    """(position, offset, entry bytes) of each whole entry; a partial one ends the walk silently."""
+    end = len(view)
+    while end - position >= ENTRY_HEADER_BYTES:
+        offset, size = ENTRY.unpack_from(view, position)
+        if size < MIN_MESSAGE_BYTES:
+            raise CorruptMessage(position, offset, f"message with corrupt size {size}")
+        if size > end - position - ENTRY_HEADER_BYTES:
+            return
+        yield position, offset, ENTRY_HEADER_BYTES + size
+        position += ENTRY_HEADER_BYTES + size
+
+
+def check_crc(view: memoryview, position: int, offset: int, size: int) -> None:
+    """Raise CorruptMessage unless the entry's stored CRC is that of its bytes."""
+    start = position + ENTRY_HEADER_BYTES
+    (stored,) = CRC.unpack_from(view, start)
+    computed = zlib.crc32(view[position + CRC_END : position + size])
+    if stored != computed:
+        raise CorruptMessage(
+            position, offset, f"stored crc {stored} is not the computed crc {computed}"
+        )
+
+
+def codec_of(view: memoryview, position: int) -> int:
+    """Codec of the entry at `position`; UnknownCodec if 0.8 has no such codec."""
+    codec = view[position + ATTRIBUTES_POSITION] & CODEC_MASK
+    if codec > MAX_CODEC:
+        raise UnknownCodec(codec)
+    return codec
+
+
+def validate(data: Buffer, max_entry_bytes: int) -> SetSummary:
+    """Check sizes and CRC of every entry, as a leader does before it appends.
+
+    Raises, for the first entry that is wrong: CorruptMessage (size below 14, CRC), MessageTooLarge
+    (entry above `max_entry_bytes`; looked at before the CRC), UnknownCodec. Magic, other
+    attributes, key and value lengths are not looked at, nor is what wrappers hold.
+    """
+    return _check(memoryview(data), max_entry_bytes, None, verify_crc=True)
+
+
+def validate_and_assign(
+    data: Buffer, base_offset: int, max_entry_bytes: int, verify_crc: bool = True
+) -> SetSummary:
+    """`validate`, and number the entries from `base_offset` in the same pass.
+
+    If the summary's codec is not 0 the set must be unpacked and numbered otherwise: offsets in
+    `data` and in the summary mean nothing then, nor do those in `data` after an error. BufferError
+    if `data` cannot be written, OverflowError if the offsets would leave 63 bits.
+    """
+    view = _writable(data)
+    _check_base_offset(base_offset, len(view))
+    return _check(view, max_entry_bytes, base_offset, verify_crc)
+
+
+def _check(
+    view: memoryview, max_entry_bytes: int, base_offset: int | None, verify_crc: bool
+) -> SetSummary:
+    summary = SetSummary()
+    last_offset = -1
+    for position, stored_offset, size in walk(view):
+        offset = stored_offset
+        if size > max_entry_bytes:
+            raise MessageTooLarge(position, size, max_entry_bytes)
+        if verify_crc:
+            check_crc(view, position, offset, size)
+        codec = codec_of(view, position)
+        if codec:
+            summary.codec = codec
+        if base_offset is not None:
+            offset = base_offset + summary.count
+            OFFSET.pack_into(view, position, offset)
+        if not summary.count:
+            summary.first_offset = offset
+        summary.monotonic = summary.monotonic and offset > last_offset
+        last_offset = offset
+        summary.count += 1
+        summary.size += size
+        summary.largest_entry = max(summary.largest_entry, size)
+    summary.last_offset = last_offset
+    return summary
+
+
+def assign_offsets(data: Buffer, size: int, base_offset: int) -> int:
+    """Number the entries of data[:size] from `base_offset`; returns the next offset.
+
+    The set must have been validated: CorruptMessage if a size is impossible. Codecs are not
+    looked at.
+    """
+    view = _writable(data)
+    if not 0 <= size <= len(view):
+        raise ValueError(f"size {size} is not within the {len(view)} bytes given")
+    _check_base_offset(base_offset, size)
+    offset = base_offset
+    for position, _, _ in walk(view[:size]):
+        OFFSET.pack_into(view, position, offset)
+        offset += 1
+    return offset
+
+
+def _writable(data: Buffer) -> memoryview:
+    view = memoryview(data)
+    if view.readonly:
+        raise BufferError("Object is not writable.")
+    return view
+
+
+def _check_base_offset(base_offset: int, size: int) -> None:
+    if not 0 <= base_offset <= MAX_OFFSET - size:
+        raise OverflowError(f"base offset {base_offset} is out of range")
+
+
+def scan(data: Buffer, target_offset: int) -> ScanResult:
+    """First entry whose offset is >= `target_offset` and whose header lies in `data`.
+
+    `data` starts at an entry. Only headers are read: entries may reach beyond the end.
+    CorruptMessage on a size below 14. Source: FileMessageSet.searchFor.
+    """
+    view = memoryview(data)
+    position = 0
+    while len(view) - position >= ENTRY_HEADER_BYTES:
+        offset, size = ENTRY.unpack_from(view, position)
+        if offset >= target_offset:
+            return ScanResult(True, position, offset)
+        if size < MIN_MESSAGE_BYTES:
+            raise CorruptMessage(position, offset, f"message with corrupt size {size}")
+        position += ENTRY_HEADER_BYTES + size
+    return ScanResult(False, position, -1)
+
+
+def find_offset(data: Buffer, target_offset: int) -> tuple[int, int] | None:
+    """(position, offset) of what `scan` finds, None if it finds nothing."""
+    found, position, offset = scan(data, target_offset)
+    return (position, offset) if found else None
+
+
+def recover(
+    data: Buffer, max_entry_bytes: int, index_interval: int, since_last_index: int
+) -> RecoverResult:
+    """Check the entries of a chunk of a segment that starts at an entry; see RecoverResult.
+
+    An index point is due before an entry once more than `index_interval` bytes lie between it and
+    the previous point. Never raises for what `data` holds. Source: kafka.log.LogSegment.recover.
+    """
+    view = memoryview(data)
+    points: list[tuple[int, int, int]] = []
+    valid_bytes = count = 0
+    last_offset = -1
+    error: CorruptMessage | MessageTooLarge | None = None
+    try:
+        for position, offset, size in walk(view):
+            if size > max_entry_bytes:
+                raise MessageTooLarge(position, size, max_entry_bytes)
+            check_crc(view, position, offset, size)
+            if since_last_index > index_interval:
+                codec = view[position + ATTRIBUTES_POSITION] & CODEC_MASK
+                points.append((position, offset, codec))
+                since_last_index = 0
+            since_last_index += size
+            valid_bytes += size
+            last_offset = offset
+            count += 1
+    except (CorruptMessage, MessageTooLarge) as found:
+        error = found
+    return RecoverResult(valid_bytes, last_offset, count, points, since_last_index, error)
+
+
+def has_compressed(data: Buffer) -> bool:
+    """Whether a whole entry of the set is compressed. Reads headers only; stops at a bad size."""
+    view = memoryview(data)
+    try:
+        return any(view[at + ATTRIBUTES_POSITION] & CODEC_MASK for at, _, _ in walk(view))
+    except CorruptMessage:
+        return False
+
+
+def runs(data: Buffer) -> list[Run]:
+    """The set's whole entries as runs: plain entries together, each wrapper by itself.
+
+    CorruptMessage on a size below 14, UnknownCodec. CRCs are not looked at.
+    """
+    view = memoryview(data)
+    found: list[Run] = []
+    for position, _, size in walk(view):
+        codec = codec_of(view, position)
+        end = position + size
+        if found and not codec and not found[-1].codec:
+            found[-1] = Run(found[-1].start, end, 0)
+        else:
+            found.append(Run(position, end, codec))
+    return found
+
+
+class MessageAndOffset:
+    """One entry as it lies in its set; a wrapper's value is the compressed inner set.
+
+    `offset` as stored, `position` its first byte in the data given, `size` the bytes of its
+    message as the size field says (the entry takes 12 more: `entry_size`), `timestamp_ms` -1
+    unless magic is 1 and the producer gave one. Key and value are None for null.
+    """
+
+    __slots__ = (
+        "attributes",
+        "crc",
+        "key",
+        "magic",
+        "offset",
+        "position",
+        "size",
+        "timestamp_ms",
+        "value",
+    )
+
+    def __init__(
+        self,
+        offset: int,
+        magic: int,
+        attributes: int,
+        crc: int,
+        key: bytes | None,
+        value: bytes | None,
+        position: int,
+        size: int,
+        timestamp_ms: int = -1,
+    ) -> None:
+        self.offset = offset
+        self.magic = magic
+        self.attributes = attributes
+        self.crc = crc
+        self.key = key
+        self.value = value
+        self.position = position
+        self.size = size
+        self.timestamp_ms = timestamp_ms
+
+    @property
+    def codec(self) -> int:
+        return self.attributes & CODEC_MASK
+
+    @property
+    def entry_size(self) -> int:
+        return ENTRY_HEADER_BYTES + self.size
+
+    def __repr__(self) -> str:
+        return (
+            f"MessageAndOffset(offset={self.offset}, magic={self.magic}, "
+            f"attributes={self.attributes}, key={self.key!r}, value={self.value!r})"
+        )
+
+
+def entries(data: Buffer, verify_crc: bool = False) -> Iterator[MessageAndOffset]:
+    """The entries of a set, wrappers as they are. A partial one at the end is left out.
+
+    CorruptMessage on an impossible size, a bad CRC (if `verify_crc`), key or value lengths that
+    leave the message, or a magic other than 0 and 1.
+    """
+    view = memoryview(data)
+    for position, offset, size in walk(view):
+        if verify_crc:
+            check_crc(view, position, offset, size)
+        crc, magic, attributes = MESSAGE.unpack_from(view, position + ENTRY_HEADER_BYTES)
+        timestamp_ms, key, value = fields(view, position, offset, size)
+        yield MessageAndOffset(
+            offset,
+            magic,
+            attributes & 0xFF,
+            crc,
+            None if key is None else bytes(key),
+            None if value is None else bytes(value),
+            position,
+            size - ENTRY_HEADER_BYTES,
+            timestamp_ms,
+        )
+
+
+def fields(
+    view: memoryview, position: int, offset: int, size: int
+) -> tuple[int, memoryview | None, memoryview | None]:
+    """(timestamp or -1, key, value) of the whole entry at `position`; views into `view`.
+
+    Bytes after the value are ignored, and every negative length is null, as in the JVM.
+    """
+    magic = view[position + ENTRY_HEADER_BYTES + 4]
+    if magic > 1:
+        raise CorruptMessage(position, offset, f"magic {magic} is not known")
+    end = position + size
+    at = position + ENTRY_HEADER_BYTES + MESSAGE.size
+    timestamp_ms = -1
+    if magic == 1:
+        if end - at < OFFSET.size:
+            raise CorruptMessage(position, offset, "message too short for its timestamp")
+        (timestamp_ms,) = OFFSET.unpack_from(view, at)
+        at += OFFSET.size
+    key, at = _field(view, at, end, position, offset)
+    value, at = _field(view, at, end, position, offset)
+    return timestamp_ms, key, value
+
+
+def _field(
+    view: memoryview, at: int, end: int, position: int, offset: int
+) -> tuple[memoryview | None, int]:
+    if end - at < LENGTH.size:
+        raise CorruptMessage(position, offset, "key or value leaves the message")
+    (length,) = LENGTH.unpack_from(view, at)
+    at += LENGTH.size
+    if length < 0:
+        return None, at
+    if length > end - at:
+        raise CorruptMessage(position, offset, "key or value leaves the message")
+    return view[at : at + length], at + length
+
+
+def build_set(messages: Messages, base_offset: int = 0, attributes: int = 0) -> bytearray:
+    """A set of magic-0 entries, numbered from `base_offset`. OverflowError above 2 GiB - 1."""
+    built = bytearray()
+    for offset, (key, value) in enumerate(messages, base_offset):
+        append_entry(built, offset, attributes, key, value)
+    return built
+
+
+def wrap(value: Buffer, offset: int, codec: int) -> bytearray:
+    """One entry of null key around `value`, a set compressed with `codec`.
+
+    `offset` is that of the last message inside.
+    """
+    built = bytearray()
+    append_entry(built, offset, codec, None, value)
+    return built
+
+
+def append_entry(
+    built: bytearray, offset: int, attributes: int, key: Buffer | None, value: Buffer | None
+) -> None:
+    """Add one magic-0 entry at the end of `built`."""
+    body = bytearray((0, attributes & 0xFF))
+    for field in (key, value):
+        if field is None:
+            body += LENGTH.pack(-1)
+        else:
+            view = memoryview(field).cast("B")
+            body += LENGTH.pack(len(view)) if len(view) <= MAX_SET_BYTES else _refuse_size()
+            body += view
+    if len(built) + ENTRY_HEADER_BYTES + CRC.size + len(body) > MAX_SET_BYTES:
+        _refuse_size()
+    built += ENTRY.pack(offset, CRC.size + len(body))
+    built += CRC.pack(zlib.crc32(body))
+    built += body
+
+
+def _refuse_size() -> bytes:
+    raise OverflowError(f"a message set may have at most {MAX_SET_BYTES} bytes")

@@ -1,0 +1,43 @@
+"""Which kernel runs: the compiled one if it is there and fits, else its Python twin."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Callable
+from types import ModuleType
+
+from kafka08.kernel import _python
+
+
+def load_native() -> ModuleType:
+    """The compiled kernel; ImportError if none was built."""
+    return importlib.import_module("kafka08.kernel._native")
+
+
+def choose(forced: str, load: Callable[[], ModuleType] = load_native) -> ModuleType:
+    """The kernel that `forced` ("", "python" or "native") asks for.
+
+    With "" the native one, or the twin if there is none. A native kernel of another INTERFACE (a
+    stale build) gives the twin and a warning; under "native" both cases are an ImportError.
+    """
+    if forced not in ("", "python", "native"):
+        raise ImportError(f"KAFKA08_KERNEL must be python or native, not {forced!r}")
+    if forced == "python":
+        return _python
+    try:
+        native = load()
+    except ImportError:
+        if forced:
+            raise
+        return _python
+    if native.INTERFACE == _python.INTERFACE:
+        return native
+    stale = (
+        f"kafka08's compiled kernel has interface {native.INTERFACE}, the package wants "
+        f"{_python.INTERFACE}: install again to rebuild it"
+    )
+    if forced:
+        raise ImportError(stale)
+    warnings.warn(f"{stale}; using the slower Python kernel", RuntimeWarning, stacklevel=3)
+    return _python

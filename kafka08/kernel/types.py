@@ -1,0 +1,143 @@
+"""What both kernels share: their errors, their limits and the results that are built rarely.
+
+Results that are built for every set or every message (`SetSummary`, `MessageAndMetadata`,
+`MessageAndOffset`) live in each kernel, because the native ones are compiled classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+Decompress: TypeAlias = Callable[[int, memoryview], Buffer]
+"""(codec, value of a wrapper) → the message set inside. Raises ValueError if it cannot."""
+Decoder: TypeAlias = Callable[[bytes], object]
+"""Makes an object of the bytes of a key or a value; never called for null."""
+KeyAndValue: TypeAlias = tuple[Buffer | None, Buffer | None]
+Messages: TypeAlias = Sequence[KeyAndValue]
+
+ENTRY_HEADER_BYTES: Final = 12
+"""offset:i64 size:i32, in front of every message of a set."""
+MIN_MESSAGE_BYTES: Final = 14
+"""crc, magic, attributes and the lengths of an absent key and an absent value (magic 0)."""
+MAX_NESTING: Final = 16
+"""How deep wrappers may sit in wrappers. Kafka's own broker flattens them to one level."""
+CODEC_MASK: Final = 0x07
+MAX_CODEC: Final = 3
+DEFAULT_MAX_ROWS: Final = 65536
+DEFAULT_MAX_COLUMN_BYTES: Final = 8 << 20
+
+
+class CorruptMessage(ValueError):
+    """An entry that is not what its CRC or its sizes say.
+
+    `position` is the byte at which its outermost entry starts in the data given, `offset` the
+    entry's own offset (-1: not known).
+    """
+
+    def __init__(self, position: int, offset: int, reason: str) -> None:
+        super().__init__(position, offset, reason)
+        self.position = position
+        self.offset = offset
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.reason} (offset {self.offset}, at byte {self.position})"
+
+
+class MessageTooLarge(ValueError):
+    """An entry of `size` bytes (its 12-byte header included) where at most `limit` may be."""
+
+    def __init__(self, position: int, size: int, limit: int) -> None:
+        super().__init__(position, size, limit)
+        self.position = position
+        self.size = size
+        self.limit = limit
+
+    def __str__(self) -> str:
+        return (
+            f"message size is {self.size} bytes, more than the maximum of {self.limit} "
+            f"(at byte {self.position})"
+        )
+
+
+class UnknownCodec(ValueError):
+    """A compression codec that 0.8 does not have."""
+
+    def __init__(self, codec: int) -> None:
+        super().__init__(codec)
+        self.codec = codec
+
+    def __str__(self) -> str:
+        return f"{self.codec} is an unknown compression codec"
+
+
+class ScanResult(NamedTuple):
+    """Where a scan for an offset ended.
+
+    found     whether an entry with offset >= target was met
+    position  byte of that entry; if not found, byte at which the next entry header would start,
+              which may lie beyond the data
+    offset    offset of that entry; -1 if not found
+    """
+
+    found: bool
+    position: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecoverResult:
+    """What a chunk of a segment holds, up to its first incomplete or broken entry.
+
+    valid_bytes       bytes of whole, sound entries from the start of the chunk
+    last_offset       offset of the last of them, -1 if none
+    count             how many they are (a wrapper counts as one)
+    index_points      (position in the chunk, offset of the entry there, its codec) wherever the
+                      sparse index wants an entry; with a codec other than 0 the index wants the
+                      first *inner* offset, which the caller gets by unpacking that entry
+    since_last_index  bytes between the last index entry and valid_bytes; goes into the next call
+    error             the error that ended the chunk, None if it ended whole or incomplete
+    """
+
+    valid_bytes: int
+    last_offset: int
+    count: int
+    index_points: list[tuple[int, int, int]]
+    since_last_index: int
+    error: CorruptMessage | MessageTooLarge | None
+
+
+class Run(NamedTuple):
+    """Bytes [start, end) of a set: entries that are all plain (codec 0), or one wrapper."""
+
+    start: int
+    end: int
+    codec: int
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Messages as Arrow buffers (native byte order); `None` where a column was not asked for.
+
+    count           rows
+    offsets         i64 × count
+    key_offsets     i32 × (count + 1): row i's key is key_data[key_offsets[i]:key_offsets[i + 1]]
+    key_validity    bitmap, lowest bit first, 0 = null; None if no key is null
+    value_…         the same for values
+    next_offset     what to fetch, or to pass as from_offset, to go on after these rows
+    more            True: the data holds further rows that max_rows or max_bytes left out
+    """
+
+    count: int
+    offsets: bytes | bytearray
+    key_offsets: bytes | bytearray | None
+    key_data: bytes | bytearray | None
+    key_validity: bytes | bytearray | None
+    value_offsets: bytes | bytearray | None
+    value_data: bytes | bytearray | None
+    value_validity: bytes | bytearray | None
+    next_offset: int
+    more: bool
