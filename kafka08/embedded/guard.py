@@ -1,0 +1,63 @@
+"""Nothing is left running when we die, however we die.
+
+A guard is a small shell beside our process, in a session of its own, that reads the ids of the
+processes we started from a pipe. When we end without a word (kill -9, a crash), the pipe closes and
+the shell kills them and removes the directory that was temporary. Unlike PR_SET_PDEATHSIG this does
+not depend on which thread started a process, needs no code before exec, and works for a JVM.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+_SCRIPT = """
+guarded=
+while read -r word pid; do
+    case $word in
+    add) guarded="$guarded $pid" ;;
+    drop)
+        left=
+        for p in $guarded; do [ "$p" = "$pid" ] || left="$left $p"; done
+        guarded=$left ;;
+    done) exit 0 ;;
+    esac
+done
+[ -z "$guarded" ] || kill -9 $guarded 2>/dev/null
+[ -z "$1" ] || { sleep 0.2; rm -rf -- "$1"; }
+"""
+
+
+class Guard:
+    """Processes that must not outlive this one, and at most one temporary directory."""
+
+    def __init__(self, temporary: Path | None = None) -> None:
+        self._shell = subprocess.Popen(
+            ["/bin/sh", "-c", _SCRIPT, "kafka08-guard", str(temporary or "")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            cwd="/",
+            text=True,
+            bufsize=1,
+        )
+
+    def add(self, pid: int) -> None:
+        self._say(f"add {pid}")
+
+    def drop(self, pid: int) -> None:
+        """The process has been waited for; its id may be given to another."""
+        self._say(f"drop {pid}")
+
+    def close(self) -> None:
+        """Nothing is guarded any more."""
+        if self._shell.returncode is None:
+            self._say("done")
+            assert self._shell.stdin is not None
+            self._shell.stdin.close()
+            self._shell.wait()
+
+    def _say(self, line: str) -> None:
+        assert self._shell.stdin is not None
+        self._shell.stdin.write(f"{line}\n")

@@ -1,0 +1,44 @@
+"""Free TCP ports for servers that cannot be asked to choose one themselves."""
+
+from __future__ import annotations
+
+import random
+import socket
+from pathlib import Path
+
+_RANGE_FILE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_LOWEST, _HIGHEST = 10_000, 60_000
+
+
+def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
+    """`count` different ports that nobody listens on now.
+
+    They are taken from below the range that outgoing connections use, at random, so that neither a
+    client's connection nor another run takes one before its server does; the server may still fail
+    to bind, and its starter tries again with another.
+    """
+    low, high = _listening_range()
+    found: list[int] = []
+    while len(found) < count:
+        port = random.randrange(low, high)
+        if port not in found and _is_free(host, port):
+            found.append(port)
+    return found
+
+
+def _is_free(host: str, port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return False
+    return True
+
+
+def _listening_range() -> tuple[int, int]:
+    try:
+        first_outgoing = int(_RANGE_FILE.read_text().split()[0])
+    except (OSError, ValueError):
+        return _LOWEST, _HIGHEST
+    return _LOWEST, max(first_outgoing, _LOWEST + 1000)

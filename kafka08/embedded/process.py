@@ -1,0 +1,123 @@
+"""A child process of an embedded cluster: its log, its signals, its end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from kafka08.embedded.guard import Guard
+
+EXCERPT_LINES = 25
+STOP_SECONDS = 20.0
+
+
+class ManagedProcess:
+    """One process in a session of its own, so that Ctrl-C in the terminal reaches only its parent.
+
+    Everything it prints is appended to `log`. It can be started again after it has ended.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        *,
+        log: Path,
+        guard: Guard,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        self.name = name
+        self.command = list(command)
+        self.log = log
+        self._guard = guard
+        self._environ = dict(os.environ if environ is None else environ)
+        self._popen: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The process id, None while it does not run."""
+        return self._popen.pid if self._popen is not None and self.running else None
+
+    @property
+    def running(self) -> bool:
+        return self._popen is not None and self._popen.poll() is None
+
+    @property
+    def exit_code(self) -> int | None:
+        """How it ended; None while it runs or before it ever did."""
+        return None if self._popen is None else self._popen.poll()
+
+    def start(self) -> None:
+        """Start it and return at once."""
+        assert not self.running, f"{self.name} runs already"
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        with self.log.open("ab") as output:
+            self._popen = subprocess.Popen(
+                self.command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env=self._environ,
+            )
+        self._guard.add(self._popen.pid)
+
+    def stop(self, timeout: float = STOP_SECONDS) -> int | None:
+        """SIGTERM, and SIGKILL after `timeout` seconds; the exit code. Paused ones are resumed."""
+        self.begin_stop()
+        return self.finish_stop(timeout)
+
+    def begin_stop(self) -> None:
+        """Send SIGTERM and return at once; `finish_stop` must follow."""
+        if self.running:
+            self._signal(signal.SIGTERM)
+            self._signal(signal.SIGCONT)
+
+    def finish_stop(self, timeout: float = STOP_SECONDS) -> int | None:
+        if self._popen is None:
+            return None
+        try:
+            self._popen.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self._signal(signal.SIGKILL)
+        return self._reap()
+
+    def kill(self) -> None:
+        """SIGKILL: the process has no say in it."""
+        if self.running:
+            self._signal(signal.SIGKILL)
+        if self._popen is not None:
+            self._reap()
+
+    def pause(self) -> None:
+        """SIGSTOP: it holds its sockets and answers nothing."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def log_excerpt(self, lines: int = EXCERPT_LINES) -> str:
+        """The end of what it printed."""
+        try:
+            text = self.log.read_text(errors="replace")
+        except FileNotFoundError:
+            return "(no log)"
+        return "\n".join(text.splitlines()[-lines:]) or "(the log is empty)"
+
+    def describe_failure(self) -> str:
+        """Name, exit code and the end of its log, for an error."""
+        state = "still runs" if self.running else f"ended with exit code {self.exit_code}"
+        return f"{self.name} {state}; the end of {self.log}:\n{self.log_excerpt()}"
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._popen is not None:
+            self._popen.send_signal(number)
+
+    def _reap(self) -> int:
+        assert self._popen is not None
+        code = self._popen.wait()
+        self._guard.drop(self._popen.pid)
+        return code

@@ -1,0 +1,187 @@
+"""A real ZooKeeper server as a child process, ready in well under a second.
+
+Class `org.apache.zookeeper.server.ZooKeeperServerMain` of the jars that java.py finds. One server,
+not an ensemble: for tests, the demo and a cluster on one machine.
+"""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from kafka08.embedded.guard import Guard
+from kafka08.embedded.java import find_java, zookeeper_classpath
+from kafka08.embedded.ports import free_ports
+from kafka08.embedded.process import ManagedProcess
+from kafka08.errors import ZooKeeperError
+
+START_SECONDS = 30.0
+ATTEMPTS = 4
+_POLL_SECONDS = 0.02
+
+_JVM_FLAGS = (
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-XX:-UsePerfData",
+    "-Xshare:auto",
+    "-Xmx256m",
+    "-Dzookeeper.jmx.log4j.disable=true",
+    "-Dzookeeper.admin.enableServer=false",
+    "-Dzookeeper.preAllocSize=256",
+)
+
+
+class ZooKeeperServer:
+    """One server on `host`, on `port` or (0) on a free one.
+
+    data_dir      None: a temporary directory, removed at stop; its data is not forced to disk, so
+                  a crash of the machine loses it. A directory given is kept and written durably.
+    tick_ms       sessions may have timeouts from 2 to 120 ticks' time
+    """
+
+    def __init__(
+        self,
+        data_dir: Path | str | None = None,
+        port: int = 0,
+        host: str = "127.0.0.1",
+        *,
+        tick_ms: int = 500,
+        guard: Guard | None = None,
+        log: Path | None = None,
+    ) -> None:
+        self.host = host
+        self.port = port
+        self._wanted_port = port
+        self._tick_ms = tick_ms
+        self._durable = data_dir is not None
+        self._directory = Path(data_dir) if data_dir else Path(tempfile.mkdtemp(prefix="kafka08-"))
+        self._directory.mkdir(parents=True, exist_ok=True)
+        self._own_guard = None if guard else Guard(None if self._durable else self._directory)
+        self._guard = guard or self._own_guard
+        self._log = log or self._directory / "zookeeper.log"
+        self._process: ManagedProcess | None = None
+
+    @property
+    def connect_string(self) -> str:
+        """`host:port`, as zookeeper.connect takes it."""
+        return f"{self.host}:{self.port}"
+
+    @property
+    def process(self) -> ManagedProcess:
+        assert self._process is not None, "the server has not been started"
+        return self._process
+
+    def start(self) -> None:
+        """Start and wait until it serves. ConfigError: no Java or no jars; ZooKeeperError: it does
+        not come up, with the end of its log."""
+        self.begin_start()
+        self.await_ready()
+
+    def begin_start(self) -> None:
+        """Start and return at once; `await_ready` must follow."""
+        self._launch(attempt=0)
+
+    def await_ready(self, timeout: float = START_SECONDS) -> None:
+        """Until it serves requests. If it cannot (somebody took the port, say), try again."""
+        deadline = time.monotonic() + timeout
+        attempt = 0
+        while not self._serves():
+            if time.monotonic() > deadline:
+                raise ZooKeeperError(f"not ready in {timeout:.0f} s: {self._failure()}")
+            if not self.process.running:
+                attempt += 1
+                if attempt == ATTEMPTS:
+                    raise ZooKeeperError(f"cannot start: {self._failure()}")
+                self._launch(attempt)
+            time.sleep(_POLL_SECONDS)
+
+    def stop(self) -> None:
+        """End the server; remove its directory if that was temporary. May be called twice."""
+        if self._process is not None:
+            self._process.stop(timeout=10.0)
+        if self._own_guard is not None:
+            self._own_guard.close()
+        if not self._durable:
+            shutil.rmtree(self._directory, ignore_errors=True)
+
+    def restart(self) -> None:
+        """Stop and start again on the same port with the same data; sessions may survive it."""
+        self.process.stop(timeout=10.0)
+        self.process.start()
+        self.await_ready()
+
+    def wait(self) -> int | None:
+        """Until it ends by itself; its exit code."""
+        while self.process.running:
+            time.sleep(0.2)
+        return self.process.exit_code
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _launch(self, attempt: int) -> None:
+        # The first attempt is silent and quick; a later one writes down why it fails.
+        if self._wanted_port == 0:
+            [self.port] = free_ports(1, self.host)
+        config = self._write_config()
+        classpath = zookeeper_classpath(logging=attempt > 0)
+        command = [
+            str(find_java()),
+            *_JVM_FLAGS,
+            f"-Dzookeeper.forceSync={'yes' if self._durable else 'no'}",
+            "-cp",
+            ":".join(map(str, classpath)),
+            "org.apache.zookeeper.server.ZooKeeperServerMain",
+            str(config),
+        ]
+        assert self._guard is not None
+        if self._process is not None:
+            self._process.kill()
+        self._process = ManagedProcess("ZooKeeper", command, log=self._log, guard=self._guard)
+        self._process.start()
+
+    def _write_config(self) -> Path:
+        config = self._directory / "zoo.cfg"
+        config.write_text(
+            f"dataDir={self._directory / 'data'}\n"
+            f"clientPort={self.port}\n"
+            f"clientPortAddress={self.host}\n"
+            f"tickTime={self._tick_ms}\n"
+            f"maxSessionTimeout={self._tick_ms * 120}\n"
+            "maxClientCnxns=0\n"
+            "4lw.commands.whitelist=ruok,srvr,stat,mntr,cons,dump,wchs\n"
+        )
+        return config
+
+    def _serves(self) -> bool:
+        """True when requests are served: `ruok` is answered earlier, `srvr` not."""
+        try:
+            with socket.create_connection((self.host, self.port), timeout=1.0) as connection:
+                connection.sendall(b"srvr")
+                answer = b""
+                while chunk := connection.recv(4096):
+                    answer += chunk
+        except OSError:
+            return False
+        return b"Mode:" in answer
+
+    def _failure(self) -> str:
+        return self.process.describe_failure()

@@ -1,0 +1,474 @@
+"""A ZooKeeper session with Kafka's habits: text data, errors by name, bursts, ephemeral rules.
+
+The one wrapper of kazoo. Every call waits for its answer (a green wait under the gevent handler),
+may be made from any thread or greenlet but a watch callback or session listener, and raises a
+ZooKeeperError that names the znode.
+
+*Lost connections.* An operation whose answer was lost is sent again in the same session, for at
+most session + connection timeout; then SessionLost. What may have been done before is recognised:
+a conditional write that finds its own data one version on, a create that finds its own znode, a
+delete that finds nothing, have all succeeded. If the session itself ended in between, the call
+raises SessionLost and the caller decides anew. After SessionLost a write may still have been done.
+
+Source: I0Itec ZkClient 0.3 and kafka.utils.ZkUtils 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import WriterNotClosedException
+from kazoo.retry import KazooRetry
+
+from kafka08.clock import SYSTEM_CLOCK, Clock
+from kafka08.errors import BadVersion, NodeExists, NoNode, SessionLost, ZooKeeperError
+from kafka08.zk import paths
+from kafka08.zk.failures import is_connection_loss, translate
+from kafka08.zk.handlers import thread_handler
+from kafka08.zk.operations import (
+    ANY_VERSION,
+    Children,
+    Create,
+    Delete,
+    Exists,
+    Get,
+    Node,
+    Operation,
+    Set,
+    Stat,
+    WatchCallback,
+    Watcher,
+)
+from kafka08.zk.session import SessionListener, SessionState, SessionTracker
+from kafka08.zk.transaction import Transaction
+
+log = logging.getLogger(__name__)
+kazoo_log = logging.getLogger("kafka08.zk.kazoo")
+kazoo_log.setLevel(logging.ERROR)  # what matters of its chatter, the session tracker says
+
+PIPELINE_WINDOW = 200
+"""Outstanding calls of a burst: enough to hide the round trip, few enough not to starve others."""
+
+
+class ZkClient:
+    """One session. `connect` is `host:port,host:port/chroot`; all paths are below the chroot.
+
+    handler       kazoo handler (handlers.py); None: threads
+    name          whose session this is, for log lines
+    make_chroot   create the chroot at start (brokers do; clients fail when it is absent)
+    """
+
+    def __init__(
+        self,
+        connect: str,
+        *,
+        session_timeout_ms: int = 6000,
+        connection_timeout_ms: int | None = None,
+        handler: Any = None,
+        name: str = "",
+        make_chroot: bool = False,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self.connect = connect
+        self.hosts, self.chroot = paths.split_connect(connect)
+        self.session_timeout_ms = session_timeout_ms
+        self.connection_timeout_ms = connection_timeout_ms or session_timeout_ms
+        self._name = name
+        self._make_chroot = make_chroot
+        self._clock = clock
+        self._handler = handler or thread_handler()
+        self._tracker = SessionTracker()
+        self._connected = self._handler.event_object()
+        self._last_contact = clock.monotonic()
+        self._kazoo = self._new_kazoo(self._handler, self.chroot)
+        self._kazoo.add_listener(self._on_kazoo_state)
+
+    def _new_kazoo(self, handler: Any, chroot: str) -> KazooClient:
+        retry = KazooRetry(
+            max_tries=-1, delay=0.05, backoff=1.5, max_delay=1.0, sleep_func=handler.sleep_func
+        )
+        kazoo = KazooClient(
+            self.hosts + chroot,
+            timeout=self.session_timeout_ms / 1000,
+            handler=handler,
+            connection_retry=retry,
+            command_retry=KazooRetry(max_tries=0, sleep_func=handler.sleep_func),
+            logger=kazoo_log,
+        )
+        self._watch_contact(kazoo)
+        return kazoo
+
+    def _watch_contact(self, kazoo: KazooClient) -> None:
+        """Note the time of every answer, heartbeats included; kazoo keeps no such time itself."""
+        read_header = kazoo._connection._read_header
+
+        def read(*args: Any) -> Any:
+            header = read_header(*args)
+            self._last_contact = self._clock.monotonic()
+            return header
+
+        kazoo._connection._read_header = read
+
+    def start(self) -> None:
+        """Connect. Raises ZooKeeperError naming hosts and timeout, or the chroot that is absent."""
+        self._kazoo.start_async().wait(self.connection_timeout_ms / 1000)
+        if not self._kazoo.connected:
+            self.close()
+            raise ZooKeeperError(
+                f"cannot connect to ZooKeeper at {self.hosts} "
+                f"within {self.connection_timeout_ms} ms"
+            )
+        if self.chroot and not self.exists("/"):
+            if not self._make_chroot:
+                self.close()
+                raise NoNode(f"the chroot {self.chroot} does not exist at {self.hosts}")
+            self._create_chroot()
+
+    def close(self) -> None:
+        """End the session: its ephemeral znodes go at once. Not to be called in a callback."""
+        if self._tracker.state is SessionState.CLOSED:
+            return
+        self._tracker.close()
+        try:
+            self._kazoo.stop()
+            self._kazoo.close()
+        except WriterNotClosedException:
+            log.warning("%s: the connection to %s did not close in time", self, self.hosts)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __str__(self) -> str:
+        return f"ZooKeeper session {self._name or self.connect}"
+
+    @property
+    def state(self) -> SessionState:
+        return self._tracker.state
+
+    @property
+    def session_id(self) -> int | None:
+        """The id of the session, None while there is none."""
+        session: int | None = self._kazoo._session_id
+        return session
+
+    @property
+    def session_password(self) -> bytes:
+        password: bytes = self._kazoo._session_passwd
+        return password
+
+    @property
+    def last_contact_seconds(self) -> float:
+        """How long ago the server was last heard (answers and heartbeats)."""
+        return self._clock.monotonic() - self._last_contact
+
+    def add_session_listener(self, listener: SessionListener) -> None:
+        """Hear of CONNECTED, SUSPENDED, RECONNECTED, EXPIRED. The listener may only post."""
+        self._tracker.add_listener(listener)
+
+    def _on_kazoo_state(self, state: str) -> None:
+        if state == "CONNECTED":
+            self._connected.set()
+        else:
+            self._connected.clear()
+        self._tracker.on_kazoo_state(state)
+
+    def get(self, path: str) -> Node:
+        """Data and version. NoNode."""
+        node: Node = self.run(Get(path))
+        return node
+
+    def get_or_none(self, path: str) -> Node | None:
+        try:
+            return self.get(path)
+        except NoNode:
+            return None
+
+    def exists(self, path: str) -> bool:
+        return self.stat(path) is not None
+
+    def stat(self, path: str) -> Stat | None:
+        """Version, owner and times of a znode; None when it is not there."""
+        stat: Stat | None = self.run(Exists(path))
+        return stat
+
+    def children(self, path: str) -> list[str]:
+        """Names of the children, sorted as texts. NoNode."""
+        names: list[str] = self.run(Children(path))
+        return names
+
+    def children_or_empty(self, path: str) -> list[str]:
+        try:
+            return self.children(path)
+        except NoNode:
+            return []
+
+    def watch_data(self, path: str, callback: WatchCallback) -> Node | None:
+        """Read and be called once at the next change, creation or deletion; None: not there."""
+        watcher = Watcher(path, callback)
+        while True:
+            try:
+                node: Node = self.run(Get(path, watcher))
+                return node
+            except NoNode:
+                if self.run(Exists(path, watcher)) is None:
+                    return None
+
+    def watch_children(self, path: str, callback: WatchCallback) -> list[str]:
+        """The children now, and one call at the next change; [] (and a watch) for no such znode."""
+        watcher = Watcher(path, callback)
+        while True:
+            try:
+                names: list[str] = self.run(Children(path, watcher))
+                return names
+            except NoNode:
+                if self.run(Exists(path, watcher)) is None:
+                    return []
+
+    def create(
+        self,
+        path: str,
+        data: str | None = "",
+        *,
+        ephemeral: bool = False,
+        sequence: bool = False,
+        make_parents: bool = True,
+    ) -> str:
+        """Make a znode and give its path. Missing parents are made with null data. NodeExists."""
+        operation = Create(path, data, ephemeral=ephemeral, sequence=sequence)
+        try:
+            return str(self.run(operation))
+        except NoNode:
+            if not make_parents:
+                raise
+        self.ensure(paths.parent(path))
+        return str(self.run(operation))
+
+    def set(self, path: str, data: str | None, version: int = ANY_VERSION) -> int:
+        """Write and give the new version. NoNode; BadVersion unless the version is `version`."""
+        new_version: int = self.run(Set(path, data, version))
+        return new_version
+
+    def put(self, path: str, data: str | None) -> None:
+        """Write, whether or not the znode exists. Source: ZkUtils.updatePersistentPath."""
+        try:
+            self.set(path, data)
+        except NoNode:
+            try:
+                self.create(path, data)
+            except NodeExists:
+                self.set(path, data)
+
+    def delete(self, path: str, version: int = ANY_VERSION, *, missing_ok: bool = False) -> bool:
+        """Remove a znode; False when it was not there and that is ok. NoNode, BadVersion."""
+        try:
+            self.run(Delete(path, version))
+        except NoNode:
+            if not missing_ok:
+                raise
+            return False
+        return True
+
+    def delete_recursive(self, path: str) -> None:
+        """Remove a znode and all below it; nothing happens when it is not there."""
+        for name in self.children_or_empty(path):
+            self.delete_recursive(f"{path.rstrip('/')}/{name}")
+        self.delete(path, missing_ok=True)
+
+    def ensure(self, path: str) -> None:
+        """Make the znode and its parents, with null data, where they are missing."""
+        self._ensure_all([path])
+
+    def run(self, operation: Operation) -> Any:
+        """Carry out one operation; its result, or the error it met."""
+        result = self.pipeline([operation], make_parents=False)[0]
+        if isinstance(result, ZooKeeperError):
+            raise result
+        return result
+
+    def pipeline(
+        self,
+        operations: Iterable[Operation],
+        window: int = PIPELINE_WINDOW,
+        *,
+        make_parents: bool = True,
+    ) -> list[Any]:
+        """Carry out many operations with up to `window` outstanding.
+
+        Gives, in the order of the operations, the result of each or the ZooKeeperError it met; an
+        error of one does not touch the others. With `make_parents`, creates whose parents are
+        missing are done in a second round.
+        """
+        wanted = list(operations)
+        results = self._run_all(wanted, range(len(wanted)), window)
+        orphans = [
+            index
+            for index, operation in enumerate(wanted)
+            if make_parents and isinstance(operation, Create) and isinstance(results[index], NoNode)
+        ]
+        if orphans:
+            self._ensure_all([paths.parent(wanted[index].path) for index in orphans])
+            results.update(self._run_all(wanted, orphans, window))
+        return [results[index] for index in range(len(wanted))]
+
+    def _run_all(
+        self, operations: Sequence[Operation], indices: Iterable[int], window: int
+    ) -> dict[int, Any]:
+        """Index → result or error; what a lost connection swallowed is sent again."""
+        results: dict[int, Any] = {}
+        session = self._tracker.sessions_ended
+        patience = (self.session_timeout_ms + self.connection_timeout_ms) / 1000
+        deadline = self._clock.monotonic() + patience
+        todo, again = list(indices), False
+        while todo:
+            lost: list[int] = []
+            for index, answer in self._exchange(operations, todo, window, deadline):
+                if is_connection_loss(answer):
+                    lost.append(index)
+                results[index] = self._settle(operations[index], answer, again)
+            if not lost:
+                break
+            self._connected.wait(self._seconds_until(deadline))
+            if session != self._tracker.sessions_ended or not self._seconds_until(deadline):
+                break
+            todo, again = lost, True
+        return results
+
+    def _exchange(
+        self, operations: Sequence[Operation], indices: list[int], window: int, deadline: float
+    ) -> Iterator[tuple[int, Any]]:
+        """(index, kazoo's answer or exception) in order; answers come in the order of requests."""
+        outstanding: deque[tuple[int, Any]] = deque()
+        for index in indices:
+            if len(outstanding) >= window:
+                yield self._take(operations, outstanding, deadline)
+            outstanding.append((index, operations[index].send(self._kazoo)))
+        while outstanding:
+            yield self._take(operations, outstanding, deadline)
+
+    def _take(
+        self, operations: Sequence[Operation], outstanding: deque[tuple[int, Any]], deadline: float
+    ) -> tuple[int, Any]:
+        index, pending = outstanding.popleft()
+        pending.wait(self._seconds_until(deadline))
+        if not pending.ready():
+            return index, SessionLost(f"{operations[index].path}: no answer from {self.hosts}")
+        if pending.exception is not None:
+            return index, pending.exception
+        return index, pending.get()
+
+    def _seconds_until(self, deadline: float) -> float:
+        return max(0.0, deadline - self._clock.monotonic())
+
+    def _settle(self, operation: Operation, answer: Any, again: bool) -> Any:
+        """What an answer means; `again` when an earlier attempt may have been carried out."""
+        if not isinstance(answer, Exception):
+            return operation.result(answer)
+        error = answer if isinstance(answer, ZooKeeperError) else translate(answer, operation.path)
+        if again and not operation.repeatable:
+            return self._done_before(operation, error)
+        return error
+
+    def _done_before(self, operation: Operation, error: ZooKeeperError) -> Any:
+        """The result of an operation whose lost first attempt succeeded; else `error`."""
+        if isinstance(operation, Delete) and isinstance(error, NoNode):
+            return None
+        if isinstance(operation, Set) and isinstance(error, BadVersion):
+            node = self.get_or_none(operation.path)
+            if node == Node(operation.data, operation.version + 1):
+                return node.version
+        if isinstance(operation, Create) and isinstance(error, NodeExists):
+            stat, node = self.stat(operation.path), self.get_or_none(operation.path)
+            owner = self.session_id if operation.ephemeral else 0
+            if stat and node and stat.ephemeral_owner == owner and node.data == operation.data:
+                return operation.path
+        return error
+
+    def _ensure_all(self, wanted: Iterable[str]) -> None:
+        """Make all of them and what is above them, one burst for each level."""
+        ancestors = sorted({path for leaf in wanted for path in _lineage(leaf)})
+        found = self.pipeline([Exists(path) for path in ancestors], make_parents=False)
+        missing = [path for path, stat in zip(ancestors, found, strict=True) if stat is None]
+        for depth in sorted({path.count("/") for path in missing}):
+            level = [Create(path, None) for path in missing if path.count("/") == depth]
+            for result in self.pipeline(level, make_parents=False):
+                if isinstance(result, ZooKeeperError) and not isinstance(result, NodeExists):
+                    raise result
+
+    def _create_chroot(self) -> None:
+        """Through a second session: this one cannot see above its chroot."""
+        handler = type(self._handler)()
+        plain = ZkClient(
+            self.hosts,
+            session_timeout_ms=self.session_timeout_ms,
+            connection_timeout_ms=self.connection_timeout_ms,
+            handler=handler,
+        )
+        with plain:
+            plain.ensure(self.chroot)
+
+    def transaction(self) -> Transaction:
+        """A builder for writes that are done all or not at all."""
+        return Transaction(self._kazoo)
+
+    def create_ephemeral(
+        self,
+        path: str,
+        data: str,
+        *,
+        expected_mine: Callable[[str], bool] | None = None,
+        patience_ms: int | None = None,
+    ) -> None:
+        """Make an ephemeral znode of this session, minding what an earlier session left behind.
+
+        A znode that is there already is fine if it belongs to this session and has the same data
+        (its creation was answered by a lost connection). Otherwise, if `expected_mine` says of its
+        data that we wrote it in an earlier session, wait until it vanishes with that session and
+        try again, at most `patience_ms` (None: as long as it takes, as 0.8.2.2 does). Otherwise
+        NodeExists.
+
+        Source: ZkUtils.createEphemeralPathExpectConflictHandleZKBug 0.8.2.2, but stricter on
+        equal data: there the znode of an earlier session passes, and vanishes a little later.
+        """
+        deadline = None if patience_ms is None else self._clock.monotonic() + patience_ms / 1000
+        while True:
+            try:
+                self.create(path, data, ephemeral=True)
+                return
+            except NodeExists as conflict:
+                stat, node = self.stat(path), self.get_or_none(path)
+                if stat is None or node is None:
+                    continue
+                if stat.ephemeral_owner == self.session_id and node.data == data:
+                    return
+                mine = expected_mine is not None and expected_mine(node.data or "")
+                if not mine or (deadline is not None and self._clock.monotonic() > deadline):
+                    raise NodeExists(f"{path} exists already with {node.data!r}") from conflict
+            log.info("%s is left from an earlier session of ours; waiting for its end", path)
+            self._wait_for_change(path)
+
+    def _wait_for_change(self, path: str) -> None:
+        """Until the znode changes or goes, at most one session timeout."""
+        changed = self._handler.event_object()
+        if self.run(Exists(path, Watcher(path, lambda _: changed.set()))) is not None:
+            changed.wait(self.session_timeout_ms / 1000)
+
+
+def _lineage(path: str) -> Iterator[str]:
+    """The path and all above it but the root."""
+    while path not in {"/", ""}:
+        yield path
+        path = paths.parent(path)

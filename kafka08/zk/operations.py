@@ -1,0 +1,194 @@
+"""One ZooKeeper operation as a value, and what its answer becomes.
+
+They are what `ZkClient.pipeline` takes; the client's single calls are made of the same values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from kazoo.client import KazooClient
+
+ANY_VERSION = -1
+
+
+class Node(NamedTuple):
+    """A znode as read: its text (None: no data, which is not the same as "") and its version."""
+
+    data: str | None
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stat:
+    """What ZooKeeper knows about a znode besides its data.
+
+    ephemeral_owner is the id of the session it lives with, 0 for a persistent one; created_ms and
+    modified_ms are wall-clock times of the server that led then.
+    """
+
+    version: int
+    ephemeral_owner: int
+    children: int
+    created_ms: int
+    modified_ms: int
+
+
+class Operation(Protocol):
+    """What to send and how to read the answer.
+
+    `repeatable` operations are sent again after a lost connection without a second thought.
+    """
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def repeatable(self) -> bool: ...
+
+    def send(self, kazoo: KazooClient) -> Any: ...
+
+    def result(self, answer: Any) -> Any: ...
+
+
+WatchCallback = Callable[[str], None]
+"""Called once with the path when a watched znode may have changed, in kazoo's callback worker: it
+may only post an event to its owner's queue, and the owner re-reads (which watches again)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watcher:
+    """A callback with the path it is for. Equal watchers of one path count as one to kazoo, so an
+    owner may re-read as often as it likes without being called several times for one change.
+
+    A lost connection drops the watches of kazoo and calls them too: the owner re-reads, as it must,
+    since changes in between would go unseen.
+    """
+
+    path: str
+    callback: WatchCallback
+
+    def __call__(self, event: object) -> None:
+        self.callback(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Get:
+    """Result: Node."""
+
+    path: str
+    watch: Watcher | None = None
+    repeatable = True
+
+    def send(self, kazoo: KazooClient) -> Any:
+        return kazoo.get_async(self.path, self.watch)
+
+    def result(self, answer: Any) -> Node:
+        data, stat = answer
+        return Node(decode(data), stat.version)
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    """Result: Stat, or None when the znode is not there."""
+
+    path: str
+    watch: Watcher | None = None
+    repeatable = True
+
+    def send(self, kazoo: KazooClient) -> Any:
+        return kazoo.exists_async(self.path, self.watch)
+
+    def result(self, answer: Any) -> Stat | None:
+        return None if answer is None else to_stat(answer)
+
+
+@dataclass(frozen=True, slots=True)
+class Children:
+    """Result: the names of the children, sorted as texts."""
+
+    path: str
+    watch: Watcher | None = None
+    repeatable = True
+
+    def send(self, kazoo: KazooClient) -> Any:
+        return kazoo.get_children_async(self.path, self.watch)
+
+    def result(self, answer: Any) -> list[str]:
+        return sorted(answer)
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Result: the path made (with the number ZooKeeper gave, when sequence). The parent must exist
+    unless the client is told to make parents."""
+
+    path: str
+    data: str | None = ""
+    ephemeral: bool = False
+    sequence: bool = False
+    repeatable = False
+
+    def send(self, kazoo: KazooClient) -> Any:
+        return kazoo.create_async(
+            self.path, encode(self.data), ephemeral=self.ephemeral, sequence=self.sequence
+        )
+
+    def result(self, answer: Any) -> str:
+        return str(answer)
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    """Result: the new version. Fails with BadVersion unless the znode's is `version`."""
+
+    path: str
+    data: str | None
+    version: int = ANY_VERSION
+
+    @property
+    def repeatable(self) -> bool:
+        return self.version == ANY_VERSION
+
+    def send(self, kazoo: KazooClient) -> Any:
+        return kazoo.set_async(self.path, encode(self.data), self.version)
+
+    def result(self, answer: Any) -> int:
+        version: int = answer.version
+        return version
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Result: None."""
+
+    path: str
+    version: int = ANY_VERSION
+    repeatable = False
+
+    def send(self, kazoo: KazooClient) -> Any:
+        return kazoo.delete_async(self.path, self.version)
+
+    def result(self, answer: Any) -> None:
+        return None
+
+
+def encode(text: str | None) -> bytes | None:
+    return None if text is None else text.encode()
+
+
+def decode(data: bytes | None) -> str | None:
+    """As Java does: bytes that are no UTF-8 become U+FFFD."""
+    return None if data is None else data.decode(errors="replace")
+
+
+def to_stat(answer: Any) -> Stat:
+    return Stat(
+        version=answer.version,
+        ephemeral_owner=answer.ephemeralOwner,
+        children=answer.numChildren,
+        created_ms=answer.ctime,
+        modified_ms=answer.mtime,
+    )

@@ -1,0 +1,85 @@
+"""The life of a ZooKeeper session as its owner sees it, from the states kazoo reports.
+
+    (start) ── CONNECTED ──▶ connected ── SUSPENDED ──▶ suspended
+                                ▲  ▲                       │   │
+                                │  └────── RECONNECTED ────┘   │ the server says: expired
+                                └───────── EXPIRED ─────── gone ◀┘
+
+EXPIRED is told once a new session stands, never before, and once for each session that ended:
+at that moment every ephemeral znode of the old session is gone and the owner registers again.
+Between SUSPENDED and the next event nobody knows whether the session still lives; an owner whose
+work needs it (a controller) holds still. A client that is closed tells nothing more.
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+from collections.abc import Callable
+
+from kazoo.protocol.states import KazooState
+
+log = logging.getLogger(__name__)
+
+
+class SessionEvent(enum.Enum):
+    CONNECTED = "the first connection stands"
+    SUSPENDED = "the connection is lost; the session may still live"
+    RECONNECTED = "connected again, in the same session"
+    EXPIRED = "the old session ended and a new one stands"
+
+
+class SessionState(enum.Enum):
+    NEW = "not connected yet"
+    CONNECTED = "connected"
+    SUSPENDED = "not connected; the session may still live"
+    GONE = "the session ended; the next connection is a new one"
+    CLOSED = "closed by its owner"
+
+
+SessionListener = Callable[[SessionEvent], None]
+"""Called in kazoo's connection loop: it may only post the event to its owner's queue."""
+
+
+class SessionTracker:
+    """Turns kazoo's connection states into session events, each told exactly once."""
+
+    def __init__(self) -> None:
+        self.state = SessionState.NEW
+        self.sessions_ended = 0
+        self._listeners: list[SessionListener] = []
+
+    def add_listener(self, listener: SessionListener) -> None:
+        self._listeners.append(listener)
+
+    def close(self) -> None:
+        self.state = SessionState.CLOSED
+
+    def on_kazoo_state(self, state: str) -> None:
+        """Take one state of kazoo's; called by its connection loop."""
+        if self.state is SessionState.CLOSED:
+            return
+        if state == KazooState.CONNECTED:
+            event = {
+                SessionState.NEW: SessionEvent.CONNECTED,
+                SessionState.SUSPENDED: SessionEvent.RECONNECTED,
+                SessionState.GONE: SessionEvent.EXPIRED,
+            }.get(self.state)
+            self.state = SessionState.CONNECTED
+            if event is not None:
+                self._tell(event)
+        elif state == KazooState.SUSPENDED and self.state is SessionState.CONNECTED:
+            self.state = SessionState.SUSPENDED
+            self._tell(SessionEvent.SUSPENDED)
+        elif state == KazooState.LOST and self.state is not SessionState.NEW:
+            self.sessions_ended += self.state is not SessionState.GONE
+            self.state = SessionState.GONE
+
+    def _tell(self, event: SessionEvent) -> None:
+        log.log(
+            logging.INFO if event is SessionEvent.CONNECTED else logging.WARNING,
+            "ZooKeeper session: %s",
+            event.value,
+        )
+        for listener in self._listeners:
+            listener(event)

@@ -1,0 +1,62 @@
+"""Several writes that ZooKeeper does all or not at all.
+
+Not for partition states: one stale version would fail the whole batch (use `ZkClient.pipeline`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException, RolledBackError, RuntimeInconsistency
+
+from kafka08.zk.failures import translate
+from kafka08.zk.operations import ANY_VERSION, encode
+
+
+class Transaction:
+    """A builder; nothing is sent before `commit`, which can be called once."""
+
+    def __init__(self, kazoo: KazooClient) -> None:
+        self._request = kazoo.transaction()
+        self._paths: list[str] = []
+
+    def check(self, path: str, version: int) -> Self:
+        """Fail unless the znode has this version."""
+        self._request.check(path, version)
+        self._paths.append(path)
+        return self
+
+    def create(self, path: str, data: str | None = "", *, ephemeral: bool = False) -> Self:
+        """Make a znode; its parent must be there (or be made earlier in the transaction)."""
+        # kazoo takes no null here, and 0.8 writes no data by transactions.
+        self._request.create(path, encode(data) or b"", ephemeral=ephemeral)
+        self._paths.append(path)
+        return self
+
+    def set(self, path: str, data: str, version: int = ANY_VERSION) -> Self:
+        self._request.set_data(path, data.encode(), version)
+        self._paths.append(path)
+        return self
+
+    def delete(self, path: str, version: int = ANY_VERSION) -> Self:
+        self._request.delete(path, version)
+        self._paths.append(path)
+        return self
+
+    def commit(self) -> list[Any]:
+        """Do it; one result for each step in order (create: the path; set: the new version).
+
+        When a step fails nothing was done, and its error is raised with its path. SessionLost: the
+        connection was lost and the outcome is not known.
+        """
+        try:
+            answers = self._request.commit()
+        except KazooException as error:
+            raise translate(error, ", ".join(self._paths)) from error
+        for path, answer in zip(self._paths, answers, strict=True):
+            if isinstance(answer, Exception) and not isinstance(
+                answer, RolledBackError | RuntimeInconsistency
+            ):
+                raise translate(answer, path)
+        return [getattr(answer, "version", answer) for answer in answers]
