@@ -1,0 +1,319 @@
+"""The codec beyond the captures: any message round-trips, wrong input is refused and named."""
+
+from __future__ import annotations
+
+import struct
+import tracemalloc
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kafka08.errors import ProtocolError
+from kafka08.protocol import codec
+from kafka08.protocol.controlled_shutdown import ControlledShutdownRequest
+from kafka08.protocol.fetch import FetchRequest, FetchResponse
+from kafka08.protocol.frame import SIZE
+from kafka08.protocol.metadata import MetadataRequest
+from kafka08.protocol.offset_commit import (
+    OffsetCommitPartition,
+    OffsetCommitRequest,
+    OffsetCommitRequestV0,
+    OffsetCommitTopic,
+)
+from kafka08.protocol.offset_fetch import OffsetFetchRequest, OffsetFetchRequestV0
+from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceResponse, ProduceTopic
+from kafka08.protocol.stop_replica import StopReplicaRequest
+from kafka08.protocol.types import Bytes, Int16, Int32, Int64, NullableString, Request, String
+from tests.protocol.captures import accepted_exchanges
+from tests.strategies import messages
+
+CLASSES = sorted(codec.REQUESTS.values(), key=lambda cls: (cls.KEY, cls.VERSION))
+INT32_MAX = (1 << 31) - 1
+
+by_class = pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+correlation_ids = st.integers(-(1 << 31), INT32_MAX)
+
+
+def produce(topic: str = "t", message_set: bytes = b"set") -> ProduceRequest:
+    return ProduceRequest(1, 1000, [ProduceTopic(topic, [ProducePartition(0, message_set)])])
+
+
+def payload_of(request: Request, client_id: str | None = "c") -> bytearray:
+    return bytearray(codec.encode_request(request, 7, client_id)[SIZE.size :])
+
+
+@by_class
+@settings(max_examples=50)
+@given(data=st.data(), correlation_id=correlation_ids, client_id=st.none() | st.text(max_size=20))
+def test_any_request_round_trips(
+    cls: type[Request], data: st.DataObject, correlation_id: int, client_id: str | None
+) -> None:
+    """decode(encode(request)) is the same header and request, and the frame size is true."""
+    request = data.draw(messages(cls))
+    frame = codec.encode_request(request, correlation_id, client_id)
+    header, decoded = codec.decode_request(frame[SIZE.size :])
+    assert len(frame) - SIZE.size == SIZE.unpack_from(frame)[0]
+    expected_client_id = client_id if cls.HAS_CLIENT_ID else None
+    assert (cls.KEY, cls.VERSION, correlation_id, expected_client_id) == header
+    assert request == decoded
+
+
+@by_class
+@settings(max_examples=50)
+@given(data=st.data(), correlation_id=correlation_ids)
+def test_any_response_round_trips(
+    cls: type[Request], data: st.DataObject, correlation_id: int
+) -> None:
+    """decode(encode(response)) is the same correlation id and response."""
+    response = data.draw(messages(cls.RESPONSE))
+    frame = codec.encode_response(response, correlation_id)
+    assert (correlation_id, response) == codec.decode_response(cls, frame[SIZE.size :])
+
+
+@settings(max_examples=1000)
+@given(
+    key=st.integers(-1, 20),
+    version=st.sampled_from([-1, 0, 1, 2]),
+    rest=st.binary(max_size=200),
+)
+def test_garbage_is_a_request_or_a_protocol_error(key: int, version: int, rest: bytes) -> None:
+    """Any bytes behind any key and version decode or raise ProtocolError, nothing else."""
+    try:
+        codec.decode_request(struct.pack(">hh", key, version) + rest)
+    except ProtocolError:
+        pass
+
+
+@dataclass(slots=True)
+class OffsetRecord:
+    """A message as rooms other than this one declare them: fields of every kind, no API key."""
+
+    version: Int16
+    group: String
+    offset: Int64
+    metadata: NullableString
+    state: Bytes
+    members: list[String]
+
+
+@given(record=messages(OffsetRecord), before=st.binary(max_size=5), after=st.binary(max_size=5))
+def test_a_declared_body_round_trips_at_any_position(
+    record: OffsetRecord, before: bytes, after: bytes
+) -> None:
+    """decode_body finds the message behind `before` and says where `after` begins."""
+    body = codec.encode_body(record)
+    buffer = before + body + after
+    assert (record, len(before + body)) == codec.decode_body(OffsetRecord, buffer, len(before))
+
+
+def test_byte_fields_are_writable_slices_of_the_payload() -> None:
+    """A message set is not copied: what is written to it is written to the payload."""
+    payload = payload_of(produce(message_set=b"abc"))
+    _, request = codec.decode_request(payload)
+    request.topics[0].partitions[0].message_set[0:1] = b"X"
+    assert payload.endswith(b"Xbc")
+
+
+def test_any_buffer_can_be_sent() -> None:
+    """bytes, bytearray and memoryviews of any item size encode to the same frame."""
+    words = memoryview(bytearray(b"12345678")).cast("q")
+    for buffer in (b"12345678", bytearray(b"12345678"), words):
+        request = ProduceRequest(1, 0, [ProduceTopic("t", [ProducePartition(0, buffer)])])
+        _, decoded = codec.decode_request(payload_of(request))
+        assert decoded.topics[0].partitions[0].message_set == b"12345678"
+
+
+class TestVersions:
+    """The version rule of 0.8.2.2 (kafka.api.*.readFrom)."""
+
+    def test_offset_commit_has_two_versions(self) -> None:
+        """0 is ZooKeeper's layout, 1 the offsets topic's, any other is refused."""
+        assert OffsetCommitRequestV0 is codec.request_class(8, 0)
+        assert OffsetCommitRequest is codec.request_class(8, 1)
+        for version in (-1, 2, 32767):
+            with pytest.raises(ProtocolError, match=f"OffsetCommit version {version}"):
+                codec.request_class(8, version)
+
+    def test_offset_fetch_version_zero_asks_zookeeper_and_any_other_the_topic(self) -> None:
+        """Version 0 is the class for ZooKeeper; 1, 2 and -1 are all the other one."""
+        assert OffsetFetchRequestV0 is codec.request_class(9, 0)
+        for version in (1, 2, -1):
+            assert OffsetFetchRequest is codec.request_class(9, version)
+
+    @pytest.mark.parametrize("key", [0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12])
+    def test_other_keys_do_not_look_at_the_version(self, key: int) -> None:
+        """Any version of them is parsed as version 0."""
+        for version in (-1, 1, 2, 32767):
+            assert codec.REQUESTS[key, 0] is codec.request_class(key, version)
+
+    @pytest.mark.parametrize("key", [-1, 13, 18, 99])
+    def test_an_unknown_key_is_its_own_error(self, key: int) -> None:
+        """A key that 0.8.2.2 does not have is UnknownApi, whatever follows it."""
+        with pytest.raises(codec.UnknownApi, match=str(key)):
+            codec.decode_request(struct.pack(">hhih", key, 0, 1, -1))
+
+
+class TestStrings:
+    """What the JVM does with strings that are not quite strings (kafka.api.ApiUtils)."""
+
+    def test_bytes_that_are_not_utf8_become_replacement_characters(self) -> None:
+        """As in `new String(bytes, "UTF-8")`; the result can always be encoded again."""
+        payload = payload_of(MetadataRequest(["ab"])).replace(b"ab", b"\xff\xfe")
+        _, request = codec.decode_request(payload)
+        assert request.topics == ["\ufffd\ufffd"]
+        codec.encode_request(request, 1, None)
+
+    def test_any_negative_length_is_null(self) -> None:
+        """0.8: every length below 0 means null, where null may be; -1 is what is written."""
+        for length in (-1, -2, -32768):
+            payload = struct.pack(">hhihi", 3, 0, 5, length, 0)
+            assert codec.decode_request(payload)[0].client_id is None
+
+    def test_null_metadata_is_kept_apart_from_empty(self) -> None:
+        """A commit's metadata may be null, which is not ""."""
+        for metadata in (None, ""):
+            topic = OffsetCommitTopic("t", [OffsetCommitPartition(0, 1, -1, metadata)])
+            request = OffsetCommitRequest("g", -1, "", [topic])
+            assert request == codec.decode_request(payload_of(request))[1]
+
+    def test_null_where_a_name_must_be_is_refused(self) -> None:
+        """No handler sees None for a topic."""
+        payload = struct.pack(">hhihih", 3, 0, 5, -1, 1, -1)
+        with pytest.raises(ProtocolError, match=r"MetadataRequest\.topics"):
+            codec.decode_request(payload)
+
+    def test_the_longest_string_is_32767_bytes_of_utf8(self) -> None:
+        """One byte more is refused with the field's name, as are lone surrogates."""
+        codec.encode_request(produce(topic="x" * 32767), 1, "c" * 32767)
+        for topic in ("x" * 32768, "é" * 16384, "\ud800"):
+            with pytest.raises(ProtocolError, match=r"ProduceRequest\.topics\.topic: "):
+                codec.encode_request(produce(topic=topic), 1, None)
+        for client_id in ("x" * 32768, "\ud800"):
+            with pytest.raises(ProtocolError, match="request header"):
+                codec.encode_request(produce(), 1, client_id)
+
+
+@pytest.mark.parametrize(
+    ("request_", "field"),
+    [
+        (ProduceRequest(40000, 1, []), "ProduceRequest.required_acks"),
+        (ProduceRequest(1, 1 << 31, []), "ProduceRequest.timeout_ms"),
+        (produce(topic="x" * 40000), "ProduceRequest.topics.topic"),
+        (StopReplicaRequest(1, 1, 2, []), "StopReplicaRequest.delete_partitions"),
+        (ControlledShutdownRequest(1 << 31), "ControlledShutdownRequest.broker_id"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_value_out_of_range_is_named(request_: Request, field: str) -> None:
+    """What does not fit its field is a ProtocolError that names the field; nothing is cut."""
+    with pytest.raises(ProtocolError) as caught:
+        codec.encode_request(request_, 1, "c")
+    assert field in str(caught.value)
+
+
+def test_correlation_ids_out_of_range_are_refused() -> None:
+    """A correlation id is an int32, in requests and in responses."""
+    with pytest.raises(ProtocolError, match="request header"):
+        codec.encode_request(produce(), 1 << 31, "c")
+    with pytest.raises(ProtocolError, match="ProduceResponse"):
+        codec.encode_response(ProduceResponse([]), 1 << 31)
+
+
+def test_a_delete_flag_of_two_is_refused() -> None:
+    """StopReplica's flag is 0 or 1 (kafka.api.StopReplicaRequest throws for others)."""
+    payload = payload_of(StopReplicaRequest(1, 1, 1, []), None)
+    payload[18] = 2
+    with pytest.raises(ProtocolError, match=r"StopReplicaRequest\.delete_partitions: 2"):
+        codec.decode_request(payload)
+
+
+@pytest.mark.parametrize(
+    ("cut", "field"),
+    [
+        (5, "request header"),
+        (10, "ProduceRequest client_id"),
+        (15, "ProduceRequest.required_acks, ProduceRequest.timeout_ms, ProduceRequest.topics"),
+        (27, "ProduceRequest.topics.topic"),
+        (30, "ProduceRequest.topics.partitions"),
+        (42, "ProduceRequest.topics.partitions.message_set"),
+    ],
+)
+def test_a_short_body_is_named(cut: int, field: str) -> None:
+    """The error says in which message, at which field the bytes ended."""
+    with pytest.raises(ProtocolError) as caught:
+        codec.decode_request(payload_of(produce("topic"))[:cut])
+    assert str(caught.value).startswith(f"{field}: ")
+
+
+def test_counts_and_lengths_allocate_nothing_before_they_are_checked() -> None:
+    """2^31-1 or -1 in place of any four bytes of any request costs no memory beyond the message."""
+    requests = {exchange.request[4:8]: exchange.request for exchange in accepted_exchanges()}
+    for request in requests.values():
+        codec.decode_request(request[SIZE.size :])
+    tracemalloc.start()
+    try:
+        for request in requests.values():
+            for position in range(SIZE.size, len(request) - 3):
+                for value in (INT32_MAX, -1):
+                    payload = bytearray(request)
+                    SIZE.pack_into(payload, position, value)
+                    tracemalloc.reset_peak()
+                    before, _ = tracemalloc.get_traced_memory()
+                    try:
+                        codec.decode_request(memoryview(payload)[SIZE.size :])
+                    except ProtocolError:
+                        pass
+                    _, peak = tracemalloc.get_traced_memory()
+                    assert peak - before < 64 * 1024
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_set_larger_than_the_answer_is_refused() -> None:
+    """A response's set size is checked against the bytes that are there."""
+    payload = struct.pack(">iihsiihqi", 1, 1, 1, b"t", 1, 0, 0, 5, INT32_MAX) + b"abc"
+    with pytest.raises(ProtocolError, match=r"message_set: a length of 2147483647 with 3 bytes"):
+        codec.decode_response(FetchRequest, payload)
+
+
+def test_bytes_behind_the_body_are_ignored() -> None:
+    """As 0.8.2.2 does (capture: trailing-bytes), in both directions."""
+    request = produce()
+    assert request == codec.decode_request(payload_of(request) + b"xyz")[1]
+    response = FetchResponse([])
+    frame = codec.encode_response(response, 1) + b"xyz"
+    assert (1, response) == codec.decode_response(FetchRequest, frame[SIZE.size :])
+
+
+def test_a_field_that_is_no_wire_type_is_refused_when_first_used() -> None:
+    """A class whose annotations are not a layout is a programmer's error, named."""
+
+    @dataclass
+    class Wrong:
+        count: int
+
+    with pytest.raises(TypeError, match=r"Wrong\.count"):
+        codec.encode_body(Wrong(1))
+
+
+@dataclass(slots=True)
+class Point:
+    """Nested as a field of its own, not as the item of a list."""
+
+    x: Int32
+    y: Int32
+
+
+@dataclass(slots=True)
+class Line:
+    start: Point
+    label: String
+    end: Point
+
+
+@given(line=messages(Line))
+def test_records_nest_as_fields(line: Line) -> None:
+    """A record may be a field of another; its bytes stand in its place."""
+    assert (line, 18 + len(line.label.encode())) == codec.decode_body(Line, codec.encode_body(line))

@@ -1,0 +1,90 @@
+"""Fetch responses sent in pieces, as a broker does that keeps its message sets in files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka08.errors import ProtocolError
+from kafka08.protocol import codec
+from kafka08.protocol.fetch import (
+    FetchPartitionResponse,
+    FetchResponse,
+    FetchTopicResponse,
+    PartitionData,
+    response_pieces,
+)
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A message set that the broker has not read."""
+
+    data: bytes
+
+    @property
+    def size(self) -> int:
+        return len(self.data)
+
+
+partitions = st.builds(
+    PartitionData,
+    st.integers(0, 9),
+    st.integers(-1, 9),
+    st.integers(-1, 1 << 40),
+    st.none() | st.builds(Slice, st.binary(max_size=20)),
+)
+topics = st.lists(st.tuples(st.text(max_size=8), st.lists(partitions, max_size=4)), max_size=4)
+
+
+@given(correlation_id=st.integers(0, 99), topics=topics)
+def test_pieces_with_the_sets_in_place_are_the_encoded_response(
+    correlation_id: int, topics: list[tuple[str, list[PartitionData[Slice]]]]
+) -> None:
+    """They are what encode_response gives; bytes never follow bytes, and no piece is empty."""
+    response = FetchResponse(
+        [
+            FetchTopicResponse(
+                topic,
+                [
+                    FetchPartitionResponse(
+                        data.partition,
+                        data.error_code,
+                        data.high_watermark,
+                        data.message_set.data if data.message_set else b"",
+                    )
+                    for data in partitions
+                ],
+            )
+            for topic, partitions in topics
+        ]
+    )
+    pieces = response_pieces(correlation_id, topics)
+    sent = [piece.data if isinstance(piece, Slice) else piece for piece in pieces]
+    assert codec.encode_response(response, correlation_id) == b"".join(sent)
+    assert all(sent)
+    for piece, following in pairwise(pieces):
+        assert isinstance(piece, Slice) or isinstance(following, Slice)
+
+
+def test_an_answer_without_messages_is_one_piece() -> None:
+    """What a long poll gets at its end goes out in one send."""
+    nothing: list[PartitionData[Slice]] = [PartitionData(0, 0, 5, None)] * 3
+    assert len(response_pieces(1, [("a", nothing), ("b", nothing)])) == 1
+
+
+def test_what_does_not_fit_is_a_protocol_error() -> None:
+    """A topic name, a set or a whole frame that is too large is refused."""
+
+    @dataclass(frozen=True)
+    class Huge:
+        size: int
+
+    for topic, sizes in (("x" * 40000, [1]), ("t", [1 << 31]), ("t", [1 << 30, 1 << 30])):
+        sets = [PartitionData(0, 0, 5, Huge(size)) for size in sizes]
+        with pytest.raises(ProtocolError, match="FetchResponse"):
+            response_pieces(1, [(topic, sets)])

@@ -1,0 +1,173 @@
+"""Cutting a stream into frames: any cut gives the same payloads, wrong sizes are refused early."""
+
+from __future__ import annotations
+
+import tracemalloc
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka08.errors import ProtocolError
+from kafka08.protocol.frame import BUFFER_BYTES, SIZE, BufferPool, FrameReader, frame_size
+
+MAX_SIZE = 104857600
+payload_lists = st.lists(st.binary(min_size=1, max_size=300), max_size=8)
+
+
+def stream(*payloads: bytes) -> bytes:
+    return b"".join(SIZE.pack(len(payload)) + payload for payload in payloads)
+
+
+def receive(reader: FrameReader, data: bytes) -> list[bytes]:
+    """What a server does with bytes that arrived: into the buffer, payloads out, release."""
+    payloads = []
+    while data:
+        room = reader.buffer()
+        count = min(len(room), len(data))
+        room[:count] = data[:count]
+        data = data[count:]
+        payloads += [bytes(payload) for payload in reader.advance(count)]
+        reader.release()
+    return payloads
+
+
+@given(payloads=payload_lists, cuts=st.lists(st.integers(0, 2500), max_size=10))
+def test_any_cut_of_the_stream_gives_the_same_payloads(
+    payloads: list[bytes], cuts: list[int]
+) -> None:
+    """However the bytes arrive, each payload comes out once, whole and in order."""
+    data = stream(*payloads)
+    edges = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
+    for pool in (BufferPool(buffer_bytes=16), BufferPool()):
+        reader = FrameReader(MAX_SIZE, pool)
+        pieces = [data[start:end] for start, end in pairwise(edges)]
+        assert payloads == [payload for piece in pieces for payload in receive(reader, piece)]
+        assert reader.pending_bytes == 0
+
+
+@given(payloads=payload_lists)
+def test_fed_whole_and_byte_by_byte_are_the_same(payloads: list[bytes]) -> None:
+    """feed() of everything equals feed() of each byte; the results are buffers of their own."""
+    data = stream(*payloads)
+    reader = FrameReader(MAX_SIZE)
+    assert payloads == FrameReader(MAX_SIZE).feed(data)
+    assert payloads == [p for i in range(len(data)) for p in reader.feed(data[i : i + 1])]
+
+
+def test_payloads_are_writable_views_without_a_copy() -> None:
+    """A produce request is numbered in the buffer it was received into."""
+    pool = BufferPool()
+    reader = FrameReader(MAX_SIZE, pool)
+    room = reader.buffer()
+    room[:8] = stream(b"abcd")
+    (payload,) = reader.advance(8)
+    payload[0:1] = b"X"
+    assert bytes(room[4:8]) == b"Xbcd"
+
+
+@pytest.mark.parametrize("size", [0, -1, -(1 << 31), 101, (1 << 31) - 1])
+def test_a_wrong_size_is_refused_as_soon_as_it_is_there(size: int) -> None:
+    """Four bytes are enough to refuse a frame, before any of its payload."""
+    reader = FrameReader(100)
+    assert reader.feed(SIZE.pack(size)[:3]) == []
+    with pytest.raises(ProtocolError, match=str(size)):
+        reader.feed(SIZE.pack(size)[3:])
+
+
+def test_a_frame_of_the_largest_size_passes() -> None:
+    """The limit itself is allowed."""
+    assert FrameReader(100).feed(stream(b"x" * 100)) == [b"x" * 100]
+
+
+def test_good_frames_before_a_wrong_size_come_out_first() -> None:
+    """The error comes when the wrong frame's turn does, and again whenever it is asked."""
+    data = stream(b"good", b"frame") + SIZE.pack(-1)
+    reader = FrameReader(100)
+    room = reader.buffer()
+    room[: len(data)] = data
+    payloads = reader.advance(len(data))
+    assert [bytes(next(payloads)), bytes(next(payloads))] == [b"good", b"frame"]
+    for _ in range(2):
+        with pytest.raises(ProtocolError):
+            next(reader.payloads())
+    with pytest.raises(ProtocolError):
+        reader.buffer()
+
+
+def test_feed_raises_a_wrong_size_after_the_good_frames() -> None:
+    """feed() returns what is good and raises at its next call."""
+    reader = FrameReader(100)
+    assert reader.feed(stream(b"good") + SIZE.pack(0)) == [b"good"]
+    with pytest.raises(ProtocolError):
+        reader.feed(b"more")
+
+
+def test_iteration_may_stop_and_go_on() -> None:
+    """A server that parks a request takes the rest of the pipeline later."""
+    data = stream(b"1", b"2", b"3")
+    reader = FrameReader(100)
+    room = reader.buffer()
+    room[: len(data)] = data
+    assert bytes(next(reader.advance(len(data)))) == b"1"
+    reader.release()
+    assert [bytes(payload) for payload in reader.payloads()] == [b"2", b"3"]
+
+
+def test_idle_readers_hold_no_buffer() -> None:
+    """A thousand connections that are between requests share one buffer."""
+    pool = BufferPool()
+    readers = [FrameReader(MAX_SIZE, pool) for _ in range(1000)]
+    for reader in readers:
+        assert receive(reader, stream(b"request")) == [b"request"]
+    assert pool.kept_bytes == BUFFER_BYTES
+
+
+def test_a_size_alone_takes_little_memory() -> None:
+    """A peer that announces 100 MB and sends nothing costs a buffer, not 100 MB."""
+    tracemalloc.start()
+    try:
+        reader = FrameReader(MAX_SIZE)
+        receive(reader, SIZE.pack(MAX_SIZE))
+        assert len(reader.buffer()) > 0
+        assert tracemalloc.get_traced_memory()[1] < 2 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_large_frame_grows_the_buffer_and_leaves_it_behind() -> None:
+    """Frames far above the buffer arrive whole; what the pool would keep beyond its limit goes."""
+    pool = BufferPool(kept_bytes_max=1 << 20)
+    reader = FrameReader(MAX_SIZE, pool)
+    payload = bytes(range(256)) * (40 << 10)
+    assert [payload, b"next"] == receive(reader, stream(payload, b"next"))
+    assert pool.kept_bytes <= 1 << 20
+
+
+def test_closing_does_not_share_a_buffer_that_may_still_be_used() -> None:
+    """A request in work when its connection closes keeps its bytes."""
+    pool = BufferPool()
+    reader = FrameReader(100, pool)
+    reader.buffer()[:8] = stream(b"abcd")
+    (payload,) = reader.advance(8)
+    reader.close()
+    assert receive(FrameReader(100, pool), stream(b"other")) == [b"other"]
+    assert bytes(payload) == b"abcd"
+
+
+def test_the_pool_gives_a_buffer_that_is_large_enough() -> None:
+    """take(size) prefers what was given last, skips what is too small, makes what is missing."""
+    pool = BufferPool(buffer_bytes=10)
+    small, large = pool.take(), pool.take(100)
+    assert (len(small), len(large)) == (10, 100)
+    pool.give(large)
+    pool.give(small)
+    assert large is pool.take(50)
+    assert small is pool.take()
+    assert pool.kept_bytes == 0
+
+
+def test_frame_size_reads_at_a_position() -> None:
+    """The same check for callers that read the four bytes themselves."""
+    assert frame_size(b"..\0\0\0\5", 5, 2) == 5
