@@ -28,6 +28,7 @@ from kazoo.retry import KazooRetry
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.errors import BadVersion, NodeExists, NoNode, SessionLost, ZooKeeperError
 from kafka08.zk import paths
+from kafka08.zk.contact import Contact
 from kafka08.zk.failures import is_connection_loss, translate
 from kafka08.zk.handlers import thread_handler
 from kafka08.zk.operations import (
@@ -84,7 +85,6 @@ class ZkClient:
         self._handler = handler or thread_handler()
         self._tracker = SessionTracker()
         self._connected = self._handler.event_object()
-        self._last_contact = clock.monotonic()
         self._kazoo = self._new_kazoo(self._handler, self.chroot)
         self._kazoo.add_listener(self._on_kazoo_state)
 
@@ -100,19 +100,8 @@ class ZkClient:
             command_retry=KazooRetry(max_tries=0, sleep_func=handler.sleep_func),
             logger=kazoo_log,
         )
-        self._watch_contact(kazoo)
+        self._contact = Contact(kazoo._connection, self._clock, self.session_timeout_ms)
         return kazoo
-
-    def _watch_contact(self, kazoo: KazooClient) -> None:
-        """Note the time of every answer, heartbeats included; kazoo keeps no such time itself."""
-        read_header = kazoo._connection._read_header
-
-        def read(*args: Any) -> Any:
-            header = read_header(*args)
-            self._last_contact = self._clock.monotonic()
-            return header
-
-        kazoo._connection._read_header = read
 
     def start(self) -> None:
         """Connect. Raises ZooKeeperError naming hosts and timeout, or the chroot that is absent."""
@@ -172,8 +161,13 @@ class ZkClient:
 
     @property
     def last_contact_seconds(self) -> float:
-        """How long ago the server was last heard (answers and heartbeats)."""
-        return self._clock.monotonic() - self._last_contact
+        """How long ago the newest request that the server answered was sent (contact.py)."""
+        return self._clock.monotonic() - self._contact.at
+
+    @property
+    def granted_timeout_ms(self) -> int:
+        """The session timeout that the server granted; what was asked for before it connected."""
+        return self._contact.timeout_ms
 
     def add_session_listener(self, listener: SessionListener) -> None:
         """Hear of CONNECTED, SUSPENDED, RECONNECTED, EXPIRED. The listener may only post."""

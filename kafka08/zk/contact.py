@@ -1,0 +1,60 @@
+"""When ZooKeeper last heard from this session, as far as the client can prove.
+
+The server ends a session that it has not heard from for the negotiated timeout. An answer proves
+only that the server had the *request*: after a pause of the process (SIGSTOP, a long collection)
+old answers wait in the socket of a session that may be over. So contact is the time at which the
+newest answered request or heartbeat was **sent**. Answers come in the order of requests.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from kazoo.protocol.connection import WATCH_XID as WATCH_EVENT
+from kazoo.protocol.connection import ConnectionHandler
+
+from kafka08.clock import Clock
+
+
+class Contact:
+    """Watches one kazoo connection, which keeps no such times itself.
+
+    at           monotonic time of the newest request that was answered
+    timeout_ms   the session timeout that the server granted, within its own bounds
+    """
+
+    def __init__(self, connection: ConnectionHandler, clock: Clock, timeout_ms: int) -> None:
+        self.at = clock.monotonic()
+        self.timeout_ms = timeout_ms
+        self._clock = clock
+        self._unanswered: deque[float] = deque()
+        self._submit = connection._submit
+        self._read_header = connection._read_header
+        self._invoke = connection._invoke
+        connection._submit = self._note_request
+        connection._read_header = self._note_answer
+        connection._invoke = self._note_connect
+
+    def _note_request(self, request: Any, timeout: float, xid: int | None = None) -> None:
+        if xid:
+            self._unanswered.append(self._clock.monotonic())
+        self._submit(request, timeout, xid)
+
+    def _note_answer(self, timeout: float) -> Any:
+        answer = self._read_header(timeout)
+        if answer[0].xid != WATCH_EVENT and self._unanswered:
+            self.at = self._unanswered.popleft()
+        return answer
+
+    def _note_connect(self, timeout: float, request: Any, xid: int | None = None) -> Any:
+        """The first exchange of a connection; nothing sent before it will be answered."""
+        if xid:
+            return self._invoke(timeout, request, xid)
+        self._unanswered.clear()
+        sent_at = self._clock.monotonic()
+        result = self._invoke(timeout, request, xid)
+        granted_ms = result[0].time_out
+        if granted_ms > 0:
+            self.at, self.timeout_ms = sent_at, granted_ms
+        return result
