@@ -20,7 +20,14 @@ from typing import Final, TypeVar
 
 from kafka08.client.metadata import ClusterMetadata, PartitionInfo
 from kafka08.client.pool import ConnectionPool
-from kafka08.client.retry import RetryPolicy, is_retriable, needs_metadata, retry
+from kafka08.client.retry import (
+    PASSING,
+    RetryPolicy,
+    is_retriable,
+    needs_metadata,
+    passes_at_coordinator,
+    retry,
+)
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.errors import (
     ApiError,
@@ -30,6 +37,7 @@ from kafka08.errors import (
     InvalidTopic,
     KafkaError,
     NoBrokersAvailable,
+    NotCoordinatorForConsumer,
     ProtocolError,
     check,
 )
@@ -44,6 +52,8 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 R = TypeVar("R")
 
+LOST_COORDINATOR: Final = (ConsumerCoordinatorNotAvailable, NotCoordinatorForConsumer)
+"""Answers of a broker that keeps the group's offsets no longer."""
 COORDINATOR_TRIES: Final = 100
 """With the usual backoff about 10 s: the first question creates the offsets topic, which takes a
 broker one to three seconds."""
@@ -160,6 +170,29 @@ class ClusterClient:
         """Ask again next time: it answered 15 or 16, or could not be reached."""
         with self._lock:
             self._coordinators.pop(group, None)
+
+    def ask_coordinator(
+        self, group: str, ask: Callable[[Connection], R], *, policy: RetryPolicy | None = None
+    ) -> R:
+        """`ask(connection to the coordinator of group)`, again, with the coordinator looked up
+        anew where needed, while `ask` fails for a reason that may pass (it raises it)."""
+
+        def attempt() -> R:
+            broker = self.coordinator(group)
+            try:
+                with self.connection(broker) as connection:
+                    return ask(connection)
+            except (*PASSING, ProtocolError, *LOST_COORDINATOR):
+                self.forget_coordinator(group)
+                raise
+
+        return retry(
+            attempt,
+            policy or self._retry_policy,
+            self._clock,
+            what=f"asking the coordinator of group {group}",
+            passes=passes_at_coordinator,
+        )
 
     def connection(self, broker: Broker) -> AbstractContextManager[Connection]:
         """A pooled connection to `broker` for a `with` block, used by nobody else meanwhile.

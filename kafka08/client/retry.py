@@ -47,18 +47,25 @@ def needs_metadata(error: KafkaError) -> bool:
     return error.refresh_metadata if isinstance(error, ApiError) else isinstance(error, PASSING)
 
 
+def passes_at_coordinator(error: KafkaError) -> bool:
+    """As `is_retriable`, of an answer about committed offsets: that a partition is unknown or led
+    elsewhere says something of the question there, and asking again does not change it."""
+    return is_retriable(error) and not (isinstance(error, ApiError) and error.refresh_metadata)
+
+
 def retry(
     attempt: Callable[[], T],
     policy: RetryPolicy,
     clock: Clock,
     *,
     what: str,
+    passes: Callable[[KafkaError], bool] = is_retriable,
     before_next: Callable[[KafkaError], None] = lambda _: None,
 ) -> T:
     """The result of the first attempt that succeeds; the error of the last one otherwise.
 
-    `before_next` runs after each failed attempt that will be followed by another, behind the
-    backoff: forget a leader, ask for metadata. What it raises counts as that next attempt's error.
+    Another one follows only an error that `passes`. `before_next` runs in front of it, behind the
+    backoff: forget a leader, ask for metadata. What it raises counts as that attempt's error.
     """
     failed: KafkaError | None = None
     for tries_left in range(policy.tries - 1, -1, -1):
@@ -67,7 +74,7 @@ def retry(
                 before_next(failed)
             return attempt()
         except KafkaError as error:
-            if not is_retriable(error) or tries_left == 0:
+            if not passes(error) or tries_left == 0:
                 raise
             log.info("%s: %s; %d tries left", what, error, tries_left)
             failed = error

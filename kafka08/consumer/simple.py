@@ -1,0 +1,377 @@
+"""SimpleConsumer: one broker, requests that say everything, no state but a connection.
+
+    with SimpleConsumer("localhost", 9092) as consumer:
+        page = TopicPartition("pages", 0)
+        for message in consumer.read(page, consumer.earliest_or_latest(page, EARLIEST_OFFSET)):
+            print(message.offset, message.value)
+
+Who leads a partition is the caller's to find out (`metadata`, or kafka08.client.ClusterClient), and
+so is what to do when that changes (NotLeaderForPartition). Source: kafka.consumer.SimpleConsumer
+0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, Self, TypeVar
+
+from kafka08.client.cluster import ClusterClient
+from kafka08.client.metadata import ClusterMetadata
+from kafka08.client.requests import (
+    Storage,
+    commit_request,
+    commit_results,
+    committed_request,
+    committed_results,
+    fetch_request,
+    fetch_results,
+    offsets_request,
+    offsets_results,
+)
+from kafka08.client.resending import ResendingConnection
+from kafka08.client.retry import RetryPolicy
+from kafka08.clock import SYSTEM_CLOCK, Clock
+from kafka08.consumer.fetched import Decoder, FetchedSet
+from kafka08.errors import (
+    NO_ERROR,
+    OffsetOutOfRange,
+    ProtocolError,
+    UnknownTopicOrPartition,
+    check,
+    error_of,
+)
+from kafka08.kernel import MessageAndMetadata
+from kafka08.network.connection import DEFAULT_TIMEOUT_MS, Connect, Connection
+from kafka08.protocol.fetch import FetchResponse
+from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
+from kafka08.protocol.offset_commit import OffsetCommitResponse
+from kafka08.protocol.offset_fetch import OffsetFetchResponse
+from kafka08.protocol.offsets import OffsetsResponse
+from kafka08.protocol.types import Request, Response
+from kafka08.structs import ORDINARY_CONSUMER, OffsetAndMetadata, TopicPartition
+
+T = TypeVar("T")
+
+FETCH_BYTES: Final = 1024 * 1024
+FETCH_BYTES_MAX: Final = 64 * 1024 * 1024
+FETCH_WAIT_MS: Final = 100
+COORDINATOR_RETRIES: Final = RetryPolicy(tries=50, backoff_ms=100)
+"""About 5 s: as long as a coordinator may well be loading its partition of the offsets topic."""
+
+
+class SimpleConsumer:
+    """Reads from, and commits at, the broker at `host`:`port`. Thread-safe: one request at a time.
+
+    A request that meets an I/O error or no answer in time is sent once more on a fresh connection,
+    as the JVM's is; then ConnectionFailed or RequestTimeout. Error codes are raised as the classes
+    of kafka08.errors with broker and topic-partition in their text; after `close`, Closed.
+
+    timeout_ms       longest wait for a connection, and for an answer; keep it above max_wait_ms
+    buffer_size      bytes of the socket's receive buffer
+    max_fetch_bytes  up to here a fetch grows for a message larger than its max_bytes
+    """
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        timeout_ms: int = DEFAULT_TIMEOUT_MS,
+        buffer_size: int = 64 * 1024,
+        client_id: str = "",
+        *,
+        max_fetch_bytes: int = FETCH_BYTES_MAX,
+        connect: Connect = socket.create_connection,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self.host = host
+        self.port = port
+        self.max_fetch_bytes = max_fetch_bytes
+        self._connection = ResendingConnection(
+            Connection(
+                host,
+                port,
+                client_id=client_id,
+                timeout_ms=timeout_ms,
+                connect=connect,
+                receive_buffer=buffer_size,
+                clock=clock,
+            )
+        )
+        self._cluster = ClusterClient(
+            [(host, port)],
+            client_id=client_id,
+            timeout_ms=timeout_ms,
+            connect_timeout_ms=timeout_ms,
+            connect=connect,
+            clock=clock,
+        )
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close; a call that another thread is waiting in raises Closed or ConnectionFailed."""
+        self._cluster.close()
+        self._connection.close()
+
+    def send(self, request: Request) -> Response:
+        """Any request as it is, with the one resend. For what has no method of its own here."""
+        return self._connection.send(request)
+
+    def metadata(self, topics: Iterable[str] = ()) -> ClusterMetadata:
+        """Brokers and leaders of `topics` (none: all), as this broker knows them."""
+        response = self.send(MetadataRequest(sorted(set(topics))))
+        assert isinstance(response, MetadataResponse)
+        return ClusterMetadata().updated(response)
+
+    # ------------------------------------------------------------------------------- fetching
+
+    def fetch(
+        self,
+        topic_partition: TopicPartition,
+        offset: int,
+        *,
+        max_bytes: int = FETCH_BYTES,
+        max_wait_ms: int = FETCH_WAIT_MS,
+        min_bytes: int = 1,
+    ) -> FetchedSet:
+        """The messages from `offset` on; empty at the log end after `max_wait_ms`.
+
+        Holds at least one whole message if there is one: if the first is larger than `max_bytes`,
+        it is fetched again with room for it. Raises OffsetOutOfRange and the other codes of Fetch,
+        MessageTooLarge if that room would pass `max_fetch_bytes`.
+        """
+        wanted = FetchPosition(topic_partition, offset, max_bytes, max_wait_ms, min_bytes)
+        return self._grown(wanted, self.send(wanted.request()))
+
+    def start_fetch(
+        self,
+        topic_partition: TopicPartition,
+        offset: int,
+        *,
+        max_bytes: int = FETCH_BYTES,
+        max_wait_ms: int = FETCH_WAIT_MS,
+        min_bytes: int = 1,
+    ) -> PendingFetch:
+        """As `fetch`, but returns at once; the set comes by `result()`. One is pending at a time:
+        the consumer's next request, of whatever kind, first waits for its answer."""
+        wanted = FetchPosition(topic_partition, offset, max_bytes, max_wait_ms, min_bytes)
+        pending = self._connection.start(wanted.request())
+        return PendingFetch(lambda: self._grown(wanted, self._connection.result(pending)))
+
+    def multifetch(
+        self,
+        wanted: Mapping[TopicPartition, int | tuple[int, int]],
+        *,
+        max_wait_ms: int = FETCH_WAIT_MS,
+        min_bytes: int = 1,
+        replica_id: int = ORDINARY_CONSUMER,
+    ) -> dict[TopicPartition, FetchedSet]:
+        """One request for many partitions: `{partition: offset}` or `{partition: (offset,
+        max_bytes)}`. A partition's error is in its set and raised when that is read. Sets do not
+        grow: a partition whose set has no whole message is for `fetch`."""
+        positions = {
+            tp: position if isinstance(position, tuple) else (position, FETCH_BYTES)
+            for tp, position in wanted.items()
+        }
+        request = fetch_request(
+            positions, max_wait_ms=max_wait_ms, min_bytes=min_bytes, replica_id=replica_id
+        )
+        return self._fetched(positions, self.send(request))
+
+    def read(
+        self,
+        topic_partition: TopicPartition,
+        offset: int,
+        until_offset: int | None = None,
+        *,
+        max_bytes: int = FETCH_BYTES,
+        key_decoder: Decoder | None = None,
+        value_decoder: Decoder | None = None,
+    ) -> Iterator[MessageAndMetadata]:
+        """The messages of [offset, until_offset) in order, the next fetch on its way while one is
+        worked on. `until_offset`: None for what is there at the start (the high watermark of the
+        first answer). Ends early if the log does. Same errors as `fetch`, and InvalidMessage for a
+        message that is damaged."""
+        fetched = self.fetch(topic_partition, offset, max_bytes=max_bytes)
+        until = fetched.high_watermark if until_offset is None else until_offset
+        while (following := fetched.next_offset()) > fetched.offset:
+            pending = None
+            if following < until:
+                pending = self.start_fetch(topic_partition, following, max_bytes=max_bytes)
+            yield from fetched.decoded(key_decoder, value_decoder, until_offset=until)
+            if pending is None:
+                return
+            fetched = pending.result()
+
+    # -------------------------------------------------------------------------------- offsets
+
+    def offsets_before(
+        self,
+        topic_partition: TopicPartition,
+        time_ms: int,
+        max_offsets: int = 1,
+        *,
+        replica_id: int = ORDINARY_CONSUMER,
+    ) -> list[int]:
+        """At most `max_offsets` first offsets of segments older than `time_ms`, descending.
+        LATEST_OFFSET gives the log's end (high watermark) in front of them, EARLIEST_OFFSET its
+        start. Empty if nothing is old enough."""
+        request = offsets_request(
+            {topic_partition: time_ms}, max_offsets=max_offsets, replica_id=replica_id
+        )
+        response = self.send(request)
+        assert isinstance(response, OffsetsResponse)
+        answer = self._complete([topic_partition], offsets_results(response))[topic_partition]
+        check(answer.error_code, f"{topic_partition} at {self}")
+        return list(answer.offsets)
+
+    def earliest_or_latest(self, topic_partition: TopicPartition, which: int) -> int:
+        """The log's start (`which` = EARLIEST_OFFSET) or end (LATEST_OFFSET)."""
+        offsets = self.offsets_before(topic_partition, which)
+        if not offsets:
+            raise OffsetOutOfRange(f"{topic_partition} at {self} has no offset at time {which}")
+        return offsets[0]
+
+    def commit_offsets(
+        self,
+        group: str,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
+        storage: Storage = "zookeeper",
+    ) -> None:
+        """Store the group's offsets: through this broker in ZooKeeper (metadata is dropped), or at
+        the group's coordinator, found and found again as needed, in Kafka. Raises the first
+        partition's error, its text naming all that failed; the others are stored."""
+        values = {
+            tp: OffsetAndMetadata(value) if isinstance(value, int) else value
+            for tp, value in offsets.items()
+        }
+
+        def read(response: Response, source: str) -> None:
+            assert isinstance(response, OffsetCommitResponse)
+            results = self._complete(values, commit_results(response))
+            _raise_first({tp: results[tp].error_code for tp in values}, source)
+
+        self._at_store(group, storage, commit_request(group, values, storage), read)
+
+    def fetch_offsets(
+        self, group: str, partitions: Iterable[TopicPartition], storage: Storage = "zookeeper"
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What the group has committed in that store; offset NO_OFFSET where nothing is. In Kafka a
+        partition that no broker knows raises UnknownTopicOrPartition; ZooKeeper cannot tell."""
+        wanted = list(partitions)
+        # 0.8: version 0 answers a missing znode with error 3 and offset -1.
+        none_stored = UnknownTopicOrPartition.code if storage == "zookeeper" else NO_ERROR
+
+        def read(response: Response, source: str) -> dict[TopicPartition, OffsetAndMetadata]:
+            assert isinstance(response, OffsetFetchResponse)
+            results = self._complete(wanted, committed_results(response))
+            codes = {tp: results[tp].error_code for tp in wanted}
+            _raise_first({tp: code for tp, code in codes.items() if code != none_stored}, source)
+            return {
+                tp: OffsetAndMetadata(results[tp].offset, results[tp].metadata) for tp in wanted
+            }
+
+        return self._at_store(group, storage, committed_request(group, wanted, storage), read)
+
+    def _at_store(
+        self, group: str, storage: Storage, request: Request, read: Callable[[Response, str], T]
+    ) -> T:
+        """`read(answer, broker)` of the broker that `storage` asks for: this one, or the group's
+        coordinator, tried again while that is loading or moving."""
+        if storage == "zookeeper":
+            return read(self.send(request), str(self))
+        return self._cluster.ask_coordinator(
+            group,
+            lambda connection: read(connection.send(request), str(connection)),
+            policy=COORDINATOR_RETRIES,
+        )
+
+    # -------------------------------------------------------------------------------- answers
+
+    def _grown(self, wanted: FetchPosition, response: Response) -> FetchedSet:
+        """The set in `response`, or in the answer to a larger fetch if its first message is cut."""
+        while True:
+            tp = wanted.topic_partition
+            fetched = self._fetched({tp: (wanted.offset, wanted.max_bytes)}, response)[tp]
+            if fetched.error is not None:
+                raise fetched.error
+            needed = fetched.size_needed(self.max_fetch_bytes)
+            if needed is None:
+                return fetched
+            wanted = replace(wanted, max_bytes=needed)
+            response = self.send(wanted.request())
+
+    def _fetched(
+        self, positions: Mapping[TopicPartition, tuple[int, int]], response: Response
+    ) -> dict[TopicPartition, FetchedSet]:
+        assert isinstance(response, FetchResponse)
+        results = self._complete(positions, fetch_results(response))
+        return {
+            tp: FetchedSet(
+                tp,
+                offset,
+                results[tp].message_set,
+                max_bytes,
+                str(self),
+                results[tp].high_watermark,
+                error_of(results[tp].error_code, f"{tp} at {self}, offset {offset}"),
+            )
+            for tp, (offset, max_bytes) in positions.items()
+        }
+
+    def _complete(
+        self, wanted: Iterable[TopicPartition], results: dict[TopicPartition, T]
+    ) -> dict[TopicPartition, T]:
+        missing = [str(tp) for tp in wanted if tp not in results]
+        if missing:
+            raise ProtocolError(f"{self} left out {', '.join(missing)} in its answer")
+        return results
+
+
+@dataclass(frozen=True, slots=True)
+class FetchPosition:
+    """Everything that a fetch of one partition says."""
+
+    topic_partition: TopicPartition
+    offset: int
+    max_bytes: int
+    max_wait_ms: int
+    min_bytes: int
+
+    def request(self) -> Request:
+        return fetch_request(
+            {self.topic_partition: (self.offset, self.max_bytes)},
+            max_wait_ms=self.max_wait_ms,
+            min_bytes=self.min_bytes,
+        )
+
+
+class PendingFetch:
+    """A fetch that is on its way while its caller works on the last one."""
+
+    def __init__(self, finish: Callable[[], FetchedSet]) -> None:
+        self._finish = finish
+
+    def result(self) -> FetchedSet:
+        """Wait for it; as `SimpleConsumer.fetch`. Once only."""
+        return self._finish()
+
+
+def _raise_first(codes: Mapping[TopicPartition, int], source: str) -> None:
+    """Raise the first error among `codes`, naming every partition in error and `source`."""
+    failed = {tp: code for tp, code in codes.items() if code != NO_ERROR}
+    if failed:
+        first = next(iter(failed.values()))
+        names = (
+            str(tp) if code == first else f"{tp} (error {code})" for tp, code in failed.items()
+        )
+        check(first, f"{', '.join(names)} at {source}")
