@@ -1,0 +1,81 @@
+"""Offset checkpoints: small text files that map partitions to offsets.
+
+    0                        version
+    2                        number of entries
+    topic 0 1234             topic, partition, offset, one blank between them
+    other-topic 3 0
+
+Written whole to <name>.tmp, synced and renamed, so a reader finds the old text or the new one.
+Source: kafka.server.OffsetCheckpoint 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from kafka08.errors import CorruptLog
+from kafka08.log import crashpoints
+from kafka08.log.files import remove, rename, storage_errors
+from kafka08.structs import TopicPartition
+
+VERSION: Final = 0
+
+
+class OffsetCheckpoint:
+    """One checkpoint file. A missing or empty file reads as no entries."""
+
+    def __init__(self, path: Path, crash: crashpoints.CrashPoint = crashpoints.never) -> None:
+        self.path = Path(path)
+        self._temporary = self.path.with_name(self.path.name + ".tmp")
+        self._crash = crash
+        remove(self._temporary)
+
+    def read(self) -> dict[TopicPartition, int]:
+        """The entries; CorruptLog if the file is not a checkpoint (this stops a broker's start)."""
+        with storage_errors("read", self.path):
+            try:
+                text = self.path.read_text(encoding="utf-8", errors="replace")
+            except FileNotFoundError:
+                return {}
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise CorruptLog(f"{self.path} is not an offset checkpoint: {error}") from None
+
+    def write(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Replace all entries. On return the new text is on disk; StorageError if it is not."""
+        with storage_errors("write", self._temporary), self._temporary.open("wb") as file:
+            file.write(render(offsets).encode())
+            file.flush()
+            os.fsync(file.fileno())
+        self._crash(crashpoints.CHECKPOINT_WRITTEN)
+        rename(self._temporary, self.path)
+
+
+def render(offsets: Mapping[TopicPartition, int]) -> str:
+    """The text of a checkpoint."""
+    lines = [f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()]
+    return "\n".join([str(VERSION), str(len(lines)), *lines, ""])
+
+
+def parse(text: str) -> dict[TopicPartition, int]:
+    """The entries of a checkpoint's text; ValueError says what is wrong with it."""
+    lines = text.splitlines()
+    if not lines:
+        return {}
+    if int(lines[0]) != VERSION:
+        raise ValueError(f"unrecognized version {lines[0]}")
+    if len(lines) == 1:
+        return {}
+    offsets = {}
+    for line in lines[2:]:
+        pieces = line.split()
+        if len(pieces) != 3:
+            raise ValueError(f"malformed line {line!r}")
+        offsets[TopicPartition(pieces[0], int(pieces[1]))] = int(pieces[2])
+    if len(offsets) != int(lines[1]):
+        raise ValueError(f"expected {lines[1]} entries but found {len(offsets)}")
+    return offsets

@@ -1,0 +1,54 @@
+"""Named places at which a test can let the process "die".
+
+Whoever opens a log may pass a callable; it is called with one of the names below, each standing
+between two effects on disk. A test raises from it, forgets the objects, opens the directory again
+and checks it. The default does nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+CrashPoint = Callable[[str], None]
+
+APPEND_WRITTEN: Final = "append.written"
+"""The set is in the file; its index entry is not."""
+ROLL_SEALED: Final = "roll.sealed"
+"""The old index is trimmed; the new segment has no files yet."""
+ROLL_LOG_CREATED: Final = "roll.log_created"
+"""The new .log exists without its .index."""
+ROLL_CREATED: Final = "roll.created"
+"""Both new files exist; nothing was written to them."""
+FLUSH_SYNCED: Final = "flush.synced"
+"""The files are on disk; the recovery point does not say so yet."""
+TRUNCATE_SEGMENTS_DELETED: Final = "truncate.segments_deleted"
+"""Later segments are gone; the one that holds the target still has its old end."""
+TRUNCATE_INDEX_CUT: Final = "truncate.index_cut"
+"""The index is cut; the messages are not."""
+DELETE_LOG_RENAMED: Final = "delete.log_renamed"
+"""A segment's .log is renamed; its .index still has the old name."""
+CHECKPOINT_WRITTEN: Final = "checkpoint.written"
+"""The temporary file is complete; the old checkpoint is still in place."""
+LOAD_MARKER_REMOVED: Final = "load.marker_removed"
+"""The clean-shutdown marker is gone; no log was opened yet."""
+SHUTDOWN_CLOSED: Final = "shutdown.closed"
+"""All logs are closed and checkpointed; the clean-shutdown marker is not written yet."""
+
+ALL: Final = (
+    APPEND_WRITTEN,
+    ROLL_SEALED,
+    ROLL_LOG_CREATED,
+    ROLL_CREATED,
+    FLUSH_SYNCED,
+    TRUNCATE_SEGMENTS_DELETED,
+    TRUNCATE_INDEX_CUT,
+    DELETE_LOG_RENAMED,
+    CHECKPOINT_WRITTEN,
+    LOAD_MARKER_REMOVED,
+    SHUTDOWN_CLOSED,
+)
+
+
+def never(_name: str) -> None:
+    """The hook of production: no crash."""

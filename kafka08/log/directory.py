@@ -1,0 +1,52 @@
+"""One log directory (an entry of log.dirs): lock, clean-shutdown marker, recovery points."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from kafka08.errors import StorageError
+from kafka08.log import crashpoints
+from kafka08.log.checkpoint import OffsetCheckpoint
+from kafka08.log.files import remove, storage_errors
+from kafka08.log.lock import DirectoryLock
+from kafka08.log.names import CLEAN_SHUTDOWN_FILE, RECOVERY_POINT_CHECKPOINT
+
+
+class LogDirectory:
+    """A log directory that this process owns until `release`. Made if it is missing.
+
+    `was_clean` says whether the last owner stopped cleanly (a new directory counts as unclean:
+    there is nothing to recover). StorageError if it cannot be used or somebody else holds it.
+    """
+
+    def __init__(self, path: Path, crash: crashpoints.CrashPoint = crashpoints.never) -> None:
+        self.path = path
+        self._crash = crash
+        with storage_errors("create", path):
+            path.mkdir(parents=True, exist_ok=True)
+        if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+            raise StorageError(f"{path} is not a readable log directory.")
+        self._lock = DirectoryLock(path)
+        self._marker = path / CLEAN_SHUTDOWN_FILE
+        self.was_clean = self._marker.exists()
+        self.recovery_points = OffsetCheckpoint(path / RECOVERY_POINT_CHECKPOINT, crash)
+
+    def partition_directories(self) -> list[Path]:
+        """Every directory inside, sorted by name; each must be a partition's."""
+        with storage_errors("list", self.path):
+            return sorted(path for path in self.path.iterdir() if path.is_dir())
+
+    def remove_marker(self) -> None:
+        """From now on this directory is not cleanly shut down."""
+        remove(self._marker)
+        self._crash(crashpoints.LOAD_MARKER_REMOVED)
+
+    def write_marker(self) -> None:
+        """Say that every log in here was flushed, closed and checkpointed."""
+        with storage_errors("create", self._marker):
+            self._marker.touch()
+
+    def release(self) -> None:
+        """Unlock. Does nothing the second time."""
+        self._lock.release()

@@ -1,0 +1,150 @@
+"""Opening a partition's directory: finish what was interrupted, recover what was not flushed.
+
+Source: kafka.log.Log.loadSegments and recoverLog 0.8.2.2. Where that refuses to start because of an
+index that a failed start left pre-allocated, or any other index that cannot be right, this rebuilds
+the index.
+"""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_right
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from kafka08.log.files import remove, rename, storage_errors
+from kafka08.log.names import (
+    CLEANED_SUFFIX,
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SWAP_SUFFIX,
+    base_offset_of,
+    index_file,
+)
+from kafka08.log.recovery import Recovered
+from kafka08.log.segment import LogSegment
+
+log = logging.getLogger(__name__)
+
+OpenSegment = Callable[[int], LogSegment]
+"""base offset → the open segment."""
+
+
+class Loaded(NamedTuple):
+    """The segments in order (at least one; none is active yet) and the next offset to write."""
+
+    segments: list[LogSegment]
+    log_end_offset: int
+
+
+def load_segments(
+    directory: Path,
+    open_segment: OpenSegment,
+    *,
+    recovery_point: int,
+    clean_shutdown: bool,
+    max_message_bytes: int,
+    index_bytes: int,
+) -> Loaded:
+    """Open every segment; check and repair those that may be damaged.
+
+    These are: all from the one that holds `recovery_point` on (none after a clean shutdown), any
+    whose index is missing or cannot be right, and an active one whose tail is not whole. If an
+    unflushed segment had to be cut, those after it are deleted.
+    """
+    _finish_interrupted(directory)
+    bases = _base_offsets(directory)
+    without_index = {base for base in bases if not index_file(directory, base).exists()}
+    segments = [open_segment(base) for base in bases] or [open_segment(0)]
+    unflushed = max(0, bisect_right(bases, recovery_point) - 1)
+    if clean_shutdown or not bases:
+        unflushed = len(segments)
+    found: Recovered | None = None
+    for number, segment in enumerate(segments):
+        found = None
+        if number >= unflushed:
+            log.info(
+                "Recovering unflushed segment %d in log %s.", segment.base_offset, directory.name
+            )
+        elif segment.base_offset in without_index:
+            log.error(
+                "Could not find index file corresponding to log file %s, rebuilding index...",
+                segment.log_path,
+            )
+        elif (problem := segment.index.problem(segment.size)) is not None:
+            log.warning("Rebuilding index %s: %s", segment.index.path, problem)
+        else:
+            continue
+        found, cut = _recover(segment, max_message_bytes, index_bytes)
+        if cut and number >= unflushed:
+            _delete_after(segments, number)
+            break
+    active = segments[-1]
+    if found is None:
+        found = active.check(max_message_bytes, from_last_index_entry=True)
+        if found.problem is not None:
+            found, _ = _recover(active, max_message_bytes, index_bytes)
+    return Loaded(segments, max(found.last_offset + 1, active.base_offset))
+
+
+def _recover(
+    segment: LogSegment, max_message_bytes: int, index_bytes: int
+) -> tuple[Recovered, int]:
+    found = segment.check(max_message_bytes)
+    if found.problem is not None:
+        log.warning(
+            "Found invalid messages in log segment %s at byte offset %d: %s.",
+            segment.log_path,
+            found.valid_bytes,
+            found.problem,
+        )
+    return found, segment.repair(found, index_bytes)
+
+
+def _delete_after(segments: list[LogSegment], number: int) -> None:
+    """Delete the segments behind one that was cut: their offsets would leave a hole."""
+    cut = segments[number]
+    log.warning(
+        "Corruption found in segment %d of %s, deleting %d later segments.",
+        cut.base_offset,
+        cut.directory,
+        len(segments) - number - 1,
+    )
+    while len(segments) > number + 1:
+        segment = segments.pop()
+        segment.index.forget()
+        segment.remove_files()
+
+
+def _finish_interrupted(directory: Path) -> None:
+    """Finish deletes and swaps that a crash interrupted, undo unfinished compactions."""
+    for path in _files(directory):
+        if path.name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX)):
+            remove(path)
+        elif path.name.endswith(SWAP_SUFFIX):
+            target = path.with_name(path.name.removesuffix(SWAP_SUFFIX))
+            if target.name.endswith(INDEX_SUFFIX):
+                remove(path)
+            elif target.name.endswith(LOG_SUFFIX):
+                log.info("Found log file %s from interrupted swap operation, repairing.", path)
+                remove(target.with_suffix(INDEX_SUFFIX))
+                rename(path, target)
+
+
+def _base_offsets(directory: Path) -> list[int]:
+    """Base offsets of the segments there, ascending. An index without messages is deleted."""
+    bases = []
+    for path in _files(directory):
+        if path.name.endswith(LOG_SUFFIX):
+            bases.append(base_offset_of(path))
+        elif path.name.endswith(INDEX_SUFFIX) and not path.with_suffix(LOG_SUFFIX).exists():
+            log.warning("Found an orphaned index file, %s, with no corresponding log file.", path)
+            remove(path)
+    return sorted(bases)
+
+
+def _files(directory: Path) -> list[Path]:
+    with storage_errors("list", directory):
+        return sorted(path for path in directory.iterdir() if path.is_file())

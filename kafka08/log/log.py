@@ -1,0 +1,476 @@
+"""A partition's log: segments in order, the last of which takes the appends.
+
+    base offset of the first segment = log start offset
+    next offset to be written        = log end offset (LEO)
+    everything below is on disk      = recovery point, start <= recovery point <= LEO
+
+Offsets ascend but may have gaps (compaction). A `Log` is used by one thread (the broker's hub); it
+never waits except for the disk: appends go to the page cache, fsync and deletes are handed to its
+`Background`. Source: kafka.log.Log 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from pathlib import Path
+
+from kafka08 import kernel
+from kafka08.clock import SYSTEM_CLOCK, Clock
+from kafka08.config import INT_MAX
+from kafka08.errors import (
+    InvalidMessage,
+    MessageSetSizeTooLarge,
+    MessageSizeTooLarge,
+    OffsetOutOfRange,
+    StorageError,
+    UnknownError,
+)
+from kafka08.kernel.types import Buffer
+from kafka08.log import crashpoints
+from kafka08.log.background import Background, Inline, PendingFlush
+from kafka08.log.config import LogConfig
+from kafka08.log.files import remove, storage_errors
+from kafka08.log.loader import load_segments
+from kafka08.log.names import index_file, log_file, parse_partition_directory
+from kafka08.log.retention import RetentionPolicy, SegmentFacts, deletable
+from kafka08.log.segment import LogSegment
+from kafka08.log.slices import AppendInfo, LogOffset, LogSlice
+from kafka08.protocol import message_set
+from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET
+
+log = logging.getLogger(__name__)
+
+DrawJitter = Callable[[int], int]
+"""limit → a number in [0, limit); how a segment's roll jitter is drawn."""
+NOTHING_APPENDED = AppendInfo(-1, -1, 0, 0)
+
+
+def no_jitter(_limit: int) -> int:
+    return 0
+
+
+class Log:
+    """The log in `directory` (made if missing), named `<topic>-<partition>`.
+
+    clock            wall time, for segment ages and flush intervals
+    recovery_point   everything below is known to be on disk and is not checked again
+    clean_shutdown   the last owner closed the log; nothing is checked but the very end
+    background       where fsync and delayed deletes run
+    draw_jitter      random source of segment.jitter.ms
+    crash            see kafka08.log.crashpoints
+
+    Opening may read the whole log (recovery) and may do so in any thread; afterwards one thread at
+    a time. Raises StorageError, or CorruptLog for file names that are no segments.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        config: LogConfig,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+        recovery_point: int = 0,
+        clean_shutdown: bool = False,
+        background: Background | None = None,
+        draw_jitter: DrawJitter = no_jitter,
+        crash: crashpoints.CrashPoint = crashpoints.never,
+    ) -> None:
+        self.directory = Path(directory)
+        self.topic_partition = parse_partition_directory(self.directory)
+        self.config = config
+        self._clock = clock
+        self._background = background or Inline()
+        self._draw_jitter = draw_jitter
+        self._crash = crash
+        self._closed = False
+        self._truncations = 0
+        self._unsynced_names = True
+        self.last_flush_ms = clock.time_ms()
+        with storage_errors("create", self.directory):
+            self.directory.mkdir(parents=True, exist_ok=True)
+        self._segments, self._log_end_offset = load_segments(
+            self.directory,
+            self._open_segment,
+            recovery_point=recovery_point,
+            clean_shutdown=clean_shutdown,
+            max_message_bytes=config.max_message_bytes,
+            index_bytes=config.segment_index_bytes,
+        )
+        self._bases = [segment.base_offset for segment in self._segments]
+        self._active = self._segments[-1]
+        self._active.activate(config.segment_index_bytes)
+        self.recovery_point = (
+            self._log_end_offset if clean_shutdown else min(recovery_point, self._log_end_offset)
+        )
+        log.info("Completed load of log %s with log end offset %d", self.name, self._log_end_offset)
+
+    # What it is
+
+    @property
+    def name(self) -> str:
+        """`<topic>-<partition>`."""
+        return self.directory.name
+
+    @property
+    def log_start_offset(self) -> int:
+        """The lowest offset that may be read."""
+        return self._bases[0]
+
+    @property
+    def log_end_offset(self) -> int:
+        """The next offset to be written (LEO)."""
+        return self._log_end_offset
+
+    @property
+    def log_end(self) -> LogOffset:
+        """The LEO and where it lies."""
+        active = self._active
+        return LogOffset(self._log_end_offset, active.base_offset, active.size)
+
+    @property
+    def size(self) -> int:
+        """Bytes of messages in all segments."""
+        return sum(segment.size for segment in self._segments)
+
+    @property
+    def segment_facts(self) -> list[SegmentFacts]:
+        """The segments as retention sees them, oldest first."""
+        return [
+            SegmentFacts(segment.base_offset, segment.size, segment.last_modified_ms)
+            for segment in self._segments
+        ]
+
+    @property
+    def unflushed_messages(self) -> int:
+        """Messages whose fsync is still to come."""
+        return self._log_end_offset - self.recovery_point
+
+    # Appending
+
+    def append(self, message_set_data: Buffer) -> AppendInfo:
+        """Append what a producer sent: validate, number in place (or repack), one write.
+
+        `message_set_data` must be writable and is changed. Raises InvalidMessage,
+        MessageSizeTooLarge, MessageSetSizeTooLarge or UnknownError with nothing appended, and
+        StorageError.
+        """
+        config = self.config
+        return self.append_prepared(
+            message_set.prepare(
+                message_set_data,
+                self._log_end_offset,
+                config.max_message_bytes,
+                config.segment_bytes,
+            )
+        )
+
+    def append_prepared(self, prepared: message_set.PreparedSet) -> AppendInfo:
+        """Append a set that `message_set.prepare` numbered from the present LEO.
+
+        For those that prepare elsewhere (repacking in a native thread); nothing may have been
+        appended or truncated since.
+        """
+        if not prepared.count:
+            return AppendInfo(prepared.first_offset, prepared.last_offset, 0, 0)
+        first_offset = prepared.first_offset
+        assert first_offset == self._log_end_offset, (
+            f"{self.name}: a set numbered from {first_offset} does not go to {self._log_end_offset}"
+        )
+        return self._write(prepared.data, first_offset, prepared.last_offset, prepared.count)
+
+    def append_as_follower(self, message_set_data: Buffer) -> AppendInfo:
+        """Append what was fetched from the leader, offsets as they are; a partial entry at the end
+        is left out.
+
+        Raises InvalidMessage (CRC, size, or offsets that do not ascend from the LEO on),
+        MessageSizeTooLarge or MessageSetSizeTooLarge with nothing appended, and StorageError.
+        """
+        config = self.config
+        try:
+            summary = kernel.validate(message_set_data, config.max_message_bytes)
+        except kernel.CorruptMessage as error:
+            raise InvalidMessage(f"{self.name}: {error}") from error
+        except kernel.MessageTooLarge as error:
+            raise MessageSizeTooLarge(f"{self.name}: {error}") from error
+        except kernel.UnknownCodec as error:
+            raise UnknownError(f"{self.name}: {error}") from error
+        if not summary.count:
+            return NOTHING_APPENDED
+        if not summary.monotonic or summary.first_offset < self._log_end_offset:
+            raise InvalidMessage(
+                f"{self.name}: out of order offsets {summary.first_offset} to "
+                f"{summary.last_offset} at log end offset {self._log_end_offset}"
+            )
+        if summary.size > config.segment_bytes:
+            raise MessageSetSizeTooLarge(
+                f"{self.name}: {summary.size} bytes, segment.bytes is {config.segment_bytes}"
+            )
+        active = self._active
+        if active.size and summary.last_offset - active.base_offset > INT_MAX:
+            self.roll()  # the index counts offsets from the base in 32 bits
+        data = memoryview(message_set_data)[: summary.size]
+        return self._write(data, self._log_end_offset, summary.last_offset, summary.count)
+
+    def _write(self, data: Buffer, first_offset: int, last_offset: int, count: int) -> AppendInfo:
+        if self._closed:
+            raise StorageError(f"{self.name} is closed")
+        size = len(data)
+        segment = self._active
+        config = self.config
+        if segment.size and (
+            segment.size > config.segment_bytes - size
+            or self._clock.time_ms() - segment.created_ms > config.segment_ms - segment.jitter_ms
+            or segment.index.is_full
+        ):
+            self.roll()
+            segment = self._active
+        segment.append(data, first_offset)
+        self._log_end_offset = last_offset + 1
+        if self._log_end_offset - self.recovery_point >= config.flush_messages:
+            self.flush()
+        return AppendInfo(first_offset, last_offset, count, size)
+
+    def roll(self) -> None:
+        """Start a new active segment at the LEO; the old ones are flushed in the background."""
+        base_offset = self._log_end_offset
+        assert base_offset > self._active.base_offset, f"{self.name}: roll of an empty segment"
+        for path in (
+            log_file(self.directory, base_offset),
+            index_file(self.directory, base_offset),
+        ):
+            if path.exists():
+                log.warning("Newly rolled segment file %s already exists; deleting it first", path)
+                remove(path)
+        self._active.seal()
+        self._crash(crashpoints.ROLL_SEALED)
+        self._add_segment(base_offset)
+        self._crash(crashpoints.ROLL_CREATED)
+        log.info("Rolled new log segment for '%s' at offset %d.", self.name, base_offset)
+        flush = self.begin_flush()
+        if flush is not None:
+            self._background.flush_soon(flush)
+
+    # Reading
+
+    def read(self, offset: int, max_bytes: int, max_offset: int | None = None) -> LogSlice:
+        """Up to `max_bytes` from the first entry at or above `offset`, out of one segment.
+
+        `max_offset` ends the slice before the entry at or above it. At the LEO, or if nothing but
+        deleted messages is left up to it, the slice is empty. OffsetOutOfRange below the log start
+        or above the LEO; UnknownError for a negative size or a `max_offset` below `offset`, as
+        0.8.2.2 answers.
+        """
+        active = self._active
+        log_end_offset = self._log_end_offset
+        if offset == log_end_offset:
+            return LogSlice(offset, active.base_offset, active.file, active.size, 0)
+        if not self._bases[0] <= offset < log_end_offset:
+            raise OffsetOutOfRange(
+                f"Request for offset {offset} but we only have log segments in the range "
+                f"{self._bases[0]} to {log_end_offset}."
+            )
+        if max_bytes < 0:
+            raise UnknownError(f"Invalid max size for log read ({max_bytes})")
+        if offset >= active.base_offset:
+            segment, position = active, active.position_of(offset)
+        else:
+            segment, position = self._locate(offset)
+        if position is None:
+            return LogSlice(log_end_offset, active.base_offset, active.file, active.size, 0)
+        end = segment.size
+        if max_offset is not None and max_offset < log_end_offset:
+            end = _end_before(segment, offset, position, max_offset)
+        size = end - position
+        return LogSlice(
+            offset,
+            segment.base_offset,
+            segment.file,
+            position,
+            size if size < max_bytes else max_bytes,
+        )
+
+    def position_of(self, offset: int) -> LogOffset:
+        """Where `offset` lies; OffsetOutOfRange outside of log start to LEO."""
+        return self.read(offset, 0).log_offset
+
+    def offsets_before(self, time_ms: int, max_offsets: int) -> list[int]:
+        """Up to `max_offsets` offsets at which a segment (or the log end) starts, descending, from
+        the latest on that was last written at or before `time_ms`.
+
+        LATEST_OFFSET begins with the log end, EARLIEST_OFFSET with the log start. Empty if
+        everything is younger. The granularity is the segment, its time the file's modification
+        time. Source: kafka.server.KafkaApis.fetchOffsetsBefore 0.8.2.2.
+        """
+        if max_offsets < 0:
+            raise UnknownError(f"negative number of offsets: {max_offsets}")
+        if time_ms == LATEST_OFFSET:
+            count = len(self._segments) + (self._active.size > 0)
+        elif time_ms == EARLIEST_OFFSET:
+            count = 1
+        else:
+            count = self._starts_written_before(time_ms)
+        starts = [*self._bases, self._log_end_offset][:count]
+        return starts[::-1][:max_offsets]
+
+    def _starts_written_before(self, time_ms: int) -> int:
+        if self._active.size and self._clock.time_ms() <= time_ms:
+            return len(self._segments) + 1
+        for number in range(len(self._segments), 0, -1):
+            if self._segments[number - 1].last_modified_ms <= time_ms:
+                return number
+        return 0
+
+    def _locate(self, offset: int) -> tuple[LogSegment, int | None]:
+        """The segment and position of the first entry at or above `offset`; None if the rest of
+        the log is empty."""
+        number = bisect_right(self._bases, offset) - 1
+        for segment in self._segments[number:]:
+            position = segment.position_of(offset)
+            if position is not None:
+                return segment, position
+        return self._active, None
+
+    # Flushing
+
+    def begin_flush(self) -> PendingFlush | None:
+        """An fsync of everything below the LEO that is not on disk yet; None if all is."""
+        up_to = self._log_end_offset
+        if up_to <= self.recovery_point:
+            return None
+        first = max(0, bisect_right(self._bases, self.recovery_point) - 1)
+        last = bisect_left(self._bases, up_to)
+        files = [
+            file
+            for segment in self._segments[first:last]
+            for file in (segment.file, segment.index.opened())
+        ]
+        truncations = self._truncations
+        names_too, self._unsynced_names = self._unsynced_names, False
+
+        def complete() -> None:
+            self._crash(crashpoints.FLUSH_SYNCED)
+            if truncations == self._truncations and up_to > self.recovery_point:
+                self.recovery_point = up_to
+                self.last_flush_ms = self._clock.time_ms()
+
+        return PendingFlush(self.directory, files, complete, names_too=names_too)
+
+    def flush(self) -> None:
+        """Wait until everything below the LEO is on disk; it is the new recovery point."""
+        flush = self.begin_flush()
+        if flush is not None:
+            flush.run()
+
+    # Cutting and deleting
+
+    def delete_old_segments(self, policy: RetentionPolicy) -> int:
+        """Delete what `policy` says has expired; returns how many segments that were.
+
+        If all are to go, the log rolls first. Readers of deleted segments go on undisturbed.
+        """
+        facts = self.segment_facts
+        count = deletable(policy, facts, self._clock.time_ms())
+        if count == len(facts):
+            self.roll()
+        self._delete_segments(0, count)
+        return count
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop everything at or above `offset`; it is the new LEO, unless it was lower already.
+
+        The recovery point moves down with it and must be checkpointed before anything is appended
+        again: LogManager.truncate_to does both.
+        """
+        assert offset >= 0, f"cannot truncate to a negative offset ({offset})"
+        if offset > self._log_end_offset:
+            log.info(
+                "Truncating %s to %d has no effect as the largest offset in the log is %d.",
+                self.name, offset, self._log_end_offset - 1,
+            )  # fmt: skip
+            return
+        log.info("Truncating log %s to offset %d.", self.name, offset)
+        if self._bases[0] > offset:
+            self.truncate_fully_and_start_at(offset)
+            return
+        self._truncations += 1
+        keep = bisect_right(self._bases, offset)
+        self._delete_segments(keep, len(self._segments))
+        self._crash(crashpoints.TRUNCATE_SEGMENTS_DELETED)
+        self._active = self._segments[-1]
+        self._active.truncate_to(
+            offset, self.config.segment_index_bytes, self._clock.time_ms(), self._crash
+        )
+        self._log_end_offset = offset
+        self.recovery_point = min(offset, self.recovery_point)
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Delete every message; the log goes on, empty, at `offset`."""
+        log.info("Truncating log %s fully, to start at offset %d.", self.name, offset)
+        self._truncations += 1
+        self._delete_segments(0, len(self._segments))
+        self._crash(crashpoints.TRUNCATE_SEGMENTS_DELETED)
+        self._add_segment(offset)
+        self._log_end_offset = offset
+        self.recovery_point = min(offset, self.recovery_point)
+
+    def close(self) -> None:
+        """Trim the indexes. What was not flushed is left to the operating system."""
+        self._closed = True
+        for segment in self._segments:
+            segment.close()
+
+    def delete(self) -> None:
+        """Remove the directory and everything in it, at once."""
+        self._closed = True
+        for segment in self._segments:
+            segment.index.forget()
+        with storage_errors("delete", self.directory):
+            shutil.rmtree(self.directory)
+
+    def _delete_segments(self, start: int, end: int) -> None:
+        """Take segments[start:end] out of the log, rename their files, delete them later."""
+        for segment in self._segments[start:end]:
+            log.info(
+                "Scheduling log segment %d for log %s for deletion.", segment.base_offset, self.name
+            )
+            segment.mark_deleted(self._crash)
+            self._background.run_later(self.config.file_delete_delay_ms, segment.remove_files)
+        del self._segments[start:end]
+        del self._bases[start:end]
+
+    def _add_segment(self, base_offset: int) -> None:
+        segment = self._open_segment(base_offset)
+        segment.activate(self.config.segment_index_bytes)
+        self._segments.append(segment)
+        self._bases.append(base_offset)
+        self._active = segment
+        self._unsynced_names = True
+
+    def _open_segment(self, base_offset: int) -> LogSegment:
+        config = self.config
+        limit = min(config.segment_jitter_ms, config.segment_ms)
+        return LogSegment(
+            self.directory,
+            base_offset,
+            index_interval_bytes=config.index_interval_bytes,
+            created_ms=self._clock.time_ms(),
+            jitter_ms=self._draw_jitter(limit) if limit else 0,
+            crash=self._crash,
+        )
+
+    def __str__(self) -> str:
+        return f"Log({self.directory})"
+
+
+def _end_before(segment: LogSegment, offset: int, position: int, max_offset: int) -> int:
+    """Position at which a slice from `offset` ends so that `max_offset` is not in it."""
+    if max_offset < offset:
+        raise UnknownError(
+            f"Attempt to read with a maximum offset ({max_offset}) less than the start offset "
+            f"({offset})."
+        )
+    end = segment.position_of(max_offset, position)
+    return segment.size if end is None else end

@@ -1,0 +1,274 @@
+"""All logs of a broker: one or more log directories, each with its lock, marker and checkpoint.
+
+The broker's runtime decides when: `load` at start, then `retain`, `flush_dirty` and
+`checkpoint_recovery_points` at their intervals, `shutdown` at the end.
+Source: kafka.log.LogManager 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from kafka08.clock import SYSTEM_CLOCK, Clock
+from kafka08.errors import ConfigError, CorruptLog, StorageError
+from kafka08.log import crashpoints
+from kafka08.log.background import Background, Inline
+from kafka08.log.config import LogConfig
+from kafka08.log.directory import LogDirectory
+from kafka08.log.files import storage_errors
+from kafka08.log.log import DrawJitter, Log, no_jitter
+from kafka08.log.names import parse_partition_directory, partition_directory
+from kafka08.log.retention import PolicyFor, kafka_retention
+from kafka08.structs import TopicPartition
+
+log = logging.getLogger(__name__)
+
+LoadJob = Callable[[], Log]
+"""Opens one log; independent of all others, so jobs may run in several threads."""
+RunJobs = Callable[[Sequence[LoadJob]], Iterable[Log]]
+
+
+def run_one_by_one(jobs: Sequence[LoadJob]) -> Iterable[Log]:
+    return (job() for job in jobs)
+
+
+class LogManager:
+    """The logs under `directories` (log.dirs), which are made if missing and locked at once.
+
+    topic_configs   topic → its overrides as ZooKeeper holds them
+    retention       the policy of each log, from its configuration
+    The rest is handed to every `Log`.
+
+    Raises ConfigError for a directory named twice and StorageError for one that cannot be used or
+    is held by another broker. One thread uses a manager.
+    """
+
+    def __init__(
+        self,
+        directories: Sequence[Path | str],
+        default_config: LogConfig,
+        topic_configs: Mapping[str, Mapping[str, str]] | None = None,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+        background: Background | None = None,
+        draw_jitter: DrawJitter = no_jitter,
+        retention: PolicyFor = kafka_retention,
+        crash: crashpoints.CrashPoint = crashpoints.never,
+    ) -> None:
+        self._default_config = default_config
+        self._configs = {
+            topic: default_config.from_stored(topic, overrides)
+            for topic, overrides in (topic_configs or {}).items()
+        }
+        self._clock = clock
+        self._background = background or Inline()
+        self._draw_jitter = draw_jitter
+        self._retention = retention
+        self._crash = crash
+        self.logs: dict[TopicPartition, Log] = {}
+        paths = [Path(directory) for directory in directories]
+        if len({path.resolve() for path in paths}) < len(paths):
+            raise ConfigError(f"Duplicate log directory found: {', '.join(map(str, paths))}")
+        self._directories: list[LogDirectory] = []
+        try:
+            for path in paths:
+                self._directories.append(LogDirectory(path, crash))
+        except StorageError:
+            self._release()
+            raise
+
+    @property
+    def directories(self) -> list[Path]:
+        """The log directories, in the order given."""
+        return [directory.path for directory in self._directories]
+
+    @property
+    def needs_recovery(self) -> bool:
+        """Whether some directory was not shut down cleanly. Ask before `load`."""
+        return not all(directory.was_clean for directory in self._directories)
+
+    # Start and end
+
+    def load(self, run: RunJobs = run_one_by_one) -> None:
+        """Open every log. `run` is given one job per log and may spread them over threads:
+
+            with ThreadPoolExecutor(4) as pool:
+                manager.load(lambda jobs: pool.map(lambda job: job(), jobs))
+
+        The clean-shutdown marker is removed before the first file is opened: a start that fails
+        half way must not be taken for a clean stop by the next one, ours or the JVM's.
+        Raises CorruptLog for directories and files that are no logs, and StorageError; the locks
+        are released then.
+        """
+        log.info("Loading logs.")
+        try:
+            jobs = [job for directory in self._directories for job in self._load_jobs(directory)]
+            for directory in self._directories:
+                directory.remove_marker()
+            for loaded in run(jobs):
+                self.logs[loaded.topic_partition] = loaded
+        except (CorruptLog, StorageError):
+            self._release()
+            raise
+        log.info("Logs loading complete.")
+
+    def _load_jobs(self, directory: LogDirectory) -> list[LoadJob]:
+        recovery_points = directory.recovery_points.read()
+        if directory.was_clean:
+            log.debug("Found clean shutdown file. Skipping recovery in %s", directory.path)
+        jobs: list[LoadJob] = []
+        for path in directory.partition_directories():
+            topic_partition = parse_partition_directory(path)
+            self._check_unique(path, topic_partition)
+            recovery_point = recovery_points.get(topic_partition, 0)
+            jobs.append(self._load_job(path, recovery_point, directory.was_clean))
+        return jobs
+
+    def _load_job(self, path: Path, recovery_point: int, clean: bool) -> LoadJob:
+        return lambda: self._open(path, recovery_point=recovery_point, clean_shutdown=clean)
+
+    def _check_unique(self, path: Path, topic_partition: TopicPartition) -> None:
+        others = [
+            other
+            for directory in self._directories
+            for other in (directory.path / path.name,)
+            if other != path and other.is_dir()
+        ]
+        if others:
+            raise CorruptLog(
+                f"Duplicate log directories found for {topic_partition}: {path}, {others[0]}!"
+            )
+
+    def shutdown(self) -> None:
+        """Flush and close every log, checkpoint, leave the clean-shutdown marker, unlock.
+
+        StorageError if a flush fails; the directories are unlocked without a marker then.
+        """
+        log.info("Shutting down.")
+        try:
+            for one in self.logs.values():
+                one.flush()
+                one.close()
+            self.checkpoint_recovery_points()
+            self._crash(crashpoints.SHUTDOWN_CLOSED)
+            for directory in self._directories:
+                directory.write_marker()
+        finally:
+            self._release()
+        log.info("Shutdown complete.")
+
+    # Logs
+
+    def get(self, topic_partition: TopicPartition) -> Log | None:
+        """The log of a partition, None if this broker has none."""
+        return self.logs.get(topic_partition)
+
+    def get_or_create(self, topic_partition: TopicPartition) -> Log:
+        """The log of a partition; a new one goes to the directory with the fewest logs."""
+        found = self.logs.get(topic_partition)
+        if found is not None:
+            return found
+        directory = self._emptiest_directory()
+        created = self._open(directory / partition_directory(topic_partition))
+        self.logs[topic_partition] = created
+        log.info(
+            "Created log for partition %s in %s with properties {%s}.",
+            topic_partition, directory, created.config,
+        )  # fmt: skip
+        return created
+
+    def delete(self, topic_partition: TopicPartition) -> bool:
+        """Remove a partition's log and directory at once; False if there was none."""
+        removed = self.logs.pop(topic_partition, None)
+        if removed is None:
+            return False
+        removed.delete()
+        log.info("Deleted log for partition %s in %s.", topic_partition, removed.directory)
+        return True
+
+    def directory_of(self, topic_partition: TopicPartition) -> Path | None:
+        """The log directory (of log.dirs) that holds the partition, None if there is no log."""
+        found = self.logs.get(topic_partition)
+        return None if found is None else found.directory.parent
+
+    def config_of(self, topic: str) -> LogConfig:
+        """The configuration of a topic's logs: its overrides over the broker's defaults."""
+        return self._configs.get(topic, self._default_config)
+
+    def update_topic_config(self, topic: str, overrides: Mapping[str, str]) -> None:
+        """Apply a topic's changed overrides ({}: none any more) to its logs, present and future.
+        ConfigError for a bad value, with nothing changed."""
+        config = self._default_config.from_stored(topic, overrides)
+        self._configs[topic] = config
+        for topic_partition, one in self.logs.items():
+            if topic_partition.topic == topic:
+                one.config = config
+
+    def truncate_to(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Truncate logs (those that exist) and checkpoint, so that a crash cannot leave a recovery
+        point above what was cut and written anew."""
+        for topic_partition, offset in offsets.items():
+            found = self.logs.get(topic_partition)
+            if found is not None:
+                found.truncate_to(offset)
+        self.checkpoint_recovery_points()
+
+    def truncate_fully_and_start_at(self, topic_partition: TopicPartition, offset: int) -> None:
+        """Empty a log (if it exists), let it go on at `offset`, and checkpoint."""
+        found = self.logs.get(topic_partition)
+        if found is not None:
+            found.truncate_fully_and_start_at(offset)
+        self.checkpoint_recovery_points()
+
+    # What has to be done now and then
+
+    def retain(self) -> int:
+        """Delete what has expired in every log that is not compacted; returns the segments."""
+        deleted = 0
+        for one in list(self.logs.values()):
+            if not one.config.compact:
+                deleted += one.delete_old_segments(self._retention(one.config))
+        return deleted
+
+    def flush_dirty(self) -> int:
+        """Start an fsync of each log whose flush.ms has passed; returns how many were started."""
+        started = 0
+        now_ms = self._clock.time_ms()
+        for one in list(self.logs.values()):
+            if now_ms - one.last_flush_ms >= one.config.flush_ms:
+                flush = one.begin_flush()
+                if flush is not None:
+                    self._background.flush_soon(flush)
+                    started += 1
+        return started
+
+    def checkpoint_recovery_points(self) -> None:
+        """Write the recovery points of every directory; on return they are on disk."""
+        points: dict[Path, dict[TopicPartition, int]] = {path: {} for path in self.directories}
+        for topic_partition, one in self.logs.items():
+            points[one.directory.parent][topic_partition] = one.recovery_point
+        for directory in self._directories:
+            directory.recovery_points.write(points[directory.path])
+
+    def _emptiest_directory(self) -> Path:
+        counts = Counter(one.directory.parent for one in self.logs.values())
+        return min(self.directories, key=lambda path: counts[path])
+
+    def _open(self, path: Path, *, recovery_point: int = 0, clean_shutdown: bool = False) -> Log:
+        return Log(
+            path,
+            self.config_of(parse_partition_directory(path).topic),
+            clock=self._clock,
+            recovery_point=recovery_point,
+            clean_shutdown=clean_shutdown,
+            background=self._background,
+            draw_jitter=self._draw_jitter,
+            crash=self._crash,
+        )
+
+    def _release(self) -> None:
+        for directory in self._directories:
+            directory.release()

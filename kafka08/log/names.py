@@ -1,0 +1,75 @@
+"""The names of files and directories under a log directory (one entry of log.dirs).
+
+    <log.dir>/.lock                             held while a broker runs
+    <log.dir>/.kafka_cleanshutdown              the last broker stopped cleanly
+    <log.dir>/recovery-point-offset-checkpoint  and other checkpoints
+    <log.dir>/<topic>-<partition>/
+        00000000000000000042.log                messages from offset 42 on
+        00000000000000000042.index              sparse offset → position map of that file
+        *.deleted                               out of the log, removed later
+        *.cleaned, *.swap                       a compaction that was under way
+
+Source: kafka.log.Log and kafka.log.LogManager 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+from kafka08.errors import CorruptLog
+from kafka08.structs import TopicPartition
+
+LOG_SUFFIX: Final = ".log"
+INDEX_SUFFIX: Final = ".index"
+DELETED_SUFFIX: Final = ".deleted"
+CLEANED_SUFFIX: Final = ".cleaned"
+SWAP_SUFFIX: Final = ".swap"
+
+LOCK_FILE: Final = ".lock"
+CLEAN_SHUTDOWN_FILE: Final = ".kafka_cleanshutdown"
+RECOVERY_POINT_CHECKPOINT: Final = "recovery-point-offset-checkpoint"
+HIGH_WATERMARK_CHECKPOINT: Final = "replication-offset-checkpoint"
+"""Written and read by the broker's replica manager; named here beside its sisters."""
+
+_PARTITION_DIRECTORY: Final = re.compile(r"(.+)-([0-9]+)", re.DOTALL)
+_BASE_OFFSET: Final = re.compile(r"[0-9]{1,20}")
+
+
+def log_file(directory: Path, base_offset: int) -> Path:
+    """The file of the segment's messages."""
+    return directory / f"{base_offset:020d}{LOG_SUFFIX}"
+
+
+def index_file(directory: Path, base_offset: int) -> Path:
+    """The file of the segment's index."""
+    return directory / f"{base_offset:020d}{INDEX_SUFFIX}"
+
+
+def base_offset_of(path: Path) -> int:
+    """The base offset in a segment file's name; CorruptLog if the name has none."""
+    stem = path.name.split(".", maxsplit=1)[0]
+    if _BASE_OFFSET.fullmatch(stem) is None:
+        raise CorruptLog(f"{path} is not named after the base offset of a segment")
+    return int(stem)
+
+
+def partition_directory(topic_partition: TopicPartition) -> str:
+    """The name of the partition's directory."""
+    return f"{topic_partition.topic}-{topic_partition.partition}"
+
+
+def parse_partition_directory(path: Path) -> TopicPartition:
+    """The partition that a directory belongs to: its name is split at the last `-`.
+
+    Raises CorruptLog for any other directory (`lost+found`, say). 0.8: a broker does not start on
+    a log.dir that holds such a directory; neither do we, but we name it.
+    """
+    match = _PARTITION_DIRECTORY.fullmatch(path.name)
+    if match is None:
+        raise CorruptLog(
+            f"{path} is not the directory of a partition (<topic>-<number>); "
+            "move it out of the log directory"
+        )
+    return TopicPartition(match[1], int(match[2]))

@@ -1,0 +1,203 @@
+"""The sparse index of one segment: offset → position in its message file.
+
+    relative offset   u32   offset of the first message of a set, minus the segment's base offset
+    position          u32   byte of the message file at which that set starts
+
+Entries are big endian, 8 bytes, ascending in both columns, and carry no checksum: after a crash the
+index is rebuilt from the messages. The index of an active segment is pre-allocated (a sparse file,
+zeros after the last entry) and trimmed to its entries when the segment is rolled or closed. No
+entry has position 0, so an entry of zeros is an unused one. Source: kafka.log.OffsetIndex 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import struct
+from bisect import bisect_left, bisect_right
+from collections.abc import MutableSequence
+from pathlib import Path
+from typing import Final, NamedTuple, cast
+
+from kafka08.config import INT_MAX
+from kafka08.log.files import NEW, READ_WRITE, OpenFile, storage_errors
+
+ENTRY_BYTES: Final = 8
+LOW_32: Final = 0xFFFFFFFF
+BIG_ENDIAN_ENTRY: Final[type[ctypes.c_uint64]] = ctypes.c_uint64.__ctype_be__
+"""An array of these over the mapped file is a sequence of integers `relative offset << 32 |
+position`, which C code can bisect without a Python call per step."""
+
+
+class IndexEntry(NamedTuple):
+    """An absolute offset and the position of its set in the message file."""
+
+    offset: int
+    position: int
+
+
+class OffsetIndex:
+    """An index file. Opens the file as it is, or makes an empty one; `grow` makes it writable.
+
+    `entries` counts entries, `last` is the last one ((base_offset, 0) if there is none), which
+    readers of the log's tail use instead of a lookup. Not thread-safe.
+    """
+
+    __slots__ = ("_allocated", "_file", "_map", "_view", "base_offset", "capacity", "entries",
+                 "last", "path")  # fmt: skip
+
+    def __init__(self, path: Path, base_offset: int) -> None:
+        self.path = path
+        self.base_offset = base_offset
+        self.capacity = 0
+        self._allocated = 0
+        self._map: mmap.mmap | None = None
+        self._view: MutableSequence[int] | None = None
+        self._file: OpenFile | None = None
+        file = OpenFile(path, NEW)
+        with storage_errors("read", path):
+            size = os.fstat(file.fd).st_size
+            self.entries = size // ENTRY_BYTES
+            last_start = max(0, (self.entries - 1) * ENTRY_BYTES)
+            last = os.pread(file.fd, ENTRY_BYTES, last_start) if self.entries else b""
+        self.last = IndexEntry(base_offset, 0)
+        if any(last):
+            relative, position = struct.unpack(">II", last)
+            self.last = IndexEntry(base_offset + relative, position)
+        elif last:
+            self.entries = self._used_entries()
+            self.seal()
+
+    @property
+    def is_full(self) -> bool:
+        """No room for another entry; always so until `grow`."""
+        return self.entries >= self.capacity
+
+    def grow(self, max_bytes: int) -> None:
+        """Pre-allocate to `max_bytes` (rounded down to whole entries, at least one more than there
+        are) and accept entries."""
+        self._unmap()
+        self.capacity = max(max_bytes // ENTRY_BYTES, self.entries + 1)
+        self._file = OpenFile(self.path, READ_WRITE)
+        with storage_errors("pre-allocate", self.path):
+            # Shorter first: what lies behind the last entry must read as zeros.
+            os.ftruncate(self._file.fd, self.entries * ENTRY_BYTES)
+            os.ftruncate(self._file.fd, self.capacity * ENTRY_BYTES)
+        self._allocated = self.entries * ENTRY_BYTES
+        self._map_file(self._file, self.capacity)
+
+    def append(self, offset: int, position: int) -> None:
+        """Add an entry. `offset` and `position` are above those of the last entry; not full."""
+        slot = self.entries
+        assert slot < self.capacity, f"append to a sealed or full index {self.path}"
+        assert self._view is not None, "an index that has grown is mapped"
+        assert offset > self.last.offset, f"{offset} does not follow {self.last} in {self.path}"
+        assert position > self.last.position, f"position {position} does not follow {self.last}"
+        assert offset - self.base_offset <= INT_MAX, f"offset {offset} is too far from the base"
+        if slot * ENTRY_BYTES >= self._allocated:
+            self._allocate_page()
+        self._view[slot] = (offset - self.base_offset) << 32 | position
+        self.entries = slot + 1
+        self.last = IndexEntry(offset, position)
+
+    def lookup(self, target: int) -> IndexEntry:
+        """The greatest entry with offset <= target; (base_offset, 0) if there is none."""
+        if target >= self.last.offset:
+            return self.last
+        if self.entries == 0 or target <= self.base_offset:
+            return IndexEntry(self.base_offset, 0)
+        key = (target - self.base_offset) << 32 | LOW_32
+        return self._entry(bisect_right(self._entries_view(), key, 0, self.entries) - 1)
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop the entries at or above `offset`. The index must have been grown."""
+        assert self._map is not None, "truncate of a sealed index"
+        key = max(offset - self.base_offset, 0) << 32
+        keep = bisect_left(self._entries_view(), key, 0, self.entries)
+        self._map[keep * ENTRY_BYTES : self.entries * ENTRY_BYTES] = bytes(
+            (self.entries - keep) * ENTRY_BYTES
+        )
+        self.entries = keep
+        self.last = self._entry(keep - 1)
+
+    def seal(self) -> None:
+        """Trim the file to its entries and accept no more; what a rolled or closed index is."""
+        self._unmap()
+        self.capacity = 0
+        with storage_errors("trim", self.path):
+            os.truncate(self.path, self.entries * ENTRY_BYTES)
+
+    def problem(self, log_size: int) -> str | None:
+        """Why this index cannot belong to a message file of `log_size` bytes; None if it can."""
+        with storage_errors("measure", self.path):
+            size = self.path.stat().st_size
+        if size % ENTRY_BYTES:
+            return f"size {size} is not a multiple of {ENTRY_BYTES}"
+        if self.entries and self.last.offset <= self.base_offset:
+            return f"the last offset {self.last.offset} is not above {self.base_offset}"
+        if self.last.position and self.last.position >= log_size:
+            return f"the last position {self.last.position} is beyond the {log_size} bytes there"
+        return None
+
+    def all_entries(self) -> list[IndexEntry]:
+        """Every entry, in order."""
+        return [self._entry(slot) for slot in range(self.entries)]
+
+    def opened(self) -> OpenFile:
+        """A descriptor of the file, to sync it."""
+        return self._file or OpenFile(self.path, READ_WRITE)
+
+    def close(self) -> None:
+        """Trim the file and let go of it."""
+        if self._map is not None and self.capacity:
+            self.seal()
+        self._unmap()
+
+    def forget(self) -> None:
+        """Let go of the file as it is: it was deleted."""
+        self._unmap()
+        self.capacity = 0
+
+    def _entry(self, slot: int) -> IndexEntry:
+        if slot < 0:
+            return IndexEntry(self.base_offset, 0)
+        value = self._entries_view()[slot]
+        return IndexEntry(self.base_offset + (value >> 32), value & LOW_32)
+
+    def _entries_view(self) -> MutableSequence[int]:
+        """The mapped entries. A sealed index is mapped by its first lookup, so that a log of many
+        segments holds neither mappings nor descriptors for those that nobody reads."""
+        if self._view is None:
+            self._map_file(OpenFile(self.path, READ_WRITE), self.entries)
+        assert self._view is not None
+        return self._view
+
+    def _map_file(self, file: OpenFile, entries: int) -> None:
+        with storage_errors("map", self.path):
+            self._map = mmap.mmap(file.fd, entries * ENTRY_BYTES)
+        array = BIG_ENDIAN_ENTRY * entries
+        self._view = cast("MutableSequence[int]", array.from_buffer(self._map))
+
+    def _unmap(self) -> None:
+        self._view = None
+        if self._map is not None:
+            self._map.close()
+        self._map = None
+        self._file = None
+
+    def _allocate_page(self) -> None:
+        """Give the next page real blocks: a store into a hole of a full disk would kill the
+        process by a signal, this raises instead."""
+        assert self._file is not None
+        size = min(mmap.PAGESIZE, self.capacity * ENTRY_BYTES - self._allocated)
+        with storage_errors("extend", self.path):
+            os.posix_fallocate(self._file.fd, self._allocated, size)
+        self._allocated += size
+
+    def _used_entries(self) -> int:
+        """How many entries come before the zeros that a crash left at the end."""
+        view = self._entries_view()
+        used = bisect_left(range(self.entries), True, key=lambda slot: view[slot] == 0)
+        self.last = self._entry(used - 1)
+        return used

@@ -1,0 +1,106 @@
+"""Reading a message file after a crash: how far it is sound, and what its index should say.
+
+Works on a descriptor and plain numbers, in kernel calls of at most one chunk, so it may run in a
+native thread while other logs recover in others. Source: kafka.log.LogSegment.recover 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from typing import Final, NamedTuple
+
+from kafka08 import kernel
+from kafka08.config import INT_MAX
+from kafka08.kernel.types import ENTRY_HEADER_BYTES
+from kafka08.log.offset_index import IndexEntry
+from kafka08.protocol import compression
+
+CHUNK_BYTES: Final = 1 << 20
+_ENTRY_HEADER: Final = struct.Struct(">qi")
+
+
+class Recovered(NamedTuple):
+    """What was found.
+
+    valid_bytes    end of the last sound entry, as a position in the file
+    last_offset    its offset; -1 if there is no sound entry
+    index_entries  the entries of a fresh index
+    problem        why the bytes behind valid_bytes are no entry; None if there are none
+    """
+
+    valid_bytes: int
+    last_offset: int
+    index_entries: list[IndexEntry]
+    problem: str | None
+
+
+def recover_messages(
+    fd: int, size: int, *, max_entry_bytes: int, index_interval_bytes: int, start: int = 0
+) -> Recovered:
+    """Check the first `size` bytes of a message file from the entry at `start` on.
+
+    An entry ends the sound part if it is cut short, fails its CRC, is above `max_entry_bytes`, or
+    if an index entry for it would not ascend. Raises OSError.
+    """
+    index: list[IndexEntry] = []
+    position, last_offset, since_last_index = start, -1, 0
+    buffer = memoryview(bytearray(max(1, min(CHUNK_BYTES, size - start))))
+    while position < size:
+        length = os.preadv(fd, [buffer[: size - position]], position)
+        chunk = buffer[:length]
+        found = kernel.recover(chunk, max_entry_bytes, index_interval_bytes, since_last_index)
+        bad = _extend_index(index, chunk, position, found.index_points)
+        if bad is not None:
+            before = kernel.recover(chunk[:bad], max_entry_bytes, index_interval_bytes, 0)
+            last = before.last_offset if before.count else last_offset
+            return Recovered(position + bad, last, index, "offsets do not ascend")
+        position += found.valid_bytes
+        since_last_index = found.since_last_index
+        last_offset = found.last_offset if found.count else last_offset
+        if found.error is not None:
+            return Recovered(position, last_offset, index, found.error.args[-1])
+        if not found.count:
+            needed = _entry_bytes(chunk)
+            if needed is None or needed > max_entry_bytes or position + needed > size:
+                return Recovered(position, last_offset, index, "the last entry is not whole")
+            buffer = memoryview(bytearray(needed))
+    return Recovered(position, last_offset, index, None)
+
+
+def _entry_bytes(chunk: memoryview) -> int | None:
+    """Size of the entry that starts the chunk; None if not even its header is there."""
+    if len(chunk) < ENTRY_HEADER_BYTES:
+        return None
+    return ENTRY_HEADER_BYTES + int(_ENTRY_HEADER.unpack_from(chunk)[1])
+
+
+def _extend_index(
+    index: list[IndexEntry], chunk: memoryview, start: int, points: list[tuple[int, int, int]]
+) -> int | None:
+    """Add the index points of a chunk that begins at `start` of the file.
+
+    A wrapper is indexed by its first inner offset. Returns the position in the chunk of the first
+    point that does not ascend or cannot be unpacked, None if all are well.
+    """
+    for at, offset, codec in points:
+        if codec:
+            inner = first_inner_offset(chunk[at:])
+            if inner is None:
+                return at
+            offset = inner
+        if index and offset <= index[-1].offset:
+            return at
+        index.append(IndexEntry(offset, start + at))
+    return None
+
+
+def first_inner_offset(wrapper: memoryview) -> int | None:
+    """Offset of the first message inside the wrapper that starts `wrapper`; None if it cannot be
+    unpacked."""
+    try:
+        entry = next(kernel.entries(wrapper))
+        inner = compression.decompress(entry.codec, entry.value or b"", INT_MAX)
+        return int(_ENTRY_HEADER.unpack_from(inner)[0])
+    except (ValueError, struct.error, StopIteration):
+        return None

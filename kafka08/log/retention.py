@@ -1,0 +1,102 @@
+"""Which segments may go. Policies are pure: they see facts about segments and count.
+
+A policy names how many of the *oldest* segments to delete; a log has no holes. Kafka's two are
+here and are applied one after the other; any object with `expired` will do.
+Source: kafka.log.LogManager.cleanupExpiredSegments and cleanupSegmentsToMaintainSize 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from kafka08.log.config import LogConfig
+
+
+class SegmentFacts(NamedTuple):
+    """base offset, bytes of messages, time of the last write (ms since 1970)."""
+
+    base_offset: int
+    size: int
+    last_modified_ms: int
+
+
+class RetentionPolicy(Protocol):
+    """Decides what a log no longer needs."""
+
+    def expired(self, segments: Sequence[SegmentFacts], now_ms: int) -> int:
+        """How many segments, from the oldest on, to delete: 0 to len(segments).
+
+        The last of `segments` is the active one. It may be counted too (the log rolls first), but
+        an empty active segment is kept whatever the answer.
+        """
+
+
+PolicyFor = Callable[[LogConfig], RetentionPolicy]
+
+
+@dataclass(frozen=True, slots=True)
+class TimeRetention:
+    """Delete while the oldest segment was last written more than `retention_ms` ago.
+
+    0.8: a negative value does not mean "for ever"; every segment is older than -1 ms.
+    """
+
+    retention_ms: int
+
+    def expired(self, segments: Sequence[SegmentFacts], now_ms: int) -> int:
+        count = 0
+        for segment in segments:
+            if now_ms - segment.last_modified_ms <= self.retention_ms:
+                break
+            count += 1
+        return count
+
+
+@dataclass(frozen=True, slots=True)
+class SizeRetention:
+    """Delete while what is left still has at least `retention_bytes`; negative: never."""
+
+    retention_bytes: int
+
+    def expired(self, segments: Sequence[SegmentFacts], now_ms: int) -> int:
+        if self.retention_bytes < 0:
+            return 0
+        excess = sum(segment.size for segment in segments) - self.retention_bytes
+        if excess < 0:
+            return 0
+        count = 0
+        for segment in segments:
+            if excess < segment.size:
+                break
+            excess -= segment.size
+            count += 1
+        return count
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Several policies in order, each over what the ones before it left."""
+
+    policies: tuple[RetentionPolicy, ...]
+
+    def expired(self, segments: Sequence[SegmentFacts], now_ms: int) -> int:
+        count = 0
+        for policy in self.policies:
+            count += policy.expired(segments[count:], now_ms)
+        return count
+
+
+def kafka_retention(config: LogConfig) -> RetentionPolicy:
+    """Kafka's own policy for a log that is not compacted: by time, then by size."""
+    return Chain((TimeRetention(config.retention_ms), SizeRetention(config.retention_bytes)))
+
+
+def deletable(policy: RetentionPolicy, segments: Sequence[SegmentFacts], now_ms: int) -> int:
+    """`policy.expired`, held to its contract: an empty active segment stays."""
+    count = policy.expired(segments, now_ms)
+    assert 0 <= count <= len(segments), f"{policy} expired {count} of {len(segments)} segments"
+    if count == len(segments) and segments[-1].size == 0:
+        return count - 1
+    return count

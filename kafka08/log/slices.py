@@ -1,0 +1,73 @@
+"""What a log hands out: where things are, what was appended, which bytes to send."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kafka08.log.files import OpenFile, storage_errors
+
+
+class LogOffset(NamedTuple):
+    """An offset and where it lies: the base offset of its segment, and the byte in that segment.
+
+    Two of them in the same segment tell how many bytes lie between; a delayed fetch counts so.
+    Source: kafka.server.LogOffsetMetadata 0.8.2.2.
+    """
+
+    offset: int
+    segment_base_offset: int
+    position: int
+
+
+@dataclass(slots=True)
+class AppendInfo:
+    """What an append did. A set without a whole message appends nothing: count 0, size 0.
+
+    first_offset   offset given to the first message; -1 if there was no entry at all
+    last_offset    offset of the last one; last_offset + 1 is the new log end
+    count          messages appended; for a follower, entries (a wrapper counts as one)
+    size           bytes written
+    """
+
+    first_offset: int
+    last_offset: int
+    count: int
+    size: int
+
+
+class LogSlice:
+    """Bytes [position, position + size) of a segment's file, ready for sendfile.
+
+    They begin with the first entry at or above `offset` and may end inside an entry, as a Fetch
+    answer may. The file stays open as long as the slice lives, even if the segment is deleted
+    meanwhile; after a truncation it may end early. `size` 0 means there is nothing to read.
+    """
+
+    __slots__ = ("file", "offset", "position", "segment_base_offset", "size")
+
+    def __init__(
+        self, offset: int, segment_base_offset: int, file: OpenFile, position: int, size: int
+    ) -> None:
+        self.offset = offset
+        self.segment_base_offset = segment_base_offset
+        self.file = file
+        self.position = position
+        self.size = size
+
+    @property
+    def log_offset(self) -> LogOffset:
+        """Where the slice begins."""
+        return LogOffset(self.offset, self.segment_base_offset, self.position)
+
+    def bytes(self) -> bytes:
+        """The bytes themselves (a copy), for those who look into messages."""
+        with storage_errors("read", "a segment"):
+            return os.pread(self.file.fd, self.size, self.position)
+
+    def __repr__(self) -> str:
+        return (
+            f"LogSlice(offset={self.offset}, segment_base_offset={self.segment_base_offset}, "
+            f"position={self.position}, size={self.size})"
+        )
