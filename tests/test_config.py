@@ -1,0 +1,118 @@
+"""kafka08.config: Java properties, typed keys, and errors that name key, value and range."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from kafka08.config import Config, key, load_properties, parse_overrides, parse_properties
+from kafka08.errors import ConfigError
+
+
+class Sample(Config):
+    ALIASES = {"log.dir": "log.dirs"}
+
+    group_id: str = key()
+    fetch_max_bytes: int = key(1024, low=1, high=5000)
+    ratio: float = key(0.5, low=0.0)
+    auto_commit_enable: bool = key(True)
+    storage: str = key("zookeeper", choices=("zookeeper", "kafka"))
+    log_dirs: str = key("/tmp")
+    consumer_id: str | None = key(None)
+    num_network_threads: int = key(3, low=1, effect=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "pairs"),
+    [
+        ("a=1", {"a": "1"}),
+        ("a = 1", {"a": "1"}),
+        ("a:1\nb 2", {"a": "1", "b": "2"}),
+        ("# c\n! d\n\n  a=1", {"a": "1"}),
+        ("a=1 ", {"a": "1 "}),
+        ("a=x\\\n   y", {"a": "xy"}),
+        ("a=x\\\\\nb=1", {"a": "x\\", "b": "1"}),
+        ("a\\=b=1", {"a=b": "1"}),
+        ("a=\\u0041\\t", {"a": "A\t"}),
+        ("a", {"a": ""}),
+        ("a==1", {"a": "=1"}),
+    ],
+)
+def test_properties_read_as_java_reads_them(text: str, pairs: dict[str, str]) -> None:
+    """Separators, comments, continuation, escapes and trailing blanks are as in Java."""
+    assert pairs == parse_properties(text)
+
+
+def test_defaults_text_and_typed_values_meet() -> None:
+    """A key is its default, or the parsed text, or the keyword; keywords win."""
+    config = Sample({"group.id": "g", "fetch.max.bytes": " 10 "}, group_id="h")
+    assert ("h", 10, 0.5, True) == (
+        config.group_id,
+        config.fetch_max_bytes,
+        config.ratio,
+        config.auto_commit_enable,
+    )
+
+
+@pytest.mark.parametrize(
+    ("properties", "words"),
+    [
+        ({}, ["group.id", "Missing"]),
+        ({"group.id": "g", "fetch.max.bytes": "0"}, ["fetch.max.bytes", "'0'", "1 to 5000"]),
+        ({"group.id": "g", "fetch.max.bytes": "x"}, ["fetch.max.bytes", "'x'", "number"]),
+        ({"group.id": "g", "ratio": "-1"}, ["ratio", "-1", "below"]),
+        ({"group.id": "g", "auto.commit.enable": "yes"}, ["auto.commit.enable", "'yes'", "true"]),
+        ({"group.id": "g", "storage": "disk"}, ["storage", "'disk'", "zookeeper, kafka"]),
+    ],
+)
+def test_a_bad_value_names_key_value_and_range(
+    properties: dict[str, str], words: list[str]
+) -> None:
+    """Every refused value says which key it is, what it was, and what would do."""
+    with pytest.raises(ConfigError) as refused:
+        Sample(properties)
+    assert all(word in str(refused.value) for word in words), str(refused.value)
+
+
+def test_unknown_and_idle_keys_are_named_not_refused(caplog: pytest.LogCaptureFixture) -> None:
+    """An unknown key and a key without effect are warned about; `external` ones are silent."""
+    config = Sample(
+        {"group.id": "g", "grop.id": "x", "num.network.threads": "8", "external.x": "1"}
+    )
+    with caplog.at_level(logging.WARNING):
+        config.log_notes()
+    assert {"grop.id": "x"} == config.unknown
+    assert ["num.network.threads"] == config.without_effect
+    assert 2 == len(caplog.records)
+
+
+def test_an_alias_is_the_key_unless_the_key_is_there() -> None:
+    """log.dir stands in for log.dirs, and log.dirs wins."""
+    assert "/a" == Sample({"group.id": "g", "log.dir": "/a"}).log_dirs
+    assert "/b" == Sample({"group.id": "g", "log.dir": "/a", "log.dirs": "/b"}).log_dirs
+
+
+def test_changes_make_another_configuration() -> None:
+    """with_changes keeps what was given, and the original cannot be changed."""
+    config = Sample(group_id="g", ratio=0.25)
+    assert (0.25, 7) == (
+        config.with_changes(fetch_max_bytes=7).ratio,
+        config.with_changes(fetch_max_bytes=7).fetch_max_bytes,
+    )
+    with pytest.raises(AttributeError, match="immutable"):
+        config.ratio = 1.0
+
+
+def test_overrides_are_pairs() -> None:
+    """KEY=VALUE keeps later equals signs; anything else is refused by its text."""
+    assert {"a": "b=c"} == parse_overrides(["a=b=c"])
+    with pytest.raises(ConfigError, match="'nonsense'"):
+        parse_overrides(["nonsense"])
+
+
+def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
+    """A missing properties file is a ConfigError with its path."""
+    with pytest.raises(ConfigError, match=r"none\.properties"):
+        load_properties(tmp_path / "none.properties")
