@@ -7,12 +7,17 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from kafka08.embedded.zookeeper import ZooKeeperServer
 from kafka08.errors import ConfigError
 from kafka08.zk.client import ZkClient
 
 _numbers = itertools.count(1)
+
+# Tests share their machine: how long one example takes says nothing about the code.
+settings.register_profile("kafka08", deadline=None)
+settings.load_profile("kafka08")
 
 
 @pytest.fixture(scope="session")

@@ -50,9 +50,10 @@ class BufferPool:
 
     def take(self, size: int = 0) -> bytearray:
         """A buffer of at least `size` bytes, with whatever its last user left in it."""
-        for index in range(len(self._kept) - 1, -1, -1):
-            if len(self._kept[index]) >= size:
-                buffer = self._kept.pop(index)
+        kept = self._kept
+        for index in range(-1, -1 - len(kept), -1):  # what was given last is still in the cache
+            if len(kept[index]) >= size:
+                buffer = kept.pop(index)
                 self.kept_bytes -= len(buffer)
                 return buffer
         return bytearray(max(size, self._buffer_bytes))
