@@ -35,11 +35,12 @@ class ManagedProcess:
         self._guard = guard
         self._environ = dict(os.environ if environ is None else environ)
         self._popen: subprocess.Popen[bytes] | None = None
+        self._exit_code: int | None = None
 
     @property
     def pid(self) -> int | None:
-        """The process id, None while it does not run."""
-        return self._popen.pid if self._popen is not None and self.running else None
+        """The process id; None before it is started and after it was stopped or killed."""
+        return self._popen.pid if self._popen is not None else None
 
     @property
     def running(self) -> bool:
@@ -48,11 +49,13 @@ class ManagedProcess:
     @property
     def exit_code(self) -> int | None:
         """How it ended; None while it runs or before it ever did."""
-        return None if self._popen is None else self._popen.poll()
+        return self._exit_code if self._popen is None else self._popen.poll()
 
     def start(self) -> None:
         """Start it and return at once."""
         assert not self.running, f"{self.name} runs already"
+        if self._popen is not None:
+            self._reap()
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as output:
             self._popen = subprocess.Popen(
@@ -78,7 +81,7 @@ class ManagedProcess:
 
     def finish_stop(self, timeout: float = STOP_SECONDS) -> int | None:
         if self._popen is None:
-            return None
+            return self._exit_code
         try:
             self._popen.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -118,6 +121,7 @@ class ManagedProcess:
 
     def _reap(self) -> int:
         assert self._popen is not None
-        code = self._popen.wait()
+        self._exit_code = self._popen.wait()
         self._guard.drop(self._popen.pid)
-        return code
+        self._popen = None
+        return self._exit_code

@@ -338,7 +338,7 @@ def _object(*pairs: tuple[str, Any]) -> str:
 def _parse(text: str | None, what: str) -> Any:
     try:
         return json.loads(text or "")
-    except ValueError:
+    except (ValueError, RecursionError):
         raise ZooKeeperError(f"{what}: cannot be read: {_shown(text)}") from None
 
 
@@ -390,7 +390,9 @@ def _timestamp(fields: Mapping[str, Any]) -> int:
     value = fields.get("timestamp")
     if type(value) is int:
         return value
-    return int(value) if isinstance(value, str) and value.isdecimal() else -1
+    if isinstance(value, str) and value.isdecimal() and len(value) < 20:
+        return int(value)
+    return -1
 
 
 def _shown(value: Any) -> str:

@@ -1,0 +1,313 @@
+"""Kafka's state in ZooKeeper as typed values: paths and node texts put together, reads in bursts.
+
+No caching and no decisions; whoever needs to hear of changes watches the path by the client. What
+vanishes between listing and reading is left out, as a reader of 0.8.2.2 does. Text that cannot be
+read raises ZooKeeperError with the path.
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import TypeVar
+
+from kafka08.errors import BrokerIdTaken, NodeExists, NoNode, ZooKeeperError
+from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
+from kafka08.zk import nodes, paths
+from kafka08.zk.client import ZkClient
+from kafka08.zk.operations import Children, Create, Get, Node, Operation, Set
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+def new_cluster_id() -> str:
+    """22 characters of URL-safe base64: a random UUID without its padding."""
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+
+
+class ClusterStore:
+    """Typed access to one cluster's znodes through a started client."""
+
+    def __init__(self, zk: ZkClient) -> None:
+        self.zk = zk
+
+    # --- brokers and the cluster ---
+
+    def create_common_paths(self) -> None:
+        """The persistent paths each broker makes sure of at start."""
+        for path in paths.COMMON:
+            self.zk.ensure(path)
+
+    def cluster_id(
+        self, create: bool = True, new_id: Callable[[], str] = new_cluster_id
+    ) -> str | None:
+        """The id in /cluster/id; when there is none, make one (of two makers the first wins)."""
+        while True:
+            node = self.zk.get_or_none(paths.CLUSTER_ID)
+            if node is not None:
+                return self._decode(nodes.decode_cluster_id, paths.CLUSTER_ID, node.data).id
+            if not create:
+                return None
+            try:
+                self.zk.create(paths.CLUSTER_ID, nodes.encode_cluster_id(nodes.ClusterId(new_id())))
+            except NodeExists:
+                continue
+
+    def register_broker(self, broker: Broker, *, timestamp_ms: int, jmx_port: int = -1) -> None:
+        """Make /brokers/ids/<id> for this session; one left by an earlier session of the same
+        broker is waited out. BrokerIdTaken: another address holds the id.
+
+        Source: ZkUtils.registerBrokerInZk.
+        """
+        registration = nodes.BrokerRegistration(
+            broker.host, broker.port, jmx_port=jmx_port, timestamp_ms=timestamp_ms
+        )
+
+        def same_address(text: str) -> bool:
+            try:
+                other = nodes.decode_broker(text)
+            except ZooKeeperError:
+                return False
+            return (other.host, other.port) == (broker.host, broker.port)
+
+        path = paths.broker(broker.id)
+        try:
+            self.zk.create_ephemeral(
+                path, nodes.encode_broker(registration), expected_mine=same_address
+            )
+        except NodeExists as error:
+            raise BrokerIdTaken(
+                f"a broker is already registered on the path {path}: either broker.id "
+                f"{broker.id} is in use, or this broker was restarted at another address "
+                "before its old ZooKeeper session ended"
+            ) from error
+
+    def broker_ids(self) -> list[int]:
+        """Ids of the registered brokers, ascending."""
+        return sorted(int(name) for name in self.zk.children_or_empty(paths.BROKER_IDS))
+
+    def registrations(
+        self, broker_ids: Iterable[int] | None = None
+    ) -> dict[int, nodes.BrokerRegistration]:
+        """id → registration of the brokers named (None: all), ascending, without the absent."""
+        ids = self.broker_ids() if broker_ids is None else sorted(broker_ids)
+        texts = self._read_all({i: paths.broker(i) for i in ids})
+        return {
+            i: self._decode(nodes.decode_broker, paths.broker(i), node.data)
+            for i, node in texts.items()
+        }
+
+    def brokers(self, broker_ids: Iterable[int] | None = None) -> dict[int, Broker]:
+        """id → address, ascending, without those that a client of 0.8 cannot reach (logged)."""
+        found = {}
+        for broker_id, registration in self.registrations(broker_ids).items():
+            try:
+                found[broker_id] = registration.broker(broker_id)
+            except ZooKeeperError as error:
+                log.warning("%s", error)
+        return found
+
+    def broker(self, broker_id: int) -> Broker | None:
+        return self.brokers([broker_id]).get(broker_id)
+
+    def controller(self) -> nodes.ControllerNode | None:
+        """Who is controller; None while nobody is."""
+        return self._read(paths.CONTROLLER, nodes.decode_controller)
+
+    def controller_epoch(self) -> tuple[int, int] | None:
+        """(epoch, version of the znode); None before the first controller."""
+        node = self.zk.get_or_none(paths.CONTROLLER_EPOCH)
+        if node is None:
+            return None
+        path = paths.CONTROLLER_EPOCH
+        return self._decode(nodes.decode_controller_epoch, path, node.data), node.version
+
+    # --- topics and partitions ---
+
+    def topics(self) -> list[str]:
+        """Names of all topics, sorted; [] when there is no /brokers/topics."""
+        return self.zk.children_or_empty(paths.BROKER_TOPICS)
+
+    def assignments(
+        self, topics: Iterable[str] | None = None
+    ) -> dict[str, dict[int, tuple[int, ...]]]:
+        """topic → partition → replicas of the topics named (None: all), partitions ascending;
+        topics that do not exist are left out."""
+        names = self.topics() if topics is None else list(topics)
+        found = self._read_all({name: paths.topic(name) for name in names})
+        return {
+            name: dict(
+                sorted(self._decode(nodes.decode_assignment, paths.topic(name), n.data).items())
+            )
+            for name, n in found.items()
+        }
+
+    def assignment(self, topic: str) -> dict[int, tuple[int, ...]] | None:
+        return self.assignments([topic]).get(topic)
+
+    def leader_and_isr(
+        self, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, LeaderAndIsr]:
+        """partition → state; partitions without a state znode are left out."""
+        found = self._read_all({tp: paths.partition_state(*tp) for tp in partitions})
+        return {
+            tp: self._decode(
+                partial(nodes.decode_leader_and_isr, zk_version=node.version),
+                paths.partition_state(*tp),
+                node.data,
+            )
+            for tp, node in found.items()
+        }
+
+    def create_leader_and_isr(
+        self, states: Mapping[TopicPartition, LeaderAndIsr]
+    ) -> dict[TopicPartition, LeaderAndIsr | ZooKeeperError]:
+        """Make the state znodes of new partitions: the state with version 0, or NodeExists."""
+        creates = [
+            Create(paths.partition_state(*tp), nodes.encode_leader_and_isr(state))
+            for tp, state in states.items()
+        ]
+        return {
+            tp: result if isinstance(result, ZooKeeperError) else _at_version(state, 0)
+            for (tp, state), result in zip(states.items(), self.zk.pipeline(creates), strict=True)
+        }
+
+    def update_leader_and_isr(
+        self, states: Mapping[TopicPartition, LeaderAndIsr]
+    ) -> dict[TopicPartition, LeaderAndIsr | ZooKeeperError]:
+        """Write each state if its znode still has `zk_version`: the state with its new version, or
+        BadVersion or NoNode. One conflict does not touch the others."""
+        writes = [
+            Set(paths.partition_state(*tp), nodes.encode_leader_and_isr(state), state.zk_version)
+            for tp, state in states.items()
+        ]
+        return {
+            tp: result if isinstance(result, ZooKeeperError) else _at_version(state, result)
+            for (tp, state), result in zip(states.items(), self.zk.pipeline(writes), strict=True)
+        }
+
+    def topic_config(self, topic: str) -> dict[str, str]:
+        """The overrides of a topic; {} when it has none."""
+        return self.topic_configs([topic]).get(topic, {})
+
+    def topic_configs(self, topics: Iterable[str]) -> dict[str, dict[str, str]]:
+        """topic → overrides; topics without a configuration znode are left out."""
+        found = self._read_all({name: paths.topic_config(name) for name in topics})
+        return {
+            name: self._decode(nodes.decode_topic_config, paths.topic_config(name), node.data)
+            for name, node in found.items()
+        }
+
+    def all_topic_configs(self) -> dict[str, dict[str, str]]:
+        return self.topic_configs(self.zk.children_or_empty(paths.TOPIC_CONFIGS))
+
+    def topics_to_delete(self) -> list[str]:
+        """Topics whose deletion was asked for and is not finished (or never will be)."""
+        return self.zk.children_or_empty(paths.DELETE_TOPICS)
+
+    def reassignments(self) -> dict[TopicPartition, tuple[int, ...]]:
+        """partition → replicas it shall have, while a reassignment runs; else {}."""
+        return self._read(paths.REASSIGN_PARTITIONS, nodes.decode_reassignment) or {}
+
+    def preferred_elections(self) -> tuple[TopicPartition, ...]:
+        return self._read(paths.PREFERRED_ELECTION, nodes.decode_preferred_election) or ()
+
+    # --- consumer groups ---
+
+    def groups(self) -> list[str]:
+        return self.zk.children_or_empty(paths.CONSUMERS)
+
+    def consumers(self, group: str) -> dict[str, nodes.ConsumerRegistration]:
+        """consumer id → registration of the group's members, sorted by id."""
+        ids = self.zk.children_or_empty(paths.consumer_ids(group))
+        found = self._read_all({i: paths.consumer_id(group, i) for i in ids})
+        return {
+            i: self._decode(nodes.decode_consumer, paths.consumer_id(group, i), node.data)
+            for i, node in found.items()
+        }
+
+    def owners(self, group: str, topic: str) -> dict[int, str]:
+        """partition → consumer thread id that owns it."""
+        names = self.zk.children_or_empty(paths.owners(group, topic))
+        numbers = sorted(int(name) for name in names)
+        found = self._read_all({n: paths.owner(group, topic, n) for n in numbers})
+        return {number: node.data or "" for number, node in found.items()}
+
+    def offset_partitions(self, group: str) -> list[TopicPartition]:
+        """The partitions that have an offset znode, by topic and number."""
+        topics = self.zk.children_or_empty(paths.offsets(group))
+        listed = self.zk.pipeline([Children(paths.offsets(group, topic)) for topic in topics])
+        return [
+            TopicPartition(topic, number)
+            for topic, names in zip(topics, listed, strict=True)
+            for number in sorted(int(name) for name in _unless_gone(names, []))
+        ]
+
+    def offsets(
+        self, group: str, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, int]:
+        """partition → committed offset; partitions without one are left out."""
+        found = self._read_all({tp: paths.offset(group, *tp) for tp in partitions})
+        return {
+            tp: self._decode(nodes.decode_offset, paths.offset(group, *tp), node.data)
+            for tp, node in found.items()
+        }
+
+    def commit_offsets(
+        self, group: str, offsets: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, ZooKeeperError]:
+        """Write offsets, making their znodes where missing; what failed, by partition."""
+        data = {tp: nodes.encode_offset(offset) for tp, offset in offsets.items()}
+        failed = self._write_all({tp: Set(paths.offset(group, *tp), data[tp]) for tp in data})
+        new = [tp for tp, error in failed.items() if isinstance(error, NoNode)]
+        failed |= self._write_all({tp: Create(paths.offset(group, *tp), data[tp]) for tp in new})
+        raced = [tp for tp in new if isinstance(failed[tp], NodeExists)]
+        failed |= self._write_all({tp: Set(paths.offset(group, *tp), data[tp]) for tp in raced})
+        return {tp: error for tp, error in failed.items() if error is not None}
+
+    # --- the common ground ---
+
+    def _write_all(
+        self, operations: Mapping[TopicPartition, Operation]
+    ) -> dict[TopicPartition, ZooKeeperError | None]:
+        results = self.zk.pipeline(operations.values())
+        return {
+            key: result if isinstance(result, ZooKeeperError) else None
+            for key, result in zip(operations, results, strict=True)
+        }
+
+    def _read(self, path: str, decode: Callable[[str | None], T]) -> T | None:
+        node = self.zk.get_or_none(path)
+        return None if node is None else self._decode(decode, path, node.data)
+
+    def _read_all(self, wanted: Mapping[T, str]) -> dict[T, Node]:
+        """key → node for each path that exists, in the order of `wanted`."""
+        results = self.zk.pipeline([Get(path) for path in wanted.values()])
+        read = {key: _unless_gone(r, None) for key, r in zip(wanted, results, strict=True)}
+        return {key: node for key, node in read.items() if node is not None}
+
+    def _decode(self, decode: Callable[[str | None], T], path: str, text: str | None) -> T:
+        try:
+            return decode(text)
+        except ZooKeeperError as error:
+            raise ZooKeeperError(f"{path}: {error}") from error
+
+
+def _unless_gone(result: T | ZooKeeperError, otherwise: T) -> T:
+    """The result; `otherwise` for a znode that is not there; any other error is raised."""
+    if isinstance(result, NoNode):
+        return otherwise
+    if isinstance(result, ZooKeeperError):
+        raise result
+    return result
+
+
+def _at_version(state: LeaderAndIsr, zk_version: int) -> LeaderAndIsr:
+    return LeaderAndIsr(
+        state.leader, state.leader_epoch, state.isr, zk_version, state.controller_epoch
+    )

@@ -1,0 +1,310 @@
+"""ZkClient against a real ZooKeeper: data, bursts, watches, ephemeral rules, lost sessions."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+
+import pytest
+
+from kafka08.embedded.zookeeper import ZooKeeperServer
+from kafka08.errors import BadVersion, NodeExists, NoNode, SessionLost, ZooKeeperError
+from kafka08.zk.client import ZkClient
+from kafka08.zk.faults import expire_session
+from kafka08.zk.operations import Children, Create, Delete, Get, Node, Set
+from kafka08.zk.session import SessionEvent
+
+WAIT_SECONDS = 20
+
+
+def eventually(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + WAIT_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {WAIT_SECONDS} s: {what}"
+        time.sleep(0.01)
+
+
+def test_null_and_empty_data_are_kept_apart(zk: ZkClient) -> None:
+    """Parents made on the way have null data, as 0.8.2.2 leaves them; "" stays ""."""
+    zk.create("/a/b/c", "")
+    assert zk.get("/a/b/c") == Node("", 0)
+    assert zk.get("/a/b") == Node(None, 0)
+    zk.set("/a/b", "ü")
+    assert zk.get("/a/b") == Node("ü", 1)
+    zk.set("/a/b", None)
+    assert zk.get("/a/b") == Node(None, 2)
+
+
+def test_errors_name_the_znode(zk: ZkClient) -> None:
+    """Each failure has its class and says which path met it."""
+    zk.create("/there", "x")
+    with pytest.raises(NoNode, match="/absent"):
+        zk.get("/absent")
+    with pytest.raises(NoNode, match="/absent"):
+        zk.children("/absent")
+    with pytest.raises(NodeExists, match="/there"):
+        zk.create("/there")
+    with pytest.raises(BadVersion, match="/there"):
+        zk.set("/there", "y", version=7)
+    with pytest.raises(NoNode, match="/absent/child"):
+        zk.create("/absent/child", make_parents=False)
+    zk.create("/there/below")
+    with pytest.raises(ZooKeeperError, match="/there: has children"):
+        zk.delete("/there")
+    assert zk.get_or_none("/absent") is None
+    assert zk.children_or_empty("/absent") == []
+    assert zk.stat("/absent") is None
+    assert zk.delete("/absent", missing_ok=True) is False
+
+
+def test_versions_guard_writes(zk: ZkClient) -> None:
+    """A conditional write gives the next version; put writes whether or not the znode is there."""
+    zk.put("/p/q", "1")
+    zk.put("/p/q", "2")
+    assert zk.get("/p/q") == Node("2", 1)
+    assert zk.set("/p/q", "3", version=1) == 2
+    zk.delete_recursive("/p")
+    zk.delete_recursive("/p")
+    assert not zk.exists("/p")
+
+
+def test_sequence_nodes_are_numbered(zk: ZkClient) -> None:
+    """ZooKeeper appends ten digits, below the chroot's path."""
+    zk.ensure("/changes")
+    made = [zk.create("/changes/config_change_", "x", sequence=True) for _ in range(2)]
+    assert made == ["/changes/config_change_0000000000", "/changes/config_change_0000000001"]
+    assert zk.children("/changes") == ["config_change_0000000000", "config_change_0000000001"]
+
+
+def test_a_burst_keeps_the_order_and_isolates_conflicts(zk: ZkClient) -> None:
+    """Results stand in request order; one stale version fails alone; parents are made."""
+    made = zk.pipeline([Create(f"/t/{n}/state", str(n)) for n in range(450)])
+    assert made == [f"/t/{n}/state" for n in range(450)]
+    assert zk.get("/t/7") == Node(None, 0)
+    zk.set("/t/3/state", "other")
+    written = zk.pipeline([Set(f"/t/{n}/state", "new", 0) for n in range(450)])
+    assert [n for n, result in enumerate(written) if result != 1] == [3]
+    assert isinstance(written[3], BadVersion)
+    mixed = zk.pipeline([Get("/t/3/state"), Children("/none"), Delete("/t/4/state"), Get("/t")])
+    assert mixed[0] == Node("other", 1)
+    assert isinstance(mixed[1], NoNode)
+    assert mixed[2] is None
+    assert mixed[3] == Node(None, 0)
+
+
+def test_a_transaction_is_done_all_or_not_at_all(zk: ZkClient) -> None:
+    """A failing step names itself and leaves everything as it was."""
+    zk.create("/a", "1")
+    with pytest.raises(BadVersion, match="/a:"):
+        zk.transaction().create("/b", "x").set("/a", "2", version=5).delete("/a").commit()
+    assert not zk.exists("/b")
+    done = zk.transaction().check("/a", 0).create("/b", "x").set("/a", "2", version=0).commit()
+    assert done[1:] == ["/b", 1]
+    assert zk.get("/b") == Node("x", 0)
+
+
+def test_a_watch_is_called_once_and_the_reader_rearms_it(zk: ZkClient) -> None:
+    """Creation, change and deletion are each seen; reading twice does not call twice."""
+    seen: queue.Queue[str] = queue.Queue()
+    assert zk.watch_data("/w", seen.put) is None
+    assert zk.watch_data("/w", seen.put) is None
+    zk.create("/w", "1")
+    assert seen.get(timeout=WAIT_SECONDS) == "/w"
+    assert zk.watch_data("/w", seen.put) == Node("1", 0)
+    zk.set("/w", "2")
+    assert seen.get(timeout=WAIT_SECONDS) == "/w"
+    zk.set("/w", "3")
+    assert zk.watch_data("/w", seen.put) == Node("3", 2)
+    zk.delete("/w")
+    assert seen.get(timeout=WAIT_SECONDS) == "/w"
+    assert seen.empty()
+
+
+def test_children_are_watched_before_the_parent_exists(zk: ZkClient) -> None:
+    """The children of a znode that is not there are [], and its creation calls."""
+    seen: queue.Queue[str] = queue.Queue()
+    assert zk.watch_children("/dir", seen.put) == []
+    zk.create("/dir/b")
+    assert seen.get(timeout=WAIT_SECONDS) == "/dir"
+    while (children := zk.watch_children("/dir", seen.put)) != ["b"]:
+        seen.get(timeout=WAIT_SECONDS)
+    zk.create("/dir/a")
+    assert seen.get(timeout=WAIT_SECONDS) == "/dir"
+    assert [*children, *zk.children("/dir")] == ["b", "a", "b"]
+
+
+def test_ephemeral_znodes_go_with_their_session(zk_connect: str, zk: ZkClient) -> None:
+    """Closing a client removes what it made at once, and only that."""
+    with ZkClient(zk_connect) as other:
+        other.create_ephemeral("/ids/1", "one")
+        stat = zk.stat("/ids/1")
+        assert stat is not None
+        assert stat.ephemeral_owner == other.session_id
+    assert not zk.exists("/ids/1")
+    assert zk.exists("/ids")
+
+
+def test_an_ephemeral_of_this_session_with_the_same_data_is_fine(zk: ZkClient) -> None:
+    """Its creation may have been answered by a lost connection; other data is a conflict."""
+    zk.create_ephemeral("/e", "mine")
+    zk.create_ephemeral("/e", "mine")
+    with pytest.raises(NodeExists, match="/e exists already with 'mine'"):
+        zk.create_ephemeral("/e", "other")
+
+
+def test_an_ephemeral_of_an_earlier_session_is_waited_out(zk_connect: str, zk: ZkClient) -> None:
+    """What looks like ours is waited for until its session ends; what does not is a conflict."""
+    earlier = ZkClient(zk_connect)
+    earlier.start()
+    earlier.create_ephemeral("/e", "mine")
+    with pytest.raises(NodeExists):
+        zk.create_ephemeral("/e", "mine")
+    with pytest.raises(NodeExists):
+        zk.create_ephemeral("/e", "mine", expected_mine=lambda text: text == "yours")
+    with pytest.raises(NodeExists):
+        zk.create_ephemeral("/e", "mine", expected_mine=lambda _: True, patience_ms=0)
+
+    def end_it(text: str) -> bool:
+        expire_session(earlier)
+        return text == "mine"
+
+    zk.create_ephemeral("/e", "mine", expected_mine=end_it)
+    earlier.close()
+    stat = zk.stat("/e")
+    assert stat is not None
+    assert stat.ephemeral_owner == zk.session_id
+
+
+def test_an_expired_session_is_told_once_when_the_new_one_stands(zk_connect: str) -> None:
+    """EXPIRED comes after the new session works; ephemerals are gone, watches called."""
+    events: queue.Queue[SessionEvent] = queue.Queue()
+    seen: queue.Queue[str] = queue.Queue()
+    with ZkClient(zk_connect) as client:
+        client.add_session_listener(events.put)
+        client.create_ephemeral("/e", "x")
+        client.watch_data("/e", seen.put)
+        old = client.session_id
+        expire_session(client)
+        told = [events.get(timeout=WAIT_SECONDS)]
+        while told[-1] is not SessionEvent.EXPIRED:
+            told.append(events.get(timeout=WAIT_SECONDS))
+        assert client.session_id not in {old, None}
+        assert seen.get(timeout=WAIT_SECONDS) == "/e"
+        assert not client.exists("/e")
+        client.create_ephemeral("/e", "x")
+        assert told.count(SessionEvent.EXPIRED) == 1
+        assert SessionEvent.RECONNECTED not in told
+    assert events.empty(), "a closed client tells nothing"
+
+
+def test_a_restarted_server_keeps_the_session() -> None:
+    """Calls wait out a restart in the same session; conditional writes are not done twice."""
+    events: queue.Queue[SessionEvent] = queue.Queue()
+    with ZooKeeperServer() as server, ZkClient(server.connect_string) as client:
+        client.add_session_listener(events.put)
+        client.create_ephemeral("/e", "x")
+        server.restart()
+        assert client.get("/e") == Node("x", 0)
+        assert client.set("/e", "y", version=0) == 1
+        assert client.last_contact_seconds < WAIT_SECONDS
+        assert events.get(timeout=WAIT_SECONDS) is SessionEvent.SUSPENDED
+        assert events.get(timeout=WAIT_SECONDS) is SessionEvent.RECONNECTED
+
+
+def test_a_server_that_stays_away_raises_session_lost() -> None:
+    """A call gives up after session and connection timeout, never hangs."""
+    with ZooKeeperServer() as server:
+        client = ZkClient(server.connect_string, session_timeout_ms=1000, connection_timeout_ms=500)
+        client.start()
+        client.create("/x")
+        server.stop()
+        began = time.monotonic()
+        with pytest.raises(SessionLost, match="/x"):
+            client.get("/x")
+        assert time.monotonic() - began < WAIT_SECONDS
+        client.close()
+
+
+def test_nobody_there_is_said_with_hosts_and_timeout() -> None:
+    """start() names where it looked and how long."""
+    client = ZkClient("127.0.0.1:1,127.0.0.1:2/x", connection_timeout_ms=300)
+    with pytest.raises(ZooKeeperError, match=r"127.0.0.1:1,127.0.0.1:2 within 300 ms"):
+        client.start()
+
+
+def test_an_absent_chroot_is_refused_unless_it_is_to_be_made(zookeeper: ZooKeeperServer) -> None:
+    """Brokers make the chroot, null data on the way; clients fail with its name."""
+    connect = f"{zookeeper.connect_string}/absent/{time.time_ns()}"
+    with pytest.raises(NoNode, match="the chroot /absent/"):
+        ZkClient(connect).start()
+    with ZkClient(connect, make_chroot=True) as client:
+        assert client.children("/") == []
+        assert client.get("/") == Node(None, 0)
+    with ZkClient(connect):
+        pass
+
+
+def test_a_closed_client_raises_session_lost(zk_connect: str) -> None:
+    """Calls after close fail at once, and close may be called again."""
+    client = ZkClient(zk_connect)
+    client.start()
+    client.close()
+    client.close()
+    with pytest.raises(SessionLost):
+        client.get("/")
+
+
+def test_kazoo_is_not_noisy(zk_connect: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Connecting and closing says nothing above INFO."""
+    with caplog.at_level(logging.DEBUG), ZkClient(zk_connect) as client:
+        client.exists("/x")
+    assert [r for r in caplog.records if r.name.endswith("kazoo")] == []
+
+
+def test_it_works_with_gevent_and_starves_nobody(zk_connect: str) -> None:
+    """Under the gevent handler a burst and a lost session work while other greenlets go on."""
+    program = """
+        import sys
+        from gevent import monkey; monkey.patch_all()
+        import gevent
+        from kafka08.zk.client import ZkClient
+        from kafka08.zk.faults import expire_session
+        from kafka08.zk.handlers import gevent_handler
+        from kafka08.zk.operations import Create, Get
+        from kafka08.zk.session import SessionEvent
+        ticks, events = [], []
+        def tick():
+            while True:
+                ticks.append(1)
+                gevent.sleep(0.005)
+        ticker = gevent.spawn(tick)
+        client = ZkClient(sys.argv[1], handler=gevent_handler())
+        client.add_session_listener(events.append)
+        client.start()
+        before = len(ticks)
+        client.pipeline([Create(f"/g/{n}", str(n)) for n in range(600)])
+        read = client.pipeline([Get(f"/g/{n}") for n in range(600)])
+        assert [node.data for node in read] == [str(n) for n in range(600)]
+        assert len(ticks) - before >= 3, len(ticks) - before
+        expire_session(client)
+        with gevent.Timeout(20):
+            while SessionEvent.EXPIRED not in events:
+                gevent.sleep(0.01)
+        assert client.get("/g/1").data == "1"
+        client.close()
+        ticker.kill()
+        print("done", end="")
+    """
+    run = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program), zk_connect],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (run.returncode, run.stdout) == (0, "done"), run.stderr

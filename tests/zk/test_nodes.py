@@ -1,0 +1,227 @@
+"""kafka08.zk.nodes against znodes captured from live brokers, and what readers must bear."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka08.errors import ZooKeeperError
+from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
+from kafka08.zk import nodes
+
+DATA = Path(__file__).parent.parent / "data"
+
+
+def captured(name: str) -> list[tuple[str, str]]:
+    """(path, text) of every znode with data in a captured file; text from all phases."""
+    content = json.loads((DATA / f"{name}.json").read_text())
+    trees = [content, *content.values()] if "controller" not in name else []
+    trees += list(content.get("znodes", {}).values())
+    return [
+        (path, node["data"])
+        for tree in trees
+        if isinstance(tree, dict)
+        for path, node in tree.items()
+        if isinstance(node, dict) and isinstance(node.get("data"), str) and node["data"]
+    ]
+
+
+def rewritten(path: str, text: str) -> str | None:
+    """The text after one decode and encode by the pair for its path; None for other znodes."""
+    patterns: list[tuple[str, Callable[[str], str]]] = [
+        (r"/brokers/ids/\d+", lambda t: nodes.encode_broker(nodes.decode_broker(t))),
+        (r"/brokers/topics/[^/]+", lambda t: nodes.encode_assignment(nodes.decode_assignment(t))),
+        (
+            r".*/partitions/\d+/state",
+            lambda t: nodes.encode_leader_and_isr(nodes.decode_leader_and_isr(t, 0)),
+        ),
+        ("/controller", lambda t: nodes.encode_controller(nodes.decode_controller(t))),
+        (
+            "/controller_epoch",
+            lambda t: nodes.encode_controller_epoch(nodes.decode_controller_epoch(t)),
+        ),
+        (".*/ids/.+", lambda t: nodes.encode_consumer(nodes.decode_consumer(t))),
+        (".*/offsets/.+", lambda t: nodes.encode_offset(nodes.decode_offset(t))),
+        ("/config/topics/.+", lambda t: nodes.encode_topic_config(nodes.decode_topic_config(t))),
+        (
+            "/config/changes/.+",
+            lambda t: nodes.encode_config_change(nodes.decode_config_change(t)),
+        ),
+        (
+            "/admin/reassign_partitions",
+            lambda t: nodes.encode_reassignment(nodes.decode_reassignment(t)),
+        ),
+        (".*/owners/.+", str),
+    ]
+    for pattern, again in patterns:
+        if re.fullmatch(pattern, path):
+            return again(text)
+    return None
+
+
+@pytest.mark.parametrize(
+    "name", ["znodes-0.8.2.2-live", "znodes-0.8.2.2-consumers", "controller-0.8.2.2"]
+)
+def test_captured_texts_are_written_back_byte_for_byte(name: str) -> None:
+    """What 0.8.2.2 wrote is what we write for the same meaning, key order included."""
+    found = captured(name)
+    assert len(found) > 10
+    for path, text in found:
+        assert rewritten(path, text) == text, path
+
+
+def test_a_broker_reads_as_registered() -> None:
+    """The captured registration of broker 1 has its address and time."""
+    text = dict(captured("znodes-0.8.2.2-live"))["/brokers/ids/1"]
+    registration = nodes.decode_broker(text)
+    assert registration == nodes.BrokerRegistration("127.0.0.1", 19091, -1, 1795230513075)
+    assert str(registration.broker(1)) == "id:1,host:127.0.0.1,port:19091"
+
+
+@pytest.mark.parametrize(
+    ("name", "version"), [("controller-0.9.0.1", 2), ("controller-0.10.2.2", 4)]
+)
+def test_registrations_of_later_brokers_are_read(name: str, version: int) -> None:
+    """0.9 and 0.10 add endpoints and more; host and port are still the PLAINTEXT listener's."""
+    registration = nodes.decode_broker(dict(captured(name))["/brokers/ids/1"])
+    assert registration.version == version
+    assert registration.endpoints == ("PLAINTEXT://127.0.0.1:19390",)
+    assert registration.broker(1) == Broker(1, "127.0.0.1", 19390)
+
+
+def test_a_broker_without_plaintext_has_no_address_for_us() -> None:
+    """Its host is null and its port -1; asking for the address says why there is none."""
+    text = '{"endpoints":["SSL://h:9"],"host":null,"version":3,"port":-1}'
+    registration = nodes.decode_broker(text)
+    assert (registration.host, registration.port) == (None, -1)
+    with pytest.raises(ZooKeeperError, match="broker 7 has no PLAINTEXT listener, only SSL"):
+        registration.broker(7)
+
+
+def test_the_captured_cluster_id_is_written_back() -> None:
+    """/cluster/id of 0.10 and the znode we make are one form."""
+    text = dict(captured("controller-0.10.2.2"))["/cluster/id"]
+    assert nodes.encode_cluster_id(nodes.decode_cluster_id(text)) == text
+
+
+def test_old_controllers_wrote_their_bare_id() -> None:
+    """/controller of a broker before 0.8.1 is a number."""
+    assert nodes.decode_controller("3") == nodes.ControllerNode(3)
+
+
+def test_a_partition_state_carries_the_version_it_was_read_at() -> None:
+    """The zk_version comes from the znode, everything else from its text."""
+    text = '{"controller_epoch":4,"leader":-1,"version":1,"leader_epoch":7,"isr":[]}'
+    state = nodes.decode_leader_and_isr(text, 12)
+    assert state == LeaderAndIsr(-1, 7, (), 12, 4)
+    assert nodes.encode_leader_and_isr(state) == text
+
+
+@pytest.mark.parametrize("pattern", [nodes.WHITE_LIST, nodes.BLACK_LIST])
+def test_a_wildcard_is_escaped_as_json(pattern: str) -> None:
+    """A regular expression is written by JSONEscapeString, and read back as it was."""
+    registration = nodes.ConsumerRegistration({'a\\d+/"b\x7f': 2}, pattern, 5)
+    text = nodes.encode_consumer(registration)
+    assert '{"a\\\\d+\\/\\"b\\u007f":2}' in text
+    assert nodes.decode_consumer(text) == registration
+
+
+def test_other_clients_add_keys_to_their_registration() -> None:
+    """Unknown keys and a numeric timestamp are borne; a missing pattern means static."""
+    registration = nodes.decode_consumer(
+        '{"version":1,"subscription":{"t":1},"timestamp":9,"x":[]}'
+    )
+    assert registration == nodes.ConsumerRegistration({"t": 1}, nodes.STATIC, 9)
+
+
+def test_null_data_means_nothing() -> None:
+    """A znode made as somebody's parent has null data; it reads like an empty one."""
+    for empty in (None, ""):
+        assert nodes.decode_assignment(empty) == {}
+        assert nodes.decode_topic_config(empty) == {}
+        assert nodes.decode_reassignment(empty) == {}
+        assert nodes.decode_preferred_election(empty) == ()
+        with pytest.raises(ZooKeeperError, match="controller: cannot be read"):
+            nodes.decode_controller(empty)
+
+
+def test_a_topic_configuration_of_another_version_is_refused() -> None:
+    """`version` is checked for /config/topics alone, as 0.8.2.2 does."""
+    with pytest.raises(ZooKeeperError, match="version 2 is not 1"):
+        nodes.decode_topic_config('{"version":2,"config":{}}')
+
+
+def test_text_that_would_break_the_json_is_escaped() -> None:
+    """0.8 writes a quote in a value as it is and can then not read it; ours stays readable."""
+    config = {"a": 'say "hi"\n', "ö": "ü"}
+    text = nodes.encode_topic_config(config)
+    assert text == '{"version":1,"config":{"a":"say \\"hi\\"\\n","ö":"ü"}}'
+    assert nodes.decode_topic_config(text) == config
+
+
+def test_a_config_change_is_read_in_both_forms() -> None:
+    """0.8 writes the quoted topic, 0.9 an object with a type."""
+    assert nodes.decode_config_change('"tt"') == nodes.ConfigChange("tt")
+    newer = '{"version":1,"entity_type":"clients","entity_name":"c"}'
+    assert nodes.decode_config_change(newer) == nodes.ConfigChange("c", "clients")
+    assert nodes.encode_config_change(nodes.ConfigChange("tt")) == '"tt"'
+
+
+def test_elections_and_reassignments_list_partitions() -> None:
+    """Both admin requests name partitions the way the reference has them."""
+    tp = TopicPartition("fk-a", 1)
+    election = '{"version":1,"partitions":[{"topic":"fk-a","partition":1}]}'
+    assert nodes.encode_preferred_election([tp]) == election
+    assert nodes.decode_preferred_election(election) == (tp,)
+    move = '{"version":1,"partitions":[{"topic":"fk-a","partition":1,"replicas":[2,3]}]}'
+    assert nodes.encode_reassignment({tp: (2, 3)}) == move
+    assert nodes.decode_reassignment(move) == {tp: (2, 3)}
+
+
+def test_a_cluster_id_has_its_version_as_text() -> None:
+    """/cluster/id of 0.10.1: the version is a string."""
+    text = '{"version":"1","id":"rVp1fIJ2T0y0hgTLbRHLTg"}'
+    assert nodes.encode_cluster_id(nodes.ClusterId("rVp1fIJ2T0y0hgTLbRHLTg")) == text
+    assert nodes.decode_cluster_id(text) == nodes.ClusterId("rVp1fIJ2T0y0hgTLbRHLTg")
+
+
+DECODERS: list[Callable[[str], Any]] = [
+    nodes.decode_broker,
+    nodes.decode_assignment,
+    lambda text: nodes.decode_leader_and_isr(text, 0),
+    nodes.decode_controller,
+    nodes.decode_controller_epoch,
+    nodes.decode_consumer,
+    nodes.decode_topic_config,
+    nodes.decode_config_change,
+    nodes.decode_reassignment,
+    nodes.decode_preferred_election,
+    nodes.decode_cluster_id,
+    nodes.decode_offset,
+]
+
+
+@pytest.mark.parametrize("decode", DECODERS)
+def test_any_text_parses_or_raises_zookeeper_error(decode: Callable[[str], Any]) -> None:
+    """Captured texts cut or changed at each character, and odd JSON: no other exception."""
+    texts = {text for _, text in captured("controller-0.8.2.2")} | {
+        '{"partitions":{"x":[1]}}',
+        '{"partitions":[1]}',
+        '{"partitions":[{"topic":1}]}',
+        "[]",
+        "1.5",
+        "{}",
+        "[" * 100,
+    }
+    for text in texts:
+        for i in range(len(text) + 1):
+            for damaged in (text[:i], text[:i] + "x" + text[i + 1 :], text[:i] + '"' + text[i:]):
+                try:
+                    decode(damaged)
+                except ZooKeeperError:
+                    continue
