@@ -1,0 +1,72 @@
+"""How far an owned partition was fetched and read, and the sets on their way to a stream."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kafka08.errors import KafkaError
+from kafka08.protocol.types import Buffer
+from kafka08.structs import NO_OFFSET, TopicPartition
+
+
+class OwnedPartition:
+    """A partition for the time that this member owns it; a new one is made for each claim.
+
+    fetch_offset     where the next fetch begins; NO_OFFSET: auto.offset.reset decides
+    consumed_offset  the first offset that the reader is not finished with, <= fetch_offset;
+                     NO_OFFSET until a position is known. It is what a commit stores.
+    fetch_bytes      how much to ask for: fetch.message.max.bytes, more for an oversize message
+    held             not to be fetched until the stream has raised what is wrong with it
+    revoked          not ours any more: sets still on their way are dropped
+
+    fetch_offset and fetch_bytes belong to the fetcher while `held` is False; consumed_offset to
+    the stream once a set was handed over, before that to the fetcher.
+    """
+
+    __slots__ = (
+        "consumed_offset",
+        "fetch_bytes",
+        "fetch_offset",
+        "held",
+        "revoked",
+        "topic_partition",
+    )
+
+    def __init__(self, topic_partition: TopicPartition, offset: int, fetch_bytes: int) -> None:
+        self.topic_partition = topic_partition
+        self.fetch_offset = offset
+        self.consumed_offset = offset
+        self.fetch_bytes = fetch_bytes
+        self.held = False
+        self.revoked = False
+
+    def start_at(self, offset: int) -> None:
+        """Take a position that auto.offset.reset chose. What was fetched before it is still read
+        first; only if nothing was, the committed position moves at once."""
+        if self.consumed_offset in {NO_OFFSET, self.fetch_offset}:
+            self.consumed_offset = offset
+        self.fetch_offset = offset
+
+    def fetch_again(self) -> None:
+        """Fetch once more from the first offset that is not finished."""
+        self.fetch_offset = self.consumed_offset
+        self.held = False
+
+    def __str__(self) -> str:
+        return (
+            f"{self.topic_partition}: fetched offset = {self.fetch_offset}, "
+            f"consumed offset = {self.consumed_offset}"
+        )
+
+
+class Chunk(NamedTuple):
+    """A fetched message set on its way to the reader, or the error that stands in its place.
+
+    next_offset   the offset after its last message; reading the chunk to its end finishes it
+    """
+
+    partition: OwnedPartition
+    data: Buffer
+    from_offset: int
+    next_offset: int
+    error: KafkaError | None = None

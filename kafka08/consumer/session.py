@@ -1,0 +1,39 @@
+"""Until when a member may deliver and commit: as long as nobody else can own its partitions.
+
+ZooKeeper gives a member's partitions away when its session is over, which is the granted timeout
+after ZooKeeper last heard from it. So a member stops a margin before that moment by its own clock,
+whether or not it has noticed that anything is wrong; a stopped process or a stuck thread notices
+nothing. A suspended connection stops it at once.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Final
+
+from kafka08.clock import Clock
+from kafka08.zk.client import ZkClient
+from kafka08.zk.session import SessionState
+
+MARGIN: Final = 0.1
+"""Part of the session timeout left for clock drift and for what the caller has in hand."""
+
+
+class SessionGate:
+    """Says until when the session is certain to live. Cheap to ask, and never waits."""
+
+    def __init__(self, zk: ZkClient, clock: Clock) -> None:
+        self._zk = zk
+        self._clock = clock
+
+    def deadline(self) -> float:
+        """The monotonic time until which this session certainly lives; -inf when not connected."""
+        if self._zk.state is not SessionState.CONNECTED:
+            return -inf
+        timeout_s = self._zk.granted_timeout_ms / 1000
+        last_contact = self._clock.monotonic() - self._zk.last_contact_seconds
+        return last_contact + timeout_s * (1 - MARGIN)
+
+    @property
+    def is_open(self) -> bool:
+        return self._clock.monotonic() < self.deadline()

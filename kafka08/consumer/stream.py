@@ -1,0 +1,288 @@
+"""A stream of messages: what one thread of a high-level consumer iterates.
+
+*Fast and exact.* The reader advances the kernel's iterator over a fetched set with no lock, in its
+own thread. Two fields make that safe: before it looks at `_limit` it says `_busy`, and whoever
+takes something away from it first moves `_limit` into the past and then waits until it is not
+busy. After that no message of the old sets can come out, and the iterator's position is exact.
+Everything else (a new set, waiting, errors) happens under the condition.
+
+*Finished.* A message is finished when the next one of its stream is asked for. Positions that are
+committed count finished messages only, but for the message in hand of the thread that commits.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from math import inf
+from typing import Any, Final, Protocol
+
+from kafka08 import kernel
+from kafka08.clock import Clock
+from kafka08.consumer.progress import Chunk, OwnedPartition
+from kafka08.errors import ConsumerTimeout, InvalidMessage, KafkaError
+from kafka08.kernel import MessageAndMetadata
+from kafka08.protocol.message_set import unpack
+
+log = logging.getLogger(__name__)
+
+Decoder = Callable[[bytes], Any]
+
+FENCE_PATIENCE_S: Final = 10.0
+"""How long a decoder may keep the reader busy before a rebalance or shutdown goes on without it."""
+IDLE_CHECK_S: Final = 0.5
+"""How often a waiting reader looks at the session again."""
+UNREADABLE: Final = (kernel.CorruptMessage, kernel.UnknownCodec)
+NO_MESSAGES: Final = kernel.messages(b"", "", 0, 0, unpack)
+
+
+class Supervisor(Protocol):
+    """What a stream asks of its connector."""
+
+    def deadline(self) -> float:
+        """Monotonic time until which messages may be handed out."""
+
+    def stall(self) -> tuple[int, KafkaError | None]:
+        """The number of the latest stall and its cause; None while all is well."""
+
+
+class KafkaStream:
+    """Iterator of MessageAndMetadata; one thread at a time reads it. Ends when its connector is
+    shut down.
+
+    Raises, and may be asked again after each of them: ConsumerTimeout after consumer.timeout.ms
+    without a message; ConsumerRebalanceFailed once for each stall of the group; MessageTooLarge and
+    InvalidMessage for a message that cannot be read, again and again until it can; what a decoder
+    raised, once, and goes on behind that message.
+    """
+
+    def __init__(
+        self,
+        *,
+        supervisor: Supervisor,
+        clock: Clock,
+        timeout_ms: int = -1,
+        capacity: int = 2,
+        key_decoder: Decoder | None = None,
+        value_decoder: Decoder | None = None,
+        on_room: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`capacity` sets wait at most before fetching for this stream pauses; `on_room` is told
+        when it may go on. `timeout_ms` < 0: wait for ever."""
+        self._supervisor = supervisor
+        self._clock = clock
+        self._monotonic = clock.monotonic
+        self._timeout_ms = timeout_ms
+        self._capacity = capacity
+        self._decoders = (key_decoder, value_decoder)
+        self._on_room = on_room
+        self._condition = threading.Condition()
+        self._chunks: deque[Chunk] = deque()
+        self._chunk: Chunk | None = None
+        self._messages = NO_MESSAGES
+        self._closed = False
+        self._reader: int | None = None
+        self._stall_seen = 0
+        self._busy = False
+        self._limit = -inf
+
+    def __iter__(self) -> KafkaStream:
+        return self
+
+    def __next__(self) -> MessageAndMetadata:
+        self._busy = True
+        try:
+            if self._monotonic() < self._limit:
+                for message in self._messages:
+                    return message
+        except UNREADABLE:
+            pass  # the iterator raises it again, under the condition
+        finally:
+            self._busy = False
+        return self._next_slowly()
+
+    def _next_slowly(self) -> MessageAndMetadata:
+        """The next message of another set; waits for one."""
+        patience_s = inf if self._timeout_ms < 0 else self._timeout_ms / 1000
+        give_up_at = self._monotonic() + patience_s
+        with self._condition:
+            self._reader = threading.get_ident()
+            while True:
+                if self._closed:
+                    raise StopIteration
+                self._raise_stall()
+                if self._open():
+                    message = self._take()
+                    if message is not None:
+                        return message
+                remaining = give_up_at - self._monotonic()
+                if remaining <= 0:
+                    raise ConsumerTimeout(f"no message within {self._timeout_ms} ms")
+                self._condition.wait(min(remaining, IDLE_CHECK_S))
+
+    def _open(self) -> bool:
+        """Let the fast path run until the session's deadline; False if that is past."""
+        self._limit = self._supervisor.deadline()
+        if self._supervisor.deadline() < self._limit:  # the session was suspended in between
+            self._limit = -inf
+        return self._monotonic() < self._limit
+
+    def _take(self) -> MessageAndMetadata | None:
+        """A message of the current set or of those waiting; None if there is none."""
+        while True:
+            try:
+                for message in self._messages:
+                    return message
+            except UNREADABLE as error:
+                raise self._unreadable(error) from error
+            self._finish_chunk()
+            if not self._chunks:
+                return None
+            self._begin_chunk(self._chunks.popleft())
+            self._on_room()
+
+    def _begin_chunk(self, chunk: Chunk) -> None:
+        partition = chunk.partition
+        if chunk.error is not None:
+            partition.fetch_again()
+            raise chunk.error
+        if chunk.from_offset > partition.consumed_offset:
+            log.warning(
+                "%s: messages from %d to %d are gone; reading goes on at %d",
+                partition.topic_partition,
+                partition.consumed_offset,
+                chunk.from_offset - 1,
+                chunk.from_offset,
+            )
+            partition.consumed_offset = chunk.from_offset
+        topic, number = partition.topic_partition
+        self._chunk = chunk
+        self._messages = kernel.messages(
+            chunk.data, topic, number, chunk.from_offset, unpack, *self._decoders
+        )
+
+    def _finish_chunk(self) -> None:
+        chunk = self._chunk
+        if chunk is not None:
+            handed_out = self._messages.position_offset
+            chunk.partition.consumed_offset = max(chunk.next_offset, handed_out + 1)
+            self._drop_chunk()
+
+    def _drop_chunk(self) -> None:
+        self._chunk = None
+        self._messages = NO_MESSAGES
+
+    def _unreadable(self, error: Exception) -> InvalidMessage:
+        """What to raise for a broken message. It will be fetched once more, and never skipped."""
+        chunk = self._chunk
+        assert chunk is not None, "an error comes out of a set"
+        partition = chunk.partition
+        # Whoever asks for a broken message is finished with the one before it.
+        partition.consumed_offset = max(
+            self._messages.position_offset + 1, partition.consumed_offset
+        )
+        self._drop_chunk()
+        self._chunks = deque(c for c in self._chunks if c.partition is not partition)
+        partition.fetch_again()
+        self._on_room()
+        offset = partition.consumed_offset
+        return InvalidMessage(f"{partition.topic_partition}, at or after offset {offset}: {error}")
+
+    def _raise_stall(self) -> None:
+        number, cause = self._supervisor.stall()
+        if cause is not None and number > self._stall_seen:
+            self._stall_seen = number
+            raise cause
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another set may be fetched for it."""
+        return len(self._chunks) < self._capacity
+
+    def offer(self, chunk: Chunk, *, hold: bool = False) -> bool:
+        """Hand over what was fetched and move the partition's fetch position behind it; False if
+        it is out of date by now. `hold`: do not fetch on until the reader has met what is wrong.
+        Never waits."""
+        partition = chunk.partition
+        with self._condition:
+            if self._closed or partition.revoked or partition.fetch_offset != chunk.from_offset:
+                return False
+            partition.fetch_offset = chunk.next_offset
+            partition.held = hold
+            self._chunks.append(chunk)
+            self._condition.notify_all()
+        return True
+
+    def reset(self, partition: OwnedPartition, from_offset: int, to_offset: int) -> bool:
+        """Move the fetch position of a partition whose `from_offset` does not exist."""
+        with self._condition:
+            if partition.revoked or partition.fetch_offset != from_offset:
+                return False
+            partition.start_at(to_offset)
+        return True
+
+    def position(self) -> tuple[OwnedPartition, int] | None:
+        """The partition being read and the first offset in it that is not finished; None between
+        two sets. For the reading thread itself the message in its hand counts as finished."""
+        with self._condition:
+            return None if self._chunk is None else (self._chunk.partition, self._unfinished())
+
+    def pause(self) -> None:
+        """Hand nothing out until the supervisor's deadline allows it. Never waits."""
+        self._limit = -inf
+
+    def wake(self) -> None:
+        """Have a waiting reader look again: at the session, at a stall."""
+        with self._condition:
+            self._condition.notify_all()
+
+    def revoke(self, partitions: Iterable[OwnedPartition]) -> None:
+        """Take partitions away. Afterwards no message of theirs comes out any more, and their
+        `consumed_offset` is final: the message in hand, unfinished, stays uncommitted."""
+        with self._condition:
+            self._fence()
+            for partition in partitions:
+                partition.revoked = True
+            if self._chunk is not None and self._chunk.partition.revoked:
+                self._chunk.partition.consumed_offset = self._unfinished()
+                self._drop_chunk()
+            self._chunks = deque(c for c in self._chunks if not c.partition.revoked)
+        self._on_room()
+
+    def close(self) -> None:
+        """End the stream; positions stay as `position` would tell the calling thread."""
+        with self._condition:
+            self._fence()
+            self._closed = True
+            if self._chunk is not None:
+                self._chunk.partition.consumed_offset = self._unfinished()
+                self._drop_chunk()
+            self._chunks.clear()
+            self._condition.notify_all()
+
+    def _unfinished(self) -> int:
+        """First offset of the current set's partition that the reader is not finished with."""
+        assert self._chunk is not None
+        handed_out = self._messages.position_offset
+        if handed_out < 0:
+            return self._chunk.partition.consumed_offset
+        # A signal handler may run in the reading thread while that is still fetching its message.
+        return handed_out + (self._is_reader and not self._busy)
+
+    def _fence(self) -> None:
+        """Keep the reader off the current set; on return it has left it."""
+        self._limit = -inf
+        if self._is_reader:
+            return
+        give_up_at = self._monotonic() + FENCE_PATIENCE_S
+        while self._busy:
+            if self._monotonic() > give_up_at:
+                log.error("a decoder has kept a stream busy for %d s", FENCE_PATIENCE_S)
+                return
+            self._clock.sleep(0.0002)
+
+    @property
+    def _is_reader(self) -> bool:
+        return self._reader == threading.get_ident()
