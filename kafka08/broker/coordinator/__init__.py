@@ -1,0 +1,12 @@
+"""Where groups keep their offsets: the broker's side of `__consumer_offsets`.
+
+offset_manager    the driver: commit, fetch, load on leadership, expiry
+offset_cache      what is known and which record wins (pure)
+offset_records    the bytes of keys and values
+"""
+
+from __future__ import annotations
+
+from kafka08.broker.coordinator.offset_manager import FetchedOffset, OffsetManager
+
+__all__ = ["FetchedOffset", "OffsetManager"]

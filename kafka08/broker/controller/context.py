@@ -1,0 +1,125 @@
+"""ControllerContext: everything an active controller knows, as plain data.
+
+Only the controller's own greenlet touches it. It is filled from ZooKeeper at election, kept true
+by events, and thrown away on resignation. Source: kafka.controller.ControllerContext 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from kafka08.broker.controller import partition_state, replica_state
+from kafka08.broker.controller.partition_state import PartitionState, PartitionStates
+from kafka08.broker.controller.replica_state import (
+    PartitionReplica,
+    ReplicaState,
+    ReplicaStates,
+)
+from kafka08.broker.controller.state_table import History, StateTable
+from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
+
+NO_EPOCH: Final = 0
+"""Controller epoch of a broker that is not the controller; the first controller's is 1."""
+
+
+@dataclass(slots=True)
+class ControllerContext:
+    """The cluster as the controller sees it.
+
+    epoch, epoch_zk_version  this controller's epoch, and the version of /controller_epoch after it
+                             was written there
+    brokers                  id → address of every broker in /brokers/ids
+    shutting_down            ids among them that asked for a controlled shutdown; no new leader goes
+                             there
+    topics                   names in /brokers/topics
+    assignments              partition → replicas, the preferred one first
+    leadership               partition → last known state; absent while the partition is NEW.
+                             The znode may be newer, because leaders change the ISR by themselves
+    topics_to_delete         topics queued for deletion
+    topics_ineligible        those among them whose deletion waits (a replica's broker is dead)
+    """
+
+    epoch: int = NO_EPOCH
+    epoch_zk_version: int = -1
+    brokers: dict[int, Broker] = field(default_factory=dict)
+    shutting_down: set[int] = field(default_factory=set)
+    topics: set[str] = field(default_factory=set)
+    assignments: dict[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
+    leadership: dict[TopicPartition, LeaderAndIsr] = field(default_factory=dict)
+    topics_to_delete: set[str] = field(default_factory=set)
+    topics_ineligible: set[str] = field(default_factory=set)
+    history: History = field(default_factory=History)
+    partition_states: PartitionStates = field(init=False)
+    replica_states: ReplicaStates = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.partition_states = StateTable(
+            partition_state.VALID_PREVIOUS, PartitionState.NONEXISTENT, self.history
+        )
+        self.replica_states = StateTable(
+            replica_state.VALID_PREVIOUS, ReplicaState.NONEXISTENT, self.history
+        )
+
+    @property
+    def live(self) -> frozenset[int]:
+        """Ids of the brokers that may lead: alive and not shutting down."""
+        return frozenset(self.brokers.keys() - self.shutting_down)
+
+    def initialize_states(self) -> None:
+        """Give every partition and replica the state that a new controller finds it in."""
+        live = self.live
+        for tp, replicas in self.assignments.items():
+            self.partition_states.put(
+                tp, partition_state.initial_state(self.leadership.get(tp), live)
+            )
+            for replica in replicas:
+                self.replica_states.put(
+                    PartitionReplica(*tp, replica), replica_state.initial_state(replica, live)
+                )
+
+    def replicas_on(self, brokers: Collection[int]) -> list[PartitionReplica]:
+        """Every assigned replica on one of `brokers`, in partition order."""
+        return [
+            PartitionReplica(*tp, replica)
+            for tp, replicas in sorted(self.assignments.items())
+            for replica in replicas
+            if replica in brokers
+        ]
+
+    def replicas_of(self, partitions: Iterable[TopicPartition]) -> list[PartitionReplica]:
+        """Every assigned replica of `partitions`."""
+        return [PartitionReplica(*tp, r) for tp in partitions for r in self.assignments[tp]]
+
+    def partitions_of(self, topics: Collection[str]) -> list[TopicPartition]:
+        """Every partition of `topics`, sorted."""
+        return sorted(tp for tp in self.assignments if tp.topic in topics)
+
+    def led_by(self, brokers: Collection[int]) -> list[TopicPartition]:
+        """The partitions whose leader is one of `brokers`, sorted."""
+        return sorted(tp for tp, state in self.leadership.items() if state.leader in brokers)
+
+    def is_queued_for_deletion(self, topic: str) -> bool:
+        return topic in self.topics_to_delete
+
+    def add_assignments(self, assignments: Mapping[TopicPartition, tuple[int, ...]]) -> None:
+        self.assignments.update(assignments)
+
+    def forget_topics(self, topics: Collection[str]) -> None:
+        """Drop all data of topics that are gone, their states too."""
+        for tp in self.partitions_of(topics):
+            for replica in self.assignments.pop(tp):
+                self.replica_states.forget(PartitionReplica(*tp, replica))
+            self.leadership.pop(tp, None)
+            self.partition_states.forget(tp)
+        self.topics.difference_update(topics)
+        self.topics_to_delete.difference_update(topics)
+        self.topics_ineligible.difference_update(topics)
+
+    def __str__(self) -> str:
+        return (
+            f"epoch {self.epoch}, brokers {sorted(self.brokers)}"
+            f" (shutting down {sorted(self.shutting_down)}), {len(self.topics)} topics,"
+            f" {len(self.assignments)} partitions"
+        )

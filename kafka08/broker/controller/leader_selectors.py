@@ -1,0 +1,222 @@
+"""Who leads a partition next: one pure function for each reason to elect.
+
+Each takes the assignment, the live brokers and (but for a new partition) the current state, and
+returns an Election, or raises ElectionFailed (the partition stays as it is) or ElectionNotNeeded
+(nothing to do). The znode version in the result is the one that was read: it is the condition of
+the write, and the writer replaces it by the version that the write made.
+
+Source: kafka.controller.PartitionLeaderSelector and its five classes, initializeLeaderAndIsr of
+PartitionStateMachine, removeReplicaFromIsr and updateLeaderEpoch of KafkaController 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from kafka08.errors import KafkaError
+from kafka08.structs import NO_LEADER, LeaderAndIsr
+
+INITIAL_LEADER_EPOCH: Final = 0
+NOT_WRITTEN: Final = -1
+"""zk_version of a state whose znode does not exist yet."""
+
+
+class ElectionFailed(KafkaError):
+    """No replica may lead now; the sentence says why."""
+
+
+class ElectionNotNeeded(KafkaError):
+    """The wanted leader leads already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Election:
+    """The outcome: the state to write and the brokers that must hear of it by LeaderAndIsr.
+
+    unclean   the leader was not in sync: messages may be lost
+    """
+
+    state: LeaderAndIsr
+    receivers: tuple[int, ...]
+    unclean: bool = False
+
+
+def elect_new(
+    assignment: Sequence[int],
+    live: Collection[int],
+    *,
+    controller_epoch: int,
+    replicated: bool = True,
+) -> Election:
+    """The first leader of a partition that never had one.
+
+    1. Leader is the first live replica in assignment order.
+    2. ISR are all live assigned replicas, in that order (nobody is behind yet); with `replicated`
+       False only the leader, because nobody would copy.
+    3. The live assigned replicas hear of it.
+    4. None alive: ElectionFailed, and no state znode is written.
+    """
+    receivers = _alive(assignment, live)
+    if not receivers:
+        raise ElectionFailed(
+            f"none of the assigned replicas {_ids(assignment)} is alive; live brokers are "
+            f"{_ids(sorted(live))}"
+        )
+    isr = receivers if replicated else receivers[:1]
+    state = LeaderAndIsr(receivers[0], INITIAL_LEADER_EPOCH, isr, NOT_WRITTEN, controller_epoch)
+    return Election(state, receivers)
+
+
+def elect_offline(
+    assignment: Sequence[int],
+    live: Collection[int],
+    current: LeaderAndIsr,
+    *,
+    controller_epoch: int,
+    unclean_allowed: bool,
+) -> Election:
+    """A leader for a partition whose leader died.
+
+    1. If members of the ISR live: the first of them in assignment order leads; the ISR are its
+       live members, in the order they had.
+    2. Else, if `unclean_allowed`: the first live assigned replica leads, alone in the ISR.
+    3. Else ElectionFailed.
+    4. The live assigned replicas hear of it.
+    """
+    receivers = _alive(assignment, live)
+    isr = _alive(current.isr, live)
+    leader = next((r for r in receivers if r in isr), None)
+    if leader is not None:
+        return Election(_elected(current, leader, isr, controller_epoch), receivers)
+    if not unclean_allowed:
+        raise ElectionFailed(
+            f"no broker in the ISR {_ids(current.isr)} is alive, live brokers are "
+            f"{_ids(sorted(live))}, and unclean leader election is not allowed"
+        )
+    if not receivers:
+        raise ElectionFailed(
+            f"no assigned replica of {_ids(assignment)} is alive; live brokers are "
+            f"{_ids(sorted(live))}"
+        )
+    state = _elected(current, receivers[0], receivers[:1], controller_epoch)
+    return Election(state, receivers, unclean=True)
+
+
+def elect_reassigned(
+    new_replicas: Sequence[int],
+    live: Collection[int],
+    current: LeaderAndIsr,
+    *,
+    controller_epoch: int,
+) -> Election:
+    """A leader among the replicas that a partition is being moved to.
+
+    1. The first of them that lives and is in the ISR leads; the ISR stays.
+    2. The new replicas hear of it.
+    3. None in sync: ElectionFailed.
+    """
+    leader = next((r for r in _alive(new_replicas, live) if r in current.isr), None)
+    if leader is None:
+        raise ElectionFailed(
+            f"none of the reassigned replicas {_ids(new_replicas)} is alive and in the ISR "
+            f"{_ids(current.isr)}"
+        )
+    state = _elected(current, leader, current.isr, controller_epoch)
+    return Election(state, tuple(new_replicas))
+
+
+def elect_preferred(
+    assignment: Sequence[int],
+    live: Collection[int],
+    current: LeaderAndIsr,
+    *,
+    controller_epoch: int,
+) -> Election:
+    """The leadership back to the preferred replica, the first of the assignment.
+
+    1. It leads already: ElectionNotNeeded.
+    2. It lives and is in the ISR: it leads; the ISR stays; all assigned replicas hear of it.
+    3. Else ElectionFailed.
+    """
+    preferred = assignment[0]
+    if current.leader == preferred:
+        raise ElectionNotNeeded(f"preferred replica {preferred} leads already")
+    if preferred not in live or preferred not in current.isr:
+        raise ElectionFailed(
+            f"preferred replica {preferred} is either not alive or not in the ISR "
+            f"{_ids(current.isr)}"
+        )
+    state = _elected(current, preferred, current.isr, controller_epoch)
+    return Election(state, tuple(assignment))
+
+
+def elect_controlled_shutdown(
+    assignment: Sequence[int],
+    live_or_shutting_down: Collection[int],
+    shutting_down: Collection[int],
+    current: LeaderAndIsr,
+    *,
+    controller_epoch: int,
+) -> Election:
+    """Another leader for a partition whose leader is about to stop.
+
+    1. The ISR loses the brokers that shut down; its head leads.
+    2. The assigned replicas on live brokers hear of it, those shutting down too: the old leader
+       must learn that it is none.
+    3. Nobody else in the ISR: ElectionFailed; the partition stays, and the broker is told so.
+    """
+    isr = tuple(r for r in current.isr if r not in shutting_down)
+    if not isr:
+        raise ElectionFailed(
+            f"no other replica in the ISR {_ids(current.isr)} besides shutting down brokers "
+            f"{_ids(sorted(shutting_down))}"
+        )
+    state = _elected(current, isr[0], isr, controller_epoch)
+    return Election(state, _alive(assignment, live_or_shutting_down))
+
+
+def without_replica(
+    current: LeaderAndIsr, replica: int, *, controller_epoch: int, unclean_allowed: bool
+) -> LeaderAndIsr:
+    """The state after `replica` went offline; `current` itself when it was not in the ISR.
+
+    1. The replica leaves the ISR; if it led, nobody does.
+    2. The last member stays in the ISR unless an unclean election is allowed, so that it can lead
+       again when it is back.
+    3. The leader epoch rises even when only a follower left.
+    """
+    if replica not in current.isr:
+        return current
+    leader = NO_LEADER if current.leader == replica else current.leader
+    isr = tuple(r for r in current.isr if r != replica)
+    if not isr and not unclean_allowed:
+        isr = current.isr
+    return _elected(current, leader, isr, controller_epoch)
+
+
+def with_next_epoch(current: LeaderAndIsr, *, controller_epoch: int) -> LeaderAndIsr:
+    """The same leader and ISR under the next leader epoch, so that brokers take in a changed
+    assignment."""
+    return _elected(current, current.leader, current.isr, controller_epoch)
+
+
+def _elected(
+    current: LeaderAndIsr, leader: int, isr: tuple[int, ...], controller_epoch: int
+) -> LeaderAndIsr:
+    return replace(
+        current,
+        leader=leader,
+        leader_epoch=current.leader_epoch + 1,
+        isr=isr,
+        controller_epoch=controller_epoch,
+    )
+
+
+def _alive(replicas: Sequence[int], live: Collection[int]) -> tuple[int, ...]:
+    return tuple(r for r in replicas if r in live)
+
+
+def _ids(ids: Sequence[int]) -> str:
+    return "[" + ",".join(map(str, ids)) + "]"

@@ -1,0 +1,130 @@
+"""Leadership: the state znodes of partitions, changed in bursts and never blindly.
+
+A round is: read all, decide each, write all, every write on the condition that the znode is still
+what was read. Writes that lost a race are read and decided again in the next round, the others are
+done. Nothing is written when any znode shows a newer controller. Source: electLeaderForPartition,
+removeReplicaFromIsr and kafka.utils.ReplicationUtils 0.8.2.2, one partition at a time there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from kafka08.broker.controller.leader_selectors import ElectionFailed, ElectionNotNeeded
+from kafka08.errors import BadVersion, KafkaError, NodeExists, NoNode, ZooKeeperError
+from kafka08.structs import LeaderAndIsr, TopicPartition
+from kafka08.zk.store import ClusterStore
+
+MAX_ROUNDS: Final = 20
+"""A leader changes its ISR every few seconds at most; losing this many races is a failure."""
+
+Decide = Callable[[TopicPartition, LeaderAndIsr], LeaderAndIsr]
+"""The next state of a partition. Returning the current one means: nothing to write. Raises
+ElectionFailed or ElectionNotNeeded to leave the partition alone."""
+
+
+class ControllerMoved(KafkaError):
+    """Another broker is controller by now; this one must stop acting."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of each partition: in `states` as it stands in ZooKeeper now, or in `failures`
+    with the reason why it was left alone."""
+
+    states: dict[TopicPartition, LeaderAndIsr] = field(default_factory=dict)
+    failures: dict[TopicPartition, KafkaError] = field(default_factory=dict)
+
+
+class Leadership:
+    """Reads and writes /brokers/topics/<t>/partitions/<p>/state for one controller."""
+
+    def __init__(self, store: ClusterStore) -> None:
+        self._store = store
+
+    def read(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, LeaderAndIsr]:
+        """The states that exist."""
+        return self._store.leader_and_isr(partitions)
+
+    def create(self, states: Mapping[TopicPartition, LeaderAndIsr]) -> Outcome:
+        """First states of new partitions. One that exists already is a failure: only another
+        controller can have made it."""
+        outcome = Outcome()
+        for tp, answer in self._store.create_leader_and_isr(states).items():
+            if isinstance(answer, NodeExists):
+                outcome.failures[tp] = answer
+            elif isinstance(answer, ZooKeeperError):
+                raise answer
+            else:
+                outcome.states[tp] = answer
+        return outcome
+
+    def update(
+        self, partitions: Collection[TopicPartition], decide: Decide, controller_epoch: int
+    ) -> Outcome:
+        """Bring each partition to what `decide` says. ControllerMoved when a znode was written by a
+        controller with a higher epoch than `controller_epoch`."""
+        outcome = Outcome()
+        todo: Collection[TopicPartition] = partitions
+        for _ in range(MAX_ROUNDS):
+            if not todo:
+                return outcome
+            current = self.read(todo)
+            check_epochs(current, controller_epoch)
+            decided = self._decide(todo, current, decide, outcome)
+            todo = self._write(decided, outcome)
+        for tp in todo:
+            outcome.failures[tp] = ElectionFailed(
+                f"its state znode changed {MAX_ROUNDS} times while it was being written"
+            )
+        return outcome
+
+    @staticmethod
+    def _decide(
+        partitions: Iterable[TopicPartition],
+        current: Mapping[TopicPartition, LeaderAndIsr],
+        decide: Decide,
+        outcome: Outcome,
+    ) -> dict[TopicPartition, LeaderAndIsr]:
+        """The states to write; what needs no write goes to `outcome` at once."""
+        decided = {}
+        for tp in partitions:
+            if tp not in current:
+                outcome.failures[tp] = ElectionFailed("it has no state znode")
+                continue
+            try:
+                wanted = decide(tp, current[tp])
+            except (ElectionFailed, ElectionNotNeeded) as reason:
+                outcome.failures[tp] = reason
+                continue
+            if wanted == current[tp]:
+                outcome.states[tp] = wanted
+            else:
+                decided[tp] = wanted
+        return decided
+
+    def _write(
+        self, decided: Mapping[TopicPartition, LeaderAndIsr], outcome: Outcome
+    ) -> list[TopicPartition]:
+        """Write conditionally; gives the partitions whose condition did not hold."""
+        lost = []
+        for tp, answer in self._store.update_leader_and_isr(decided).items():
+            if isinstance(answer, BadVersion | NoNode):
+                lost.append(tp)
+            elif isinstance(answer, ZooKeeperError):
+                raise answer
+            else:
+                outcome.states[tp] = answer
+        return lost
+
+
+def check_epochs(states: Mapping[TopicPartition, LeaderAndIsr], controller_epoch: int) -> None:
+    """ControllerMoved if any state was written under a higher controller epoch."""
+    for tp, state in states.items():
+        if state.controller_epoch > controller_epoch:
+            raise ControllerMoved(
+                f"the state of {tp} was written by a controller with epoch "
+                f"{state.controller_epoch}, this one's is {controller_epoch}"
+            )

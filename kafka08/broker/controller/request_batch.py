@@ -1,0 +1,178 @@
+"""RequestBatch: collects what brokers must hear after one change, and orders it. Pure.
+
+To each broker, in this order, under one correlation id:
+
+    1. LeaderAndIsr    one request with every partition it hosts that changed
+    2. UpdateMetadata  one request with every changed partition, to all live brokers
+    3. StopReplica     one request per partition, with an empty client id
+
+Partitions of topics that are being deleted go into UpdateMetadata with LEADER_DURING_DELETE and
+into every such request, as in 0.8.2.2. Source: kafka.controller.ControllerBrokerRequestBatch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from kafka08.broker.controller.context import ControllerContext
+from kafka08.broker.controller.replica_state import PartitionReplica
+from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest, PartitionState
+from kafka08.protocol.metadata import BrokerEndpoint
+from kafka08.protocol.stop_replica import (
+    StopReplicaPartition,
+    StopReplicaRequest,
+    StopReplicaResponse,
+)
+from kafka08.protocol.types import Request
+from kafka08.protocol.update_metadata import UpdateMetadataRequest
+from kafka08.structs import LEADER_DURING_DELETE, Broker, LeaderAndIsr, TopicPartition
+
+StopReplicaCallback = Callable[[PartitionReplica, StopReplicaResponse], object]
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRequest:
+    """One request on its way: to whom, what, and who hears of the answer (StopReplica only).
+
+    named   the request carries the controller's client id; StopReplica carries ""
+    """
+
+    broker_id: int
+    request: Request
+    named: bool = True
+    replica: PartitionReplica | None = None
+    on_stopped: StopReplicaCallback | None = None
+
+
+class RequestBatch:
+    """Requests of one change, gathered with `add_…` and taken with `requests()`.
+
+    What is sent is what the context says when `requests()` is called; only LeaderAndIsr is fixed
+    when it is added, because it may carry another replica list than the assignment.
+    """
+
+    def __init__(self, context: ControllerContext, controller_id: int) -> None:
+        self._context = context
+        self._controller_id = controller_id
+        self._leader_and_isr: dict[int, dict[TopicPartition, PartitionState]] = {}
+        self._metadata_to_all: set[TopicPartition] = set()
+        self._metadata_to_some: dict[int, set[TopicPartition]] = {}
+        self._stop_replica: list[tuple[PartitionReplica, bool, StopReplicaCallback | None]] = []
+
+    def add_leader_and_isr(
+        self, brokers: Iterable[int], tp: TopicPartition, replicas: Sequence[int]
+    ) -> None:
+        """Tell `brokers` the known state of `tp` and its `replicas`, and every live broker by
+        UpdateMetadata."""
+        state = partition_message(tp, self._context.leadership[tp], replicas)
+        for broker in brokers:
+            self._leader_and_isr.setdefault(broker, {})[tp] = state
+        self._metadata_to_all.add(tp)
+
+    def add_update_metadata(
+        self,
+        partitions: Iterable[TopicPartition] | None = None,
+        brokers: Iterable[int] | None = None,
+    ) -> None:
+        """Tell `brokers` (None: all) the state of `partitions` (None: all). A partition that never
+        had a leader is left out, and a broker for which nothing remains gets no request: so a
+        cluster without topics hears nothing, as in 0.8.2.2."""
+        wanted = self._context.leadership.keys() if partitions is None else partitions
+        if brokers is None:
+            self._metadata_to_all.update(wanted)
+        else:
+            for broker in brokers:
+                self._metadata_to_some.setdefault(broker, set()).update(wanted)
+
+    def add_stop_replica(
+        self,
+        replica: PartitionReplica,
+        *,
+        delete: bool,
+        on_stopped: StopReplicaCallback | None = None,
+    ) -> None:
+        """Tell the broker of `replica` to stop following it, with `delete` to drop its log."""
+        self._stop_replica.append((replica, delete, on_stopped))
+
+    def requests(self) -> list[BrokerRequest]:
+        """All of it in sending order; empty when nothing was added."""
+        return [
+            *self._leader_and_isr_requests(),
+            *self._metadata_requests(),
+            *self._stop_requests(),
+        ]
+
+    def _leader_and_isr_requests(self) -> Iterable[BrokerRequest]:
+        brokers = self._context.brokers
+        for broker, states in sorted(self._leader_and_isr.items()):
+            leaders = sorted({s.leader for s in states.values()} & brokers.keys())
+            request = LeaderAndIsrRequest(
+                controller_id=self._controller_id,
+                controller_epoch=self._context.epoch,
+                partition_states=list(states.values()),
+                leaders=[endpoint(brokers[leader]) for leader in leaders],
+            )
+            yield BrokerRequest(broker, request)
+
+    def _metadata_requests(self) -> Iterable[BrokerRequest]:
+        """One request object serves all brokers that are told the same."""
+        to_all = frozenset(self._metadata_to_all)
+        recipients = self._context.brokers.keys() if to_all else self._metadata_to_some.keys()
+        made: dict[frozenset[TopicPartition], UpdateMetadataRequest] = {}
+        for broker in sorted(recipients):
+            wanted = to_all.union(self._metadata_to_some.get(broker, ()))
+            if wanted not in made:
+                made[wanted] = self._metadata_request(wanted)
+            if made[wanted].partition_states:
+                yield BrokerRequest(broker, made[wanted])
+
+    def _metadata_request(self, partitions: Iterable[TopicPartition]) -> UpdateMetadataRequest:
+        context = self._context
+        deleted = (
+            context.partitions_of(context.topics_to_delete) if context.topics_to_delete else []
+        )
+        told = sorted(tp for tp in {*partitions, *deleted} if tp in context.leadership)
+        return UpdateMetadataRequest(
+            controller_id=self._controller_id,
+            controller_epoch=context.epoch,
+            partition_states=[self._metadata_of(tp) for tp in told],
+            live_brokers=[endpoint(broker) for _, broker in sorted(context.brokers.items())],
+        )
+
+    def _metadata_of(self, tp: TopicPartition) -> PartitionState:
+        state = self._context.leadership[tp]
+        if self._context.is_queued_for_deletion(tp.topic):
+            # 0.8: epoch and version of the deletion marker are 0, whatever they were.
+            state = replace(state, leader=LEADER_DURING_DELETE, leader_epoch=0, zk_version=0)
+        return partition_message(tp, state, self._context.assignments[tp])
+
+    def _stop_requests(self) -> Iterable[BrokerRequest]:
+        for replica, delete, on_stopped in self._stop_replica:
+            request = StopReplicaRequest(
+                controller_id=self._controller_id,
+                controller_epoch=self._context.epoch,
+                delete_partitions=int(delete),
+                partitions=[StopReplicaPartition(replica.topic, replica.partition)],
+            )
+            yield BrokerRequest(replica.replica, request, False, replica, on_stopped)
+
+
+def partition_message(
+    tp: TopicPartition, state: LeaderAndIsr, replicas: Sequence[int]
+) -> PartitionState:
+    """A partition as LeaderAndIsr and UpdateMetadata carry it."""
+    return PartitionState(
+        topic=tp.topic,
+        partition=tp.partition,
+        controller_epoch=state.controller_epoch,
+        leader=state.leader,
+        leader_epoch=state.leader_epoch,
+        isr=list(state.isr),
+        zk_version=state.zk_version,
+        replicas=list(replicas),
+    )
+
+
+def endpoint(broker: Broker) -> BrokerEndpoint:
+    return BrokerEndpoint(broker.id, broker.host, broker.port)

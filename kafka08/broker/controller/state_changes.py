@@ -1,0 +1,347 @@
+"""StateChanges: moves partitions and replicas, with all that a move means.
+
+A call moves many at once: it asks the tables which may move, lets `Leadership` read, decide and
+write their znodes in bursts, then notes the new states and sends one batch of requests. An illegal
+move of one, or an election that fails for one, is logged with its reason and leaves the others
+alone. Source: PartitionStateMachine, ReplicaStateMachine 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable
+from enum import Enum
+from typing import Protocol, TypeVar
+
+from kafka08.broker.controller.context import ControllerContext
+from kafka08.broker.controller.leader_selectors import (
+    Election,
+    ElectionNotNeeded,
+    elect_new,
+    elect_offline,
+    without_replica,
+)
+from kafka08.broker.controller.leadership import Leadership, check_epochs
+from kafka08.broker.controller.partition_state import PartitionState
+from kafka08.broker.controller.replica_state import PartitionReplica, ReplicaState
+from kafka08.broker.controller.request_batch import RequestBatch, StopReplicaCallback
+from kafka08.broker.controller.state_table import IllegalTransition, StateTable
+from kafka08.errors import KafkaError
+from kafka08.structs import LeaderAndIsr, TopicPartition
+
+log = logging.getLogger("state.change.logger")
+
+K = TypeVar("K")
+S = TypeVar("S", bound=Enum)
+
+Elect = Callable[[TopicPartition, LeaderAndIsr], Election]
+"""One of the leader selectors, with everything but partition and state filled in."""
+
+
+class UncleanElections(Protocol):
+    """Whether a topic's messages may be lost to have a leader (unclean.leader.election.enable)."""
+
+    def load(self, topics: Collection[str]) -> None:
+        """Read the overrides of `topics`, in one burst, so that `allowed` need not."""
+
+    def allowed(self, topic: str) -> bool: ...
+
+
+class StateChanges:
+    """The moves of one active controller.
+
+    send          takes a finished batch
+    replicated    False while no broker of ours follows another: a new partition's ISR is its leader
+                  alone, and of several replicas only those in the ISR can hold messages, so that an
+                  unclean election would empty the partition and is not made
+    """
+
+    def __init__(
+        self,
+        context: ControllerContext,
+        leadership: Leadership,
+        unclean: UncleanElections,
+        send: Callable[[RequestBatch], None],
+        *,
+        controller_id: int,
+        replicated: bool,
+    ) -> None:
+        self._context = context
+        self._leadership = leadership
+        self._unclean = unclean
+        self._send = send
+        self._controller_id = controller_id
+        self._replicated = replicated
+
+    def new_batch(self) -> RequestBatch:
+        return RequestBatch(self._context, self._controller_id)
+
+    def send(self, batch: RequestBatch) -> None:
+        self._send(batch)
+
+    # Partitions
+
+    def partitions_to_new(self, partitions: Iterable[TopicPartition]) -> None:
+        states = self._context.partition_states
+        states.move(self._legal(states, partitions, PartitionState.NEW), PartitionState.NEW)
+
+    def partitions_to_offline(self, partitions: Iterable[TopicPartition]) -> None:
+        states = self._context.partition_states
+        states.move(self._legal(states, partitions, PartitionState.OFFLINE), PartitionState.OFFLINE)
+
+    def partitions_to_nonexistent(self, partitions: Iterable[TopicPartition]) -> None:
+        target = PartitionState.NONEXISTENT
+        states = self._context.partition_states
+        states.move(self._legal(states, partitions, target), target)
+
+    def partitions_to_online(
+        self, partitions: Iterable[TopicPartition], elect: Elect
+    ) -> dict[TopicPartition, KafkaError]:
+        """Give each partition a leader: a first one if it is NEW, else what `elect` says. Returns
+        why the others stay as they were."""
+        states = self._context.partition_states
+        legal = self._legal(states, partitions, PartitionState.ONLINE)
+        new = [tp for tp in legal if states[tp] is PartitionState.NEW]
+        elected, failures, existing = self._initialize(new)
+        others = [tp for tp in legal if tp not in elected and tp not in failures]
+        re_elected, refused = self._elect([*others, *existing], elect)
+        elected |= re_elected
+        failures |= refused
+        self._announce(elected)
+        states.move(elected, PartitionState.ONLINE)
+        self._log_failures(failures)
+        return failures
+
+    def elect_where_needed(self) -> None:
+        """Try to bring every NEW and OFFLINE partition online, but those being deleted."""
+        waiting = self._context.partition_states.in_state(
+            PartitionState.NEW,
+            PartitionState.OFFLINE,
+            where=lambda tp: not self._context.is_queued_for_deletion(tp.topic),
+        )
+        self._unclean.load(self._topics_without_live_isr(waiting))
+        self.partitions_to_online(sorted(waiting), self.elect_offline)
+
+    def elect_offline(self, tp: TopicPartition, current: LeaderAndIsr) -> Election:
+        """`Elect` for partitions whose leader died."""
+        context = self._context
+        return elect_offline(
+            context.assignments[tp],
+            context.live,
+            current,
+            controller_epoch=context.epoch,
+            unclean_allowed=self._unclean_allowed(tp, current),
+        )
+
+    def _initialize(
+        self, partitions: Iterable[TopicPartition]
+    ) -> tuple[
+        dict[TopicPartition, Election], dict[TopicPartition, KafkaError], list[TopicPartition]
+    ]:
+        """First elections: (done, failed, those that somebody initialized before us)."""
+        context = self._context
+        elected: dict[TopicPartition, Election] = {}
+        failures: dict[TopicPartition, KafkaError] = {}
+        for tp in partitions:
+            try:
+                elected[tp] = elect_new(
+                    context.assignments[tp],
+                    context.live,
+                    controller_epoch=context.epoch,
+                    replicated=self._replicated,
+                )
+            except KafkaError as reason:
+                failures[tp] = reason
+        outcome = self._leadership.create({tp: e.state for tp, e in elected.items()})
+        existing = list(outcome.failures)
+        if existing:
+            self._adopt(existing)
+        return self._written(elected, outcome.states), failures, existing
+
+    def _adopt(self, partitions: list[TopicPartition]) -> None:
+        """Take over states that an earlier controller wrote after we had looked. 0.8.2.2 leaves
+        such a partition NEW for ever; here it is OFFLINE until it is elected anew."""
+        states = self._leadership.read(partitions)
+        check_epochs(states, self._context.epoch)
+        self._context.leadership.update(states)
+        self._context.partition_states.move(partitions, PartitionState.OFFLINE)
+
+    def _elect(
+        self, partitions: Collection[TopicPartition], elect: Elect
+    ) -> tuple[dict[TopicPartition, Election], dict[TopicPartition, KafkaError]]:
+        elections: dict[TopicPartition, Election] = {}
+
+        def decide(tp: TopicPartition, current: LeaderAndIsr) -> LeaderAndIsr:
+            elections[tp] = elect(tp, current)
+            return elections[tp].state
+
+        outcome = self._leadership.update(partitions, decide, self._context.epoch)
+        failures = {
+            tp: reason
+            for tp, reason in outcome.failures.items()
+            if not isinstance(reason, ElectionNotNeeded)
+        }
+        return self._written(elections, outcome.states), failures
+
+    @staticmethod
+    def _written(
+        elections: dict[TopicPartition, Election], states: dict[TopicPartition, LeaderAndIsr]
+    ) -> dict[TopicPartition, Election]:
+        """The elections that reached ZooKeeper, with the versions they got there."""
+        return {
+            tp: Election(states[tp], election.receivers, election.unclean)
+            for tp, election in elections.items()
+            if tp in states
+        }
+
+    def _announce(self, elected: dict[TopicPartition, Election]) -> None:
+        batch = self.new_batch()
+        for tp, election in elected.items():
+            self._context.leadership[tp] = election.state
+            batch.add_leader_and_isr(election.receivers, tp, self._context.assignments[tp])
+            log.info("%s elected %s", tp, election.state)
+            if election.unclean:
+                log.warning(
+                    "No broker in ISR is alive for %s. Elect leader %d. There's potential data "
+                    "loss.",
+                    tp,
+                    election.state.leader,
+                )
+        self._send(batch)
+
+    # Replicas
+
+    def replicas_to_new(self, replicas: Iterable[PartitionReplica]) -> None:
+        """Start replicas as followers of the leader, if there is one yet."""
+        context, batch = self._context, self.new_batch()
+        legal = self._legal(context.replica_states, replicas, ReplicaState.NEW)
+        for replica in legal:
+            tp = replica.topic_partition
+            if tp in context.leadership:
+                batch.add_leader_and_isr([replica.replica], tp, context.assignments[tp])
+        context.replica_states.move(legal, ReplicaState.NEW)
+        self._send(batch)
+
+    def replicas_to_online(self, replicas: Iterable[PartitionReplica]) -> None:
+        """Replicas whose broker runs: told the current state of their partition, epochs as they
+        are. A NEW one was told before; it only enters the assignment if it is not there."""
+        context, batch = self._context, self.new_batch()
+        legal = self._legal(context.replica_states, replicas, ReplicaState.ONLINE)
+        for replica in legal:
+            tp = replica.topic_partition
+            if context.replica_states[replica] is ReplicaState.NEW:
+                if replica.replica not in context.assignments[tp]:
+                    context.assignments[tp] += (replica.replica,)
+            elif tp in context.leadership:
+                batch.add_leader_and_isr([replica.replica], tp, context.assignments[tp])
+        context.replica_states.move(legal, ReplicaState.ONLINE)
+        self._send(batch)
+
+    def replicas_to_offline(self, replicas: Iterable[PartitionReplica]) -> None:
+        """Replicas that stop: their broker, if it runs, is told not to follow; they leave the ISR;
+        the other replicas of the partition are told, unless its topic is being deleted."""
+        context, batch = self._context, self.new_batch()
+        legal = self._legal(context.replica_states, replicas, ReplicaState.OFFLINE)
+        leaving: dict[TopicPartition, list[int]] = {}
+        for replica in legal:
+            if replica.replica in context.brokers:
+                batch.add_stop_replica(replica, delete=False)
+            if replica.topic_partition in context.leadership:
+                leaving.setdefault(replica.topic_partition, []).append(replica.replica)
+        for tp in self._shrink(leaving):
+            if not context.is_queued_for_deletion(tp.topic):
+                rest = [r for r in context.assignments[tp] if r not in leaving[tp]]
+                batch.add_leader_and_isr(rest, tp, context.assignments[tp])
+        context.replica_states.move(legal, ReplicaState.OFFLINE)
+        self._send(batch)
+
+    def _shrink(self, leaving: dict[TopicPartition, list[int]]) -> list[TopicPartition]:
+        """Take replicas out of the ISR. Returns the partitions of which we know more than before:
+        the others were told everything already (0.8.2.2 tells them again)."""
+        context = self._context
+        emptied = {
+            tp.topic for tp, gone in leaving.items() if set(context.leadership[tp].isr) <= set(gone)
+        }
+        self._unclean.load(emptied)
+
+        def decide(tp: TopicPartition, current: LeaderAndIsr) -> LeaderAndIsr:
+            for replica in leaving[tp]:
+                current = without_replica(
+                    current,
+                    replica,
+                    controller_epoch=context.epoch,
+                    unclean_allowed=self._unclean_allowed(tp, current),
+                )
+            return current
+
+        outcome = self._leadership.update(leaving, decide, context.epoch)
+        self._log_failures(outcome.failures)
+        changed = [tp for tp, state in outcome.states.items() if context.leadership[tp] != state]
+        context.leadership.update(outcome.states)
+        return changed
+
+    def replicas_to_deletion_started(
+        self, replicas: Iterable[PartitionReplica], on_stopped: StopReplicaCallback | None
+    ) -> None:
+        """Tell brokers to drop replicas with their logs; `on_stopped` hears of each answer."""
+        context, batch = self._context, self.new_batch()
+        legal = self._legal(context.replica_states, replicas, ReplicaState.DELETION_STARTED)
+        context.replica_states.move(legal, ReplicaState.DELETION_STARTED)
+        for replica in legal:
+            batch.add_stop_replica(replica, delete=True, on_stopped=on_stopped)
+        self._send(batch)
+
+    def replicas_to_deletion_successful(self, replicas: Iterable[PartitionReplica]) -> None:
+        states = self._context.replica_states
+        target = ReplicaState.DELETION_SUCCESSFUL
+        states.move(self._legal(states, replicas, target), target)
+
+    def replicas_to_deletion_ineligible(self, replicas: Iterable[PartitionReplica]) -> None:
+        states = self._context.replica_states
+        target = ReplicaState.DELETION_INELIGIBLE
+        states.move(self._legal(states, replicas, target), target)
+
+    def replicas_to_nonexistent(self, replicas: Iterable[PartitionReplica]) -> None:
+        """Deleted replicas leave the assignment that the controller keeps in memory."""
+        context = self._context
+        legal = self._legal(context.replica_states, replicas, ReplicaState.NONEXISTENT)
+        for replica in legal:
+            tp = replica.topic_partition
+            context.assignments[tp] = tuple(
+                r for r in context.assignments[tp] if r != replica.replica
+            )
+        context.replica_states.move(legal, ReplicaState.NONEXISTENT)
+
+    # Shared
+
+    def _unclean_allowed(self, tp: TopicPartition, current: LeaderAndIsr) -> bool:
+        if not self._replicated and len(self._context.assignments[tp]) > 1 and current.isr:
+            return False
+        return self._unclean.allowed(tp.topic)
+
+    def _topics_without_live_isr(self, partitions: Iterable[TopicPartition]) -> set[str]:
+        context = self._context
+        live = context.live
+        return {
+            tp.topic
+            for tp in partitions
+            if tp in context.leadership and live.isdisjoint(context.leadership[tp].isr)
+        }
+
+    @staticmethod
+    def _legal(table: StateTable[K, S], keys: Iterable[K], target: S) -> list[K]:
+        """The keys that may move; the others are logged with the story and stay."""
+        legal = []
+        for key in keys:
+            try:
+                table.check(key, target)
+            except IllegalTransition as illegal:
+                log.error("%s", illegal)
+            else:
+                legal.append(key)
+        return legal
+
+    @staticmethod
+    def _log_failures(failures: dict[TopicPartition, KafkaError]) -> None:
+        for tp, reason in failures.items():
+            log.error("State change of %s failed: %s", tp, reason)

@@ -1,0 +1,109 @@
+"""A table of states with legal predecessors, and the bounded story behind them.
+
+Both machines of the controller are one `StateTable` each, told apart by their enum and their
+`VALID_PREVIOUS` table. Source: assertValidPreviousStates of kafka.controller 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import Enum
+from typing import Final, Generic, TypeVar
+
+from kafka08.errors import KafkaError
+
+K = TypeVar("K")
+S = TypeVar("S", bound=Enum)
+
+HISTORY_LENGTH: Final = 200
+STORY_LENGTH: Final = 20
+SHOWN_KEYS: Final = 5
+
+
+class IllegalTransition(KafkaError):
+    """A move that the table does not allow. Nothing was changed; the text ends with the story."""
+
+
+class History:
+    """The last HISTORY_LENGTH things the controller did, as sentences, the oldest first."""
+
+    def __init__(self) -> None:
+        self._events: deque[str] = deque(maxlen=HISTORY_LENGTH)
+
+    def add(self, sentence: str) -> None:
+        self._events.append(sentence)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._events)
+
+    def story(self) -> str:
+        """The newest STORY_LENGTH sentences, one a line, for the text of an exception."""
+        recent = list(self._events)[-STORY_LENGTH:]
+        return "\n".join(f"  {sentence}" for sentence in recent) or "  (nothing happened before)"
+
+
+class StateTable(Generic[K, S]):
+    """The state of each key. A key that was never named is in `initial`.
+
+    valid_previous   target → the states from which it may be reached
+    initial          the state of the unknown; moving a key there forgets it
+    """
+
+    def __init__(
+        self, valid_previous: Mapping[S, frozenset[S]], initial: S, history: History
+    ) -> None:
+        self._valid_previous = valid_previous
+        self._initial = initial
+        self._history = history
+        self._states: dict[K, S] = {}
+
+    def __getitem__(self, key: K) -> S:
+        return self._states.get(key, self._initial)
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._states
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def put(self, key: K, state: S) -> None:
+        """Set a state that was read, not reached: at start of the controller only."""
+        self._states[key] = state
+
+    def forget(self, key: K) -> None:
+        """Drop a key whose thing is gone, whatever its state."""
+        self._states.pop(key, None)
+
+    def check(self, key: K, target: S) -> None:
+        """Raise IllegalTransition unless `key` may go to `target` from where it is."""
+        current = self[key]
+        if current not in self._valid_previous[target]:
+            legal = ", ".join(sorted(s.name for s in self._valid_previous[target]))
+            raise IllegalTransition(
+                f"{key} should be in one of the states {legal} before moving to {target.name}; "
+                f"it is in {current.name}. What happened before:\n{self._history.story()}"
+            )
+
+    def move(self, keys: Iterable[K], target: S) -> None:
+        """Bring every key to `target`: all, or with IllegalTransition none of them."""
+        keys = list(keys)
+        for key in keys:
+            self.check(key, target)
+        if not keys:
+            return
+        self._history.add(f"{_shown(keys)} → {target.name}")
+        for key in keys:
+            if target is self._initial:
+                self._states.pop(key, None)
+            else:
+                self._states[key] = target
+
+    def in_state(self, *states: S, where: Callable[[K], bool] = lambda _: True) -> list[K]:
+        """The keys in one of `states` for which `where` holds, in the order they were added."""
+        return [key for key, state in self._states.items() if state in states and where(key)]
+
+
+def _shown(keys: list[K]) -> str:
+    text = ", ".join(map(str, keys[:SHOWN_KEYS]))
+    return text if len(keys) <= SHOWN_KEYS else f"{text} and {len(keys) - SHOWN_KEYS} more"

@@ -1,0 +1,123 @@
+"""TopicDeletion: takes topics away, from the request in /admin/delete_topics to the last znode.
+
+A topic in `context.topics_to_delete` goes through these steps, and each event that may have
+brought it forward (`resume`) looks where it stands:
+
+    1. all brokers hear of it with LEADER_DURING_DELETE and drop it from their metadata
+    2. every replica goes OFFLINE (brokers stop following), then DELETION_STARTED (logs are dropped)
+    3. answers make replicas DELETION_SUCCESSFUL, or DELETION_INELIGIBLE on an error
+    4. all successful: znodes go, in the order topic, configuration, request; all data is forgotten
+
+While a replica's broker is dead the topic is ineligible and waits; the broker's return starts it
+again. Source: kafka.controller.TopicDeletionManager 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable
+
+from kafka08.broker.controller.context import ControllerContext
+from kafka08.broker.controller.replica_state import PartitionReplica, ReplicaState
+from kafka08.broker.controller.request_batch import StopReplicaCallback
+from kafka08.broker.controller.state_changes import StateChanges
+from kafka08.errors import NO_ERROR
+from kafka08.protocol.stop_replica import StopReplicaResponse
+
+log = logging.getLogger(__name__)
+
+
+class TopicDeletion:
+    """The deletions of one active controller. Every call comes from its greenlet.
+
+    on_stopped   given to brokers' answers; it must bring them back as `answered`
+    remove       deletes the znodes of a topic that is gone from all brokers
+    """
+
+    def __init__(
+        self,
+        context: ControllerContext,
+        changes: StateChanges,
+        *,
+        on_stopped: StopReplicaCallback,
+        remove: Callable[[str], None],
+    ) -> None:
+        self._context = context
+        self._changes = changes
+        self._on_stopped = on_stopped
+        self._remove = remove
+
+    def enqueue(self, topics: Collection[str]) -> None:
+        """Begin to delete topics that exist."""
+        self._context.topics_to_delete.update(topics)
+        self.resume(topics)
+
+    def resume(self, topics: Iterable[str]) -> None:
+        """Look at queued topics again: something they waited for may have happened."""
+        context = self._context
+        for topic in sorted(context.topics_to_delete.intersection(topics)):
+            context.topics_ineligible.discard(topic)
+            self._advance(topic)
+
+    def answered(self, replica: PartitionReplica, response: StopReplicaResponse) -> None:
+        """A broker answered step 2 for one replica."""
+        topic = replica.topic
+        if not self._context.is_queued_for_deletion(topic):
+            return
+        errors = {p.error_code for p in response.partitions} | {response.error_code}
+        if errors == {NO_ERROR}:
+            self._changes.replicas_to_deletion_successful([replica])
+            self._advance(topic)
+        else:
+            log.error("Broker %d failed to delete %s: %s", replica.replica, replica, response)
+            self.failed([replica])
+
+    def failed(self, replicas: Iterable[PartitionReplica]) -> None:
+        """Replicas cannot be deleted now: their broker is dead or refused. The topic waits."""
+        states = self._context.replica_states
+        replicas = [r for r in replicas if self._context.is_queued_for_deletion(r.topic)]
+        started = [r for r in replicas if states[r] is ReplicaState.DELETION_STARTED]
+        self._changes.replicas_to_deletion_ineligible(started)
+        self._halt({replica.topic for replica in replicas})
+
+    def _halt(self, topics: Collection[str]) -> None:
+        if topics:
+            log.info("Halted deletion of topics %s", ",".join(sorted(topics)))
+            self._context.topics_ineligible.update(topics)
+
+    def _advance(self, topic: str) -> None:
+        replicas = self._context.replicas_of(self._context.partitions_of({topic}))
+        states = {self._context.replica_states[replica] for replica in replicas}
+        if states <= {ReplicaState.DELETION_SUCCESSFUL}:
+            self._complete(topic, replicas)
+        elif ReplicaState.DELETION_STARTED in states:
+            log.info("Deletion of topic %s is in progress", topic)
+        elif topic not in self._context.topics_ineligible:
+            self._start(topic, replicas)
+
+    def _start(self, topic: str, replicas: list[PartitionReplica]) -> None:
+        context, changes = self._context, self._changes
+        log.info("Deletion of topic %s (re)started", topic)
+        batch = changes.new_batch()
+        batch.add_update_metadata(context.partitions_of({topic}))
+        changes.send(batch)
+        live = context.live
+        wanted = [
+            replica
+            for replica in replicas
+            if replica.replica in live
+            and context.replica_states[replica] is not ReplicaState.DELETION_SUCCESSFUL
+        ]
+        changes.replicas_to_offline(wanted)
+        changes.replicas_to_deletion_started(wanted, self._on_stopped)
+        if any(replica.replica not in live for replica in replicas):
+            self._halt({topic})
+
+    def _complete(self, topic: str, replicas: list[PartitionReplica]) -> None:
+        partitions = self._context.partitions_of({topic})
+        self._changes.replicas_to_nonexistent(replicas)
+        self._changes.partitions_to_offline(partitions)
+        self._changes.partitions_to_nonexistent(partitions)
+        self._remove(topic)
+        self._context.forget_topics({topic})
+        log.info("Deletion of topic %s successfully completed", topic)

@@ -1,0 +1,170 @@
+"""OffsetCache: the committed offsets of the groups this broker coordinates. Pure: no I/O, no clock.
+
+Per partition of `__consumer_offsets`:
+
+    (absent) ── begin_load ──▶ loading ── finish_load ──▶ loaded ── drop ──▶ (absent)
+
+Every entry remembers the log offset of the record it came from, and a record is applied only if
+it stands behind what the entry has. So a commit made while its partition is being loaded wins over
+the older record that the load still reads (0.8.2.2 loses it: its load overwrites), and commits
+whose acknowledgements come in another order than their appends end in log order. What belongs to a
+partition that is not there any more is ignored. Source: kafka.server.OffsetManager 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final
+
+from kafka08.broker.coordinator.offset_records import NO_EXPIRY, OffsetKey, OffsetValue
+
+
+class LoadState(Enum):
+    ABSENT = "absent"
+    """Another broker coordinates these groups."""
+
+    LOADING = "loading"
+    """Commits are taken in, fetches are told to come again."""
+
+    LOADED = "loaded"
+    """The cache says what the log says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """The newest record of a key. `value` None: deleted; kept only while loading."""
+
+    log_offset: int
+    value: OffsetValue | None
+
+
+@dataclass(slots=True)
+class _Partition:
+    """generation   tells one stay of the partition from the next: see `begin_load`"""
+
+    generation: int
+    loading: bool = True
+    entries: dict[OffsetKey, Entry] = field(default_factory=dict)
+    pending: dict[OffsetKey, int] = field(default_factory=dict)
+
+
+NO_GENERATION: Final = 0
+
+
+class OffsetCache:
+    """Offsets by partition of the offsets topic, then by key."""
+
+    def __init__(self) -> None:
+        self._partitions: dict[int, _Partition] = {}
+        self._generations = NO_GENERATION
+
+    def state(self, partition: int) -> LoadState:
+        found = self._partitions.get(partition)
+        if found is None:
+            return LoadState.ABSENT
+        return LoadState.LOADING if found.loading else LoadState.LOADED
+
+    def begin_load(self, partition: int) -> int | None:
+        """Start loading. Returns the generation that the loader names with each record, or None if
+        the partition is there already: leadership was confirmed, and the log is what it was."""
+        if partition in self._partitions:
+            return None
+        self._generations += 1
+        self._partitions[partition] = _Partition(self._generations)
+        return self._generations
+
+    def is_current(self, partition: int, generation: int) -> bool:
+        """Whether the load of that generation should go on."""
+        found = self._partitions.get(partition)
+        return found is not None and found.generation == generation
+
+    def apply(
+        self, partition: int, log_offset: int, key: OffsetKey, value: OffsetValue | None
+    ) -> None:
+        """Take in the record at `log_offset`, unless the key has a newer one."""
+        found = self._partitions.get(partition)
+        if found is None:
+            return
+        known = found.entries.get(key)
+        if known is not None and known.log_offset >= log_offset:
+            return
+        if value is None and not found.loading:
+            found.entries.pop(key, None)
+        else:
+            found.entries[key] = Entry(log_offset, value)
+
+    def finish_load(self, partition: int, generation: int) -> None:
+        """The log was read to its end: answer fetches from now on."""
+        if self.is_current(partition, generation):
+            found = self._partitions[partition]
+            found.loading = False
+            found.entries = {k: e for k, e in found.entries.items() if e.value is not None}
+
+    def drop(self, partition: int) -> int:
+        """Forget a partition that another broker leads now. Returns how many offsets it had."""
+        found = self._partitions.pop(partition, None)
+        return 0 if found is None else len(found.entries)
+
+    def begin_commit(self, partition: int, keys: Iterable[OffsetKey]) -> None:
+        """A commit of `keys` was sent to the log: until `end_commit` they do not expire, because
+        the tombstone would stand behind the new offset and delete it."""
+        found = self._partitions.get(partition)
+        if found is not None:
+            for key in keys:
+                found.pending[key] = found.pending.get(key, 0) + 1
+
+    def end_commit(self, partition: int, keys: Iterable[OffsetKey]) -> None:
+        found = self._partitions.get(partition)
+        if found is None:
+            return
+        for key in keys:
+            left = found.pending.get(key, 0) - 1
+            if left > 0:
+                found.pending[key] = left
+            else:
+                found.pending.pop(key, None)
+
+    def get(self, partition: int, key: OffsetKey) -> OffsetValue | None:
+        """The offset of a loaded partition; None if there is none."""
+        entry = self._partitions[partition].entries.get(key)
+        return None if entry is None else entry.value
+
+    def expired(self, now_ms: int, retention_ms: int) -> dict[int, list[OffsetKey]]:
+        """What has outlived its time, by partition; partitions that are loading are left alone.
+
+        1. A record with an expiry (0.9+ wrote it): when that has come.
+        2. Else: when more than `retention_ms` passed since its commit time, which in version 1
+           of OffsetCommit the client may have chosen.
+        3. Not while a commit of the same key is on its way.
+        """
+        return {
+            number: keys
+            for number, found in sorted(self._partitions.items())
+            if not found.loading
+            and (
+                keys := [
+                    key
+                    for key, entry in found.entries.items()
+                    if entry.value is not None
+                    and key not in found.pending
+                    and _is_expired(entry.value, now_ms, retention_ms)
+                ]
+            )
+        }
+
+    def __len__(self) -> int:
+        """How many offsets are cached."""
+        return sum(len(found.entries) for found in self._partitions.values())
+
+    @property
+    def groups(self) -> int:
+        """How many groups have offsets here."""
+        return len({key.group for found in self._partitions.values() for key in found.entries})
+
+
+def _is_expired(value: OffsetValue, now_ms: int, retention_ms: int) -> bool:
+    if value.expire_ms != NO_EXPIRY:
+        return now_ms >= value.expire_ms
+    return now_ms - value.committed.timestamp_ms > retention_ms

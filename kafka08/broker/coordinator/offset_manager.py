@@ -1,0 +1,332 @@
+"""OffsetManager: keeps the committed offsets of the groups whose partition this broker leads.
+
+    commit    records into the group's partition of `__consumer_offsets`; the cache follows once
+              they are acknowledged
+    fetch     from the cache alone
+    load      on becoming leader of a partition: its log from the start to the high watermark
+    expire    every ten minutes: old offsets leave, with tombstones into the log
+
+What becomes of the cache is decided in `OffsetCache`; this is the way to the log and back. It
+hears of leadership from the ReplicaManager. Source: kafka.server.OffsetManager and KafkaApis
+0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from kafka08.broker.config import BrokerConfig
+from kafka08.broker.coordinator.offset_cache import LoadState, OffsetCache
+from kafka08.broker.coordinator.offset_records import (
+    GroupKey,
+    OffsetKey,
+    OffsetValue,
+    decode_key,
+    decode_offset_value,
+    encode_key,
+    encode_value,
+)
+from kafka08.broker.delayed_produce import AppendResult, AppendResults
+from kafka08.broker.partition import Partition, error_code
+from kafka08.broker.replica_manager import ReplicaManager
+from kafka08.broker.runtime import Runtime, Task
+from kafka08.errors import (
+    NO_ERROR,
+    ConsumerCoordinatorNotAvailable,
+    KafkaError,
+    NotCoordinatorForConsumer,
+    NotLeaderForPartition,
+    OffsetMetadataTooLarge,
+    OffsetsLoadInProgress,
+    ProtocolError,
+    UnknownTopicOrPartition,
+)
+from kafka08.hashing import group_partition
+from kafka08.kernel import CorruptMessage, MessageAndMetadata
+from kafka08.kernel.types import Messages
+from kafka08.log.log import Log
+from kafka08.protocol import message_set
+from kafka08.structs import NO_OFFSET, OFFSETS_TOPIC, OffsetAndMetadata, TopicPartition
+
+log = logging.getLogger(__name__)
+
+EXPIRY_INTERVAL_SECONDS: Final = 600
+"""0.8: offsets.retention.check.interval.ms is read and not used."""
+NOW: Final = -1
+"""A commit time that stands for the broker's own clock."""
+RECORDS_PER_SLICE: Final = 1000
+"""Records applied between two pauses of a load: a few ms, so that the hub stays awake."""
+COMMITTED_POLL_SECONDS: Final = 0.05
+"""Pause of a load that has caught up with the high watermark but not with the log's end."""
+
+CommitCodes = dict[TopicPartition, int]
+
+CODES_OF_GROUPS: Final = {
+    UnknownTopicOrPartition.code: ConsumerCoordinatorNotAvailable.code,
+    NotLeaderForPartition.code: NotCoordinatorForConsumer.code,
+}
+"""What an append's error means to somebody who thinks of coordinators; other codes stay."""
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedOffset:
+    """What a fetch says of one partition: NO_OFFSET and "" without one, or with an error."""
+
+    offset: int = NO_OFFSET
+    metadata: str | None = ""
+    error_code: int = NO_ERROR
+
+
+class OffsetManager:
+    """The offsets of one broker. Nothing but `startup`, `shutdown` and the load switches."""
+
+    def __init__(
+        self, runtime: Runtime, config: BrokerConfig, replica_manager: ReplicaManager
+    ) -> None:
+        self._config = config
+        self._runtime = runtime
+        self._replica_manager = replica_manager
+        self._cache = OffsetCache()
+        self._retention_ms = config.offsets_retention_minutes * 60_000
+        self._expiry: Task | None = None
+        self._loads: dict[int, Task] = {}
+        self._closed = False
+
+    def startup(self) -> None:
+        """Hear of leadership and begin to expire. Before the first request of a controller."""
+        self._replica_manager.listen(OFFSETS_TOPIC, self)
+        self._expiry = self._runtime.every(
+            EXPIRY_INTERVAL_SECONDS, self.expire, name="offsets-cache-compactor"
+        )
+
+    def shutdown(self) -> None:
+        """End loads and expiry; safe when startup never ran."""
+        self._closed = True
+        for task in [*self._loads.values(), *([self._expiry] if self._expiry else [])]:
+            task.kill(block=False)
+        self._loads.clear()
+
+    def __len__(self) -> int:
+        """How many offsets are cached."""
+        return len(self._cache)
+
+    def partition_for(self, group: str) -> int:
+        """The partition of the offsets topic that keeps `group`."""
+        return group_partition(group, self._config.offsets_topic_num_partitions)
+
+    # Commits
+
+    def commit(
+        self,
+        group: str,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        done: Callable[[CommitCodes], object],
+    ) -> None:
+        """Store offsets; `done` hears one code for each partition, maybe before this returns.
+
+        1. A commit time of NOW becomes the broker's.
+        2. Metadata longer than offset.metadata.max.bytes characters: 12, and the entry is left out.
+        3. The rest is one set in the group's partition, under offsets.commit.required.acks and
+           offsets.commit.timeout.ms; one code for all of it, as CODES_OF_GROUPS tells.
+        4. Stored entries reach the cache. 0.8.2.2 puts the refused ones there too: not copied.
+        Whether the partitions exist is not asked.
+        """
+        limit = self._config.offset_metadata_max_bytes
+        refused = [tp for tp, o in offsets.items() if java_length(o.metadata) > limit]
+        codes: CommitCodes = dict.fromkeys(refused, OffsetMetadataTooLarge.code)
+        now = self._runtime.now_ms()
+        stored = {
+            OffsetKey(group, *tp): committed
+            if committed.timestamp_ms != NOW
+            else replace(committed, timestamp_ms=now)
+            for tp, committed in offsets.items()
+            if tp not in codes
+        }
+
+        def appended(result: AppendResult) -> None:
+            code = error_code(result.error)
+            code = CODES_OF_GROUPS.get(code, code)
+            codes.update({key.topic_partition: code for key in stored})
+            done(codes)
+
+        if stored:
+            self._append_commit(self.partition_for(group), stored, appended)
+        else:
+            done(codes)
+
+    def _append_commit(
+        self,
+        partition: int,
+        stored: Mapping[OffsetKey, OffsetAndMetadata],
+        appended: Callable[[AppendResult], None],
+    ) -> None:
+        target = TopicPartition(OFFSETS_TOPIC, partition)
+
+        def acknowledged(results: AppendResults) -> None:
+            result = results[target]
+            self._cache.end_commit(partition, stored)
+            if result.error is None:
+                for log_offset, (key, committed) in enumerate(stored.items(), result.base_offset):
+                    self._cache.apply(partition, log_offset, key, OffsetValue(committed))
+            appended(result)
+
+        self._cache.begin_commit(partition, stored)
+        self._replica_manager.append(
+            {target: self._encode([(encode_key(k), encode_value(v)) for k, v in stored.items()])},
+            required_acks=self._config.offsets_commit_required_acks,
+            timeout_ms=self._config.offsets_commit_timeout_ms,
+            done=acknowledged,
+            internal=True,
+        )
+
+    def _encode(self, records: Messages) -> bytearray:
+        return bytearray(message_set.encode(records, self._config.offsets_codec))
+
+    # Fetches
+
+    def fetch(
+        self, group: str, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, FetchedOffset]:
+        """The offsets of a group: all with 16 if another broker leads its partition, all with 14
+        while it is being loaded."""
+        number = self.partition_for(group)
+        state = self._cache.state(number)
+        if state is LoadState.ABSENT or not self._leads(number):
+            refusal = FetchedOffset(error_code=NotCoordinatorForConsumer.code)
+            return dict.fromkeys(partitions, refusal)
+        if state is LoadState.LOADING:
+            return dict.fromkeys(partitions, FetchedOffset(error_code=OffsetsLoadInProgress.code))
+        return {tp: self._cached(number, OffsetKey(group, *tp)) for tp in partitions}
+
+    def _cached(self, number: int, key: OffsetKey) -> FetchedOffset:
+        value = self._cache.get(number, key)
+        if value is None:
+            return FetchedOffset()
+        return FetchedOffset(value.committed.offset, value.committed.metadata)
+
+    def _leads(self, number: int) -> bool:
+        found = self._replica_manager.find(TopicPartition(OFFSETS_TOPIC, number))
+        return found is not None and found.is_leader
+
+    # Leadership, as ReplicaManager tells it
+
+    def on_leadership(self, partition: int) -> None:
+        """Load what the log of this partition says, unless that is done or under way."""
+        generation = self._cache.begin_load(partition)
+        if generation is None or self._closed:
+            return
+        self._loads[partition] = self._runtime.spawn(
+            self._load, partition, generation, name=f"[{OFFSETS_TOPIC},{partition}] offsets load"
+        )
+
+    def on_follower(self, partition: int) -> None:
+        """Another broker answers for these groups: forget them."""
+        dropped = self._cache.drop(partition)
+        log.info("Dropped %d offsets of [%s,%d]", dropped, OFFSETS_TOPIC, partition)
+
+    def _load(self, number: int, generation: int) -> None:
+        """Read the partition's log into the cache.
+
+        A record that cannot be read is skipped with an error; 0.8.2.2 gives up the partition there
+        and then answers -1, so that its groups silently start anew. A log that cannot be read
+        leaves the partition loading: its groups wait and no offset is lost.
+        """
+        target = TopicPartition(OFFSETS_TOPIC, number)
+        found = self._replica_manager.find(target)
+        if found is None or found.log is None:
+            log.warning("No log found for %s", target)
+            return
+        started = self._runtime.monotonic()
+        log.info("Loading offsets from %s", target)
+        try:
+            count = self._load_log(found, found.log, generation)
+        except (KafkaError, CorruptMessage) as error:
+            log.error("Error in loading offsets from %s: %s", target, error)
+            return
+        if self._cache.is_current(number, generation):
+            self._cache.finish_load(number, generation)
+            self._loads.pop(number, None)
+            log.info(
+                "Finished loading %d records of offsets from %s in %d milliseconds.",
+                count,
+                target,
+                (self._runtime.monotonic() - started) * 1000,
+            )
+
+    def _load_log(self, partition: Partition, source: Log, generation: int) -> int:
+        """Apply all records up to the end that the log has now. Records above the high watermark
+        are waited for: they are committed in time, and no commit was made after them yet. Returns
+        their number; stops when the partition is led elsewhere."""
+        number = partition.topic_partition.partition
+        offset, end, count = source.log_start_offset, source.log_end_offset, 0
+        size = self._config.offsets_load_buffer_size
+        while offset < end and self._cache.is_current(number, generation):
+            if offset >= partition.high_watermark:
+                self._runtime.sleep(COMMITTED_POLL_SECONDS)
+                continue
+            data = source.read(offset, size, partition.high_watermark).bytes()
+            messages = message_set.decode(data, offset, OFFSETS_TOPIC, number)
+            for message in messages:
+                self._load_record(number, message)
+                count += 1
+                if count % RECORDS_PER_SLICE == 0:
+                    self._runtime.sleep(0)
+            if messages.next_offset == offset:
+                size *= 2  # 0.8: an entry larger than the buffer stalls the load for ever.
+            offset = messages.next_offset
+        return count
+
+    def _load_record(self, number: int, message: MessageAndMetadata) -> None:
+        try:
+            if message.key is None:
+                raise ProtocolError("offsets topic: a record without a key")
+            key = decode_key(message.key)
+            if isinstance(key, GroupKey):
+                return
+            value = None if message.value is None else decode_offset_value(message.value)
+        except ProtocolError as error:
+            log.error("[%s,%d] skipped offset %d: %s", OFFSETS_TOPIC, number, message.offset, error)
+            return
+        self._cache.apply(number, message.offset, key, value)
+
+    # Expiry
+
+    def expire(self) -> None:
+        """Drop offsets that outlived their time: tombstones into the log, under acks 1, then out of
+        the cache. A partition whose append fails keeps its offsets until the next time."""
+        expired = self._cache.expired(self._runtime.now_ms(), self._retention_ms)
+        for number, keys in expired.items():
+            self._append_tombstones(number, keys)
+
+    def _append_tombstones(self, number: int, keys: list[OffsetKey]) -> None:
+        target = TopicPartition(OFFSETS_TOPIC, number)
+
+        def appended(results: AppendResults) -> None:
+            result = results[target]
+            if result.error is not None:
+                log.error(
+                    "Failed to mark %d stale offsets for deletion in %s: %s",
+                    len(keys),
+                    target,
+                    result.error,
+                )
+                return
+            for log_offset, key in enumerate(keys, result.base_offset):
+                self._cache.apply(number, log_offset, key, None)
+            log.info("Removed %d stale offsets from %s", len(keys), target)
+
+        self._replica_manager.append(
+            {target: self._encode([(encode_key(key), None) for key in keys])},
+            required_acks=1,
+            timeout_ms=self._config.offsets_commit_timeout_ms,
+            done=appended,
+            internal=True,
+        )
+
+
+def java_length(text: str | None) -> int:
+    """Length as Java counts it, in UTF-16 units; 0 for null."""
+    return 0 if text is None else len(text.encode("utf-16-le", "surrogatepass")) // 2

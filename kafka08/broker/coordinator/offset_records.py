@@ -1,0 +1,220 @@
+"""The records of `__consumer_offsets`: what a key says, what a value says.
+
+    key      version:i16  0, 1   group:string topic:string partition:i32      an offset
+                          2      group:string                                 a group of 0.9+
+    value    version:i16  0      offset:i64 metadata:string timestamp:i64     of an offset
+                          1      offset:i64 metadata:string commit:i64 expire:i64
+             version:i16  0, 1   the members of a group (1 adds a rebalance timeout); of key 2
+
+A null value deletes what its key names. Version 0 is written, as 0.8.2.2 writes it; the others
+are what 0.9 and 0.10 brokers wrote, and are read. Null metadata is not "" and stays null.
+Source: kafka.server.OffsetManager 0.8.2.2, kafka.coordinator.GroupMetadataManager 0.9.0.1 and
+0.10.2.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from struct import Struct
+from typing import Final, NamedTuple, TypeAlias
+
+from kafka08.errors import ProtocolError
+from kafka08.protocol.codec import decode_body, encode_body
+from kafka08.protocol.types import Buffer, Bytes, Int32, Int64, NullableString, String
+from kafka08.structs import OffsetAndMetadata, TopicPartition
+
+VERSION: Final = Struct(">h")
+WRITTEN_VERSION: Final = 0
+OFFSET_KEY_VERSIONS: Final = frozenset({0, 1})
+GROUP_KEY_VERSION: Final = 2
+NO_EXPIRY: Final = -1
+"""`expire_ms` of a record that carries none: it expires by its commit time."""
+
+
+class OffsetKey(NamedTuple):
+    """Whose offset of which partition."""
+
+    group: str
+    topic: str
+    partition: int
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+    def __str__(self) -> str:
+        return f"[{self.group},{self.topic},{self.partition}]"
+
+
+class GroupKey(NamedTuple):
+    """A group of the coordinator of 0.9 and later."""
+
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetValue:
+    """A committed offset as stored. expire_ms: wall-clock time, or NO_EXPIRY."""
+
+    committed: OffsetAndMetadata
+    expire_ms: int = NO_EXPIRY
+
+
+@dataclass(slots=True)
+class GroupMember:
+    """A member of a group, as 0.9 and later store it. `rebalance_timeout_ms` -1: not stored."""
+
+    member_id: str
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    subscription: bytes
+    assignment: bytes
+
+
+@dataclass(slots=True)
+class GroupValue:
+    """A generation of a group, as 0.9 and later store it."""
+
+    protocol_type: str
+    generation: int
+    protocol: str | None
+    leader: str | None
+    members: list[GroupMember]
+
+
+RecordKey: TypeAlias = OffsetKey | GroupKey
+
+
+@dataclass(slots=True)
+class _OffsetKeyBody:
+    group: String
+    topic: String
+    partition: Int32
+
+
+@dataclass(slots=True)
+class _GroupKeyBody:
+    group: String
+
+
+@dataclass(slots=True)
+class _OffsetValueV0:
+    offset: Int64
+    metadata: NullableString
+    timestamp_ms: Int64
+
+
+@dataclass(slots=True)
+class _OffsetValueV1:
+    offset: Int64
+    metadata: NullableString
+    commit_ms: Int64
+    expire_ms: Int64
+
+
+@dataclass(slots=True)
+class _MemberV0:
+    member_id: String
+    client_id: String
+    client_host: String
+    session_timeout_ms: Int32
+    subscription: Bytes
+    assignment: Bytes
+
+
+@dataclass(slots=True)
+class _MemberV1:
+    member_id: String
+    client_id: String
+    client_host: String
+    rebalance_timeout_ms: Int32
+    session_timeout_ms: Int32
+    subscription: Bytes
+    assignment: Bytes
+
+
+@dataclass(slots=True)
+class _GroupValueV0:
+    protocol_type: String
+    generation: Int32
+    protocol: NullableString
+    leader: NullableString
+    members: list[_MemberV0]
+
+
+@dataclass(slots=True)
+class _GroupValueV1:
+    protocol_type: String
+    generation: Int32
+    protocol: NullableString
+    leader: NullableString
+    members: list[_MemberV1]
+
+
+def encode_key(key: OffsetKey) -> bytes:
+    return VERSION.pack(WRITTEN_VERSION) + encode_body(_OffsetKeyBody(*key))
+
+
+def encode_value(committed: OffsetAndMetadata) -> bytes:
+    body = _OffsetValueV0(committed.offset, committed.metadata, committed.timestamp_ms)
+    return VERSION.pack(WRITTEN_VERSION) + encode_body(body)
+
+
+def decode_key(data: Buffer) -> RecordKey:
+    """ProtocolError for an unknown version or bytes that do not fit."""
+    version = _version(data, "key")
+    if version in OFFSET_KEY_VERSIONS:
+        offset, _ = decode_body(_OffsetKeyBody, data, VERSION.size)
+        return OffsetKey(offset.group, offset.topic, offset.partition)
+    if version == GROUP_KEY_VERSION:
+        group, _ = decode_body(_GroupKeyBody, data, VERSION.size)
+        return GroupKey(group.group)
+    raise ProtocolError(f"offsets topic: unknown key version {version}")
+
+
+def decode_offset_value(data: Buffer) -> OffsetValue:
+    """The value of an OffsetKey. ProtocolError as above."""
+    version = _version(data, "offset value")
+    if version == 0:
+        v0, _ = decode_body(_OffsetValueV0, data, VERSION.size)
+        return OffsetValue(OffsetAndMetadata(v0.offset, v0.metadata, v0.timestamp_ms))
+    if version == 1:
+        v1, _ = decode_body(_OffsetValueV1, data, VERSION.size)
+        committed = OffsetAndMetadata(v1.offset, v1.metadata, v1.commit_ms)
+        return OffsetValue(committed, v1.expire_ms)
+    raise ProtocolError(f"offsets topic: unknown offset value version {version}")
+
+
+def decode_group_value(data: Buffer) -> GroupValue:
+    """The value of a GroupKey. ProtocolError as above."""
+    version = _version(data, "group value")
+    value: _GroupValueV0 | _GroupValueV1
+    if version == 0:
+        value, _ = decode_body(_GroupValueV0, data, VERSION.size)
+    elif version == 1:
+        value, _ = decode_body(_GroupValueV1, data, VERSION.size)
+    else:
+        raise ProtocolError(f"offsets topic: unknown group value version {version}")
+    members = [_member(member) for member in value.members]
+    return GroupValue(value.protocol_type, value.generation, value.protocol, value.leader, members)
+
+
+def _member(member: _MemberV0 | _MemberV1) -> GroupMember:
+    return GroupMember(
+        member.member_id,
+        member.client_id,
+        member.client_host,
+        member.rebalance_timeout_ms if isinstance(member, _MemberV1) else -1,
+        member.session_timeout_ms,
+        bytes(member.subscription or b""),
+        bytes(member.assignment or b""),
+    )
+
+
+def _version(data: Buffer, what: str) -> int:
+    if len(data) < VERSION.size:
+        raise ProtocolError(f"offsets topic: a {what} of {len(data)} bytes")
+    version: int = VERSION.unpack_from(data)[0]
+    return version
