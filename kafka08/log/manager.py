@@ -18,7 +18,6 @@ from kafka08.log import crashpoints
 from kafka08.log.background import Background, Inline
 from kafka08.log.config import LogConfig
 from kafka08.log.directory import LogDirectory
-from kafka08.log.files import storage_errors
 from kafka08.log.log import DrawJitter, Log, no_jitter
 from kafka08.log.names import parse_partition_directory, partition_directory
 from kafka08.log.retention import PolicyFor, kafka_retention

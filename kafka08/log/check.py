@@ -1,0 +1,196 @@
+"""The full consistency check of a partition's directory; changes nothing.
+
+Used by `kafka08 log check` and after every test that touches a log. What must hold:
+
+1. Files are named after base offsets; nothing is left of an interrupted compaction.
+2. Every entry is whole, its size and CRC are right, its codec is known.
+3. Offsets ascend through a segment, from its base offset on, and from segment to segment.
+4. Messages inside a wrapper ascend, and the last has the wrapper's offset.
+5. An index has whole entries that ascend, each names the first entry at or above its offset,
+   and behind the last one there are only zeros.
+
+It reads the files as they are: on a log that is in use, an append or a delete that happens
+meanwhile may show as a problem.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from kafka08 import kernel
+from kafka08.config import INT_MAX
+from kafka08.errors import CorruptLog
+from kafka08.kernel.types import ENTRY_HEADER_BYTES
+from kafka08.log.files import READ_ONLY, OpenFile, file_size, storage_errors
+from kafka08.log.names import (
+    CLEANED_SUFFIX,
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SWAP_SUFFIX,
+    base_offset_of,
+)
+from kafka08.log.offset_index import ENTRY_BYTES
+from kafka08.log.recovery import CHUNK_BYTES, entry_bytes
+from kafka08.protocol import message_set
+
+
+class Problem(NamedTuple):
+    """Something that does not hold. `position` is a byte of the file, -1 if it is about no byte."""
+
+    path: Path
+    position: int
+    text: str
+
+    def __str__(self) -> str:
+        where = f" at byte {self.position}" if self.position >= 0 else ""
+        return f"{self.path}{where}: {self.text}"
+
+
+def check_log(directory: Path) -> list[Problem]:
+    """Every problem found in a partition's directory, in the order of its files; empty if it is
+    sound. StorageError if it cannot be read."""
+    return list(_problems(Path(directory)))
+
+
+def _problems(directory: Path) -> Iterator[Problem]:
+    with storage_errors("list", directory):
+        paths = sorted(path for path in directory.iterdir() if path.is_file())
+    next_offset = 0
+    for path in paths:
+        if path.name.endswith((CLEANED_SUFFIX, SWAP_SUFFIX)):
+            yield Problem(path, -1, "left by a compaction that did not finish")
+        elif path.suffix == INDEX_SUFFIX and not path.with_suffix(LOG_SUFFIX).exists():
+            yield Problem(path, -1, "an index without messages")
+        elif path.suffix == LOG_SUFFIX and not path.name.endswith(DELETED_SUFFIX):
+            segment = _SegmentCheck(path, next_offset)
+            yield from segment.problems()
+            next_offset = segment.next_offset
+
+
+class _SegmentCheck:
+    """Checks one segment; `next_offset` is the lowest offset that may come next."""
+
+    def __init__(self, path: Path, next_offset: int) -> None:
+        self.path = path
+        self.index_path = path.with_suffix(INDEX_SUFFIX)
+        self.next_offset = next_offset
+
+    def problems(self) -> Iterator[Problem]:
+        try:
+            base_offset = base_offset_of(self.path)
+        except CorruptLog as error:
+            yield Problem(self.path, -1, str(error))
+            return
+        if base_offset < self.next_offset:
+            yield Problem(
+                self.path, -1, f"its base offset is not above offset {self.next_offset - 1} before"
+            )
+        self.next_offset = max(self.next_offset, base_offset)
+        self._file = OpenFile(self.path, READ_ONLY)
+        self._size = file_size(self._file, self.path)
+        yield from self._check_messages()
+        if self.index_path.exists():
+            yield from self._check_index(base_offset)
+        else:
+            yield Problem(self.index_path, -1, "is missing")
+
+    def _check_messages(self) -> Iterator[Problem]:
+        position, chunk_bytes = 0, CHUNK_BYTES
+        while position < self._size:
+            chunk = memoryview(self._read(position, chunk_bytes))
+            try:
+                summary = kernel.validate(chunk, INT_MAX)
+            except kernel.CorruptMessage as error:
+                yield Problem(self.path, position + error.position, str(error))
+                return
+            except kernel.UnknownCodec as error:
+                yield Problem(self.path, position, str(error))
+                return
+            if not summary.count:
+                needed = entry_bytes(chunk)
+                if needed is None or position + needed > self._size:
+                    yield Problem(self.path, position, "the last entry is not whole")
+                    return
+                chunk_bytes = needed
+                continue
+            yield from self._check_offsets(position, chunk[: summary.size], summary)
+            position += summary.size
+
+    def _check_offsets(
+        self, position: int, chunk: memoryview, summary: kernel.SetSummary
+    ) -> Iterator[Problem]:
+        if not summary.monotonic or summary.first_offset < self.next_offset:
+            yield Problem(
+                self.path,
+                position,
+                f"offsets {summary.first_offset} to {summary.last_offset} do not ascend from "
+                f"{self.next_offset} on",
+            )
+        if summary.codec:
+            for run in kernel.runs(chunk):
+                if run.codec:
+                    problem = _wrapper_problem(chunk[run.start : run.end])
+                    if problem is not None:
+                        yield Problem(self.path, position + run.start, problem)
+        self.next_offset = max(self.next_offset, summary.last_offset + 1)
+
+    def _check_index(self, base_offset: int) -> Iterator[Problem]:
+        with storage_errors("read", self.index_path):
+            content = self.index_path.read_bytes()
+        if len(content) % ENTRY_BYTES:
+            yield Problem(self.index_path, len(content), f"not a multiple of {ENTRY_BYTES} bytes")
+        used = len(content.rstrip(b"\0"))
+        used += -used % ENTRY_BYTES
+        before_offset, before_position = base_offset, 0
+        for at in range(0, min(used, len(content) - ENTRY_BYTES + 1), ENTRY_BYTES):
+            relative, position = struct.unpack_from(">II", content, at)
+            offset = base_offset + relative
+            if offset <= before_offset or position <= before_position:
+                yield Problem(
+                    self.index_path, at, f"{offset} → {position} is not above the entry before"
+                )
+                return
+            if not self._leads_to(before_position, offset, position):
+                yield Problem(
+                    self.index_path, at, f"{offset} → {position} is not where that message is"
+                )
+                return
+            before_offset, before_position = offset, position
+
+    def _leads_to(self, start: int, offset: int, position: int) -> bool:
+        """Whether the first entry at or above `offset`, from the entry at `start` on, is at
+        `position`."""
+        data = self._read(start, position + ENTRY_HEADER_BYTES - start)
+        try:
+            found = kernel.find_offset(data, offset)
+        except kernel.CorruptMessage:
+            return False
+        return found is not None and found[0] == position - start
+
+    def _read(self, position: int, size: int) -> bytes:
+        with storage_errors("read", self.path):
+            return os.pread(self._file.fd, min(size, max(0, self._size - position)), position)
+
+
+def _wrapper_problem(wrapper: memoryview) -> str | None:
+    """Why a wrapper is not what its offset says. Magic 1 has relative offsets inside and is not
+    looked into."""
+    try:
+        entry = next(kernel.entries(wrapper))
+        if entry.magic:
+            return None
+        inner = message_set.unpack(entry.codec, entry.value or b"")
+        summary = kernel.validate(inner, INT_MAX)
+    except ValueError as error:
+        return f"the wrapper at offset {struct.unpack_from('>q', wrapper)[0]}: {error}"
+    if not summary.monotonic or summary.last_offset != entry.offset or summary.size != len(inner):
+        return (
+            f"the wrapper at offset {entry.offset} holds offsets {summary.first_offset} to "
+            f"{summary.last_offset}"
+        )
+    return None

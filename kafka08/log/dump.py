@@ -1,0 +1,215 @@
+"""Segment files as text, line for line what `kafka.tools.DumpLogSegments` of 0.8.2.2 prints.
+
+    dump = LogDump(deep_iteration=True)
+    for line in dump.lines(path): print(line)                            # stdout, file by file
+    for line in dump.complaints(): print(line, file=sys.stderr)          # once, at the end
+
+Nothing is changed: unlike the original this does not open indexes for writing.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from kafka08 import kernel
+from kafka08.errors import CorruptLog
+from kafka08.kernel.types import ENTRY_HEADER_BYTES
+from kafka08.log.files import READ_ONLY, OpenFile, file_size, storage_errors
+from kafka08.log.names import INDEX_SUFFIX, LOG_SUFFIX, base_offset_of
+from kafka08.log.offset_index import ENTRY_BYTES
+from kafka08.log.recovery import CHUNK_BYTES, entry_bytes
+from kafka08.protocol import message_set
+
+CODEC_NAMES: Final = {
+    0: "NoCompressionCodec",
+    1: "GZIPCompressionCodec",
+    2: "SnappyCompressionCodec",
+    3: "LZ4CompressionCodec",
+}
+DEFAULT_MAX_MESSAGE_BYTES: Final = 5 << 20
+_CRC_END: Final = ENTRY_HEADER_BYTES + 4
+
+
+class _Found(NamedTuple):
+    """A message, whether its CRC is right, and the position of its outermost entry."""
+
+    position: int
+    message: kernel.MessageAndOffset
+    is_valid: bool
+
+
+def text(data: bytes) -> str:
+    """How keys and values print by default: UTF-8, as StringDecoder reads it."""
+    return data.decode("utf-8", "replace")
+
+
+class LogDump:
+    """Dumps .log and .index files with one set of options, and remembers what was wrong with them.
+
+    print_data_log      keys and values too, through key_decoder and value_decoder
+    deep_iteration      the messages inside wrappers instead of the wrappers
+    verify_index_only   compare index entries with the messages, print none
+    max_message_bytes   CorruptLog if a message is larger than this
+    """
+
+    def __init__(
+        self,
+        *,
+        print_data_log: bool = False,
+        deep_iteration: bool = False,
+        verify_index_only: bool = False,
+        max_message_bytes: int = DEFAULT_MAX_MESSAGE_BYTES,
+        key_decoder: Callable[[bytes], object] = text,
+        value_decoder: Callable[[bytes], object] = text,
+    ) -> None:
+        self._print_data_log = print_data_log
+        self._deep_iteration = deep_iteration
+        self._verify_index_only = verify_index_only
+        self._max_message_bytes = max_message_bytes
+        self._key_decoder = key_decoder
+        self._value_decoder = value_decoder
+        self._mismatches: dict[Path, list[tuple[int, int]]] = {}
+        self._gaps: dict[Path, list[tuple[int, int]]] = {}
+
+    def lines(self, path: Path) -> Iterator[str]:
+        """The dump of one file; nothing for a file that is neither. CorruptLog, StorageError."""
+        if path.suffix == LOG_SUFFIX:
+            yield f"Dumping {path}"
+            yield from self._log_lines(path)
+        elif path.suffix == INDEX_SUFFIX:
+            yield f"Dumping {path}"
+            yield from self._index_lines(path)
+
+    def complaints(self) -> Iterator[str]:
+        """What did not fit in the files dumped so far, the last finding of each file first."""
+        for path, mismatches in self._mismatches.items():
+            yield f"Mismatches in :{path.absolute()}"
+            for index_offset, log_offset in reversed(mismatches):
+                yield f"  Index offset: {index_offset}, log offset: {log_offset}"
+        for path, gaps in self._gaps.items():
+            yield f"Non-secutive offsets in :{path.absolute()}"
+            for before, after in reversed(gaps):
+                yield f"  {before} is followed by {after}"
+
+    def _log_lines(self, path: Path) -> Iterator[str]:
+        yield f"Starting offset: {base_offset_of(path)}"
+        file = OpenFile(path, READ_ONLY)
+        size = file_size(file, path)
+        valid_bytes = 0
+        last_offset = -1
+        for position, chunk, entry in self._entries(file, path, 0, size):
+            for found in _messages(path, position, chunk, entry, self._deep_iteration):
+                offset = found.message.offset
+                if last_offset not in (-1, offset - 1) and not found.message.codec:
+                    self._gaps.setdefault(path, []).append((last_offset, offset))
+                last_offset = offset
+                yield self._message_line(found)
+            valid_bytes = position + entry.entry_size
+        if size > valid_bytes:
+            yield f"Found {size - valid_bytes} invalid bytes at the end of {path.name}"
+
+    def _message_line(self, found: _Found) -> str:
+        message = found.message
+        value_size = -1 if message.value is None else len(message.value)
+        line = (
+            f"offset: {message.offset} position: {found.position} "
+            f"isvalid: {str(found.is_valid).lower()} payloadsize: {value_size} "
+            f"magic: {message.magic} compresscodec: {CODEC_NAMES[message.codec]} "
+            f"crc: {message.crc}"
+        )
+        if message.key is not None:
+            line += f" keysize: {len(message.key)}"
+        if self._print_data_log:
+            if message.key is not None:
+                line += f" key: {self._key_decoder(message.key)}"
+            value = None if message.value is None else self._value_decoder(message.value)
+            line += f" payload: {'null' if value is None else value}"
+        return line
+
+    def _index_lines(self, path: Path) -> Iterator[str]:
+        base_offset = base_offset_of(path)
+        log_path = path.with_suffix(LOG_SUFFIX)
+        file = OpenFile(log_path, READ_ONLY)
+        size = file_size(file, log_path)
+        with storage_errors("read", path):
+            content = path.read_bytes()
+        for number in range(len(content) // ENTRY_BYTES):
+            relative, position = struct.unpack_from(">II", content, number * ENTRY_BYTES)
+            first = self._first_message(file, log_path, position, size)
+            if first is None and not relative and not position:
+                return  # a pre-allocated index of an empty segment
+            if first is None:
+                raise CorruptLog(f"{path}: entry {number} leads to byte {position}, no message")
+            offset = base_offset + relative
+            if first.offset != offset:
+                self._mismatches.setdefault(path, []).append((offset, first.offset))
+            if relative == 0 and number > 0:
+                return  # zeros behind the last entry
+            if not self._verify_index_only:
+                yield f"offset: {offset} position: {position}"
+
+    def _first_message(
+        self, file: OpenFile, path: Path, position: int, size: int
+    ) -> kernel.MessageAndOffset | None:
+        """The first message at `position`, unpacked; None if there is no entry."""
+        for start, chunk, entry in self._entries(file, path, position, size):
+            for found in _messages(path, start, chunk, entry, deep=True):
+                return found.message
+        return None
+
+    def _entries(
+        self, file: OpenFile, path: Path, start: int, size: int
+    ) -> Iterator[tuple[int, memoryview, kernel.MessageAndOffset]]:
+        """(position in the file, the bytes `entry.position` counts in, entry) of each whole entry
+        from `start` on, up to one whose sizes cannot be."""
+        chunk_bytes = CHUNK_BYTES
+        while start < size:
+            with storage_errors("read", path):
+                chunk = memoryview(os.pread(file.fd, min(chunk_bytes, size - start), start))
+            end = 0
+            try:
+                for entry in kernel.entries(chunk):
+                    yield start + entry.position, chunk, entry
+                    end = entry.position + entry.entry_size
+            except kernel.CorruptMessage:
+                return
+            needed = entry_bytes(chunk[end:])
+            if needed is not None and needed > self._max_message_bytes + ENTRY_HEADER_BYTES:
+                raise CorruptLog(
+                    f"{path} at byte {start + end}: Message size exceeds the largest allowable "
+                    f"message size ({self._max_message_bytes})."
+                )
+            if not end and (needed is None or start + needed > size):
+                return
+            chunk_bytes = max(CHUNK_BYTES, needed or 0)
+            start += end
+
+
+def dump_file(path: Path, *, deep_iteration: bool = False) -> Iterator[str]:
+    """The lines of one file, and after them the complaints about it."""
+    dump = LogDump(deep_iteration=deep_iteration)
+    yield from dump.lines(path)
+    yield from dump.complaints()
+
+
+def _messages(
+    path: Path, position: int, data: memoryview, entry: kernel.MessageAndOffset, deep: bool
+) -> Iterator[_Found]:
+    """The entry itself, or every message inside it; all with the outermost entry's position."""
+    if entry.codec not in CODEC_NAMES:
+        raise CorruptLog(f"{path} at byte {position}: {entry.codec} is an unknown codec")
+    if not (deep and entry.codec):
+        end = entry.position + entry.entry_size
+        crc = kernel.crc32(data[entry.position + _CRC_END : end])
+        yield _Found(position, entry, crc == entry.crc)
+        return
+    try:
+        inner = memoryview(message_set.unpack(entry.codec, entry.value or b""))
+        for message in kernel.entries(inner):
+            yield from _messages(path, position, inner, message, deep)
+    except ValueError as error:
+        raise CorruptLog(f"{path} at byte {position}: {error}") from error
