@@ -5,22 +5,19 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final
 
 from kafka08 import kernel
 from kafka08.errors import ApiError, InvalidMessage, MessageTooLarge
 from kafka08.kernel import MessageAndMetadata, MessageIterator
-from kafka08.protocol import compression
+from kafka08.kernel.types import MIN_MESSAGE_BYTES
+from kafka08.protocol import message_set
 from kafka08.protocol.types import Buffer
 from kafka08.structs import NO_OFFSET, TopicPartition
 
 Decoder = Callable[[bytes], Any]
 
 ENTRY_HEADER: Final = struct.Struct(">qi")
-MIN_MESSAGE_BYTES: Final = 14
-UNPACKED_BYTES_MAX: Final = 256 * 1024 * 1024
-"""A compressed set that unpacks to more is taken for a broken or hostile one."""
 _SIZE_MAX: Final = 2**31 - 1
 
 
@@ -80,7 +77,7 @@ class FetchedSet:
             self.data,
             *self.topic_partition,
             self.offset,
-            partial(compression.decompress, max_size=UNPACKED_BYTES_MAX),
+            message_set.unpack,
             key_decoder,
             value_decoder,
             until_offset=until_offset,

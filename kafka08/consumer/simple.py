@@ -69,7 +69,7 @@ class SimpleConsumer:
     of kafka08.errors with broker and topic-partition in their text; after `close`, Closed.
 
     timeout_ms       longest wait for a connection, and for an answer; keep it above max_wait_ms
-    buffer_size      bytes of the socket's receive buffer
+    buffer_size      bytes of the socket's receive buffer; 0: the system fits it to the traffic
     max_fetch_bytes  up to here a fetch grows for a message larger than its max_bytes
     """
 
@@ -78,7 +78,7 @@ class SimpleConsumer:
         host: str,
         port: int,
         timeout_ms: int = DEFAULT_TIMEOUT_MS,
-        buffer_size: int = 64 * 1024,
+        buffer_size: int = 0,
         client_id: str = "",
         *,
         max_fetch_bytes: int = FETCH_BYTES_MAX,

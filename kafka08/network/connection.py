@@ -100,6 +100,7 @@ class Connection:
         try:
             if sock.family in {socket.AF_INET, socket.AF_INET6}:
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             for option, size in self._buffers.items():
                 if size > 0:
                     sock.setsockopt(socket.SOL_SOCKET, option, size)

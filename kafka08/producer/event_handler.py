@@ -1,0 +1,231 @@
+"""Messages in, requests out: encode, choose partitions, one request per leader, retry what failed.
+
+Source: kafka.producer.async.DefaultEventHandler 0.8.2.2, from which this departs twice: a message
+that cannot be routed does not hold up the others of its batch, and what no further try can cure
+(too large, illegal topic) is not tried again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Final
+
+from kafka08 import kernel
+from kafka08.client.cluster import ClusterClient
+from kafka08.client.requests import produce_request, produce_results
+from kafka08.client.retry import is_retriable
+from kafka08.clock import Clock
+from kafka08.errors import FailedToSend, KafkaError, ProtocolError, error_of
+from kafka08.network.connection import Connection
+from kafka08.producer.config import ProducerConfig
+from kafka08.producer.encoders import Encoder
+from kafka08.producer.message import KeyedMessage
+from kafka08.producer.routing import Router
+from kafka08.protocol import compression, message_set
+from kafka08.protocol.produce import ProduceResponse
+from kafka08.protocol.types import Buffer
+from kafka08.structs import Broker, TopicPartition
+
+log = logging.getLogger(__name__)
+
+SHOWN_MAX: Final = 5
+"""Reasons that the text of a FailedToSend gives; its `messages` hold everything."""
+
+
+@dataclass(slots=True, eq=False)
+class Outgoing:
+    """A message with its key and value encoded."""
+
+    message: KeyedMessage
+    key: bytes | None
+    value: bytes | None
+
+
+Batch = dict[TopicPartition, list[Outgoing]]
+"""What one request carries, in the order it was given."""
+Failures = list[tuple[Outgoing, KafkaError]]
+
+
+class EventHandler:
+    """Sends batches, one at a time; its caller serializes."""
+
+    def __init__(
+        self,
+        config: ProducerConfig,
+        cluster: ClusterClient,
+        router: Router,
+        encoder: Encoder,
+        key_encoder: Encoder,
+        clock: Clock,
+    ) -> None:
+        self._config = config
+        self._cluster = cluster
+        self._router = router
+        self._encoder = encoder
+        self._key_encoder = key_encoder
+        self._clock = clock
+        self._topics: set[str] = set()
+        self._refreshed: float | None = None
+
+    def handle(self, messages: Sequence[KeyedMessage]) -> None:
+        """Send all of `messages`, those that fail up to message.send.max.retries times more.
+
+        Within a partition they keep their order. FailedToSend if some were not acknowledged (acks
+        0: not written to a socket); they may still have been stored, if only the answer was lost.
+        What an encoder or the partitioner raises passes through; from the first try nothing was
+        sent then.
+        """
+        outstanding = [self._encoded(message) for message in messages]
+        given_up: Failures = []
+        for tries in range(1, self._config.message_send_max_retries + 2):
+            if tries > 1:
+                self._back_off(outstanding, tries)
+            self._refresh_if_due(outstanding)
+            failures = self._dispatch(outstanding)
+            given_up += [failure for failure in failures if not is_retriable(failure[1])]
+            failures = [failure for failure in failures if is_retriable(failure[1])]
+            if not failures:
+                break
+            outstanding = [outgoing for outgoing, _ in failures]
+        if given_up or failures:
+            raise failed_to_send(len(messages), given_up + failures, tries)
+
+    def close(self) -> None:
+        self._cluster.close()
+
+    def _encoded(self, message: KeyedMessage) -> Outgoing:
+        key = None if message.key is None else self._key_encoder(message.key)
+        value = None if message.message is None else self._encoder(message.message)
+        return Outgoing(message, key, value)
+
+    # ------------------------------------------------------------------------------- metadata
+
+    def _back_off(self, outstanding: Iterable[Outgoing], tries: int) -> None:
+        """Wait for the election that may be under way, then look who leads now."""
+        log.info(
+            "Back off for %d ms before retrying send. Remaining retries = %d",
+            self._config.retry_backoff_ms,
+            self._config.message_send_max_retries - tries + 1,
+        )
+        self._clock.sleep(self._config.retry_backoff_ms / 1000)
+        self._refresh({outgoing.message.topic for outgoing in outstanding})
+
+    def _refresh_if_due(self, outstanding: Iterable[Outgoing]) -> None:
+        self._topics.update(outgoing.message.topic for outgoing in outstanding)
+        interval_ms = self._config.topic_metadata_refresh_interval_ms
+        now = self._clock.monotonic()
+        if self._refreshed is None:
+            self._refreshed = now
+        elif 0 <= interval_ms < (now - self._refreshed) * 1000:
+            self._refreshed = now
+            self._refresh(self._topics)
+
+    def _refresh(self, topics: Iterable[str]) -> None:
+        """A failure is only logged: old metadata may still serve, and the next try tells."""
+        try:
+            self._cluster.refresh(topics)
+        except KafkaError as error:
+            log.warning("Metadata refresh failed: %s", error)
+        self._router.forget()
+
+    # -------------------------------------------------------------------------------- sending
+
+    def _dispatch(self, outstanding: Sequence[Outgoing]) -> Failures:
+        """Send once, to all leaders at the same time; what failed, and why."""
+        batches, failures = self._collated(outstanding)
+        acks = self._config.request_required_acks
+        with ExitStack() as connections:
+            in_flight: list[tuple[Broker, Connection, Batch]] = []
+            for broker, batch in batches.items():
+                try:
+                    connection = connections.enter_context(self._cluster.connection(broker))
+                    connection.write(
+                        produce_request(
+                            {tp: self._message_set(tp, part) for tp, part in batch.items()},
+                            required_acks=acks,
+                            timeout_ms=self._config.request_timeout_ms,
+                        ),
+                        answered=acks != 0,
+                    )
+                    if acks != 0:
+                        in_flight.append((broker, connection, batch))
+                except KafkaError as error:
+                    failures += failed(broker, batch, error)
+            for broker, connection, batch in in_flight:
+                failures += self._answered(broker, connection, batch)
+        return failures
+
+    def _collated(self, outstanding: Sequence[Outgoing]) -> tuple[dict[Broker, Batch], Failures]:
+        """Batches by leader, and what has no partition or no leader now."""
+        try:
+            metadata = self._cluster.known({outgoing.message.topic for outgoing in outstanding})
+        except KafkaError as error:
+            return {}, [(outgoing, error) for outgoing in outstanding]
+        parts: Batch = {}
+        failures: Failures = []
+        for outgoing in outstanding:
+            topic = outgoing.message.topic
+            try:
+                partition = self._router.partition_of(outgoing.message, metadata.partitions(topic))
+                parts.setdefault(TopicPartition(topic, partition), []).append(outgoing)
+            except KafkaError as error:
+                failures.append((outgoing, error))
+        batches: dict[Broker, Batch] = {}
+        for tp, part in parts.items():
+            try:
+                batches.setdefault(metadata.leader(tp), {})[tp] = part
+            except KafkaError as error:
+                failures += [(outgoing, error) for outgoing in part]
+        return batches, failures
+
+    def _message_set(self, tp: TopicPartition, part: Sequence[Outgoing]) -> Buffer:
+        pairs = [(outgoing.key, outgoing.value) for outgoing in part]
+        codec = self._config.codec_of(tp.topic)
+        if codec == compression.NONE:
+            return kernel.build_set(pairs)
+        return message_set.encode(pairs, codec)
+
+    def _answered(self, broker: Broker, connection: Connection, batch: Batch) -> Failures:
+        try:
+            response = connection.read()
+            assert isinstance(response, ProduceResponse)
+            results = produce_results(response)
+            if results.keys() != batch.keys():
+                raise ProtocolError(f"from {connection}: not the partitions that were sent")
+        except KafkaError as error:
+            return failed(broker, batch, error)
+        failures: Failures = []
+        for tp, part in batch.items():
+            refusal = error_of(results[tp].error_code, f"{tp} at {broker}")
+            if refusal is not None:
+                failures += failed(broker, {tp: part}, refusal)
+        return failures
+
+
+def failed(broker: Broker, batch: Batch, error: KafkaError) -> Failures:
+    """All messages of `batch` with `error`, which is logged with their partitions."""
+    names = ", ".join(map(str, batch))
+    log.warning("Failed to send produce request to broker %s for %s: %s", broker, names, error)
+    return [(outgoing, error) for part in batch.values() for outgoing in part]
+
+
+def failed_to_send(count: int, failures: Failures, tries: int) -> FailedToSend:
+    """The error that names what was not sent: how many, which topics and why, and the messages."""
+    reasons: dict[tuple[str, str], int] = {}
+    for outgoing, error in failures:
+        reason = (outgoing.message.topic, str(error))
+        reasons[reason] = reasons.get(reason, 0) + 1
+    shown = [f"{n} for {topic}: {why}" for (topic, why), n in reasons.items()]
+    if len(shown) > SHOWN_MAX:
+        shown[SHOWN_MAX:] = [f"{len(shown) - SHOWN_MAX} more reasons"]
+    log.error("Failed to send requests for topics %s", ",".join(sorted({t for t, _ in reasons})))
+    result = FailedToSend(
+        f"Failed to send messages after {tries} tries: {len(failures)} of {count}: "
+        + "; ".join(shown),
+        tuple(outgoing.message for outgoing, _ in failures),
+    )
+    result.__cause__ = failures[-1][1]
+    return result

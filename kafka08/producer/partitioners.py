@@ -1,0 +1,62 @@
+"""From a key to a partition: `partitioner(key, partitions) -> partition`. Keys are not encoded yet.
+
+`partitions` counts all partitions of the topic, leaderless ones too, so that a key stays where it
+is while a broker is down. Never called for None. Source: kafka.producer.Partitioner 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kafka08.hashing import java_bytes_hash, java_string_hash, partition_of
+
+Partitioner = Callable[[Any, int], int]
+
+_INT_MIN = -(2**31)
+_INT_MAX = 2**31 - 1
+_LONG_MIN = -(2**63)
+_LONG_MAX = 2**63 - 1
+
+
+class DefaultPartitioner:
+    """abs(Java's hashCode of the key) % partitions: a JVM producer with the same keys puts them in
+    the same partitions.
+
+    str             as java.lang.String
+    int             as Integer where it fits one, else as Long
+    bytes and such  as Arrays.hashCode. (The JVM's own hash of a byte[] is its address, so its
+                    DefaultPartitioner scatters such keys at random.)
+
+    TypeError for other types: their hash would be nobody else's.
+    """
+
+    def __call__(self, key: Any, partitions: int) -> int:
+        return partition_of(java_hash(key), partitions)
+
+
+class ByteArrayPartitioner:
+    """abs(Arrays.hashCode(key)) % partitions, as the console producer does. Keys are bytes."""
+
+    def __call__(self, key: bytes | bytearray | memoryview, partitions: int) -> int:
+        return partition_of(java_bytes_hash(key), partitions)
+
+
+def java_hash(key: Any) -> int:
+    """`hashCode` of the Java object that corresponds to `key`, see DefaultPartitioner."""
+    if isinstance(key, str):
+        return java_string_hash(key)
+    if isinstance(key, bytes | bytearray | memoryview):
+        return java_bytes_hash(key)
+    if isinstance(key, int) and not isinstance(key, bool) and _LONG_MIN <= key <= _LONG_MAX:
+        return key if _INT_MIN <= key <= _INT_MAX else _long_hash(key)
+    raise TypeError(
+        f"no Java hash for a key of type {type(key).__name__}: use str, int or bytes, give a "
+        "partition_key, or set a partitioner of your own"
+    )
+
+
+def _long_hash(value: int) -> int:
+    """`Long.hashCode`: the upper half xor the lower one."""
+    folded = (value ^ (value >> 32)) & 0xFFFFFFFF
+    return folded - 2**32 if folded > _INT_MAX else folded
