@@ -1,0 +1,204 @@
+"""Topics created, listed, described and deleted. Source: kafka.admin.AdminUtils 0.8.2.2.
+
+A command writes to ZooKeeper and returns; the controller does the rest in its own time. What cannot
+be done raises AdminError (a bad override ConfigError) and has changed nothing.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Self
+
+from kafka08.admin.description import PartitionDescription, TopicDescription
+from kafka08.assignment import assign_replicas, check_assignment
+from kafka08.errors import AdminError, NodeExists
+from kafka08.structs import NO_LEADER, TopicPartition
+from kafka08.topic_config import parse_topic_config
+from kafka08.topic_name import fault_of
+from kafka08.zk import nodes, paths
+from kafka08.zk.client import ZkClient
+from kafka08.zk.store import ClusterStore
+
+MAX_REPLICATION_FACTOR = 1
+"""Until replication is there, more replicas would be a promise that nobody keeps."""
+
+_POLL_SECONDS = 0.02
+
+Assignment = Mapping[int, Sequence[int]]
+
+
+class AdminClient:
+    """The verbs of kafka-topics. Give either a connect string, to have a session of its own, or a
+    started client, which stays the caller's. Usable in a `with` statement."""
+
+    def __init__(
+        self,
+        zookeeper: str | None = None,
+        *,
+        zk: ZkClient | None = None,
+        session_timeout_ms: int = 30_000,
+        connection_timeout_ms: int = 10_000,
+        rng: random.Random | None = None,
+    ) -> None:
+        if (zookeeper is None) == (zk is None):
+            raise TypeError("AdminClient needs either zookeeper=... or zk=...")
+        self._own: ZkClient | None = None
+        if zookeeper is not None:
+            self._own = ZkClient(
+                zookeeper,
+                session_timeout_ms=session_timeout_ms,
+                connection_timeout_ms=connection_timeout_ms,
+                name="admin",
+            )
+            self._own.start()
+        client = zk or self._own
+        assert client is not None
+        self._zk = client
+        self._store = ClusterStore(client)
+        self._rng = rng or random.Random()
+
+    def close(self) -> None:
+        if self._own is not None:
+            self._own.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = 1,
+        replication_factor: int = 1,
+        config: Mapping[str, str] | None = None,
+        assignment: Assignment | None = None,
+        *,
+        dry_run: bool = False,
+    ) -> dict[int, tuple[int, ...]]:
+        """Create a topic and give its partition → replicas.
+
+        config        overrides, checked by name and value
+        assignment    partition → replicas instead of the two counts; its brokers need not be live
+        dry_run       check everything and change nothing
+        """
+        overrides = {key: str(value) for key, value in (config or {}).items()}
+        if fault := fault_of(name):
+            raise AdminError(fault)
+        parse_topic_config(overrides)
+        if assignment is not None:
+            check_assignment(assignment)
+            replication_factor = len(assignment[0])
+        if replication_factor > MAX_REPLICATION_FACTOR:
+            raise AdminError(
+                f"replication factor {replication_factor}: this version of kafka08 keeps "
+                f"{MAX_REPLICATION_FACTOR} replica of each partition, so more are refused"
+            )
+        if self._zk.exists(paths.topic(name)):
+            raise AdminError(f'Topic "{name}" already exists.')
+        if assignment is None:
+            brokers = self._store.broker_ids()
+            assignment = assign_replicas(brokers, partitions, replication_factor, rng=self._rng)
+        chosen = {number: tuple(replicas) for number, replicas in sorted(assignment.items())}
+        if not dry_run:
+            self._write_topic(name, chosen, overrides)
+        return chosen
+
+    def _write_topic(
+        self, name: str, assignment: dict[int, tuple[int, ...]], overrides: dict[str, str]
+    ) -> None:
+        """The configuration first, then the assignment, at once: 0.8.2.2 could fail in between."""
+        self._zk.ensure(paths.TOPIC_CONFIGS)
+        self._zk.ensure(paths.BROKER_TOPICS)
+        config_path, config_text = paths.topic_config(name), nodes.encode_topic_config(overrides)
+        steps = self._zk.transaction()
+        if self._zk.exists(config_path):
+            steps.set(config_path, config_text)
+        else:
+            steps.create(config_path, config_text)
+        steps.create(paths.topic(name), nodes.encode_assignment(assignment))
+        try:
+            steps.commit()
+        except NodeExists:
+            raise AdminError(f'Topic "{name}" already exists.') from None
+
+    def await_leaders(self, name: str, timeout_ms: int = 10_000) -> None:
+        """Until the controller has given every partition of the topic a leader; AdminError after
+        `timeout_ms`. Brokers learn of it a moment later, so clients may still have to retry."""
+        deadline = time.monotonic() + timeout_ms / 1000
+        while True:
+            [topic] = self.describe_topics([name])
+            waiting = [p.partition for p in topic.partitions if p.leader in {None, NO_LEADER}]
+            if not waiting:
+                return
+            if time.monotonic() > deadline:
+                raise AdminError(f"{name}: no leader in {timeout_ms} ms for partitions {waiting}")
+            time.sleep(_POLL_SECONDS)
+
+    def list_topics(self) -> list[str]:
+        """Names of all topics, sorted; those marked for deletion are among them."""
+        return self._store.topics()
+
+    def topics_marked_for_deletion(self) -> list[str]:
+        """Names whose deletion was asked for and is not done (or, on brokers without
+        delete.topic.enable, never will be), sorted."""
+        return self._store.topics_to_delete()
+
+    def live_brokers(self) -> list[int]:
+        """Ids of the brokers that are registered, ascending."""
+        return self._store.broker_ids()
+
+    def describe_topics(self, names: Sequence[str] | None = None) -> list[TopicDescription]:
+        """The topics named (None: all, sorted) as ZooKeeper has them; AdminError for an absent."""
+        wanted = self._store.topics() if names is None else list(names)
+        assignments = self._store.assignments(wanted)
+        for name in names or ():
+            if name not in assignments:
+                raise AdminError(f"Topic {name} does not exist")
+        states = self._store.leader_and_isr(
+            TopicPartition(name, number)
+            for name, assignment in assignments.items()
+            for number in assignment
+        )
+        configs = self._store.topic_configs(assignments)
+        doomed = set(self._store.topics_to_delete())
+
+        def partition(name: str, number: int, replicas: tuple[int, ...]) -> PartitionDescription:
+            state = states.get(TopicPartition(name, number))
+            if state is None:
+                return PartitionDescription(number, None, replicas, ())
+            return PartitionDescription(number, state.leader, replicas, state.isr)
+
+        return [
+            TopicDescription(
+                name,
+                tuple(partition(name, number, rs) for number, rs in assignment.items()),
+                configs.get(name, {}),
+                marked_for_deletion=name in doomed,
+            )
+            for name, assignment in assignments.items()
+        ]
+
+    def delete_topic(self, name: str, *, dry_run: bool = False) -> bool:
+        """Ask the controller to delete a topic (it does so only with delete.topic.enable=true).
+
+        False when that had been asked for before. AdminError when there is no such topic.
+        """
+        if not self._zk.exists(paths.topic(name)):
+            raise AdminError(f"Topic {name} does not exist")
+        if dry_run:
+            return not self._zk.exists(paths.delete_topic(name))
+        try:
+            self._zk.create(paths.delete_topic(name), nodes.encode_delete_topic())
+        except NodeExists:
+            return False
+        return True

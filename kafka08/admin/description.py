@@ -1,0 +1,93 @@
+"""How a topic stands, and kafka-topics' text for it. Source: kafka.admin.TopicCommand 0.8.2.2."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionDescription:
+    """One partition as ZooKeeper has it.
+
+    leader is None while the controller has not initialised the partition, and -1 (NO_LEADER) when
+    every replica that could lead is down; isr is empty in the first case.
+    """
+
+    partition: int
+    leader: int | None
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+
+    @property
+    def under_replicated(self) -> bool:
+        return len(self.isr) < len(self.replicas)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDescription:
+    """One topic: partitions ascending, and its overrides by name."""
+
+    name: str
+    partitions: tuple[PartitionDescription, ...]
+    config: Mapping[str, str]
+    marked_for_deletion: bool = False
+
+    @property
+    def replication_factor(self) -> int:
+        """Of its first partition; all have the same. 0 for a topic without partitions."""
+        return len(self.partitions[0].replicas) if self.partitions else 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self) | {"config": dict(self.config)}
+
+
+def describe_lines(
+    topics: Iterable[TopicDescription],
+    *,
+    under_replicated: bool = False,
+    unavailable: bool = False,
+    with_overrides: bool = False,
+    live_brokers: Collection[int] = (),
+) -> Iterator[str]:
+    """The lines of `kafka-topics --describe`, with its three filters.
+
+    under_replicated   only partitions with fewer in sync than assigned, no header lines
+    unavailable        only partitions without a leader among `live_brokers`, no header lines
+    with_overrides     only header lines, of topics that have overrides
+
+    Overrides are sorted by name (the JVM prints them in the order of its hash table).
+    """
+    for topic in topics:
+        header = not under_replicated and not unavailable
+        if header and (topic.config or not with_overrides):
+            yield _header(topic)
+        if with_overrides:
+            continue
+        for partition in topic.partitions:
+            shown = (
+                header
+                or (under_replicated and partition.under_replicated)
+                or (unavailable and partition.leader not in live_brokers)
+            )
+            if shown:
+                yield _line(topic.name, partition)
+
+
+def _header(topic: TopicDescription) -> str:
+    config = ",".join(f"{key}={value}" for key, value in sorted(topic.config.items()))
+    return (
+        f"Topic:{topic.name}\tPartitionCount:{len(topic.partitions)}\t"
+        f"ReplicationFactor:{topic.replication_factor}\tConfigs:{config}"
+    )
+
+
+def _line(topic: str, partition: PartitionDescription) -> str:
+    leader = "none" if partition.leader is None else partition.leader
+    return (
+        f"\tTopic: {topic}\tPartition: {partition.partition}\tLeader: {leader}"
+        f"\tReplicas: {','.join(map(str, partition.replicas))}"
+        f"\tIsr: {','.join(map(str, partition.isr))}"
+    )

@@ -1,0 +1,116 @@
+"""Replica placement by the rules of kafka.admin.AdminUtils 0.8.2.2."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka08.assignment import (
+    assign_added_partitions,
+    assign_replicas,
+    check_assignment,
+    parse_assignment,
+)
+from kafka08.errors import AdminError
+
+
+def test_the_example_of_the_source() -> None:
+    """AdminTest.testReplicaAssignment of 0.8.2.2: ten partitions, three replicas, five brokers."""
+    expected = {
+        0: (0, 1, 2),
+        1: (1, 2, 3),
+        2: (2, 3, 4),
+        3: (3, 4, 0),
+        4: (4, 0, 1),
+        5: (0, 2, 3),
+        6: (1, 3, 4),
+        7: (2, 4, 0),
+        8: (3, 0, 1),
+        9: (4, 1, 2),
+    }
+    assert assign_replicas(range(5), 10, 3, start_index=0, shift=0) == expected
+
+
+def test_start_and_shift_are_drawn_in_this_order() -> None:
+    """The start index first, then the shift, each below the number of brokers."""
+    rng = random.Random(7)
+    twin = random.Random(7)
+    start, shift = twin.randrange(4), twin.randrange(4)
+    drawn = assign_replicas([1, 2, 3, 4], 6, 2, rng=rng)
+    assert drawn == assign_replicas([1, 2, 3, 4], 6, 2, start_index=start, shift=shift)
+
+
+def test_added_partitions_go_on_from_the_old_count() -> None:
+    """Start and shift are the id of the first replica of partition 0, used as an index."""
+    existing = {0: (1, 2), 1: (2, 1)}
+    added = assign_added_partitions([1, 2, 3], existing, 4)
+    assert added == assign_replicas([1, 2, 3], 2, 2, start_index=1, shift=1, first_partition=2)
+    assert added == {2: (1, 3), 3: (2, 3)}
+
+
+def test_added_partitions_must_be_more() -> None:
+    """The count of a topic can only rise."""
+    with pytest.raises(AdminError, match="can only be increased"):
+        assign_added_partitions([1], {0: (1,), 1: (1,)}, 2)
+
+
+@pytest.mark.parametrize(
+    ("partitions", "factor", "text"),
+    [
+        (0, 1, "number of partitions must be larger than 0"),
+        (1, 0, "replication factor must be larger than 0"),
+        (1, 3, "replication factor: 3 larger than available brokers: 2"),
+    ],
+)
+def test_impossible_counts_are_refused(partitions: int, factor: int, text: str) -> None:
+    """The messages are 0.8.2.2's."""
+    with pytest.raises(AdminError, match=text):
+        assign_replicas([1, 2], partitions, factor, rng=random.Random(1))
+
+
+@given(
+    brokers=st.lists(st.integers(0, 1000), min_size=1, max_size=12, unique=True).map(sorted),
+    partitions=st.integers(1, 60),
+    data=st.data(),
+)
+def test_every_assignment_is_sound_and_even(
+    brokers: list[int], partitions: int, data: st.DataObject
+) -> None:
+    """Replicas of a partition differ, and no broker leads two partitions more than another."""
+    factor = data.draw(st.integers(1, len(brokers)))
+    assigned = assign_replicas(brokers, partitions, factor, rng=random.Random(3))
+    check_assignment(assigned, live=brokers)
+    leaders = [replicas[0] for replicas in assigned.values()]
+    led = [leaders.count(broker) for broker in brokers]
+    assert max(led) - min(led) <= 1
+
+
+def test_a_manual_assignment_is_parsed() -> None:
+    """Colons between replicas, commas between partitions, blanks allowed."""
+    assert parse_assignment("0:1, 1:2,2:0") == {0: (0, 1), 1: (1, 2), 2: (2, 0)}
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("0:1,2", "same number of replicas"),
+        ("1:1", "duplicate entries"),
+        ("", "not of the form"),
+        ("a", "not of the form"),
+    ],
+)
+def test_a_bad_manual_assignment_is_refused(text: str, complaint: str) -> None:
+    """Every reason is an AdminError that says it."""
+    with pytest.raises(AdminError, match=complaint):
+        parse_assignment(text)
+
+
+def test_replicas_must_be_on_live_brokers() -> None:
+    """Brokers that are not there are named."""
+    with pytest.raises(AdminError, match=r"not available: \[9\] of partition 1"):
+        check_assignment({0: (1,), 1: (9,)}, live=[1, 2])
+    with pytest.raises(AdminError, match="numbered from 0"):
+        check_assignment({1: (1,)})
