@@ -13,7 +13,16 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-COMMON = {"errors", "structs", "clock", "config", "assignment", "hashing"}
+COMMON = {
+    "errors",
+    "structs",
+    "clock",
+    "config",
+    "assignment",
+    "hashing",
+    "topic_config",
+    "topic_name",
+}
 CLIENT_SIDE = {"client", "protocol", "network.connection", "kernel"}
 
 MAY_IMPORT: dict[str, set[str]] = {
