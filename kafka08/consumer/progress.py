@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from kafka08.errors import KafkaError
 from kafka08.protocol.types import Buffer
 from kafka08.structs import NO_OFFSET, TopicPartition
 
 
+class Sink(Protocol):
+    """Where a fetcher puts what it read: the stream, as a fetcher sees it."""
+
+    @property
+    def has_room(self) -> bool: ...
+
+    def offer(self, chunk: Chunk, *, hold: bool = False) -> bool: ...
+
+    def reset(self, partition: OwnedPartition, from_offset: int, to_offset: int) -> bool: ...
+
+
 class OwnedPartition:
     """A partition for the time that this member owns it; a new one is made for each claim.
 
+    thread_id        the stream that reads it, as the owner's znode names it
+    sink             that stream
     fetch_offset     where the next fetch begins; NO_OFFSET: auto.offset.reset decides
     consumed_offset  the first offset that the reader is not finished with, <= fetch_offset;
                      NO_OFFSET until a position is known. It is what a commit stores.
@@ -19,8 +32,7 @@ class OwnedPartition:
     held             not to be fetched until the stream has raised what is wrong with it
     revoked          not ours any more: sets still on their way are dropped
 
-    fetch_offset and fetch_bytes belong to the fetcher while `held` is False; consumed_offset to
-    the stream once a set was handed over, before that to the fetcher.
+    Offsets and flags change under the stream's lock; `fetch_bytes` belongs to the fetcher.
     """
 
     __slots__ = (
@@ -29,16 +41,32 @@ class OwnedPartition:
         "fetch_offset",
         "held",
         "revoked",
+        "sink",
+        "thread_id",
         "topic_partition",
     )
 
-    def __init__(self, topic_partition: TopicPartition, offset: int, fetch_bytes: int) -> None:
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        *,
+        thread_id: str,
+        sink: Sink,
+        offset: int,
+        fetch_bytes: int,
+    ) -> None:
         self.topic_partition = topic_partition
+        self.thread_id = thread_id
+        self.sink = sink
         self.fetch_offset = offset
         self.consumed_offset = offset
         self.fetch_bytes = fetch_bytes
         self.held = False
         self.revoked = False
+
+    @property
+    def may_be_fetched(self) -> bool:
+        return not self.revoked and not self.held and self.sink.has_room
 
     def start_at(self, offset: int) -> None:
         """Take a position that auto.offset.reset chose. What was fetched before it is still read
@@ -63,10 +91,12 @@ class Chunk(NamedTuple):
     """A fetched message set on its way to the reader, or the error that stands in its place.
 
     next_offset   the offset after its last message; reading the chunk to its end finishes it
+    verified      the CRCs of its entries were checked and none is compressed
     """
 
     partition: OwnedPartition
     data: Buffer
     from_offset: int
     next_offset: int
+    verified: bool = False
     error: KafkaError | None = None

@@ -157,10 +157,14 @@ class KafkaStream:
                 chunk.from_offset,
             )
             partition.consumed_offset = chunk.from_offset
-        topic, number = partition.topic_partition
         self._chunk = chunk
         self._messages = kernel.messages(
-            chunk.data, topic, number, chunk.from_offset, unpack, *self._decoders
+            chunk.data,
+            *partition.topic_partition,
+            chunk.from_offset,
+            unpack,
+            *self._decoders,
+            verify_crc=not chunk.verified,
         )
 
     def _finish_chunk(self) -> None:

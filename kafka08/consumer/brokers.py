@@ -1,0 +1,51 @@
+"""The way to a cluster for those who know only its ZooKeeper."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+
+from kafka08.client import ClusterClient
+from kafka08.errors import Closed, NoBrokersAvailable
+from kafka08.zk.client import ZkClient
+from kafka08.zk.store import ClusterStore
+
+MakeClient = Callable[[Sequence[tuple[str, int]]], ClusterClient]
+
+
+class BrokersFromZooKeeper:
+    """A ClusterClient made from /brokers/ids when it is first needed, and made anew after `renew`:
+    all brokers may have moved. Thread-safe."""
+
+    def __init__(self, zk: ZkClient, make_client: MakeClient) -> None:
+        self._zk = zk
+        self._make_client = make_client
+        self._lock = threading.Lock()
+        self._client: ClusterClient | None = None
+        self._closed = False
+
+    def client(self) -> ClusterClient:
+        """Raises NoBrokersAvailable if none is registered, ZooKeeperError, Closed."""
+        with self._lock:
+            if self._closed:
+                raise Closed("the consumer was shut down")
+            if self._client is None:
+                brokers = ClusterStore(self._zk).brokers().values()
+                if not brokers:
+                    raise NoBrokersAvailable("no broker is registered in /brokers/ids")
+                self._client = self._make_client([(b.host, b.port) for b in brokers])
+            return self._client
+
+    def renew(self, stale: ClusterClient) -> None:
+        """Look the brokers up again next time, unless somebody did since `stale` was made."""
+        with self._lock:
+            if self._client is stale:
+                self._client = None
+                stale.close()
+
+    def close(self) -> None:
+        """End it; a thread that waits for an answer gets ConnectionFailed."""
+        with self._lock:
+            self._closed = True
+            if self._client is not None:
+                self._client.close()

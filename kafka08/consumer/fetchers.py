@@ -1,0 +1,167 @@
+"""The fetch threads of a consumer, and the search for the leaders they fetch from.
+
+Source: kafka.consumer.ConsumerFetcherManager, kafka.server.AbstractFetcherManager 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Collection
+from typing import Final
+
+from kafka08.clock import Clock
+from kafka08.consumer.brokers import BrokersFromZooKeeper
+from kafka08.consumer.config import ConsumerConfig
+from kafka08.consumer.fetcher import PartitionFetcher
+from kafka08.consumer.progress import OwnedPartition
+from kafka08.errors import ApiError, KafkaError, NoBrokersAvailable
+from kafka08.hashing import java_abs, java_string_hash
+from kafka08.network.connection import Connection
+from kafka08.structs import Broker, TopicPartition
+
+log = logging.getLogger(__name__)
+
+FetcherKey = tuple[Broker, int]
+IDLE_CHECK_S: Final = 1.0
+
+
+class FetcherManager:
+    """Brings each partition to a thread that fetches it from its leader, again and again as leaders
+    move, until it is revoked. One thread per leader, or num.consumer.fetchers of them.
+
+    connect_to   makes the connection of one thread, not opened yet
+    """
+
+    def __init__(
+        self,
+        consumer_id: str,
+        config: ConsumerConfig,
+        brokers: BrokersFromZooKeeper,
+        clock: Clock,
+        connect_to: Callable[[Broker], Connection],
+    ) -> None:
+        self._consumer_id = consumer_id
+        self._config = config
+        self._brokers = brokers
+        self._clock = clock
+        self._connect_to = connect_to
+        self._condition = threading.Condition()
+        self._leaderless: list[OwnedPartition] = []
+        self._fetchers: dict[FetcherKey, PartitionFetcher] = {}
+        self._finder: threading.Thread | None = None
+        self._stopping = False
+
+    def add(self, partitions: Collection[OwnedPartition]) -> None:
+        """Fetch these from now on. Never waits; also told of partitions that lost their leader."""
+        if not partitions:
+            return
+        with self._condition:
+            if self._stopping:
+                return
+            self._leaderless.extend(partitions)
+            if self._finder is None:
+                name = f"{self._consumer_id}-leader-finder-thread"
+                self._finder = threading.Thread(target=self._run, name=name, daemon=True)
+                self._finder.start()
+            self._condition.notify_all()
+
+    def notify(self) -> None:
+        """A stream has room again, or partitions were revoked."""
+        for fetcher in self._all():
+            fetcher.notify()
+
+    def stop(self) -> None:
+        """End all threads soon. Never waits."""
+        with self._condition:
+            self._stopping = True
+            self._condition.notify_all()
+        for fetcher in self._all():
+            fetcher.stop()
+
+    def join(self, timeout_s: float) -> None:
+        """Wait for the threads to end, at most so long in all."""
+        give_up_at = self._clock.monotonic() + timeout_s
+        for fetcher in self._all():
+            if not fetcher.join(max(0.0, give_up_at - self._clock.monotonic())):
+                log.warning("[%s] a fetch thread did not end in time", self._consumer_id)
+        if self._finder is not None:
+            self._finder.join(max(0.0, give_up_at - self._clock.monotonic()))
+
+    def _all(self) -> list[PartitionFetcher]:
+        with self._condition:
+            return list(self._fetchers.values())
+
+    def _run(self) -> None:
+        """Search while there is something to search for, with a pause after each time."""
+        while True:
+            with self._condition:
+                while not self._stopping and not self._leaderless:
+                    self._condition.wait(IDLE_CHECK_S)
+                if self._stopping:
+                    return
+                wanted = [p for p in self._leaderless if not p.revoked]
+                self._leaderless = []
+            try:
+                found = self._find_leaders(wanted)
+            except KafkaError as error:
+                log.warning("[%s] Failed to find leader: %s", self._consumer_id, error)
+                found = {}
+            except Exception:
+                # The root of a thread: the search must go on whatever this bug is.
+                log.exception("[%s] the search for leaders failed", self._consumer_id)
+                found = {}
+            self._assign(found)
+            with self._condition:
+                self._leaderless.extend(p for p in wanted if p not in found)
+                if not self._stopping:
+                    self._condition.wait_for(
+                        lambda: self._stopping, self._config.refresh_leader_backoff_ms / 1000
+                    )
+
+    def _find_leaders(self, wanted: Collection[OwnedPartition]) -> dict[OwnedPartition, Broker]:
+        """partition → leader, of those that have one now. Raises KafkaError."""
+        if not wanted:
+            return {}
+        client = self._brokers.client()
+        try:
+            metadata = client.refresh({p.topic_partition.topic for p in wanted})
+        except NoBrokersAvailable:
+            self._brokers.renew(client)
+            raise
+        found = {}
+        for partition in wanted:
+            try:
+                found[partition] = metadata.leader(partition.topic_partition)
+            except ApiError as error:
+                log.debug("[%s] %s: %s", self._consumer_id, partition.topic_partition, error)
+        return found
+
+    def _assign(self, found: dict[OwnedPartition, Broker]) -> None:
+        """Give each partition to its leader's thread; end the threads left without any."""
+        by_fetcher: dict[FetcherKey, list[OwnedPartition]] = {}
+        for partition, broker in found.items():
+            key = (broker, self._fetcher_number(partition.topic_partition))
+            by_fetcher.setdefault(key, []).append(partition)
+        with self._condition:
+            if self._stopping:
+                return
+            for key in [key for key, fetcher in self._fetchers.items() if fetcher.is_idle]:
+                if key not in by_fetcher:
+                    self._fetchers.pop(key).stop()
+            for key, partitions in by_fetcher.items():
+                fetcher = self._fetchers.get(key) or self._start_fetcher(key)
+                fetcher.add(partitions)
+
+    def _start_fetcher(self, key: FetcherKey) -> PartitionFetcher:
+        broker, number = key
+        name = f"ConsumerFetcherThread-{self._consumer_id}-{number}-{broker.id}"
+        fetcher = PartitionFetcher(name, self._connect_to(broker), self._config, self.add)
+        self._fetchers[key] = fetcher
+        fetcher.start()
+        return fetcher
+
+    def _fetcher_number(self, tp: TopicPartition) -> int:
+        """Source: AbstractFetcherManager.getFetcherId."""
+        value = java_abs(31 * java_string_hash(tp.topic) + tp.partition)
+        return value % self._config.num_consumer_fetchers

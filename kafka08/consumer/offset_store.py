@@ -1,0 +1,248 @@
+"""Where a group keeps its offsets: in ZooKeeper, in the offsets topic, or in both.
+
+    offsets.storage  dual.commit.enabled   commit                        start
+    zookeeper        (any)                 znodes that changed           znode
+    kafka            true                  Kafka, then the znodes that   the larger of the two
+                                           changed, of those it took
+    kafka            false                 Kafka                         Kafka
+
+"Changed" means: since this member wrote it or started from it. So a member that starts from the
+larger offset of Kafka does not bring ZooKeeper up to date before it moves on, as in 0.8.2.2. An
+offset is the next one to read; NO_OFFSET where nothing is committed, and never committed itself
+(0.8.2.2 writes -1 to Kafka for a partition that has no position yet; readers take both the same).
+
+Source: kafka.consumer.ZookeeperConsumerConnector (commitOffsets, fetchOffsets) 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping
+from typing import Protocol, TypeAlias
+
+from kafka08.client import ClusterClient
+from kafka08.client.requests import (
+    commit_request,
+    commit_results,
+    committed_request,
+    committed_results,
+)
+from kafka08.clock import Clock
+from kafka08.consumer.brokers import BrokersFromZooKeeper
+from kafka08.errors import (
+    ApiError,
+    ClientError,
+    Closed,
+    ConsumerCoordinatorNotAvailable,
+    KafkaError,
+    NoBrokersAvailable,
+    NodeExists,
+    NoNode,
+    NotCoordinatorForConsumer,
+    OffsetsLoadInProgress,
+    ProtocolError,
+    SessionLost,
+    error_for,
+)
+from kafka08.protocol.offset_commit import OffsetCommitResponse
+from kafka08.protocol.offset_fetch import OffsetFetchResponse
+from kafka08.protocol.types import Request, Response
+from kafka08.structs import NO_OFFSET, OffsetAndMetadata, TopicPartition
+from kafka08.zk import nodes, paths
+from kafka08.zk.client import ZkClient
+from kafka08.zk.operations import ANY_VERSION, Exists
+from kafka08.zk.store import ClusterStore
+
+log = logging.getLogger(__name__)
+
+Offsets: TypeAlias = dict[TopicPartition, int]
+COORDINATOR_MOVED = (NotCoordinatorForConsumer, ConsumerCoordinatorNotAvailable)
+COMMIT_TRIES = 3
+"""How often a transaction is made anew because znodes came or went meanwhile."""
+
+
+class OffsetStore(Protocol):
+    """One group's committed offsets, for one member of it. One thread at a time."""
+
+    def fetch(self, partitions: Collection[TopicPartition]) -> Offsets:
+        """Where to start each of `partitions`; NO_OFFSET where nothing is committed."""
+
+    def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Store them, one try. What it raises may have been done in part."""
+
+
+class ZooKeeperOffsetStore:
+    """One znode per partition. A commit is one transaction, which fails as a whole unless the
+    member's id znode `id_path` is there: a former member cannot commit."""
+
+    def __init__(self, zk: ZkClient, group: str, id_path: str) -> None:
+        self._zk = zk
+        self._group = group
+        self._id_path = id_path
+        self._checkpointed: Offsets = {}
+        self._existing: set[TopicPartition] = set()
+
+    def fetch(self, partitions: Collection[TopicPartition]) -> Offsets:
+        found = ClusterStore(self._zk).offsets(self._group, partitions)
+        self._existing.update(found)
+        offsets = {tp: found.get(tp, NO_OFFSET) for tp in partitions}
+        self.start_from(offsets)
+        return offsets
+
+    def start_from(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """These positions need not be written, wherever they come from."""
+        self._checkpointed.update(offsets)
+
+    def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Raises SessionLost when the id znode is gone or the outcome is not known."""
+        moved = {
+            tp: offset
+            for tp, offset in sorted(offsets.items())
+            if offset != NO_OFFSET and self._checkpointed.get(tp) != offset
+        }
+        if not moved:
+            return
+        for tries_left in range(COMMIT_TRIES - 1, -1, -1):
+            try:
+                self._write(moved)
+                break
+            except (NoNode, NodeExists):
+                if not self._zk.exists(self._id_path):
+                    raise SessionLost(f"{self._id_path} is gone; nothing was committed") from None
+                if not tries_left:
+                    raise
+                self._prepare(moved)
+        self._existing.update(moved)
+        self._checkpointed.update(moved)
+
+    def _write(self, offsets: Offsets) -> None:
+        transaction = self._zk.transaction().check(self._id_path, ANY_VERSION)
+        for tp, offset in offsets.items():
+            step = transaction.set if tp in self._existing else transaction.create
+            step(paths.offset(self._group, *tp), nodes.encode_offset(offset))
+        transaction.commit()
+
+    def _prepare(self, partitions: Collection[TopicPartition]) -> None:
+        """Find out which znodes exist, and make the parents of the others."""
+        for topic in sorted({tp.topic for tp in partitions}):
+            self._zk.ensure(paths.offsets(self._group, topic))
+        listed = list(partitions)
+        stats = self._zk.pipeline([Exists(paths.offset(self._group, *tp)) for tp in listed])
+        self._existing.difference_update(listed)
+        self._existing.update(tp for tp, stat in zip(listed, stats, strict=True) if stat)
+
+
+class KafkaOffsetStore:
+    """The offsets topic, by version 1 of OffsetCommit and OffsetFetch to the group's coordinator.
+
+    A fetch tries until it succeeds, waiting `backoff_ms` in between, and raises Closed as soon as
+    `is_interrupted()`. Commits cannot be fenced in 0.8.2.2: whoever knows the group may commit.
+    """
+
+    def __init__(
+        self,
+        brokers: BrokersFromZooKeeper,
+        group: str,
+        *,
+        clock: Clock,
+        backoff_ms: int,
+        is_interrupted: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._brokers = brokers
+        self._group = group
+        self._clock = clock
+        self._backoff_ms = backoff_ms
+        self._is_interrupted = is_interrupted
+
+    def fetch(self, partitions: Collection[TopicPartition]) -> Offsets:
+        while not self._is_interrupted():
+            try:
+                return self.fetch_once(partitions)
+            except Closed:
+                raise
+            except (ClientError, ProtocolError, ApiError) as error:
+                log.warning("Error while fetching offsets of %s: %s", self._group, error)
+            self._clock.sleep(self._backoff_ms / 1000)
+        raise Closed(f"fetching the offsets of {self._group} was interrupted")
+
+    def fetch_once(self, partitions: Collection[TopicPartition]) -> Offsets:
+        """Raises NotCoordinatorForConsumer, OffsetsLoadInProgress, ClientError, ProtocolError.
+
+        0.8: any other error of a partition counts as "nothing committed".
+        """
+        if not partitions:
+            return {}
+        response = self._ask(committed_request(self._group, sorted(partitions), "kafka"))
+        assert isinstance(response, OffsetFetchResponse)
+        answers = committed_results(response)
+        errors = {error_for(answer.error_code) for answer in answers.values()}
+        if NotCoordinatorForConsumer in errors:
+            self._forget_coordinator()
+            raise NotCoordinatorForConsumer(f"group {self._group}")
+        if OffsetsLoadInProgress in errors:
+            raise OffsetsLoadInProgress(f"group {self._group}")
+        found = {tp: answers[tp].offset for tp in partitions if tp in answers}
+        return {tp: found.get(tp, NO_OFFSET) for tp in partitions}
+
+    def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
+        for error in self.commit_each(offsets).values():
+            raise error
+
+    def commit_each(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, ApiError]:
+        """The partitions whose commit was refused, each with its error. Raises ClientError or
+        ProtocolError when there was no answer."""
+        known = {
+            tp: OffsetAndMetadata(offset)
+            for tp, offset in sorted(offsets.items())
+            if offset != NO_OFFSET
+        }
+        if not known:
+            return {}
+        response = self._ask(commit_request(self._group, known, "kafka"))
+        assert isinstance(response, OffsetCommitResponse)
+        refused = {}
+        for tp, answer in commit_results(response).items():
+            error = error_for(answer.error_code)
+            if error is not None:
+                refused[tp] = error(f"commit of {tp} for group {self._group}")
+        if any(isinstance(error, COORDINATOR_MOVED) for error in refused.values()):
+            self._forget_coordinator()
+        return refused
+
+    def _ask(self, request: Request) -> Response:
+        client = self._brokers.client()
+        try:
+            return client.send(client.coordinator(self._group), request)
+        except (ClientError, ProtocolError, ApiError) as error:
+            self._give_up_on(client, error)
+            raise
+
+    def _give_up_on(self, client: ClusterClient, error: KafkaError) -> None:
+        client.forget_coordinator(self._group)
+        if isinstance(error, NoBrokersAvailable):
+            self._brokers.renew(client)
+
+    def _forget_coordinator(self) -> None:
+        self._brokers.client().forget_coordinator(self._group)
+
+
+class DualOffsetStore:
+    """Both, for a group that moves from ZooKeeper to Kafka: Kafka first, then ZooKeeper for the
+    partitions that Kafka took; starts from the larger offset of the two."""
+
+    def __init__(self, kafka: KafkaOffsetStore, zookeeper: ZooKeeperOffsetStore) -> None:
+        self._kafka = kafka
+        self._zookeeper = zookeeper
+
+    def fetch(self, partitions: Collection[TopicPartition]) -> Offsets:
+        in_kafka = self._kafka.fetch(partitions)
+        in_zookeeper = self._zookeeper.fetch(partitions)
+        newest = {tp: max(in_kafka[tp], in_zookeeper[tp]) for tp in partitions}
+        self._zookeeper.start_from(newest)
+        return newest
+
+    def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
+        refused = self._kafka.commit_each(offsets)
+        self._zookeeper.commit({tp: o for tp, o in offsets.items() if tp not in refused})
+        for error in refused.values():
+            raise error

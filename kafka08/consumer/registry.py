@@ -1,0 +1,189 @@
+"""A member's znodes: its registration, its view of the group, the partitions it owns.
+
+Every write that only this member may do (claim, release, and commits in offset_store.py) is one
+ZooKeeper transaction that also checks that the member's own id znode is there. It is made once per
+session and goes with it, so a write that was meant for an earlier session fails as a whole, and a
+claim gets all its partitions or none. What other members see is what 0.8.2.2 writes.
+
+Watches only post: `on_change` is called and the view is read again. Sources:
+kafka.consumer.ZookeeperConsumerConnector, kafka.utils.ZkUtils 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable
+
+from kafka08.consumer.assignment import GroupView
+from kafka08.consumer.assignors import Assignment
+from kafka08.consumer.subscription import Subscription, subscription_of
+from kafka08.errors import NodeExists, NoNode, SessionLost, ZooKeeperError
+from kafka08.structs import TopicPartition
+from kafka08.zk import nodes, paths
+from kafka08.zk.client import ZkClient
+from kafka08.zk.operations import ANY_VERSION, Get, Watcher
+
+log = logging.getLogger(__name__)
+
+
+class PartitionsOwned(ZooKeeperError):
+    """A claim met a partition that another member has not released; nothing was claimed."""
+
+    def __init__(self, path: str, owner: str | None) -> None:
+        super().__init__(f"{path} belongs to {owner or 'a member that is just leaving'}")
+        self.path = path
+
+
+class RegistrationGone(ZooKeeperError):
+    """The member's own id znode is not there, although its session lives."""
+
+
+class GroupRegistry:
+    """The znodes of one member of a group, for the session of `zk`.
+
+    on_change   called, in any thread, when what `view` read last may have changed
+    """
+
+    def __init__(
+        self,
+        zk: ZkClient,
+        group: str,
+        consumer_id: str,
+        *,
+        exclude_internal_topics: bool,
+        on_change: Callable[[], None],
+    ) -> None:
+        self._zk = zk
+        self._group = group
+        self._consumer_id = consumer_id
+        self._exclude_internal_topics = exclude_internal_topics
+        self._on_change = on_change
+        self._uncertain: set[TopicPartition] = set()
+        """Partitions whose owner znode may be ours although we do not count it as owned: the
+        answer to a claim or a release was lost."""
+
+    @property
+    def id_path(self) -> str:
+        return paths.consumer_id(self._group, self._consumer_id)
+
+    def register(self, subscription: Subscription, timestamp_ms: int) -> None:
+        """Make the id znode; one left by an earlier session is waited out, as in 0.8.2.2."""
+        data = nodes.encode_consumer(subscription.registration(timestamp_ms))
+        self._zk.create_ephemeral(self.id_path, data, expected_mine=lambda _: True)
+
+    def view(self, own: Subscription) -> GroupView | None:
+        """Members, topics and partitions now, watched from before they were read; None while no
+        broker is registered. RegistrationGone, other ZooKeeperErrors, and ConfigError for a
+        registration that nobody understands."""
+        if not self._zk.children_or_empty(paths.BROKER_IDS) and not self._watched(paths.BROKER_IDS):
+            return None
+        members = self._members()
+        if self._consumer_id not in members:
+            raise RegistrationGone(f"{self.id_path} was removed by somebody else")
+        topics: tuple[str, ...] = ()
+        if not own.is_static:
+            topics = tuple(self._watched(paths.BROKER_TOPICS))
+        elif not all(member.is_static for member in members.values()):
+            topics = tuple(self._zk.children_or_empty(paths.BROKER_TOPICS))
+        return GroupView(members, topics, self._partitions(own.topics(topics)))
+
+    def claim(self, wanted: Assignment) -> None:
+        """Become the owner of all these partitions. PartitionsOwned if one is taken (and a watch
+        on it calls `on_change` when it is released); then none was claimed."""
+        for topic in sorted({tp.topic for tp in wanted}):
+            self._zk.ensure(paths.owners(self._group, topic))
+        transaction = self._zk.transaction().check(self.id_path, ANY_VERSION)
+        for tp, thread in sorted(wanted.items()):
+            transaction.create(self._owner_path(tp), thread, ephemeral=True)
+        try:
+            transaction.commit()
+        except NodeExists as error:
+            raise self._blocker(wanted) from error
+        except SessionLost:
+            self._uncertain.update(wanted)
+            raise
+
+    def release(self, partitions: Collection[TopicPartition]) -> None:
+        """Give these partitions up; one whose znode is gone already is as good as released."""
+        if not partitions:
+            return
+        try:
+            try:
+                self._delete_owners(partitions)
+            except NoNode:
+                for tp in sorted(partitions):
+                    self._release_if_ours(tp)
+        except ZooKeeperError:
+            self._uncertain.update(partitions)
+            raise
+
+    def tidy(self) -> None:
+        """Release what a failed call has left in doubt. To be called before a claim."""
+        for tp in sorted(self._uncertain):
+            self._release_if_ours(tp)
+            self._uncertain.discard(tp)
+
+    def unregister(self) -> None:
+        """Remove the id znode; the others rebalance at once."""
+        self._zk.delete(self.id_path, missing_ok=True)
+
+    def _members(self) -> dict[str, Subscription]:
+        """consumer id → subscription; whoever leaves meanwhile is left out (its watch fires)."""
+        ids = self._watched(paths.consumer_ids(self._group))
+        found = self._zk.pipeline([Get(paths.consumer_id(self._group, i)) for i in ids])
+        members = {}
+        for consumer_id, node in zip(ids, found, strict=True):
+            if isinstance(node, NoNode):
+                continue
+            if isinstance(node, ZooKeeperError):
+                raise node
+            registration = nodes.decode_consumer(node.data)
+            members[consumer_id] = subscription_of(
+                registration, exclude_internal_topics=self._exclude_internal_topics
+            )
+        return members
+
+    def _partitions(self, topics: Iterable[str]) -> dict[str, tuple[int, ...]]:
+        """topic → its partition numbers ascending; () for a topic that is still to be created.
+        Either way the topic's znode is watched."""
+        names = sorted(topics)
+        watches = [Watcher(paths.topic(name), self._changed) for name in names]
+        found = self._zk.pipeline([Get(watch.path, watch) for watch in watches])
+        partitions = {}
+        for name, watch, node in zip(names, watches, found, strict=True):
+            if isinstance(node, NoNode):
+                node = self._zk.watch_data(watch.path, self._changed)
+            if isinstance(node, ZooKeeperError):
+                raise node
+            assignment = nodes.decode_assignment(node.data) if node is not None else {}
+            partitions[name] = tuple(sorted(assignment))
+        return partitions
+
+    def _blocker(self, wanted: Assignment) -> PartitionsOwned:
+        """The first partition that somebody else owns, with a watch on its release."""
+        for tp in sorted(wanted):
+            node = self._zk.watch_data(self._owner_path(tp), self._changed)
+            if node is not None:
+                return PartitionsOwned(self._owner_path(tp), node.data)
+        self._on_change()
+        return PartitionsOwned(paths.owners(self._group), None)
+
+    def _delete_owners(self, partitions: Collection[TopicPartition]) -> None:
+        transaction = self._zk.transaction().check(self.id_path, ANY_VERSION)
+        for tp in sorted(partitions):
+            transaction.delete(self._owner_path(tp))
+        transaction.commit()
+
+    def _release_if_ours(self, tp: TopicPartition) -> None:
+        stat = self._zk.stat(self._owner_path(tp))
+        if stat is not None and stat.ephemeral_owner == self._zk.session_id:
+            self._delete_owners([tp])
+
+    def _owner_path(self, tp: TopicPartition) -> str:
+        return paths.owner(self._group, *tp)
+
+    def _watched(self, path: str) -> list[str]:
+        return self._zk.watch_children(path, self._changed)
+
+    def _changed(self, _: str) -> None:
+        self._on_change()
