@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import logging
 import socket
-import struct
 from collections import deque
 from collections.abc import Callable
 from typing import Final, Self
@@ -20,6 +19,7 @@ from typing import Final, Self
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.errors import ConnectionFailed, ProtocolError, RequestTimeout
 from kafka08.protocol import codec
+from kafka08.protocol.frame import SIZE, frame_size
 from kafka08.protocol.types import Request, Response
 
 log = logging.getLogger(__name__)
@@ -29,7 +29,6 @@ Connect = Callable[[tuple[str, int], float], socket.socket]
 
 DEFAULT_TIMEOUT_MS: Final = 30_000
 MAX_RESPONSE_BYTES: Final = 256 * 1024 * 1024
-_SIZE = struct.Struct(">i")
 _CORRELATION_ID_MAX: Final = 2**31 - 1
 
 
@@ -215,12 +214,7 @@ class Connection:
     def _receive_frame(self, timeout_ms: int) -> memoryview:
         """The payload of the next frame; OSError, TimeoutError or ProtocolError."""
         deadline = self._clock.monotonic() + timeout_ms / 1000
-        (size,) = _SIZE.unpack(self._receive(_SIZE.size, deadline))
-        if not _SIZE.size <= size <= self._max_response_bytes:
-            raise ProtocolError(
-                f"an answer of {size} bytes is outside the range "
-                f"{_SIZE.size} to {self._max_response_bytes}"
-            )
+        size = frame_size(self._receive(SIZE.size, deadline), self._max_response_bytes)
         return memoryview(self._receive(size, deadline))
 
     def _receive(self, size: int, deadline: float) -> bytearray:

@@ -1,0 +1,228 @@
+"""Connection: order, timeouts, and answers that are not what they should be."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka08.errors import ConnectionFailed, ProtocolError, RequestTimeout
+from kafka08.network.connection import Connection
+from kafka08.protocol import codec
+from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest, ConsumerMetadataResponse
+from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
+from kafka08.protocol.produce import ProduceRequest
+from kafka08.protocol.types import Request, Response
+from tests.mock_clock import MockClock
+from tests.network.scripted import Hangup, ScriptedNetwork
+
+ANSWER = ConsumerMetadataResponse(0, 7, "host", 9092)
+FRAME = codec.encode_response(ANSWER, 0)
+QUESTION = ConsumerMetadataRequest("g")
+
+
+def connection_to(network: ScriptedNetwork, max_response_bytes: int = 1 << 20) -> Connection:
+    return Connection(
+        "b",
+        9092,
+        connect=network.connect,
+        client_id="me",
+        max_response_bytes=max_response_bytes,
+    )
+
+
+def answering(*frames: bytes, chunk: int | None = None, hang_up: bool = False) -> ScriptedNetwork:
+    """A broker that answers its first request with these bytes, and later ones as it should."""
+    network = ScriptedNetwork(chunk)
+    first = [b"".join(frames)]
+
+    def script(_: Request) -> Response | bytes:
+        if not first:
+            return ANSWER
+        if hang_up:
+            raise Hangup(first.pop())
+        return first.pop()
+
+    network.broker("b", 9092, script)
+    return network
+
+
+@pytest.mark.parametrize("chunk", [None, 1, 3])
+def test_send_reads_its_answer_however_it_arrives(chunk: int | None) -> None:
+    """An answer may come in pieces of any size."""
+    network = ScriptedNetwork(chunk)
+    network.broker("b", 9092, lambda _: ANSWER)
+    connection = connection_to(network)
+    assert connection.send(QUESTION) == ANSWER
+    assert connection.send(QUESTION) == ANSWER
+    assert network.opened == [("b", 9092)]
+
+
+def test_answers_come_in_the_order_of_the_requests() -> None:
+    """Several requests may be written before the first answer is read."""
+    network = ScriptedNetwork()
+    metadata = MetadataResponse([], [])
+    network.broker(
+        "b", 9092, lambda request: metadata if isinstance(request, MetadataRequest) else ANSWER
+    )
+    connection = connection_to(network)
+    connection.write(QUESTION)
+    connection.write(MetadataRequest([]))
+    assert connection.in_flight == 2
+    assert connection.read() == ANSWER
+    assert connection.read() == metadata
+    assert connection.in_flight == 0
+
+
+@pytest.mark.parametrize("cut", range(len(FRAME)))
+@pytest.mark.parametrize("hang_up", [True, False], ids=["closed", "silent"])
+def test_an_answer_cut_anywhere_fails_and_the_next_request_gets_a_new_connection(
+    cut: int, hang_up: bool
+) -> None:
+    """Cut at every byte: ConnectionFailed if the broker closed, RequestTimeout if it is silent."""
+    network = answering(FRAME[:cut], hang_up=hang_up)
+    connection = connection_to(network)
+    with pytest.raises(ConnectionFailed if hang_up else RequestTimeout, match="b:9092"):
+        connection.send(QUESTION)
+    assert not connection.is_open
+    assert connection.in_flight == 0
+    assert network.sockets[0].closed
+    assert connection.send(QUESTION) == ANSWER
+    assert len(network.opened) == 2
+
+
+def test_an_answer_to_another_request_is_refused() -> None:
+    """A wrong correlation id closes the connection: what follows could be anybody's."""
+    connection = connection_to(answering(codec.encode_response(ANSWER, 5)))
+    with pytest.raises(ProtocolError, match="b:9092: answer 5 where the one to request 0 was due"):
+        connection.send(QUESTION)
+    assert not connection.is_open
+
+
+@pytest.mark.parametrize("size", [-1, 0, 1001, 2**31 - 1])
+def test_a_size_out_of_bounds_is_refused_before_it_is_read(size: int) -> None:
+    """Nothing is allocated for a size that the limit does not allow."""
+    frame = size.to_bytes(4, "big", signed=True)
+    connection = connection_to(answering(frame), max_response_bytes=1000)
+    with pytest.raises(ProtocolError, match=str(size)):
+        connection.send(QUESTION)
+    assert not connection.is_open
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_an_answer_or_an_error(data: bytes) -> None:
+    """Whatever a broker sends, the outcome is a response or one of three errors."""
+    connection = connection_to(answering(data, hang_up=True))
+    try:
+        assert isinstance(connection.send(QUESTION), ConsumerMetadataResponse)
+    except (ProtocolError, ConnectionFailed):
+        assert not connection.is_open
+
+
+def test_a_broker_that_refuses_is_named() -> None:
+    """ConnectionFailed says where and why."""
+    with pytest.raises(ConnectionFailed, match=r"cannot connect to b:9092: .*refused"):
+        connection_to(ScriptedNetwork()).send(QUESTION)
+
+
+def test_a_host_name_that_cannot_be_one_is_a_failed_connection() -> None:
+    """The encoding of host names raises UnicodeError, which is no OSError."""
+    with pytest.raises(ConnectionFailed, match="cannot connect"):
+        Connection("a" * 70 + ".x", 1, connect=socket.create_connection).send(QUESTION)
+
+
+def test_a_slow_trickle_does_not_outlive_the_timeout() -> None:
+    """The timeout is for the whole answer, not for each piece of it."""
+    clock = MockClock()
+    network = answering(FRAME, chunk=1)
+    connection = Connection(
+        "b", 9092, connect=network.connect, timeout_ms=1000, clock=clock, client_id=""
+    )
+    connection.write(QUESTION)
+    receive = network.sockets[0].recv_into
+
+    def slowly(target: memoryview) -> int:
+        clock.advance(0.3)
+        return receive(target)
+
+    network.sockets[0].recv_into = slowly  # type: ignore[method-assign]
+    with pytest.raises(RequestTimeout, match="not answer a ConsumerMetadataRequest within 1000"):
+        connection.read()
+    assert clock.time_ms() - MockClock().time_ms() <= 1300
+
+
+def test_a_request_without_an_answer_is_not_waited_for() -> None:
+    """Produce with acks 0 leaves nothing in flight, and the connection remembers it."""
+    network = ScriptedNetwork()
+    network.broker("b", 9092, lambda r: None if isinstance(r, ProduceRequest) else ANSWER)
+    connection = connection_to(network)
+    connection.write(ProduceRequest(0, 1000, []), answered=False)
+    assert connection.in_flight == 0
+    assert connection.sent_unconfirmed
+    assert connection.send(QUESTION) == ANSWER
+    connection.close()
+    connection.open()
+    assert not connection.sent_unconfirmed
+
+
+def test_an_idle_connection_that_the_broker_closed_is_stale() -> None:
+    """0.8 closes connections that were idle for ten minutes."""
+    network = answering(FRAME)
+    connection = connection_to(network)
+    assert not connection.is_stale()
+    connection.send(QUESTION)
+    assert not connection.is_stale()
+    network.sockets[0].hang_up()
+    assert connection.is_stale()
+
+
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server
+
+
+def test_abort_wakes_a_waiting_read(listener: socket.socket) -> None:
+    """A thread that waits for an answer fails at once when another aborts the connection."""
+    connection = Connection("127.0.0.1", listener.getsockname()[1], timeout_ms=60_000)
+    connection.write(QUESTION)
+    failures: list[BaseException] = []
+
+    def read() -> None:
+        try:
+            connection.read()
+        except ConnectionFailed as error:
+            failures.append(error)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    connection.abort()
+    reader.join(10)
+    assert len(failures) == 1
+    assert not connection.is_open
+
+
+def test_a_real_silent_broker_times_out(listener: socket.socket) -> None:
+    """Over a real socket: an accepted connection without an answer ends in RequestTimeout."""
+    with Connection("127.0.0.1", listener.getsockname()[1]) as connection:
+        connection.write(QUESTION)
+        with pytest.raises(RequestTimeout, match="within 20 ms"):
+            connection.read(timeout_ms=20)
+
+
+def test_a_real_closed_connection_is_stale(listener: socket.socket) -> None:
+    """Over a real socket: staleness shows without reading or waiting."""
+    with Connection("127.0.0.1", listener.getsockname()[1]) as connection:
+        connection.open()
+        accepted, _ = listener.accept()
+        assert not connection.is_stale()
+        accepted.close()
+        deadline = time.monotonic() + 10
+        while not connection.is_stale():
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
