@@ -39,6 +39,13 @@ class Content:
             (self.checksum + other.checksum) & MASK,
         )
 
+    def __sub__(self, other: Content) -> Content:
+        return Content(
+            self.count - other.count,
+            self.size - other.size,
+            (self.checksum - other.checksum) & MASK,
+        )
+
     def __str__(self) -> str:
         return f"{self.count} messages, {self.size} bytes, hash {self.checksum:016x}"
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Final, Protocol
 
 from kafka08.admin import AdminClient
+from kafka08.client import ClusterClient, parse_bootstrap
+from kafka08.client.requests import Storage
 from kafka08.consumer import SimpleConsumer
 from kafka08.demo import corpus
 from kafka08.demo.ledger import Content, Ledger
@@ -18,12 +21,13 @@ from kafka08.embedded import EmbeddedCluster
 from kafka08.errors import KafkaError
 from kafka08.migration import OffsetMigration
 from kafka08.producer import ByteArrayPartitioner, KeyedMessage, Producer, ProducerConfig
-from kafka08.structs import TopicPartition
+from kafka08.structs import LATEST_OFFSET, TopicPartition
 
 TOPIC: Final = "standard-library"
 GROUP: Final = "demo-readers"
 PARTITIONS: Final = 6
 PRODUCE_BATCH: Final = 2000
+ALL_PARTITIONS: Final = [TopicPartition(TOPIC, partition) for partition in range(PARTITIONS)]
 
 
 class DemoFailed(KafkaError):
@@ -88,11 +92,9 @@ class Job:
 
     def produce(self) -> StageResult:
         """Load every line, key = file; then compare the log ends with the ledger."""
-        admin = AdminClient(zookeeper=self.cluster.zookeeper.connect_string)
-        try:
+        with AdminClient(zookeeper=self.cluster.zookeeper.connect_string) as admin:
             admin.create_topic(TOPIC, PARTITIONS, 1)
-        finally:
-            admin.close()
+            admin.await_leaders(TOPIC)
         config = ProducerConfig(
             {
                 "metadata.broker.list": self.cluster.bootstrap,
@@ -121,7 +123,7 @@ class Job:
         total = self.ledger.whole().count
         return self._consume(
             "consume half, offsets in ZooKeeper",
-            {"offsets.storage": "zookeeper"},
+            "zookeeper",
             [
                 (0, "join", "reader-a"),
                 (0, "join", "reader-b"),
@@ -135,7 +137,7 @@ class Job:
         """The group goes on from the offsets topic, without looking at ZooKeeper's offsets."""
         return self._consume(
             "consume the rest, offsets in Kafka",
-            {"offsets.storage": "kafka", "dual.commit.enabled": "false"},
+            "kafka",
             [(0, "join", "reader-a"), (0, "join", "reader-c")],
             self.ledger.whole().count,
         )
@@ -143,7 +145,7 @@ class Job:
     def _consume(
         self,
         title: str,
-        storage: dict[str, str],
+        storage: Storage,
         changes: list[tuple[int, str, str]],
         until: int,
     ) -> StageResult:
@@ -154,7 +156,8 @@ class Job:
             "zookeeper.connect": self.cluster.zookeeper.connect_string,
             "group.id": GROUP,
             "auto.offset.reset": "smallest",
-            **storage,
+            "offsets.storage": storage,
+            "dual.commit.enabled": "false",
         }
         group = Group(TOPIC, properties, self.tally)
         try:
@@ -166,16 +169,16 @@ class Job:
             group.leave_all()
         seconds = time.monotonic() - started
         now = self.tally.content
-        moved = Content(now.count - before.count, now.size - before.size, now.checksum)
+        moved = now - before
         return StageResult(
             title,
             moved,
             seconds,
             f"content and commits match, {self.tally.duplicates} read twice",
-            self._group_fault(storage["offsets.storage"]),
+            self._group_fault(storage),
         )
 
-    def _group_fault(self, storage: str) -> str:
+    def _group_fault(self, storage: Storage) -> str:
         """What is wrong with what the group read and committed; empty if nothing."""
         position = self.tally.next_offsets()
         expected = self.ledger.below(position)
@@ -233,18 +236,20 @@ class Job:
         )
 
     def log_ends(self) -> dict[int, int]:
-        """partition → log end offset, from the brokers."""
-        with SimpleConsumer.from_bootstrap(self.cluster.bootstrap) as consumer:
-            return {
-                partition: consumer.latest_offset(TopicPartition(TOPIC, partition))
-                for partition in range(PARTITIONS)
-            }
+        """partition → log end offset, from the partition's leader."""
+        with closing(ClusterClient(parse_bootstrap(self.cluster.bootstrap))) as client:
+            leaders = {tp.partition: (tp, client.leader(tp)) for tp in ALL_PARTITIONS}
+        ends = {}
+        for partition, (tp, broker) in leaders.items():
+            with SimpleConsumer(broker.host, broker.port) as consumer:
+                ends[partition] = consumer.earliest_or_latest(tp, LATEST_OFFSET)
+        return ends
 
-    def committed(self, storage: str) -> dict[int, int]:
+    def committed(self, storage: Storage) -> dict[int, int]:
         """partition → the group's committed offset in one store, of those that have one."""
-        partitions = [TopicPartition(TOPIC, p) for p in range(PARTITIONS)]
-        with SimpleConsumer.from_bootstrap(self.cluster.bootstrap) as consumer:
-            offsets = consumer.fetch_offsets(GROUP, partitions, storage=storage)
+        host, port = parse_bootstrap(self.cluster.bootstrap)[0]
+        with SimpleConsumer(host, port) as consumer:
+            offsets = consumer.fetch_offsets(GROUP, ALL_PARTITIONS, storage)
         return {tp.partition: found.offset for tp, found in offsets.items() if found.offset >= 0}
 
 
