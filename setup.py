@@ -6,7 +6,12 @@ setup(
         Extension(
             "kafka08.kernel._native",
             ["kafka08/kernel/_native.pyx"],
-            depends=["kafka08/kernel/crc32.h"],
+            depends=[
+                "kafka08/kernel/crc32.h",
+                "kafka08/kernel/_sets.pxi",
+                "kafka08/kernel/_messages.pxi",
+                "kafka08/kernel/_columns.pxi",
+            ],
             optional=True,
         )
     ]

@@ -9,8 +9,8 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 
-from kafka08.kernel._python_messages import DeepWalk, Message
-from kafka08.kernel._python_sets import append_entry
+from kafka08.kernel._python_messages import DeepWalk, Message, after
+from kafka08.kernel._python_sets import MAX_SET_BYTES, append_entry, check_base_offset
 from kafka08.kernel.types import (
     DEFAULT_MAX_COLUMN_BYTES,
     DEFAULT_MAX_ROWS,
@@ -57,34 +57,57 @@ def column_batches(
     max_bytes: int = DEFAULT_MAX_COLUMN_BYTES,
 ) -> Iterator[Columns]:
     """What `messages` yields, as batches of at most `max_rows` rows and `max_bytes` of keys and
-    values (one row alone may have more). At least one batch, perhaps empty; the last has
-    more=False. A wrapper is unpacked once, even if batches end inside it. Errors as `messages`,
-    raised by the batch in which they lie.
+    values (one row alone may have more).
+
+    At least one batch, perhaps empty; the last has more=False. A wrapper is unpacked once, even
+    if batches end inside it. Errors as `messages`: the rows in front come first, with more=True,
+    and the following batch raises.
     """
-    if max_rows < 1:
-        raise ValueError(f"max_rows must be at least 1, not {max_rows}")
+    check_limits(max_rows, max_bytes)
     walk = DeepWalk(data, from_offset, until_offset, decompress, verify_crc)
-    row = walk.next()
+    return _batches(walk, keys, values, max_rows, max_bytes)
+
+
+def check_limits(max_rows: int, max_bytes: int) -> None:
+    if not 1 <= max_rows <= MAX_SET_BYTES:
+        raise ValueError(f"max_rows must be from 1 to {MAX_SET_BYTES}, not {max_rows}")
+    if not 0 <= max_bytes <= MAX_SET_BYTES:
+        raise ValueError(f"max_bytes must be from 0 to {MAX_SET_BYTES}, not {max_bytes}")
+
+
+def _batches(
+    walk: DeepWalk, keys: bool, values: bool, max_rows: int, max_bytes: int
+) -> Iterator[Columns]:
+    row, error = _next_row(walk)
     while True:
         offsets = array("q")
-        columns = BinaryColumn() if keys else None, BinaryColumn() if values else None
+        key_column = BinaryColumn() if keys else None
+        value_column = BinaryColumn() if values else None
         size = 0
-        next_offset = walk.next_offset
         while row is not None:
             size += _row_size(row, keys, values)
             if offsets and (len(offsets) >= max_rows or size > max_bytes):
                 break
             offsets.append(row.offset)
-            for column, field in zip(columns, (row.key, row.value), strict=True):
-                if column is not None:
-                    column.append(field)
-            next_offset = row.offset + 1
-            row = walk.next()
-        if row is None:
-            next_offset = walk.next_offset
-        yield _finish(offsets, *columns, next_offset, row is not None)
-        if row is None:
+            if key_column is not None:
+                key_column.append(row.key)
+            if value_column is not None:
+                value_column.append(row.value)
+            row, error = _next_row(walk)
+        if error is not None and not offsets:
+            raise error
+        more = row is not None or error is not None
+        next_offset = after(offsets[-1]) if more else walk.next_offset
+        yield _finish(offsets, key_column, value_column, next_offset, more)
+        if not more:
             return
+
+
+def _next_row(walk: DeepWalk) -> tuple[Message | None, ValueError | None]:
+    try:
+        return walk.next(), None
+    except ValueError as error:
+        return None, error
 
 
 def _row_size(row: Message, keys: bool, values: bool) -> int:
@@ -187,8 +210,9 @@ def build_from_columns(
     A column given as None is null in every row. `start` is Arrow's array offset. ValueError if a
     buffer is too short for the rows or offsets leave the data, OverflowError above 2 GiB - 1.
     """
-    if rows < 0 or start < 0:
-        raise ValueError(f"rows {rows} and start {start} must not be negative")
+    if not (0 <= rows <= MAX_SET_BYTES and 0 <= start <= MAX_SET_BYTES):
+        raise ValueError(f"rows {rows} and start {start} must be from 0 to {MAX_SET_BYTES}")
+    check_base_offset(base_offset, rows)
     keys = BinaryRows(key_offsets, key_data, key_validity, start, rows)
     values = BinaryRows(value_offsets, value_data, value_validity, start, rows)
     built = bytearray()

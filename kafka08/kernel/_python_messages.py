@@ -95,6 +95,16 @@ class Message(NamedTuple):
     value: memoryview | None
 
 
+def after(offset: int) -> int:
+    """The next offset; the largest has none."""
+    return min(offset + 1, MAX_OFFSET)
+
+
+def signed64(value: int) -> int:
+    """`value` as 64 bits hold it: sums of offsets in broken wrappers may leave them."""
+    return (value + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
 class DeepWalk:
     """The messages of a set with from_offset <= offset < until_offset, unpacked as they come.
 
@@ -129,7 +139,7 @@ class DeepWalk:
                 self.next_offset = max(self.next_offset, frame.end_offset)
                 continue
             (stored_offset, _) = ENTRY.unpack_from(frame.view, frame.position)
-            message = self._step(frame, stored_offset + frame.shift, size)
+            message = self._step(frame, signed64(stored_offset + frame.shift), size)
             if message is not None:
                 return message
         return None
@@ -144,9 +154,10 @@ class DeepWalk:
             return 0
         offset = -1
         if len(view) - at >= ENTRY_HEADER_BYTES:
-            offset, size = ENTRY.unpack_from(view, at)
+            stored_offset, size = ENTRY.unpack_from(view, at)
+            offset = signed64(stored_offset + frame.shift)
             if size < MIN_MESSAGE_BYTES:
-                raise self._corrupt(offset + frame.shift, f"message with corrupt size {size}")
+                raise self._corrupt(offset, f"message with corrupt size {size}")
             if size <= len(view) - at - ENTRY_HEADER_BYTES:
                 return ENTRY_HEADER_BYTES + int(size)
         if outermost:
@@ -175,7 +186,7 @@ class DeepWalk:
             self.next_offset = self._until_offset
             return None
         frame.position += size
-        self.next_offset = max(self.next_offset, offset + 1)
+        self.next_offset = max(self.next_offset, after(offset))
         return Message(offset, key, value)
 
     def _unpack(self, magic: int, codec: int, offset: int, value: memoryview | None) -> Frame:
@@ -194,7 +205,7 @@ class DeepWalk:
             except CorruptMessage as error:
                 raise self._corrupt(offset, error.reason) from None
             shift = offset - last
-        return Frame(inner, shift, offset + 1)
+        return Frame(inner, signed64(shift), after(offset))
 
     def _corrupt(self, offset: int, reason: str) -> CorruptMessage:
         return CorruptMessage(self.position, offset, reason)

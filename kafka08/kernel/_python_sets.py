@@ -136,7 +136,7 @@ def validate_and_assign(
     if `data` cannot be written, OverflowError if the offsets would leave 63 bits.
     """
     view = _writable(data)
-    _check_base_offset(base_offset, len(view))
+    check_base_offset(base_offset, len(view))
     return _check(view, max_entry_bytes, base_offset, verify_crc)
 
 
@@ -177,7 +177,7 @@ def assign_offsets(data: Buffer, size: int, base_offset: int) -> int:
     view = _writable(data)
     if not 0 <= size <= len(view):
         raise ValueError(f"size {size} is not within the {len(view)} bytes given")
-    _check_base_offset(base_offset, size)
+    check_base_offset(base_offset, size)
     offset = base_offset
     for position, _, _ in walk(view[:size]):
         OFFSET.pack_into(view, position, offset)
@@ -192,7 +192,7 @@ def _writable(data: Buffer) -> memoryview:
     return view
 
 
-def _check_base_offset(base_offset: int, size: int) -> None:
+def check_base_offset(base_offset: int, size: int) -> None:
     if not 0 <= base_offset <= MAX_OFFSET - size:
         raise OverflowError(f"base offset {base_offset} is out of range")
 
@@ -398,7 +398,11 @@ def _field(
 
 
 def build_set(messages: Messages, base_offset: int = 0, attributes: int = 0) -> bytearray:
-    """A set of magic-0 entries, numbered from `base_offset`. OverflowError above 2 GiB - 1."""
+    """A set of magic-0 entries, numbered from `base_offset`.
+
+    OverflowError above 2 GiB - 1, or if the offsets would leave 63 bits.
+    """
+    check_base_offset(base_offset, len(messages))
     built = bytearray()
     for offset, (key, value) in enumerate(messages, base_offset):
         append_entry(built, offset, attributes, key, value)

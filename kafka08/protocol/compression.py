@@ -118,7 +118,7 @@ def _decompress_gzip(data: Buffer, max_size: int) -> bytes:
         member = isal_zlib.decompressobj(GZIP_WINDOW_BITS)
         try:
             unpacked += member.decompress(rest, max_size - len(unpacked) + 1)
-        except isal_zlib.IsalError as cause:
+        except isal_zlib.IsalError as cause:  # type: ignore[misc]  # its stub says instance
             raise DecompressionError(f"gzip: {cause}") from cause
         _check_size(unpacked, max_size)
         if not member.eof:

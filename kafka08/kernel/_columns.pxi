@@ -1,0 +1,372 @@
+# Messages as Arrow buffers, and message sets from Arrow buffers. Part of _native.pyx; the
+# docstrings are in _python_columns.py.
+
+cdef struct Column:
+    # A `binary` column that is being filled. The buffers belong to bytearrays of its Batch.
+    bint wanted
+    int32_t* offsets
+    uint8_t* data
+    uint8_t* validity
+    int64_t size
+    int64_t room
+    bint nulls
+
+
+cdef inline bint fits(const Column* column, int64_t length) noexcept nogil:
+    return not column.wanted or column.size + length <= column.room
+
+
+cdef inline void put_row(
+    Column* column, int64_t row, const uint8_t* data, int64_t length
+) noexcept nogil:
+    if not column.wanted:
+        return
+    if length < 0:
+        column.nulls = True
+        column.validity[row >> 3] &= <uint8_t>~(1 << (row & 7))
+    else:
+        memcpy(column.data + column.size, data, length)
+        column.size += length
+    column.offsets[row + 1] = <int32_t>column.size
+
+
+cdef uint8_t* resize(object owner, Py_ssize_t size) except NULL:
+    PyByteArray_Resize(owner, size)
+    return <uint8_t*>PyByteArray_AS_STRING(owner)
+
+
+@cython.final
+cdef class Batch:
+    # The rows of one batch. Its bytearrays grow before a loop without the GIL and never in it.
+    cdef int64_t rows
+    cdef int64_t row_room
+    cdef int64_t* row_offsets
+    cdef object row_offsets_owner
+    cdef Column columns[2]
+    cdef list owners  # offsets, data, validity of the key, then of the value
+
+    def __cinit__(self, bint keys, bint values):
+        self.row_offsets_owner = bytearray()
+        self.owners = [bytearray() for _ in range(6)]
+        self.columns[0].wanted = keys
+        self.columns[1].wanted = values
+
+    cdef int make_room(self, int64_t rows, int64_t key_length, int64_t value_length) except -1:
+        # Room for at least one row more, and for about `rows` rows like it: memory that is asked
+        # for and not used is given back to the system at once, and costs more than the copying.
+        if self.rows == self.row_room:
+            self.make_row_room(max(rows, self.row_room // 2))
+        self.make_data_room(0, rows, key_length)
+        self.make_data_room(1, rows, value_length)
+        return 0
+
+    cdef int make_row_room(self, int64_t rows) except -1:
+        cdef int64_t bitmap = (self.row_room + 7) // 8
+        cdef Column* column
+        cdef int i
+        self.row_room += rows
+        self.row_offsets = <int64_t*>resize(self.row_offsets_owner, 8 * self.row_room)
+        for i in range(2):
+            column = &self.columns[i]
+            if column.wanted:
+                column.offsets = <int32_t*>resize(self.owners[3 * i], 4 * (self.row_room + 1))
+                column.offsets[0] = 0
+                column.validity = resize(self.owners[3 * i + 2], (self.row_room + 7) // 8)
+                memset(column.validity + bitmap, 0xff, (self.row_room + 7) // 8 - bitmap)
+        return 0
+
+    cdef int make_data_room(self, int i, int64_t rows, int64_t length) except -1:
+        cdef Column* column = &self.columns[i]
+        if not fits(column, length):
+            column.room += max(rows * length, column.room // 2)
+            column.data = resize(self.owners[3 * i + 1], column.room)
+        return 0
+
+    cdef list finish(self):
+        # [offsets, data, validity] of the key and of the value, cut to what was filled.
+        cdef list buffers = []
+        cdef Column* column
+        cdef int i
+        if not self.row_room:
+            self.make_row_room(1)
+        resize(self.row_offsets_owner, 8 * self.rows)
+        for i in range(2):
+            column = &self.columns[i]
+            if not column.wanted:
+                buffers += [None, None, None]
+                continue
+            resize(self.owners[3 * i], 4 * (self.rows + 1))
+            resize(self.owners[3 * i + 1], column.size)
+            resize(self.owners[3 * i + 2], (self.rows + 7) // 8)
+            buffers += self.owners[3 * i:3 * i + 2]
+            buffers.append(self.owners[3 * i + 2] if column.nulls else None)
+        return buffers
+
+
+@cython.final
+cdef class ColumnIterator(DeepWalk):
+    cdef bint keys
+    cdef bint values
+    cdef int64_t max_rows
+    cdef int64_t max_bytes
+    cdef bint pending  # the walk has read a message that is in no batch yet
+    cdef bint finished
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        cdef Batch batch
+        cdef int64_t next_offset
+        cdef bint more
+        self.check_idle()
+        if self.finished:
+            raise StopIteration
+        batch = Batch(self.keys, self.values)
+        try:
+            self.fill(batch)
+            more = self.pending
+        except ValueError:
+            if not batch.rows:
+                raise
+            more = True  # the rows in front of the error first; the next call meets it again
+        self.finished = not more
+        next_offset = after(batch.row_offsets[batch.rows - 1]) if more else self.next_offset
+        return Columns(batch.rows, batch.row_offsets_owner, *batch.finish(), next_offset, more)
+
+    cdef int fill(self, Batch batch) except -1:
+        # Rows until the batch is full, and then a message is pending, or until the walk ends.
+        cdef Step met
+        while True:
+            if self.pending:
+                if self.is_full(batch):
+                    return 0
+                self.make_room(batch)
+                self.put(batch)
+                self.pending = False
+            if self.at_end():
+                return 0
+            met = self.take_rows(batch)
+            if met != MESSAGE:
+                self.handle(met)
+
+    cdef bint is_full(self, Batch batch) noexcept nogil:
+        # Whether the pending message must wait for the next batch.
+        cdef int64_t size = batch.columns[0].size + batch.columns[1].size
+        if not batch.rows:
+            return False
+        if self.keys and self.fields.key_length > 0:
+            size += self.fields.key_length
+        if self.values and self.fields.value_length > 0:
+            size += self.fields.value_length
+        return batch.rows >= self.max_rows or size > self.max_bytes
+
+    cdef int make_room(self, Batch batch) except -1:
+        # For the pending message and as many of its size as the frame can still hold.
+        cdef Frame* frame = &self.frames[self.depth]
+        cdef int64_t left = frame.view.len - frame.position
+        cdef int64_t rows = left // (ENTRY_HEADER_BYTES + self.message_size) + 1
+        batch.make_room(
+            min(rows, self.max_rows), max(0, self.fields.key_length),
+            max(0, self.fields.value_length),
+        )
+        return 0
+
+    cdef Step take_rows(self, Batch batch) noexcept:
+        cdef Frame* frame = &self.frames[self.depth]
+        cdef Step met
+        if frame.view.len - frame.position < GIL_RELEASE_BYTES:
+            return self.take(batch)
+        self.busy = True
+        with nogil:
+            met = self.take(batch)
+        self.busy = False
+        return met
+
+    cdef Step take(self, Batch batch) noexcept nogil:
+        # Rows from one frame. MESSAGE: one is pending, for want of room or because it is full.
+        cdef Step met
+        while not self.at_end():
+            met = self.step()
+            if met != MESSAGE:
+                return met
+            if (
+                batch.rows == batch.row_room
+                or not fits(&batch.columns[0], self.fields.key_length)
+                or not fits(&batch.columns[1], self.fields.value_length)
+                or self.is_full(batch)
+            ):
+                self.pending = True
+                return MESSAGE
+            self.put(batch)
+        return UNTIL
+
+    cdef void put(self, Batch batch) noexcept nogil:
+        batch.row_offsets[batch.rows] = self.offset
+        put_row(&batch.columns[0], batch.rows, self.fields.key, self.fields.key_length)
+        put_row(&batch.columns[1], batch.rows, self.fields.value, self.fields.value_length)
+        batch.rows += 1
+
+
+def column_batches(
+    data, int64_t from_offset, until_offset, decompress, bint keys=True, bint values=True,
+    bint verify_crc=True, int64_t max_rows=DEFAULT_MAX_ROWS,
+    int64_t max_bytes=DEFAULT_MAX_COLUMN_BYTES,
+):
+    cdef ColumnIterator iterator
+    check_limits(max_rows, max_bytes)
+    iterator = ColumnIterator.__new__(ColumnIterator)
+    iterator.keys = keys
+    iterator.values = values
+    iterator.max_rows = max_rows
+    iterator.max_bytes = max_bytes
+    iterator.start(data, from_offset, until_offset, decompress, verify_crc)
+    return iterator
+
+
+cdef int check_limits(int64_t max_rows, int64_t max_bytes) except -1:
+    if not 1 <= max_rows <= MAX_SET_BYTES:
+        raise ValueError(f"max_rows must be from 1 to {MAX_SET_BYTES}, not {max_rows}")
+    if not 0 <= max_bytes <= MAX_SET_BYTES:
+        raise ValueError(f"max_bytes must be from 0 to {MAX_SET_BYTES}, not {max_bytes}")
+    return 0
+
+
+def columns(
+    data, int64_t from_offset, until_offset, decompress, bint keys=True, bint values=True,
+    bint verify_crc=True, int64_t max_rows=DEFAULT_MAX_ROWS,
+    int64_t max_bytes=DEFAULT_MAX_COLUMN_BYTES,
+):
+    return next(
+        column_batches(
+            data, from_offset, until_offset, decompress, keys, values, verify_crc, max_rows,
+            max_bytes,
+        )
+    )
+
+
+cdef struct Rows:
+    # An Arrow `binary` column to read from; without offsets every row is null.
+    const int32_t* offsets
+    const uint8_t* data
+    int64_t size
+    const uint8_t* validity
+
+
+cdef int64_t row_length(const Rows* rows, int64_t row, const uint8_t** data) noexcept nogil:
+    # Length of a row's bytes, -1 for null, -2 if its offsets leave the data.
+    cdef int32_t ends[2]
+    if rows.offsets == NULL:
+        return -1
+    if rows.validity != NULL and not rows.validity[row >> 3] >> (row & 7) & 1:
+        return -1
+    memcpy(ends, rows.offsets + row, sizeof(ends))
+    if not 0 <= ends[0] <= ends[1] <= rows.size:
+        return -2
+    data[0] = rows.data + ends[0]
+    return ends[1] - ends[0]
+
+
+cdef int64_t size_of_rows(
+    const Rows* keys, const Rows* values, int64_t row, int64_t end, int64_t* bad_row
+) noexcept nogil:
+    # Bytes of the set that rows [row, end) make; -2 with `bad_row` if offsets leave the data.
+    cdef const uint8_t* data
+    cdef int64_t key_length, value_length, size = 0
+    while row < end:
+        key_length = row_length(keys, row, &data)
+        value_length = row_length(values, row, &data)
+        if key_length == -2 or value_length == -2:
+            bad_row[0] = row
+            return -2
+        size += ENTRY_HEADER_BYTES + MIN_MESSAGE_BYTES + max(0, key_length) + max(0, value_length)
+        row += 1
+    return size
+
+
+cdef bint write_rows(
+    const Rows* keys, const Rows* values, int64_t row, int64_t end, int64_t offset,
+    uint8_t* entry, int64_t size,
+) noexcept nogil:
+    # False if the rows do not make exactly `size` bytes any more.
+    cdef const uint8_t* key = NULL
+    cdef const uint8_t* value = NULL
+    cdef int64_t key_length, value_length, message_size
+    while row < end:
+        key_length = row_length(keys, row, &key)
+        value_length = row_length(values, row, &value)
+        message_size = MIN_MESSAGE_BYTES + max(0, key_length) + max(0, value_length)
+        size -= ENTRY_HEADER_BYTES + message_size
+        if size < 0 or key_length == -2 or value_length == -2:
+            return False
+        put_field(
+            put_field(put_header(entry, offset, message_size, 0), key, key_length),
+            value, value_length,
+        )
+        put_crc(entry, message_size)
+        entry += ENTRY_HEADER_BYTES + message_size
+        offset += 1
+        row += 1
+    return size == 0
+
+
+@cython.final
+cdef class RowsBuffers:
+    # The buffers of one column, held while it is read.
+    cdef Rows rows
+    cdef Py_buffer views[3]
+    cdef int held
+
+    def __cinit__(self, offsets, data, validity, int64_t end):
+        if offsets is None:
+            return
+        self.rows.offsets = <const int32_t*>self.hold(offsets)
+        if self.views[0].len // 4 < end + 1:
+            raise ValueError("fewer Arrow offsets than rows")
+        self.rows.data = <const uint8_t*>self.hold(b"" if data is None else data)
+        self.rows.size = self.views[1].len
+        if validity is not None:
+            self.rows.validity = <const uint8_t*>self.hold(validity)
+            if self.views[2].len * 8 < end:
+                raise ValueError("validity bitmap shorter than rows")
+
+    cdef void* hold(self, object data) except NULL:
+        cdef Py_buffer* view = &self.views[self.held]
+        PyObject_GetBuffer(data, view, PyBUF_SIMPLE)
+        self.held += 1
+        return view.buf
+
+    def __dealloc__(self):
+        while self.held:
+            self.held -= 1
+            PyBuffer_Release(&self.views[self.held])
+
+
+def build_from_columns(
+    key_offsets, key_data, key_validity, value_offsets, value_data, value_validity, int64_t rows,
+    int64_t base_offset=0, int64_t start=0,
+):
+    cdef RowsBuffers keys, values
+    cdef int64_t size, bad_row = 0
+    cdef uint8_t* entry
+    cdef bint written
+    if not (0 <= rows <= MAX_SET_BYTES and 0 <= start <= MAX_SET_BYTES):
+        raise ValueError(f"rows {rows} and start {start} must be from 0 to {MAX_SET_BYTES}")
+    check_base_offset(base_offset, rows)
+    keys = RowsBuffers(key_offsets, key_data, key_validity, start + rows)
+    values = RowsBuffers(value_offsets, value_data, value_validity, start + rows)
+    with nogil:
+        size = size_of_rows(&keys.rows, &values.rows, start, start + rows, &bad_row)
+    if size < 0:
+        raise ValueError(f"Arrow offsets of row {bad_row} leave the data")
+    if size > MAX_SET_BYTES:
+        raise refuse_size()
+    built = PyByteArray_FromStringAndSize(NULL, size)
+    entry = <uint8_t*>PyByteArray_AS_STRING(built)
+    with nogil:
+        written = write_rows(
+            &keys.rows, &values.rows, start, start + rows, base_offset, entry, size
+        )
+    if not written:
+        raise BufferError("Arrow buffers changed while they were read")
+    return built

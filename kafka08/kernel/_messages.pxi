@@ -1,0 +1,310 @@
+# The messages of a set, wrappers unpacked on the way. Part of _native.pyx; the docstrings are in
+# _python_messages.py.
+
+@cython.final
+@cython.freelist(256)
+cdef class MessageAndMetadata:
+    cdef readonly object topic
+    cdef readonly int partition
+    cdef readonly int64_t offset
+    cdef readonly object key
+    cdef readonly object value
+
+    def __init__(self, topic, int partition, int64_t offset, key, value):
+        self.topic = topic
+        self.partition = partition
+        self.offset = offset
+        self.key = key
+        self.value = value
+
+    @property
+    def message(self):
+        return self.value
+
+    def __eq__(self, other):
+        if type(other) is not MessageAndMetadata:
+            return NotImplemented
+        return message_fields(self) == message_fields(<MessageAndMetadata>other)
+
+    def __hash__(self):
+        return hash(message_fields(self))
+
+    def __reduce__(self):
+        return MessageAndMetadata, message_fields(self)
+
+    def __repr__(self):
+        return (
+            f"MessageAndMetadata(topic={self.topic!r}, partition={self.partition}, "
+            f"offset={self.offset}, key={self.key!r}, value={self.value!r})"
+        )
+
+
+cdef tuple message_fields(MessageAndMetadata message):
+    return message.topic, message.partition, message.offset, message.key, message.value
+
+
+cdef struct Frame:
+    Py_buffer view
+    Py_ssize_t position
+    int64_t shift
+    int64_t end_offset
+
+
+cdef enum Step:
+    # What DeepWalk.step met; the entry is still in front of it where an object must be made of it.
+    MESSAGE
+    FRAME_END
+    WRAPPER
+    UNTIL
+    STEP_BAD_SIZE
+    STEP_BAD_CRC
+    STEP_BAD_CODEC
+    STEP_BAD_FIELDS
+    STEP_PARTIAL
+
+
+cdef class DeepWalk:
+    cdef Frame frames[MAX_NESTING + 1]
+    cdef int depth  # of the frame that is read; -1 at the end
+    cdef Py_ssize_t outer_position
+    cdef int64_t from_offset
+    cdef int64_t until_offset
+    cdef readonly int64_t next_offset
+    cdef bint verify_crc
+    cdef bint busy  # inside `decompress` or without the GIL: nobody else may move the walk
+    cdef object decompress
+    # The message or the error that the last step met.
+    cdef int64_t offset
+    cdef int64_t message_size
+    cdef uint32_t stored_crc
+    cdef uint32_t computed_crc
+    cdef FieldsFault fields_fault
+    cdef Fields fields
+
+    def __cinit__(self):
+        self.depth = -1
+
+    def __dealloc__(self):
+        while self.depth >= 0:
+            self.pop()
+
+    @cython.final
+    cdef int start(
+        self, object data, int64_t from_offset, object until_offset, object decompress,
+        bint verify_crc,
+    ) except -1:
+        self.from_offset = self.next_offset = from_offset
+        self.until_offset = INT64_MAX if until_offset is None else until_offset
+        self.decompress = decompress
+        self.verify_crc = verify_crc
+        return self.push(data, 0, 0)
+
+    @cython.final
+    cdef int push(self, object data, int64_t shift, int64_t end_offset) except -1:
+        cdef Frame* frame = &self.frames[self.depth + 1]
+        PyObject_GetBuffer(data, &frame.view, PyBUF_SIMPLE)
+        frame.position = 0
+        frame.shift = shift
+        frame.end_offset = end_offset
+        self.depth += 1
+        return 0
+
+    @cython.final
+    cdef void pop(self) noexcept:
+        cdef Frame* frame = &self.frames[self.depth]
+        self.depth -= 1
+        self.next_offset = max(self.next_offset, frame.end_offset)
+        PyBuffer_Release(&frame.view)
+
+    @cython.final
+    cdef Step step(self) noexcept nogil:
+        # Go on to the next thing in the frame that is read; skips what lies below from_offset.
+        cdef Frame* frame = &self.frames[self.depth]
+        cdef const uint8_t* entry
+        cdef int64_t left
+        while True:
+            entry = <const uint8_t*>frame.view.buf + frame.position
+            left = frame.view.len - frame.position
+            if self.depth == 0:
+                self.outer_position = frame.position
+            if left < ENTRY_HEADER_BYTES:
+                self.offset = -1
+                return STEP_PARTIAL if left and self.depth else FRAME_END
+            self.offset = add64(load64(entry), frame.shift)
+            self.message_size = <int32_t>load32(entry + 8)
+            if self.message_size < MIN_MESSAGE_BYTES:
+                return STEP_BAD_SIZE
+            if self.message_size > left - ENTRY_HEADER_BYTES:
+                return STEP_PARTIAL if self.depth else FRAME_END
+            if self.offset >= self.from_offset:
+                break
+            frame.position += ENTRY_HEADER_BYTES + self.message_size
+        if self.verify_crc and not check_crc(
+            entry, self.message_size, &self.stored_crc, &self.computed_crc
+        ):
+            return STEP_BAD_CRC
+        if entry[ATTRIBUTES_POSITION] & CODEC_MASK > MAX_CODEC:
+            return STEP_BAD_CODEC
+        self.fields_fault = read_fields(entry, self.message_size, &self.fields)
+        if self.fields_fault != FIELDS_SOUND:
+            return STEP_BAD_FIELDS
+        if entry[ATTRIBUTES_POSITION] & CODEC_MASK:
+            return WRAPPER
+        if self.offset >= self.until_offset:
+            self.next_offset = self.until_offset
+            return UNTIL
+        frame.position += ENTRY_HEADER_BYTES + self.message_size
+        if self.offset >= self.next_offset:
+            self.next_offset = after(self.offset)
+        return MESSAGE
+
+    @cython.final
+    cdef bint at_end(self) noexcept nogil:
+        return self.depth < 0 or self.next_offset >= self.until_offset
+
+    @cython.final
+    cdef int handle(self, Step met) except -1:
+        # Do what a step other than MESSAGE needs Python for.
+        if met == FRAME_END:
+            self.pop()
+        elif met == WRAPPER:
+            self.unpack()
+        elif met != UNTIL:
+            raise self.error(met)
+        return 0
+
+    @cython.final
+    cdef bint advance(self) except -1:
+        # Go on to the next message; False at the end.
+        cdef Step met
+        self.check_idle()
+        while not self.at_end():
+            met = self.step()
+            if met == MESSAGE:
+                return True
+            self.handle(met)
+        return False
+
+    @cython.final
+    cdef int check_idle(self) except -1:
+        if self.busy:
+            raise RuntimeError("this iterator is being used by another thread")
+        return 0
+
+    @cython.final
+    cdef int unpack(self) except -1:
+        cdef Frame* frame = &self.frames[self.depth]
+        cdef const uint8_t* entry = <const uint8_t*>frame.view.buf + frame.position
+        cdef int64_t shift = 0
+        cdef int codec = entry[ATTRIBUTES_POSITION] & CODEC_MASK
+        cdef Py_ssize_t start
+        if self.fields.value_length < 0:
+            raise self.corrupt("compressed message without a value")
+        if self.depth >= MAX_NESTING:
+            raise self.corrupt(f"more than {MAX_NESTING} levels of compressed messages")
+        start = self.fields.value - <const uint8_t*>frame.view.buf
+        value = memoryview(<object>frame.view.obj).cast("B")[start:start + self.fields.value_length]
+        self.busy = True
+        try:
+            inner = self.decompress(codec, value)
+        except ValueError as error:
+            raise self.corrupt(f"cannot be decompressed: {error}") from error
+        finally:
+            self.busy = False
+        if entry[MAGIC_POSITION] == 1:
+            shift = self.shift_of(inner)
+        self.push(inner, shift, after(self.offset))
+        frame.position += ENTRY_HEADER_BYTES + self.message_size
+        return 0
+
+    @cython.final
+    cdef int64_t shift_of(self, object inner) except? -1:
+        # What to add to the relative offsets inside a magic-1 wrapper that carries self.offset.
+        cdef Py_buffer view
+        cdef const uint8_t* entry
+        cdef const uint8_t* end
+        cdef int64_t message_size, last = self.offset
+        PyObject_GetBuffer(inner, &view, PyBUF_SIMPLE)
+        try:
+            entry = <const uint8_t*>view.buf
+            end = entry + view.len
+            while end - entry >= ENTRY_HEADER_BYTES:
+                message_size = <int32_t>load32(entry + 8)
+                if message_size < MIN_MESSAGE_BYTES:
+                    raise self.corrupt(f"message with corrupt size {message_size}")
+                if message_size > end - entry - ENTRY_HEADER_BYTES:
+                    break
+                last = load64(entry)
+                entry += ENTRY_HEADER_BYTES + message_size
+        finally:
+            PyBuffer_Release(&view)
+        return <int64_t>(<uint64_t>self.offset - <uint64_t>last)
+
+    @cython.final
+    cdef object error(self, Step met):
+        cdef Frame* frame = &self.frames[self.depth]
+        cdef const uint8_t* entry = <const uint8_t*>frame.view.buf + frame.position
+        if met == STEP_BAD_SIZE:
+            return self.corrupt(f"message with corrupt size {self.message_size}")
+        if met == STEP_BAD_CRC:
+            return self.corrupt(bad_crc(self.stored_crc, self.computed_crc))
+        if met == STEP_BAD_CODEC:
+            return UnknownCodec(entry[ATTRIBUTES_POSITION] & CODEC_MASK)
+        if met == STEP_BAD_FIELDS:
+            return self.corrupt(fields_reason(self.fields_fault, entry))
+        return self.corrupt("partial message inside a compressed set")
+
+    @cython.final
+    cdef object corrupt(self, str reason):
+        return CorruptMessage(self.outer_position, self.offset, reason)
+
+
+cdef inline int64_t after(int64_t offset) noexcept nogil:
+    return offset + 1 if offset < INT64_MAX else INT64_MAX
+
+
+cdef inline int64_t add64(int64_t a, int64_t b) noexcept nogil:
+    return <int64_t>(<uint64_t>a + <uint64_t>b)
+
+
+@cython.final
+cdef class MessageIterator(DeepWalk):
+    cdef object topic
+    cdef int partition
+    cdef object key_decoder
+    cdef object value_decoder
+    cdef readonly int64_t position_offset
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        cdef MessageAndMetadata message
+        if not self.advance():
+            raise StopIteration
+        message = MessageAndMetadata.__new__(MessageAndMetadata)
+        message.topic = self.topic
+        message.partition = self.partition
+        message.offset = self.offset
+        message.key = field_bytes(self.fields.key, self.fields.key_length)
+        message.value = field_bytes(self.fields.value, self.fields.value_length)
+        if self.key_decoder is not None and message.key is not None:
+            message.key = self.key_decoder(message.key)
+        if self.value_decoder is not None and message.value is not None:
+            message.value = self.value_decoder(message.value)
+        self.position_offset = message.offset
+        return message
+
+
+def messages(
+    data, topic, int partition, int64_t from_offset, decompress, key_decoder=None,
+    value_decoder=None, bint verify_crc=True, until_offset=None,
+):
+    cdef MessageIterator iterator = MessageIterator.__new__(MessageIterator)
+    iterator.topic = topic
+    iterator.partition = partition
+    iterator.key_decoder = key_decoder
+    iterator.value_decoder = value_decoder
+    iterator.position_offset = -1
+    iterator.start(data, from_offset, until_offset, decompress, verify_crc)
+    return iterator

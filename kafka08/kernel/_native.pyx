@@ -1,0 +1,98 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: initializedcheck=False, embedsignature=True
+"""The compiled kernel: what `_python.py` does, by the same names. The docstrings are there.
+
+_sets.pxi      one level: check, number, search, recover, list and build entries
+_messages.pxi  the messages of a set, wrappers unpacked on the way
+_columns.pxi   the same as Arrow buffers, and back
+
+Bytes are reached through buffers that are held while they are read, each length is read once and
+checked against what is left before it is used, and loops over much data run without the GIL.
+"""
+
+from cpython.buffer cimport (
+    PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer,
+)
+from cpython.bytearray cimport (
+    PyByteArray_AS_STRING, PyByteArray_FromStringAndSize, PyByteArray_Resize,
+)
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memcpy, memset
+
+cimport cython
+
+from kafka08.kernel.types import (
+    DEFAULT_MAX_COLUMN_BYTES, DEFAULT_MAX_ROWS, Columns, CorruptMessage, MessageTooLarge,
+    RecoverResult, Run, ScanResult, UnknownCodec,
+)
+
+cdef extern from "crc32.h" nogil:
+    uint32_t kafka08_crc32(uint32_t crc, const uint8_t* data, size_t size)
+    const char* kafka08_crc32_select(int portable)
+
+INTERFACE = 1
+NAME = "native"
+
+kafka08_crc32_select(0)
+
+cdef enum:
+    # The names and meanings are those of types.py and _python_sets.py.
+    ENTRY_HEADER_BYTES = 12
+    MIN_MESSAGE_BYTES = 14
+    CRC_END = 16
+    MAGIC_POSITION = 16
+    ATTRIBUTES_POSITION = 17
+    FIELDS_POSITION = 18
+    MAX_NESTING = 16
+    CODEC_MASK = 7
+    MAX_CODEC = 3
+    MAX_SET_BYTES = 0x7fffffff
+    # Data above this is walked without the GIL. Below, giving it up and asking for it again
+    # (another thread may keep it for a whole switch interval) would cost more than the walk.
+    GIL_RELEASE_BYTES = 256 << 10
+
+
+def select_crc32(portable=False):
+    """Use the best CRC-32 of this processor, or the portable one (for tests); returns its name."""
+    return kafka08_crc32_select(portable).decode()
+
+
+def crc32(data, uint32_t value=0):
+    cdef Py_buffer view
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    try:
+        if view.len >= GIL_RELEASE_BYTES:
+            with nogil:
+                value = kafka08_crc32(value, <const uint8_t*>view.buf, view.len)
+        else:
+            value = kafka08_crc32(value, <const uint8_t*>view.buf, view.len)
+    finally:
+        PyBuffer_Release(&view)
+    return value
+
+
+cdef inline uint32_t load32(const uint8_t* at) noexcept nogil:
+    return (<uint32_t>at[0] << 24) | (<uint32_t>at[1] << 16) | (<uint32_t>at[2] << 8) | at[3]
+
+
+cdef inline int64_t load64(const uint8_t* at) noexcept nogil:
+    return <int64_t>((<uint64_t>load32(at) << 32) | load32(at + 4))
+
+
+cdef inline void store32(uint8_t* at, uint32_t value) noexcept nogil:
+    at[0] = <uint8_t>(value >> 24)
+    at[1] = <uint8_t>(value >> 16)
+    at[2] = <uint8_t>(value >> 8)
+    at[3] = <uint8_t>value
+
+
+cdef inline void store64(uint8_t* at, int64_t value) noexcept nogil:
+    store32(at, <uint32_t>(<uint64_t>value >> 32))
+    store32(at + 4, <uint32_t>value)
+
+
+include "_sets.pxi"
+include "_messages.pxi"
+include "_columns.pxi"

@@ -1,0 +1,649 @@
+# Message sets one level deep. Part of _native.pyx; the docstrings are in _python_sets.py.
+
+cdef enum Fault:
+    SOUND
+    BAD_SIZE
+    BAD_CRC
+    BAD_CODEC
+    OVERSIZE
+
+
+cdef struct Walk:
+    # A walk over entries: what it found, and the entry at which it stopped if `fault` is set.
+    Py_ssize_t size
+    int64_t count
+    int64_t first_offset
+    int64_t last_offset
+    int64_t largest_entry
+    int codec
+    bint monotonic
+    Fault fault
+    int64_t offset
+    int64_t message_size
+    uint32_t stored_crc
+    uint32_t computed_crc
+
+
+cdef inline bint check_crc(
+    const uint8_t* entry, int64_t message_size, uint32_t* stored, uint32_t* computed
+) noexcept nogil:
+    stored[0] = load32(entry + ENTRY_HEADER_BYTES)
+    computed[0] = kafka08_crc32(0, entry + CRC_END, message_size - 4)
+    return stored[0] == computed[0]
+
+
+cdef void walk_set(
+    uint8_t* data, Py_ssize_t size, int64_t max_entry_bytes, bint verify_crc, int64_t base_offset,
+    Walk* walk,
+) noexcept nogil:
+    # Check the entries of a set, and number them unless base_offset is negative.
+    cdef uint8_t* entry = data
+    cdef uint8_t* end = data + size
+    cdef int64_t offset, message_size
+    cdef int codec
+    memset(walk, 0, sizeof(Walk))
+    walk.first_offset = walk.last_offset = -1
+    walk.monotonic = True
+    while end - entry >= ENTRY_HEADER_BYTES:
+        walk.offset = offset = load64(entry)
+        walk.message_size = message_size = <int32_t>load32(entry + 8)
+        if message_size < MIN_MESSAGE_BYTES:
+            walk.fault = BAD_SIZE
+            return
+        if message_size > end - entry - ENTRY_HEADER_BYTES:
+            return
+        if message_size + ENTRY_HEADER_BYTES > max_entry_bytes:
+            walk.fault = OVERSIZE
+            return
+        if verify_crc and not check_crc(
+            entry, message_size, &walk.stored_crc, &walk.computed_crc
+        ):
+            walk.fault = BAD_CRC
+            return
+        codec = entry[ATTRIBUTES_POSITION] & CODEC_MASK
+        if codec:
+            walk.codec = codec
+            if codec > MAX_CODEC:
+                walk.fault = BAD_CODEC
+                return
+        if base_offset >= 0:
+            offset = base_offset + walk.count
+            store64(entry, offset)
+        if not walk.count:
+            walk.first_offset = offset
+        if offset <= walk.last_offset:
+            walk.monotonic = False
+        walk.last_offset = offset
+        walk.count += 1
+        message_size += ENTRY_HEADER_BYTES
+        if message_size > walk.largest_entry:
+            walk.largest_entry = message_size
+        entry += message_size
+        walk.size += message_size
+
+
+cdef object walk_error(Walk* walk, int64_t limit):
+    # The exception that stands for walk.fault.
+    if walk.fault == OVERSIZE:
+        return MessageTooLarge(walk.size, walk.message_size + ENTRY_HEADER_BYTES, limit)
+    if walk.fault == BAD_CODEC:
+        return UnknownCodec(walk.codec)
+    if walk.fault == BAD_CRC:
+        reason = bad_crc(walk.stored_crc, walk.computed_crc)
+    else:
+        reason = f"message with corrupt size {walk.message_size}"
+    return CorruptMessage(walk.size, walk.offset, reason)
+
+
+cdef str bad_crc(uint32_t stored, uint32_t computed):
+    return f"stored crc {stored} is not the computed crc {computed}"
+
+
+@cython.final
+cdef class SetSummary:
+    cdef readonly int64_t count
+    cdef readonly Py_ssize_t size
+    cdef readonly int64_t first_offset
+    cdef readonly int64_t last_offset
+    cdef readonly int codec
+    cdef readonly int64_t largest_entry
+    cdef readonly bint monotonic
+
+    def __repr__(self):
+        return (
+            f"SetSummary(codec={self.codec}, count={self.count}, "
+            f"first_offset={self.first_offset}, largest_entry={self.largest_entry}, "
+            f"last_offset={self.last_offset}, monotonic={self.monotonic}, size={self.size})"
+        )
+
+
+cdef SetSummary summarize(
+    Py_buffer* view, int64_t max_entry_bytes, bint verify_crc, int64_t base_offset
+):
+    cdef Walk walk
+    cdef SetSummary summary
+    if view.len >= GIL_RELEASE_BYTES:
+        with nogil:
+            walk_set(
+                <uint8_t*>view.buf, view.len, max_entry_bytes, verify_crc, base_offset, &walk
+            )
+    else:
+        walk_set(<uint8_t*>view.buf, view.len, max_entry_bytes, verify_crc, base_offset, &walk)
+    if walk.fault != SOUND:
+        raise walk_error(&walk, max_entry_bytes)
+    summary = SetSummary.__new__(SetSummary)
+    summary.count = walk.count
+    summary.size = walk.size
+    summary.first_offset = walk.first_offset
+    summary.last_offset = walk.last_offset
+    summary.codec = walk.codec
+    summary.largest_entry = walk.largest_entry
+    summary.monotonic = walk.monotonic
+    return summary
+
+
+def validate(data, int64_t max_entry_bytes):
+    cdef Py_buffer view
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    try:
+        return summarize(&view, max_entry_bytes, True, -1)
+    finally:
+        PyBuffer_Release(&view)
+
+
+def validate_and_assign(
+    data, int64_t base_offset, int64_t max_entry_bytes, bint verify_crc=True
+):
+    cdef Py_buffer view
+    PyObject_GetBuffer(data, &view, PyBUF_WRITABLE)
+    try:
+        check_base_offset(base_offset, view.len)
+        return summarize(&view, max_entry_bytes, verify_crc, base_offset)
+    finally:
+        PyBuffer_Release(&view)
+
+
+cdef int check_base_offset(int64_t base_offset, int64_t room) except -1:
+    if base_offset < 0 or base_offset > INT64_MAX - room:
+        raise OverflowError(f"base offset {base_offset} is out of range")
+    return 0
+
+
+def assign_offsets(data, Py_ssize_t size, int64_t base_offset):
+    cdef Py_buffer view
+    cdef uint8_t* entry
+    cdef uint8_t* end
+    cdef int64_t message_size, offset = base_offset
+    PyObject_GetBuffer(data, &view, PyBUF_WRITABLE)
+    try:
+        if not 0 <= size <= view.len:
+            raise ValueError(f"size {size} is not within the {view.len} bytes given")
+        check_base_offset(base_offset, size)
+        entry = <uint8_t*>view.buf
+        end = entry + size
+        while end - entry >= ENTRY_HEADER_BYTES:
+            message_size = <int32_t>load32(entry + 8)
+            if message_size < MIN_MESSAGE_BYTES:
+                raise CorruptMessage(
+                    entry - <uint8_t*>view.buf, load64(entry),
+                    f"message with corrupt size {message_size}",
+                )
+            if message_size > end - entry - ENTRY_HEADER_BYTES:
+                break
+            store64(entry, offset)
+            offset += 1
+            entry += ENTRY_HEADER_BYTES + message_size
+    finally:
+        PyBuffer_Release(&view)
+    return offset
+
+
+cdef struct Scan:
+    bint found
+    int64_t position
+    int64_t offset
+
+
+cdef int scan_set(object data, int64_t target_offset, Scan* scan) except -1:
+    cdef Py_buffer view
+    cdef const uint8_t* entry
+    cdef int64_t message_size
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    scan.found = False
+    scan.position = 0
+    try:
+        while view.len - scan.position >= ENTRY_HEADER_BYTES:
+            entry = <const uint8_t*>view.buf + scan.position
+            scan.offset = load64(entry)
+            if scan.offset >= target_offset:
+                scan.found = True
+                return 0
+            message_size = <int32_t>load32(entry + 8)
+            if message_size < MIN_MESSAGE_BYTES:
+                raise CorruptMessage(
+                    scan.position, scan.offset, f"message with corrupt size {message_size}"
+                )
+            scan.position += ENTRY_HEADER_BYTES + message_size
+    finally:
+        PyBuffer_Release(&view)
+    scan.offset = -1
+    return 0
+
+
+def scan(data, int64_t target_offset):
+    cdef Scan found
+    scan_set(data, target_offset, &found)
+    return ScanResult(found.found, found.position, found.offset)
+
+
+def find_offset(data, int64_t target_offset):
+    cdef Scan found
+    scan_set(data, target_offset, &found)
+    return (found.position, found.offset) if found.found else None
+
+
+cdef struct IndexPoint:
+    Py_ssize_t position
+    int64_t offset
+    int codec
+
+
+cdef struct Recovery:
+    int64_t index_interval
+    int64_t since_last_index
+    IndexPoint* points
+    Py_ssize_t point_count
+    Py_ssize_t point_room
+
+
+cdef bint add_point(Recovery* state, Py_ssize_t position, int64_t offset, int codec) noexcept nogil:
+    # False if there is no memory.
+    cdef Py_ssize_t room
+    cdef void* grown
+    if state.point_count == state.point_room:
+        room = 2 * state.point_room + 64
+        grown = realloc(state.points, room * sizeof(IndexPoint))
+        if grown == NULL:
+            return False
+        state.points = <IndexPoint*>grown
+        state.point_room = room
+    state.points[state.point_count] = IndexPoint(position, offset, codec)
+    state.point_count += 1
+    return True
+
+
+cdef bint recover_set(
+    const uint8_t* data, Py_ssize_t size, int64_t max_entry_bytes, Walk* walk, Recovery* state
+) noexcept nogil:
+    # Like walk_set without numbers and codecs, with index points. False if there is no memory.
+    cdef const uint8_t* entry
+    cdef int64_t message_size
+    memset(walk, 0, sizeof(Walk))
+    walk.last_offset = -1
+    while size - walk.size >= ENTRY_HEADER_BYTES:
+        entry = data + walk.size
+        walk.offset = load64(entry)
+        walk.message_size = message_size = <int32_t>load32(entry + 8)
+        if message_size < MIN_MESSAGE_BYTES:
+            walk.fault = BAD_SIZE
+            return True
+        if message_size > size - walk.size - ENTRY_HEADER_BYTES:
+            return True
+        if message_size + ENTRY_HEADER_BYTES > max_entry_bytes:
+            walk.fault = OVERSIZE
+            return True
+        if not check_crc(entry, message_size, &walk.stored_crc, &walk.computed_crc):
+            walk.fault = BAD_CRC
+            return True
+        if state.since_last_index > state.index_interval:
+            if not add_point(
+                state, walk.size, walk.offset, entry[ATTRIBUTES_POSITION] & CODEC_MASK
+            ):
+                return False
+            state.since_last_index = 0
+        state.since_last_index += ENTRY_HEADER_BYTES + message_size
+        walk.size += ENTRY_HEADER_BYTES + message_size
+        walk.last_offset = walk.offset
+        walk.count += 1
+    return True
+
+
+def recover(
+    data, int64_t max_entry_bytes, int64_t index_interval, int64_t since_last_index
+):
+    cdef Py_buffer view
+    cdef Walk walk
+    cdef Recovery state = Recovery(index_interval, since_last_index, NULL, 0, 0)
+    cdef bint enough_memory
+    cdef Py_ssize_t i
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    try:
+        with nogil:
+            enough_memory = recover_set(
+                <const uint8_t*>view.buf, view.len, max_entry_bytes, &walk, &state
+            )
+        if not enough_memory:
+            raise MemoryError
+        points = [
+            (state.points[i].position, state.points[i].offset, state.points[i].codec)
+            for i in range(state.point_count)
+        ]
+    finally:
+        free(state.points)
+        PyBuffer_Release(&view)
+    error = None if walk.fault == SOUND else walk_error(&walk, max_entry_bytes)
+    return RecoverResult(
+        walk.size, walk.last_offset, walk.count, points, state.since_last_index, error
+    )
+
+
+def has_compressed(data):
+    cdef Py_buffer view
+    cdef const uint8_t* entry
+    cdef const uint8_t* end
+    cdef int64_t message_size
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    try:
+        entry = <const uint8_t*>view.buf
+        end = entry + view.len
+        while end - entry >= ENTRY_HEADER_BYTES:
+            message_size = <int32_t>load32(entry + 8)
+            if not MIN_MESSAGE_BYTES <= message_size <= end - entry - ENTRY_HEADER_BYTES:
+                return False
+            if entry[ATTRIBUTES_POSITION] & CODEC_MASK:
+                return True
+            entry += ENTRY_HEADER_BYTES + message_size
+        return False
+    finally:
+        PyBuffer_Release(&view)
+
+
+def runs(data):
+    cdef Py_buffer view
+    cdef const uint8_t* entry
+    cdef Py_ssize_t position = 0, plain_start = -1
+    cdef int64_t message_size
+    cdef int codec
+    cdef list found = []
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    try:
+        while view.len - position >= ENTRY_HEADER_BYTES:
+            entry = <const uint8_t*>view.buf + position
+            message_size = <int32_t>load32(entry + 8)
+            if message_size < MIN_MESSAGE_BYTES:
+                raise CorruptMessage(
+                    position, load64(entry), f"message with corrupt size {message_size}"
+                )
+            if message_size > view.len - position - ENTRY_HEADER_BYTES:
+                break
+            codec = entry[ATTRIBUTES_POSITION] & CODEC_MASK
+            if codec > MAX_CODEC:
+                raise UnknownCodec(codec)
+            if codec:
+                if plain_start >= 0:
+                    found.append(Run(plain_start, position, 0))
+                    plain_start = -1
+                found.append(Run(position, position + ENTRY_HEADER_BYTES + message_size, codec))
+            elif plain_start < 0:
+                plain_start = position
+            position += ENTRY_HEADER_BYTES + message_size
+        if plain_start >= 0:
+            found.append(Run(plain_start, position, 0))
+    finally:
+        PyBuffer_Release(&view)
+    return found
+
+
+cdef struct Fields:
+    # Key and value of a message; a length of -1 is null.
+    int64_t timestamp_ms
+    const uint8_t* key
+    int64_t key_length
+    const uint8_t* value
+    int64_t value_length
+
+
+cdef enum FieldsFault:
+    FIELDS_SOUND
+    FIELDS_MAGIC
+    FIELDS_TIMESTAMP
+    FIELDS_LENGTH
+
+
+cdef FieldsFault read_fields(
+    const uint8_t* entry, int64_t message_size, Fields* fields
+) noexcept nogil:
+    # The fields of a whole entry of at least MIN_MESSAGE_BYTES.
+    cdef const uint8_t* at = entry + FIELDS_POSITION
+    cdef const uint8_t* end = entry + ENTRY_HEADER_BYTES + message_size
+    if entry[MAGIC_POSITION] > 1:
+        return FIELDS_MAGIC
+    fields.timestamp_ms = -1
+    if entry[MAGIC_POSITION] == 1:
+        if end - at < 8:
+            return FIELDS_TIMESTAMP
+        fields.timestamp_ms = load64(at)
+        at += 8
+    if end - at < 4:
+        return FIELDS_LENGTH
+    fields.key_length = <int32_t>load32(at)
+    at += 4
+    fields.key = at
+    if fields.key_length < 0:
+        fields.key_length = -1
+    elif fields.key_length > end - at:
+        return FIELDS_LENGTH
+    else:
+        at += fields.key_length
+    if end - at < 4:
+        return FIELDS_LENGTH
+    fields.value_length = <int32_t>load32(at)
+    at += 4
+    fields.value = at
+    if fields.value_length < 0:
+        fields.value_length = -1
+    elif fields.value_length > end - at:
+        return FIELDS_LENGTH
+    return FIELDS_SOUND
+
+
+cdef str fields_reason(FieldsFault fault, const uint8_t* entry):
+    if fault == FIELDS_MAGIC:
+        return f"magic {entry[MAGIC_POSITION]} is not known"
+    if fault == FIELDS_TIMESTAMP:
+        return "message too short for its timestamp"
+    return "key or value leaves the message"
+
+
+cdef inline object field_bytes(const uint8_t* data, int64_t length):
+    return None if length < 0 else PyBytes_FromStringAndSize(<const char*>data, length)
+
+
+@cython.final
+cdef class MessageAndOffset:
+    cdef readonly int64_t offset
+    cdef readonly int magic
+    cdef readonly int attributes
+    cdef readonly uint32_t crc
+    cdef readonly object key
+    cdef readonly object value
+    cdef readonly Py_ssize_t position
+    cdef readonly int64_t size
+    cdef readonly int64_t timestamp_ms
+
+    @property
+    def codec(self):
+        return self.attributes & CODEC_MASK
+
+    @property
+    def entry_size(self):
+        return ENTRY_HEADER_BYTES + self.size
+
+    def __repr__(self):
+        return (
+            f"MessageAndOffset(offset={self.offset}, magic={self.magic}, "
+            f"attributes={self.attributes}, key={self.key!r}, value={self.value!r})"
+        )
+
+
+@cython.final
+cdef class EntryIterator:
+    cdef Py_buffer view
+    cdef Py_ssize_t position
+    cdef bint verify_crc
+
+    def __cinit__(self, data, bint verify_crc):
+        PyObject_GetBuffer(data, &self.view, PyBUF_SIMPLE)
+        self.verify_crc = verify_crc
+
+    def __dealloc__(self):
+        PyBuffer_Release(&self.view)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        cdef const uint8_t* entry = <const uint8_t*>self.view.buf + self.position
+        cdef int64_t offset, message_size
+        cdef uint32_t stored, computed
+        cdef Fields fields
+        cdef FieldsFault fault
+        cdef MessageAndOffset message
+        if self.view.len - self.position < ENTRY_HEADER_BYTES:
+            raise StopIteration
+        offset = load64(entry)
+        message_size = <int32_t>load32(entry + 8)
+        if message_size < MIN_MESSAGE_BYTES:
+            raise CorruptMessage(
+                self.position, offset, f"message with corrupt size {message_size}"
+            )
+        if message_size > self.view.len - self.position - ENTRY_HEADER_BYTES:
+            raise StopIteration
+        if self.verify_crc and not check_crc(entry, message_size, &stored, &computed):
+            raise CorruptMessage(self.position, offset, bad_crc(stored, computed))
+        fault = read_fields(entry, message_size, &fields)
+        if fault != FIELDS_SOUND:
+            raise CorruptMessage(self.position, offset, fields_reason(fault, entry))
+        message = MessageAndOffset.__new__(MessageAndOffset)
+        message.offset = offset
+        message.magic = entry[MAGIC_POSITION]
+        message.attributes = entry[ATTRIBUTES_POSITION]
+        message.crc = load32(entry + ENTRY_HEADER_BYTES)
+        message.key = field_bytes(fields.key, fields.key_length)
+        message.value = field_bytes(fields.value, fields.value_length)
+        message.position = self.position
+        message.size = message_size
+        message.timestamp_ms = fields.timestamp_ms
+        self.position += ENTRY_HEADER_BYTES + message_size
+        return message
+
+
+def entries(data, bint verify_crc=False):
+    return EntryIterator(data, verify_crc)
+
+
+cdef inline uint8_t* put_header(
+    uint8_t* entry, int64_t offset, int64_t message_size, int attributes
+) noexcept nogil:
+    # Everything before the key but the CRC; returns where the key's length goes.
+    store64(entry, offset)
+    store32(entry + 8, <uint32_t>message_size)
+    entry[MAGIC_POSITION] = 0
+    entry[ATTRIBUTES_POSITION] = <uint8_t>attributes
+    return entry + FIELDS_POSITION
+
+
+cdef inline uint8_t* put_field(uint8_t* at, const uint8_t* data, int64_t length) noexcept nogil:
+    store32(at, <uint32_t>length)
+    if length > 0:
+        memcpy(at + 4, data, length)
+        return at + 4 + length
+    return at + 4
+
+
+cdef inline void put_crc(uint8_t* entry, int64_t message_size) noexcept nogil:
+    store32(entry + ENTRY_HEADER_BYTES, kafka08_crc32(0, entry + CRC_END, message_size - 4))
+
+
+cdef object refuse_size():
+    return OverflowError(f"a message set may have at most {MAX_SET_BYTES} bytes")
+
+
+cdef int64_t field_length(object field) except -2:
+    # Bytes of a key or value, -1 for null.
+    cdef Py_buffer view
+    if field is None:
+        return -1
+    if type(field) is bytes:
+        return PyBytes_GET_SIZE(field)
+    PyObject_GetBuffer(field, &view, PyBUF_SIMPLE)
+    PyBuffer_Release(&view)
+    return view.len
+
+
+cdef uint8_t* put_object(uint8_t* at, object field, int64_t length) except NULL:
+    # Write a key or value that field_length measured before.
+    cdef Py_buffer view
+    if field is None:
+        return put_field(at, NULL, -1)
+    if type(field) is bytes:
+        return put_field(at, <const uint8_t*>PyBytes_AS_STRING(field), length)
+    PyObject_GetBuffer(field, &view, PyBUF_SIMPLE)
+    try:
+        if view.len != length:
+            raise BufferError("a key or value changed its size while it was written")
+        return put_field(at, <const uint8_t*>view.buf, length)
+    finally:
+        PyBuffer_Release(&view)
+
+
+def build_set(messages, int64_t base_offset=0, int attributes=0):
+    cdef list pairs = [(key, value) for key, value in messages]
+    cdef int64_t size = 0, key_length, value_length, message_size
+    cdef tuple pair
+    cdef uint8_t* entry
+    cdef uint8_t* at
+    check_base_offset(base_offset, len(pairs))
+    for pair in pairs:
+        key_length = field_length(pair[0])
+        value_length = field_length(pair[1])
+        size += ENTRY_HEADER_BYTES + MIN_MESSAGE_BYTES + max(0, key_length) + max(0, value_length)
+    if size > MAX_SET_BYTES:
+        raise refuse_size()
+    built = PyByteArray_FromStringAndSize(NULL, size)
+    entry = <uint8_t*>PyByteArray_AS_STRING(built)
+    for pair in pairs:
+        key_length = field_length(pair[0])
+        value_length = field_length(pair[1])
+        message_size = MIN_MESSAGE_BYTES + max(0, key_length) + max(0, value_length)
+        size -= ENTRY_HEADER_BYTES + message_size
+        if size < 0:
+            raise BufferError("a key or value changed its size while it was written")
+        at = put_header(entry, base_offset, message_size, attributes)
+        at = put_object(at, pair[0], key_length)
+        put_object(at, pair[1], value_length)
+        put_crc(entry, message_size)
+        entry += ENTRY_HEADER_BYTES + message_size
+        base_offset += 1
+    return built
+
+
+def wrap(value, int64_t offset, int codec):
+    cdef Py_buffer view
+    cdef uint8_t* entry
+    cdef int64_t message_size
+    PyObject_GetBuffer(value, &view, PyBUF_SIMPLE)
+    try:
+        message_size = MIN_MESSAGE_BYTES + view.len
+        if message_size + ENTRY_HEADER_BYTES > MAX_SET_BYTES:
+            raise refuse_size()
+        built = PyByteArray_FromStringAndSize(NULL, ENTRY_HEADER_BYTES + message_size)
+        entry = <uint8_t*>PyByteArray_AS_STRING(built)
+        put_field(
+            put_field(put_header(entry, offset, message_size, codec), NULL, -1),
+            <const uint8_t*>view.buf, view.len,
+        )
+        put_crc(entry, message_size)
+    finally:
+        PyBuffer_Release(&view)
+    return built
