@@ -39,8 +39,9 @@ _JVM_FLAGS = (
 class ZooKeeperServer:
     """One server on `host`, on `port` or (0) on a free one.
 
-    data_dir      None: a temporary directory, removed at stop; its data is not forced to disk, so
-                  a crash of the machine loses it. A directory given is kept and written durably.
+    data_dir      where data, configuration and log go; None: a temporary directory, removed at stop
+    durable       force every write to disk (None: yes in a directory that was given). Without, a
+                  crash of the machine LOSES data; a crash of the process does not
     tick_ms       sessions may have timeouts from 2 to 120 ticks' time
     """
 
@@ -50,20 +51,21 @@ class ZooKeeperServer:
         port: int = 0,
         host: str = "127.0.0.1",
         *,
+        durable: bool | None = None,
         tick_ms: int = 500,
         guard: Guard | None = None,
-        log: Path | None = None,
     ) -> None:
         self.host = host
         self.port = port
         self._wanted_port = port
         self._tick_ms = tick_ms
-        self._durable = data_dir is not None
-        self._directory = Path(data_dir) if data_dir else Path(tempfile.mkdtemp(prefix="kafka08-"))
+        self._temporary = data_dir is None
+        self._durable = not self._temporary if durable is None else durable
+        self._directory = Path(data_dir or tempfile.mkdtemp(prefix="kafka08-zookeeper-")).absolute()
         self._directory.mkdir(parents=True, exist_ok=True)
-        self._own_guard = None if guard else Guard(None if self._durable else self._directory)
+        self._own_guard = None if guard else Guard(self._directory if self._temporary else None)
         self._guard = guard or self._own_guard
-        self._log = log or self._directory / "zookeeper.log"
+        self._log = self._directory / "zookeeper.log"
         self._process: ManagedProcess | None = None
 
     @property
@@ -106,7 +108,7 @@ class ZooKeeperServer:
             self._process.stop(timeout=10.0)
         if self._own_guard is not None:
             self._own_guard.close()
-        if not self._durable:
+        if self._temporary:
             shutil.rmtree(self._directory, ignore_errors=True)
 
     def restart(self) -> None:
@@ -115,11 +117,10 @@ class ZooKeeperServer:
         self.process.start()
         self.await_ready()
 
-    def wait(self) -> int | None:
-        """Until it ends by itself; its exit code."""
-        while self.process.running:
-            time.sleep(0.2)
-        return self.process.exit_code
+    def check_alive(self) -> None:
+        """ZooKeeperError, with the end of its log, when it ended although nobody stopped it."""
+        if not self.process.running:
+            raise ZooKeeperError(self._failure())
 
     def __enter__(self) -> Self:
         try:

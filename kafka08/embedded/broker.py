@@ -1,0 +1,118 @@
+"""One broker of an embedded cluster: a process, its properties file, its log."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import kafka08
+from kafka08.embedded.guard import Guard
+from kafka08.embedded.process import ManagedProcess
+from kafka08.errors import KafkaError
+from kafka08.structs import Broker
+
+
+class EmbeddedBroker:
+    """A broker process. It keeps its id, port and directory over stop, kill and start.
+
+    directory    holds server.properties, server.log and logs/ (log.dirs)
+    config       Kafka keys; those that make it this broker are set here
+    """
+
+    def __init__(
+        self,
+        broker_id: int,
+        port: int,
+        *,
+        host: str,
+        directory: Path,
+        zookeeper_connect: str,
+        config: Mapping[str, str],
+        guard: Guard,
+    ) -> None:
+        self.id = broker_id
+        self.host = host
+        self.port = port
+        self.directory = directory
+        self.config = {
+            "host.name": host,
+            "log.dirs": str(directory / "logs"),
+            **config,
+            "broker.id": str(broker_id),
+            "port": str(port),
+            "zookeeper.connect": zookeeper_connect,
+        }
+        self.expected_running = False
+        properties = directory / "server.properties"
+        source = str(Path(kafka08.__file__).parent.parent)
+        path = os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH")]))
+        self.process = ManagedProcess(
+            f"broker {broker_id}",
+            [sys.executable, "-m", "kafka08.broker.main", str(properties)],
+            log=directory / "server.log",
+            guard=guard,
+            environ={**os.environ, "PYTHONPATH": path},
+        )
+        self._properties = properties
+
+    @property
+    def address(self) -> Broker:
+        return Broker(self.id, self.host, self.port)
+
+    @property
+    def running(self) -> bool:
+        return self.process.running
+
+    @property
+    def log_dirs(self) -> Path:
+        """Where its partitions lie."""
+        return Path(self.config["log.dirs"])
+
+    def start(self) -> None:
+        """Start the process and return at once; `EmbeddedCluster.await_ready` waits for it."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        lines = (f"{key}={_escaped(value)}\n" for key, value in self.config.items())
+        self._properties.write_text("".join(lines), encoding="latin-1")
+        self.process.start()
+        self.expected_running = True
+
+    def begin_stop(self) -> None:
+        self.expected_running = False
+        self.process.begin_stop()
+
+    def stop(self) -> int | None:
+        """A clean stop by SIGTERM (SIGKILL if that takes too long); the exit code."""
+        self.begin_stop()
+        return self.process.finish_stop()
+
+    def kill(self) -> None:
+        """SIGKILL. Its znode stays until its ZooKeeper session times out."""
+        self.expected_running = False
+        self.process.kill()
+
+    def pause(self) -> None:
+        """SIGSTOP: alive to TCP, dead to everybody else."""
+        self.process.pause()
+
+    def resume(self) -> None:
+        self.process.resume()
+
+    def accepts_connections(self) -> bool:
+        try:
+            socket.create_connection((self.host, self.port), timeout=1.0).close()
+        except OSError:
+            return False
+        return True
+
+    def check_alive(self) -> None:
+        """KafkaError, with the end of its log, when it ended although nobody stopped it."""
+        if self.expected_running and not self.running:
+            raise KafkaError(self.process.describe_failure())
+
+
+def _escaped(value: str) -> str:
+    """A value as a .properties file has it: backslashes doubled, beyond ASCII as \\uXXXX."""
+    return "".join(c if c.isascii() else f"\\u{ord(c):04x}" for c in value.replace("\\", "\\\\"))
