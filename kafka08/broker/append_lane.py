@@ -20,7 +20,7 @@ from kafka08.protocol import message_set
 
 if TYPE_CHECKING:
     from kafka08.broker.partition import Partition
-    from kafka08.log.log import AppendInfo
+    from kafka08.log.slices import AppendInfo
 
 NATIVE_MIN_BYTES: Final = 64 << 10
 """Compressed sets below this are handled inline: a hop to a thread and back costs 45 µs."""

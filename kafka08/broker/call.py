@@ -5,15 +5,16 @@ from __future__ import annotations
 import enum
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from kafka08.errors import ApiError, UnknownError
+from kafka08.broker.halt import halt_on
+from kafka08.errors import ApiError, StorageError, UnknownError
 from kafka08.protocol.codec import RequestHeader, encode_response
 from kafka08.protocol.types import Request, Response
 
 if TYPE_CHECKING:
     from kafka08.broker.context import BrokerContext
-    from kafka08.network.server import Answer
+    from kafka08.network.exchange import Answer, Exchange
 
 log = logging.getLogger(__name__)
 
@@ -25,30 +26,18 @@ class Later(enum.Enum):
     SILENT = "there is no answer (acks 0); the connection goes on with its next request"
 
 
-class Link(Protocol):
-    """The connection a request came on, for what a call needs of it (network.server)."""
-
-    peer: str
-    """`host:port` of the other side."""
-    on_close: Callable[[], object] | None
-    """Called if the connection closes while a call is parked on it."""
-
-    def answer(self, answer: Answer) -> None:
-        """Send the answer of the parked request and go on reading. Nothing if closed by now."""
-
-    def close(self, reason: str = "") -> None: ...
-
-
 class Handle(Protocol):
     """`handle` of a handler module; see kafka08.broker.handlers."""
 
-    def __call__(self, broker: BrokerContext, request: Request, call: Call) -> Response | Later: ...
+    def __call__(
+        self, broker: BrokerContext, request: Any, call: Call, /
+    ) -> Response | Answer | Later: ...
 
 
 class Refuse(Protocol):
     """`refuse` of a handler module: the normal answer with `code` everywhere."""
 
-    def __call__(self, request: Request, code: int) -> Response: ...
+    def __call__(self, request: Any, code: int, /) -> Response: ...
 
 
 class Call:
@@ -64,7 +53,7 @@ class Call:
     def __init__(
         self,
         broker: BrokerContext,
-        link: Link,
+        link: Exchange,
         header: RequestHeader,
         request: Request,
         refuse: Refuse,
@@ -98,7 +87,10 @@ class Call:
         self._link.on_close = abandon
 
     def refusal(self, error: Exception) -> Response:
-        """The answer of 0.8.2.2 when handling raised: the error's code wherever a code stands."""
+        """The answer of 0.8.2.2 when handling raised: the error's code wherever a code stands.
+        A storage error stops the broker instead."""
+        if isinstance(error, StorageError):
+            halt_on(error, self._broker.runtime)
         code = error.code if isinstance(error, ApiError) else UnknownError.code
         if not isinstance(error, ApiError):
             log.error("error when handling request %s", self.request, exc_info=error)

@@ -74,7 +74,7 @@ class BrokerConfig(Config):
     delete_topic_enable: bool = key(False, doc="Whether the controller deletes topics.")
 
     # Log
-    log_dirs: str = key("/tmp/kafka-logs", doc="Directories of the logs, separated by commas.")  # noqa: S108
+    log_dirs: str = key("/tmp/kafka-logs", doc="Directories of the logs, separated by commas.")
     message_max_bytes: int = key(
         1_000_012, low=0, doc="Largest entry of a log, its 12 bytes of offset and size included."
     )
@@ -87,7 +87,10 @@ class BrokerConfig(Config):
     log_retention_minutes: int | None = key(None, low=1, doc="The same in minutes.")
     log_retention_hours: int = key(168, low=1, doc="The same in hours, if neither is set.")
     log_retention_bytes: int = key(
-        -1, low=-LONG_MAX, high=LONG_MAX, doc="Size of a partition above which it shrinks; -1: no limit."
+        -1,
+        low=-LONG_MAX,
+        high=LONG_MAX,
+        doc="Size of a partition above which it shrinks; -1: no limit.",
     )
     log_retention_check_interval_ms: int = key(
         300_000, low=1, high=LONG_MAX, doc="How often segments are looked at for deletion."
@@ -101,9 +104,7 @@ class BrokerConfig(Config):
     )
     log_cleaner_io_buffer_size: int = key(512 << 10, low=0, effect=False, doc="Compaction.")
     log_cleaner_io_buffer_load_factor: float = key(0.9, effect=False, doc="Compaction.")
-    log_cleaner_backoff_ms: int = key(
-        15_000, low=0, high=LONG_MAX, effect=False, doc="Compaction."
-    )
+    log_cleaner_backoff_ms: int = key(15_000, low=0, high=LONG_MAX, effect=False, doc="Compaction.")
     log_cleaner_min_cleanable_ratio: float = key(0.5, effect=False, doc="Compaction.")
     log_cleaner_delete_retention_ms: int = key(
         86_400_000, low=0, high=LONG_MAX, effect=False, doc="Compaction."
@@ -132,7 +133,10 @@ class BrokerConfig(Config):
     # Replication
     min_insync_replicas: int = key(
         # 0.8: parsed, but topics take their minimum from their own override alone.
-        1, low=1, effect=False, doc="0.8.2.2 does not use it either: set it per topic."
+        1,
+        low=1,
+        effect=False,
+        doc="0.8.2.2 does not use it either: set it per topic.",
     )
     unclean_leader_election_enable: bool = key(
         True, doc="Whether a replica that is not in sync may lead when no other is left."

@@ -12,8 +12,7 @@ kafka.server.DelayedFetch 0.8.2.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from kafka08.broker.purgatory import Wait
@@ -23,16 +22,7 @@ from kafka08.structs import TopicPartition
 if TYPE_CHECKING:
     from kafka08.broker.partition import Partition
     from kafka08.broker.replica_manager import ReplicaManager
-
-
-@dataclass(frozen=True, slots=True)
-class FetchStart:
-    """Where a partition's read began: its offset as segment and byte position."""
-
-    topic_partition: TopicPartition
-    offset: int
-    segment_base: int
-    position: int
+    from kafka08.log.slices import LogOffset
 
 
 class DelayedFetch(Wait):
@@ -43,7 +33,7 @@ class DelayedFetch(Wait):
     def __init__(
         self,
         replica_manager: ReplicaManager,
-        starts: Sequence[FetchStart],
+        starts: Mapping[TopicPartition, LogOffset],
         min_bytes: int,
         done: Callable[[], object],
         *,
@@ -57,9 +47,9 @@ class DelayedFetch(Wait):
 
     def is_satisfied(self) -> bool:
         readable = 0
-        for start in self._starts:
+        for topic_partition, start in self._starts.items():
             try:
-                partition = self._replica_manager.leader(start.topic_partition)
+                partition = self._replica_manager.leader(topic_partition)
             except (NotLeaderForPartition, UnknownTopicOrPartition):
                 return True  # A, B
             new = self._readable(partition, start)
@@ -68,14 +58,13 @@ class DelayedFetch(Wait):
             readable += new
         return readable >= self._min_bytes  # D
 
-    def _readable(self, partition: Partition, start: FetchStart) -> int | None:
+    def _readable(self, partition: Partition, start: LogOffset) -> int | None:
         """Bytes from the start to the end; None if they lie in different segments."""
         log = partition.leader_log()
-        end_offset = log.log_end_offset if self._from_follower else partition.high_watermark
-        if end_offset <= start.offset and start.segment_base == log.active_base_offset:
-            return 0
-        end = log.position_of(end_offset)
-        if end.segment_base_offset != start.segment_base:
+        end = log.log_end
+        if not self._from_follower and partition.high_watermark < end.offset:
+            end = log.position_of(partition.high_watermark)
+        if end.segment_base_offset != start.segment_base_offset:
             return None
         return max(0, end.position - start.position)
 

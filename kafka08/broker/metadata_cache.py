@@ -86,15 +86,15 @@ class MetadataCache:
     def topic_metadata(self, topic: str) -> TopicMetadata:
         """The Metadata entry of a topic that is in the cache (KeyError if not)."""
         states = self._topics[topic]
-        return TopicMetadata(0, topic, [self._describe(states[number]) for number in sorted(states)])
+        return TopicMetadata(
+            0, topic, [self._describe(states[number]) for number in sorted(states)]
+        )
 
     def _describe(self, state: PartitionState) -> PartitionMetadata:
         """Only live brokers are listed; a dead replica is error 9, a dead leader 5."""
         replicas = [broker_id for broker_id in state.replicas if broker_id in self._brokers]
         if state.leader not in self._brokers:
-            return PartitionMetadata(
-                LeaderNotAvailable.code, state.partition, -1, replicas, isr=[]
-            )
+            return PartitionMetadata(LeaderNotAvailable.code, state.partition, -1, replicas, isr=[])
         isr = [broker_id for broker_id in state.isr if broker_id in self._brokers]
         whole = len(replicas) == len(state.replicas) and len(isr) == len(state.isr)
         error_code = 0 if whole else ReplicaNotAvailable.code

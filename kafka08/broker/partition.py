@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
+from struct import pack
 from typing import TYPE_CHECKING, Final
 
 from kafka08.errors import (
@@ -22,11 +23,12 @@ from kafka08.errors import (
     UnknownError,
 )
 from kafka08.protocol.types import Buffer
-from kafka08.structs import NO_LEADER, LeaderAndIsr, TopicPartition
+from kafka08.structs import INTERNAL_TOPICS, NO_LEADER, LeaderAndIsr, TopicPartition
 
 if TYPE_CHECKING:
     from kafka08.broker.append_lane import AppendLane
-    from kafka08.log.log import AppendInfo, Log, LogSlice
+    from kafka08.log.log import Log
+    from kafka08.log.slices import AppendInfo, LogSlice
 
 log = logging.getLogger(__name__)
 
@@ -69,6 +71,7 @@ class Partition:
         "controller_epoch",
         "followers",
         "high_watermark",
+        "is_internal",
         "is_leader",
         "isr",
         "lane",
@@ -83,6 +86,7 @@ class Partition:
     def __init__(self, topic_partition: TopicPartition, broker_id: int) -> None:
         self.topic_partition = topic_partition
         self.broker_id = broker_id
+        self.is_internal = topic_partition.topic in INTERNAL_TOPICS
         self.leader = NO_LEADER
         self.is_leader = False
         self.leader_epoch = -1
@@ -101,6 +105,13 @@ class Partition:
             f"epoch {self.leader_epoch} isr {list(self.isr)} replicas {list(self.replicas)} "
             f"HW {self.high_watermark} LEO {self.log.log_end_offset if self.log else '-'}"
         )
+
+    @property
+    def name_on_the_wire(self) -> bytes:
+        """`topic:str 1:i32 partition:i32`, as it stands in requests and answers that concern this
+        partition alone."""
+        topic = self.topic_partition.topic.encode()
+        return pack(f">h{len(topic)}sii", len(topic), topic, 1, self.topic_partition.partition)
 
     # Leadership
 
@@ -227,20 +238,9 @@ class Partition:
     # Reading
 
     def read(self, offset: int, max_bytes: int, *, committed_only: bool) -> LogSlice:
-        """Up to `max_bytes` of whole and one cut entry from `offset` on, below the HW if
-        `committed_only`. An empty slice at the end; OffsetOutOfRange outside the log; UnknownError
-        between HW and LEO, where 0.8.2.2 has no code either. Does not ask who leads."""
+        """Log.read, ending at the HW if `committed_only`. Does not ask who leads."""
         assert self.log is not None, f"{self} is read without a log"
-        if max_bytes < 0:
-            raise UnknownError(f"Invalid max size {max_bytes} for {self.topic_partition}")
-        if not committed_only:
-            return self.log.read(offset, max_bytes)
-        if self.high_watermark < offset < self.log.log_end_offset:
-            raise UnknownError(
-                f"Attempt to read with a maximum offset ({self.high_watermark}) less than the "
-                f"start offset ({offset}) of {self.topic_partition}"
-            )
-        return self.log.read(offset, max_bytes, self.high_watermark)
+        return self.log.read(offset, max_bytes, self.high_watermark if committed_only else None)
 
 
 def error_code(error: Exception | None) -> int:

@@ -26,6 +26,7 @@ from kafka08.broker.delayed_produce import (
     DelayedProduce,
     empty_result,
 )
+from kafka08.broker.halt import halt_on
 from kafka08.broker.metadata_cache import MetadataCache
 from kafka08.broker.partition import Partition
 from kafka08.broker.purgatory import Purgatory
@@ -36,6 +37,7 @@ from kafka08.errors import (
     ReplicaNotAvailable,
     StaleControllerEpoch,
     StaleLeaderEpoch,
+    StorageError,
     UnknownTopicOrPartition,
 )
 from kafka08.log.checkpoint import OffsetCheckpoint
@@ -49,10 +51,16 @@ from kafka08.protocol.leader_and_isr import (
 from kafka08.protocol.stop_replica import StopReplicaRequest, StopReplicaResponse
 from kafka08.protocol.types import Buffer
 from kafka08.protocol.update_metadata import UpdateMetadataRequest
-from kafka08.structs import INTERNAL_TOPICS, NO_OFFSET, LeaderAndIsr, TopicPartition
+from kafka08.structs import (
+    DEBUGGING_CONSUMER,
+    INTERNAL_TOPICS,
+    NO_OFFSET,
+    LeaderAndIsr,
+    TopicPartition,
+)
 
 if TYPE_CHECKING:
-    from kafka08.log.log import AppendInfo
+    from kafka08.log.slices import AppendInfo, LogSlice
     from kafka08.zk.store import ClusterStore
 
 log = logging.getLogger(__name__)
@@ -78,6 +86,7 @@ class ReplicaManager:
     controller_epoch   the highest seen in a controller's request; 0 at first
     fetch_waits        parked fetches by partition
     produce_waits      parked produces by partition
+    by_name_on_the_wire    the partitions that have a log, by Partition.name_on_the_wire
     """
 
     def __init__(
@@ -100,11 +109,12 @@ class ReplicaManager:
         self._store = store
         self._metadata_cache = metadata_cache
         self._partitions: dict[TopicPartition, Partition] = {}
+        self.by_name_on_the_wire: dict[bytes, Partition] = {}
         self._listeners: dict[str, LeadershipListener] = {}
         self._state_change_lock = runtime.lock()
         self._checkpoints = {
-            Path(directory): OffsetCheckpoint(Path(directory) / HIGH_WATERMARK_FILE)
-            for directory in config.log_directories
+            directory: OffsetCheckpoint(directory / HIGH_WATERMARK_FILE)
+            for directory in log_manager.directories
         }
         self._checkpointed: dict[TopicPartition, int] = {}
         self.may_checkpoint = False
@@ -197,8 +207,9 @@ class ReplicaManager:
         note: Callable[[TopicPartition, AppendResult], None],
     ) -> None:
         def appended(info: AppendInfo | None, error: Exception | None) -> None:
+            if isinstance(error, StorageError):
+                halt_on(error, self._runtime)
             if info is None:
-                log.debug("append to %s failed: %s", topic_partition, error)
                 note(topic_partition, AppendResult(NO_OFFSET, NO_OFFSET, error))
                 return
             self.wake(topic_partition)
@@ -259,6 +270,21 @@ class ReplicaManager:
         partition.record_follower_fetch(broker_id, offset, self._runtime.monotonic())
         self.wake(topic_partition)
 
+    # Reading
+
+    def read(
+        self, topic_partition: TopicPartition, offset: int, max_bytes: int, replica_id: int
+    ) -> tuple[LogSlice, int]:
+        """What a fetch of `replica_id` gets from one partition, and the HW. Consumers read from the
+        leader and below the HW, followers (ids >= 0) to the LEO, a DEBUGGING_CONSUMER from any
+        replica below the HW. Raises what Log.read does, and 3, 6 or 9 for the partition."""
+        if replica_id == DEBUGGING_CONSUMER:
+            partition = self.replica(topic_partition)
+        else:
+            partition = self.leader(topic_partition)
+        slice_ = partition.read(offset, max_bytes, committed_only=replica_id < 0)
+        return slice_, partition.high_watermark
+
     # Requests of the controller
 
     def become_leader_or_follower(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
@@ -313,21 +339,26 @@ class ReplicaManager:
                 self._partitions[topic_partition] = known
             if self.broker_id in state.replicas and known.log is None:
                 wanted.append(known)
-        configs = self._store.topic_configs(
-            sorted({partition.topic_partition.topic for partition in wanted})
-        )
+        topics = sorted({partition.topic_partition.topic for partition in wanted})
+        configs = self._store.topic_configs(topics) if topics else {}
+        for topic in topics:
+            self.log_manager.update_topic_config(topic, configs.get(topic, {}))
         for partition in wanted:
             topic_partition = partition.topic_partition
-            created = self.log_manager.get_or_create(
-                topic_partition, configs.get(topic_partition.topic, {})
-            )
+            created = self.log_manager.get_or_create(topic_partition)
             if topic_partition not in self._checkpointed:
-                log.warning("No checkpointed highwatermark is found for partition %s", topic_partition)
+                log.warning(
+                    "No checkpointed highwatermark is found for partition %s", topic_partition
+                )
             partition.attach_log(created, self._checkpointed.get(topic_partition, 0))
+            self.by_name_on_the_wire[partition.name_on_the_wire] = partition
             self._runtime.sleep(0)
 
     def _accepts(
-        self, topic_partition: TopicPartition, state: PartitionState, errors: dict[TopicPartition, int]
+        self,
+        topic_partition: TopicPartition,
+        state: PartitionState,
+        errors: dict[TopicPartition, int],
     ) -> bool:
         """Whether a state is to be obeyed; its code goes into `errors`, unless this broker is not
         among the replicas: then the answer leaves it out."""
@@ -368,7 +399,7 @@ class ReplicaManager:
     ) -> None:
         """Follow new leaders: cut each log to its HW, for what is above may not be what the leader
         has, and write recovery points before anything else is appended."""
-        cut = []
+        cut: dict[TopicPartition, int] = {}
         for partition, state in states:
             if state.leader not in leaders:
                 # 0.8: the epoch is not taken over, so the controller's next word is obeyed.
@@ -381,16 +412,14 @@ class ReplicaManager:
                 continue
             led = partition.is_leader
             if partition.make_follower(leader_and_isr(state), state.replicas):
-                assert partition.log is not None
-                partition.log.truncate_to(partition.high_watermark)
-                cut.append(partition)
+                cut[partition.topic_partition] = partition.high_watermark
             state_change_log.info("Broker %d follows in %s", self.broker_id, partition)
             self.wake(partition.topic_partition)
             listener = self._listeners.get(state.topic)
             if listener is not None and led:
                 listener.on_follower(state.partition)
         if cut:
-            self.log_manager.checkpoint_recovery_points()
+            self.log_manager.truncate_to(cut)
 
     def stop_replicas(self, request: StopReplicaRequest) -> StopReplicaResponse:
         """Obey a StopReplica request; with `delete_partitions`, drop partitions and directories.
@@ -410,12 +439,15 @@ class ReplicaManager:
         """Drop the partition and its log; a log that no partition stands for goes too (the topic
         was deleted while this broker was down)."""
         partition = self._partitions.pop(topic_partition, None)
+        led = partition is not None and partition.is_leader
         self._checkpointed.pop(topic_partition, None)
+        if partition is not None:
+            self.by_name_on_the_wire.pop(partition.name_on_the_wire, None)
+            partition.is_leader = False  # whoever still holds it must not append any more
         listener = self._listeners.get(topic_partition.topic)
-        if partition is not None and partition.is_leader and listener is not None:
+        if led and listener is not None:
             listener.on_follower(topic_partition.partition)
-        if self.log_manager.get(topic_partition) is not None:
-            self.log_manager.delete(topic_partition)
+        self.log_manager.delete(topic_partition)
         self.wake(topic_partition)
 
     def update_metadata(self, request: UpdateMetadataRequest) -> None:
@@ -433,8 +465,9 @@ class ReplicaManager:
         by_directory: dict[Path, dict[TopicPartition, int]] = {d: {} for d in self._checkpoints}
         for partition in self:
             if partition.log is not None:
-                parent = Path(partition.log.directory).parent
-                by_directory[parent][partition.topic_partition] = partition.high_watermark
+                by_directory[partition.log.directory.parent][partition.topic_partition] = (
+                    partition.high_watermark
+                )
         for directory, watermarks in by_directory.items():
             self._checkpoints[directory].write(watermarks)
 

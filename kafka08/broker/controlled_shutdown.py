@@ -1,0 +1,80 @@
+"""A stopping broker asks the controller to move its leaders away first.
+
+Done when the controller answers 0 with no partition left. Between tries the controller may change,
+so it is looked up each time. After the last try the broker stops all the same. Source:
+KafkaServer.controlledShutdown 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from kafka08.broker.config import BrokerConfig
+from kafka08.broker.runtime import Runtime
+from kafka08.errors import ClientError, KafkaError
+from kafka08.network.connection import Connection
+from kafka08.protocol.controlled_shutdown import (
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+)
+from kafka08.zk.store import ClusterStore
+
+log = logging.getLogger("kafka.server.KafkaServer")
+
+
+def request_controlled_shutdown(
+    config: BrokerConfig, runtime: Runtime, store: ClusterStore
+) -> bool:
+    """Ask up to controlled.shutdown.max.retries times; whether it succeeded. Switches."""
+    log.info("[Kafka Server %d], Starting controlled shutdown", config.broker_id)
+    for attempt in range(config.controlled_shutdown_max_retries):
+        if attempt:
+            runtime.sleep(config.controlled_shutdown_retry_backoff_ms / 1000)
+            log.warning("Retrying controlled shutdown after the previous attempt failed...")
+        try:
+            response = _ask(config, runtime, store)
+        except ClientError as error:
+            log.warning(
+                "Error during controlled shutdown, possibly because leader movement took longer "
+                "than the configured socket.timeout.ms: %s",
+                error,
+            )
+            continue
+        except KafkaError as error:
+            log.warning("Controlled shutdown could not be requested: %s", error)
+            continue
+        if response is None:
+            continue
+        if response.error_code == 0 and not response.partitions_remaining:
+            log.info("[Kafka Server %d], Controlled shutdown succeeded", config.broker_id)
+            return True
+        remaining = [f"[{item.topic},{item.partition}]" for item in response.partitions_remaining]
+        log.info("Remaining partitions to move: %s", ",".join(remaining))
+        log.info("Error code from controller: %d", response.error_code)
+    log.warning(
+        "Proceeding to do an unclean shutdown as all the controlled shutdown attempts failed"
+    )
+    return False
+
+
+def _ask(
+    config: BrokerConfig, runtime: Runtime, store: ClusterStore
+) -> ControlledShutdownResponse | None:
+    """The controller's answer; None while there is no controller to be reached."""
+    controller = store.controller()
+    broker = None if controller is None else store.broker(controller.broker_id)
+    if broker is None:
+        return None
+    connection = Connection(
+        broker.host,
+        broker.port,
+        timeout_ms=config.controller_socket_timeout_ms,
+        connect=runtime.connect,
+        clock=runtime,
+    )
+    try:
+        response = connection.send(ControlledShutdownRequest(config.broker_id))
+        assert isinstance(response, ControlledShutdownResponse)
+        return response
+    finally:
+        connection.close()

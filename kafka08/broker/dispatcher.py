@@ -1,0 +1,91 @@
+"""Dispatcher: which handler gets which request, and how outcomes and errors become answers.
+
+The table takes (key, version), so that later versions can be added. Produce and Fetch of a single
+partition and repeated Metadata requests have a short way in front of it (short_ways). Source:
+kafka.server.KafkaApis.handle 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import logging
+from types import ModuleType
+from typing import Final
+
+from kafka08.broker.call import Call, Handle, Later, Refuse
+from kafka08.broker.context import BrokerContext
+from kafka08.broker.handlers import (
+    consumer_metadata,
+    controlled_shutdown,
+    fetch,
+    heartbeat,
+    join_group,
+    leader_and_isr,
+    metadata,
+    offset_commit,
+    offset_fetch,
+    offsets,
+    produce,
+    stop_replica,
+    update_metadata,
+)
+from kafka08.broker.short_ways import ShortWays
+from kafka08.errors import ProtocolError
+from kafka08.network.exchange import Answer, Exchange
+from kafka08.protocol.codec import REQUESTS, decode_request, encode_response
+from kafka08.protocol.types import Response
+
+log = logging.getLogger(__name__)
+
+MODULES: Final[dict[int, ModuleType]] = {
+    0: produce,
+    1: fetch,
+    2: offsets,
+    3: metadata,
+    4: leader_and_isr,
+    5: stop_replica,
+    6: update_metadata,
+    7: controlled_shutdown,
+    8: offset_commit,
+    9: offset_fetch,
+    10: consumer_metadata,
+    11: join_group,
+    12: heartbeat,
+}
+
+HANDLERS: Final[dict[tuple[int, int], tuple[Handle, Refuse]]] = {
+    (key, version): (MODULES[key].handle, MODULES[key].refuse) for key, version in REQUESTS
+}
+"""(key, version) → handler and refusal: exactly the APIs of 0.8.2.2."""
+
+
+class Dispatcher:
+    """The request handler of a SocketServer. Called in the hub; never switches."""
+
+    def __init__(self, broker: BrokerContext) -> None:
+        self._broker = broker
+        short = ShortWays(broker)
+        self._short_ways = {0: short.produce, 1: short.fetch, 3: short.metadata}
+
+    def __call__(self, payload: memoryview, link: Exchange) -> Answer | None:
+        """The answer, or None if the call is parked. ProtocolError for what closes the connection:
+        an unknown key, or bytes that are not the layout."""
+        if len(payload) > 1 and not payload[0]:  # a key below 256
+            short_way = self._short_ways.get(payload[1])
+            if short_way is not None:
+                answer = short_way(payload)
+                if answer is not None:
+                    return answer
+        header, request = decode_request(payload)
+        handle, refuse = HANDLERS[type(request).KEY, type(request).VERSION]
+        call = Call(self._broker, link, header, request, refuse)
+        try:
+            outcome = handle(self._broker, request, call)
+        except ProtocolError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the one place where errors become codes
+            outcome = call.refusal(error)
+        if isinstance(outcome, Response):
+            return encode_response(outcome, header.correlation_id)
+        if isinstance(outcome, Later):
+            return None if outcome is Later.PARKED else b""
+        return outcome

@@ -1,0 +1,20 @@
+"""The end of a broker whose disk failed: at once, so that nothing half-written is called stored."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from kafka08.errors import StorageError
+
+if TYPE_CHECKING:
+    from kafka08.broker.runtime import Runtime
+
+log = logging.getLogger("kafka.server.KafkaServer")
+
+
+def halt_on(error: StorageError, runtime: Runtime) -> None:
+    """Log and end the process with status 1, as every JVM thread that meets the disk does. The next
+    start finds no clean-shutdown marker and recovers. Does not return in a real runtime."""
+    log.critical("Halting due to unrecoverable I/O error: %s", error, exc_info=error)
+    runtime.halt(1)

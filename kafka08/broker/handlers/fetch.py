@@ -1,0 +1,166 @@
+"""Fetch: read from partitions, now or when there is enough.
+
+Answered at once if the wait is not positive, nothing is asked for, min_bytes can be read, or any
+partition is in error; otherwise parked as a DelayedFetch. Consumers (replica_id -1) read from the
+leader up to the HW, followers (>= 0) up to the LEO, and their offset moves HW and ISR before the
+answer, which carries the HW from before, goes out; a broker that is not assigned gets -1 for
+everything. Message sets are sent from their files. Source: KafkaApis.handleFetchRequest 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, TypeAlias
+
+from kafka08.broker.call import Call, Later
+from kafka08.broker.context import BrokerContext
+from kafka08.broker.delayed_fetch import DelayedFetch
+from kafka08.broker.partition import error_code
+from kafka08.errors import (
+    ApiError,
+    NotLeaderForPartition,
+    StorageError,
+    UnknownTopicOrPartition,
+)
+from kafka08.protocol.fetch import (
+    FetchPartition,
+    FetchPartitionResponse,
+    FetchRequest,
+    FetchResponse,
+    FetchTopicResponse,
+    PartitionData,
+    response_pieces,
+)
+from kafka08.structs import TopicPartition
+
+if TYPE_CHECKING:
+    from kafka08.log.slices import LogSlice
+    from kafka08.network.exchange import Answer
+
+log = logging.getLogger(__name__)
+
+NO_HIGH_WATERMARK = -1
+Reads: TypeAlias = dict[TopicPartition, "PartitionData[LogSlice]"]
+
+
+def handle(broker: BrokerContext, request: FetchRequest, call: Call) -> Answer | Later:
+    # 0.8: the JVM reads the partitions into a map, so the last of duplicates wins.
+    wanted = {
+        TopicPartition(topic.topic, partition.partition): partition
+        for topic in request.topics
+        for partition in topic.partitions
+    }
+    reads = read(broker, request, wanted, call)
+    if request.replica_id >= 0:
+        for topic_partition, data in reads.items():
+            if data.message_set is not None:
+                broker.replica_manager.record_follower_fetch(
+                    topic_partition, request.replica_id, wanted[topic_partition].offset
+                )
+    readable = sum(data.message_set.size for data in reads.values() if data.message_set is not None)
+    if (
+        request.max_wait_ms <= 0
+        or not wanted
+        or readable >= request.min_bytes
+        or any(data.error_code for data in reads.values())
+    ):
+        return answer(reads, call)
+    return park(broker, request, wanted, reads, call)
+
+
+def park(
+    broker: BrokerContext,
+    request: FetchRequest,
+    wanted: dict[TopicPartition, FetchPartition],
+    reads: Reads,
+    call: Call,
+) -> Answer | Later:
+    """Wait for more; when the wait is over, read anew what there is then."""
+    starts = {
+        topic_partition: data.message_set.log_offset
+        for topic_partition, data in reads.items()
+        if data.message_set is not None
+    }
+    wait = DelayedFetch(
+        broker.replica_manager,
+        starts,
+        request.min_bytes,
+        lambda: call.answer_encoded(answer(read(broker, request, wanted, call), call)),
+        from_follower=request.replica_id >= 0,
+    )
+    if not broker.replica_manager.fetch_waits.add(wait, list(wanted), request.max_wait_ms):
+        call.when_closed(lambda: broker.replica_manager.fetch_waits.abandon(wait))
+    return Later.PARKED
+
+
+def read(
+    broker: BrokerContext,
+    request: FetchRequest,
+    wanted: dict[TopicPartition, FetchPartition],
+    call: Call,
+) -> Reads:
+    """Read every partition; an error of one is its code alone."""
+    reads: Reads = {}
+    for topic_partition, partition in wanted.items():
+        try:
+            found, high_watermark = broker.replica_manager.read(
+                topic_partition, partition.offset, partition.max_bytes, request.replica_id
+            )
+        except StorageError:
+            raise
+        except Exception as error:  # noqa: BLE001 - becomes the partition's code in the answer
+            report(error, topic_partition, partition.offset, call)
+            reads[topic_partition] = PartitionData(
+                topic_partition.partition, error_code(error), NO_HIGH_WATERMARK, None
+            )
+        else:
+            reads[topic_partition] = PartitionData(
+                topic_partition.partition, 0, high_watermark, found
+            )
+    return reads
+
+
+def report(error: Exception, topic_partition: TopicPartition, offset: int, call: Call) -> None:
+    header = call.header
+    if isinstance(error, NotLeaderForPartition | UnknownTopicOrPartition):
+        log.warning(
+            "Fetch request with correlation id %d from client %s on partition %s failed due to %s",
+            header.correlation_id,
+            header.client_id,
+            topic_partition,
+            error,
+        )
+        return
+    log.error(
+        "Error when processing fetch request for partition %s offset %d from %s with correlation "
+        "id %d. Possible cause: %s",
+        topic_partition,
+        offset,
+        header.client_id,
+        header.correlation_id,
+        error,
+        exc_info=None if isinstance(error, ApiError) else error,
+    )
+
+
+def answer(reads: Reads, call: Call) -> Answer:
+    """The frame, its message sets still in their files."""
+    topics: dict[str, list[PartitionData[LogSlice]]] = {}
+    for topic_partition, data in reads.items():
+        topics.setdefault(topic_partition.topic, []).append(data)
+    return response_pieces(call.header.correlation_id, list(topics.items()))
+
+
+def refuse(request: FetchRequest, code: int) -> FetchResponse:
+    return FetchResponse(
+        [
+            FetchTopicResponse(
+                topic.topic,
+                [
+                    FetchPartitionResponse(partition.partition, code, NO_HIGH_WATERMARK, b"")
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )

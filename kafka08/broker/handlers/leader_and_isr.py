@@ -1,0 +1,29 @@
+"""LeaderAndIsr: the controller says what this broker leads and follows.
+
+11 without partitions for an old controller; per partition 13 for an old leader epoch, no entry if
+this broker is no replica of it. Runs in a greenlet, one at a time, because it reads configurations
+from ZooKeeper and makes logs. Source: KafkaApis.handleLeaderAndIsrRequest 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+from kafka08.broker.call import Call, Later
+from kafka08.broker.context import BrokerContext
+from kafka08.protocol.leader_and_isr import (
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    PartitionError,
+)
+
+
+def handle(broker: BrokerContext, request: LeaderAndIsrRequest, call: Call) -> Later:
+    return call.run_slowly(
+        "LeaderAndIsr", lambda: broker.replica_manager.become_leader_or_follower(request)
+    )
+
+
+def refuse(request: LeaderAndIsrRequest, code: int) -> LeaderAndIsrResponse:
+    return LeaderAndIsrResponse(
+        code,
+        [PartitionError(state.topic, state.partition, code) for state in request.partition_states],
+    )

@@ -1,0 +1,64 @@
+"""Metadata: brokers, topics and leaders, from the metadata cache alone; creates unknown topics.
+
+No topic named means all of them. A legal unknown name is created if auto.create.topics.enable says
+so (`__consumer_offsets` always) and answered with 5 and no partitions; else it is answered 3. One
+illegal name fails the whole answer: no brokers, and 17 for every topic. Answers that need no
+creation are remembered in their encoded form until the cache changes. Source:
+KafkaApis.handleTopicMetadataRequest 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+from kafka08.broker.call import Call, Later
+from kafka08.broker.context import BrokerContext
+from kafka08.errors import LeaderNotAvailable, UnknownTopicOrPartition
+from kafka08.protocol.codec import encode_body
+from kafka08.protocol.metadata import (
+    BrokerEndpoint,
+    MetadataRequest,
+    MetadataResponse,
+    TopicMetadata,
+)
+
+
+def handle(broker: BrokerContext, request: MetadataRequest, call: Call) -> MetadataResponse | Later:
+    # A set, as the JVM reads it, but in the order of the request.
+    topics = list(dict.fromkeys(request.topics)) or sorted(broker.metadata_cache.topics)
+    unknown = [topic for topic in topics if topic not in broker.metadata_cache]
+    to_create = [topic for topic in unknown if broker.topics.creates(topic)]
+    if not to_create:
+        answer = response(broker, topics)
+        broker.metadata_cache.remember_answer(encode_body(request), encode_body(answer))
+        return answer
+
+    def create() -> MetadataResponse:
+        broker.topics.create(to_create)
+        return response(broker, topics, created=frozenset(to_create))
+
+    return call.run_slowly("Metadata", create)
+
+
+def response(
+    broker: BrokerContext, topics: list[str], created: frozenset[str] = frozenset()
+) -> MetadataResponse:
+    """The answer for `topics`; those just `created` have no leader yet."""
+    cache = broker.metadata_cache
+    return MetadataResponse(
+        [BrokerEndpoint(*live) for live in cache.live_brokers()],
+        [
+            cache.topic_metadata(topic)
+            if topic in cache and topic not in created
+            else TopicMetadata(
+                LeaderNotAvailable.code if topic in created else UnknownTopicOrPartition.code,
+                topic,
+                [],
+            )
+            for topic in topics
+        ],
+    )
+
+
+def refuse(request: MetadataRequest, code: int) -> MetadataResponse:
+    # 0.8: a failure leaves out the brokers too.
+    topics = dict.fromkeys(request.topics)
+    return MetadataResponse([], [TopicMetadata(code, topic, []) for topic in topics])

@@ -1,0 +1,87 @@
+"""Offsets: the offsets of a partition before a time, at the grain of segments.
+
+Ordinary clients see nothing above the HW: what lies above is replaced by one HW in front, which
+can repeat a value. Debugging clients may ask any replica, followers and they see the LEO.
+Source: KafkaApis.handleOffsetRequest 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from kafka08.broker.call import Call
+from kafka08.broker.context import BrokerContext
+from kafka08.broker.partition import error_code
+from kafka08.errors import ApiError
+from kafka08.protocol.offsets import (
+    OffsetsPartition,
+    OffsetsPartitionResponse,
+    OffsetsRequest,
+    OffsetsResponse,
+    OffsetsTopicResponse,
+)
+from kafka08.structs import DEBUGGING_CONSUMER, ORDINARY_CONSUMER, TopicPartition
+
+log = logging.getLogger(__name__)
+
+
+def handle(broker: BrokerContext, request: OffsetsRequest, call: Call) -> OffsetsResponse:
+    topics: dict[str, list[OffsetsPartitionResponse]] = {}
+    wanted = {
+        TopicPartition(topic.topic, partition.partition): partition
+        for topic in request.topics
+        for partition in topic.partitions
+    }
+    for topic_partition, partition in wanted.items():
+        code, offsets = 0, []
+        try:
+            offsets = find(broker, topic_partition, partition, request.replica_id)
+        except ApiError as error:
+            code = error_code(error)
+            log.warning(
+                "Offset request with correlation id %d from client %s on partition %s failed due "
+                "to %s",
+                call.header.correlation_id,
+                call.header.client_id,
+                topic_partition,
+                error,
+            )
+        topics.setdefault(topic_partition.topic, []).append(
+            OffsetsPartitionResponse(topic_partition.partition, code, offsets)
+        )
+    return OffsetsResponse([OffsetsTopicResponse(*item) for item in topics.items()])
+
+
+def find(
+    broker: BrokerContext,
+    topic_partition: TopicPartition,
+    wanted: OffsetsPartition,
+    replica_id: int,
+) -> list[int]:
+    """Descending offsets of one partition. UnknownTopicOrPartition, NotLeaderForPartition, or
+    ReplicaNotAvailable for a debugging client."""
+    if replica_id == DEBUGGING_CONSUMER:
+        partition = broker.replica_manager.replica(topic_partition)
+    else:
+        partition = broker.replica_manager.leader(topic_partition)
+    assert partition.log is not None
+    offsets = partition.log.offsets_before(wanted.time_ms, wanted.max_offsets)
+    if replica_id != ORDINARY_CONSUMER:
+        return offsets
+    visible = [offset for offset in offsets if offset <= partition.high_watermark]
+    return visible if len(visible) == len(offsets) else [partition.high_watermark, *visible]
+
+
+def refuse(request: OffsetsRequest, code: int) -> OffsetsResponse:
+    return OffsetsResponse(
+        [
+            OffsetsTopicResponse(
+                topic.topic,
+                [
+                    OffsetsPartitionResponse(partition.partition, code, [])
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )

@@ -1,0 +1,129 @@
+"""Produce: append message sets to partitions this broker leads.
+
+acks 0    no answer; the connection is closed if any partition failed, which is how a client learns
+acks 1    answered after the local append
+acks -1   when the HW passes the set, i.e. every in-sync replica has it; min.insync.replicas of the
+          topic is checked before (19, nothing appended) and after (20)
+others    n > 1: when n in-sync replicas have it; below -1: as -1, but without the check before
+What is not reached within the timeout is answered 7, although appended. Never creates a topic (3);
+`__consumer_offsets` is refused (17). Source: KafkaApis.handleProducerRequest 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from kafka08.broker.call import Call, Later
+from kafka08.broker.context import BrokerContext
+from kafka08.broker.delayed_produce import AppendResults
+from kafka08.broker.partition import error_code
+from kafka08.errors import ApiError
+from kafka08.protocol.produce import (
+    ProducePartitionResponse,
+    ProduceRequest,
+    ProduceResponse,
+    ProduceTopicResponse,
+)
+from kafka08.structs import NO_OFFSET, TopicPartition
+
+log = logging.getLogger(__name__)
+
+
+def handle(broker: BrokerContext, request: ProduceRequest, call: Call) -> ProduceResponse | Later:
+    if request.required_acks not in {-1, 0, 1}:
+        log.warning(
+            "Client %s from %s sent a produce request with request.required.acks of %d, which is "
+            "now deprecated. Valid values are -1, 0 or 1.",
+            call.header.client_id,
+            call.peer,
+            request.required_acks,
+        )
+    # 0.8: the JVM reads the partitions into a map, so the last of duplicates wins.
+    sets = {
+        TopicPartition(topic.topic, partition.partition): partition.message_set
+        for topic in request.topics
+        for partition in topic.partitions
+    }
+    finished: list[AppendResults] = []
+    parked = False
+
+    def done(results: AppendResults) -> None:
+        if parked:
+            finish(request, results, call)
+        else:
+            finished.append(results)
+
+    wait = broker.replica_manager.append(
+        sets, required_acks=request.required_acks, timeout_ms=request.timeout_ms, done=done
+    )
+    if finished:
+        return outcome(request, finished[0], call)
+    parked = True
+    if wait is not None:
+        call.when_closed(lambda: broker.replica_manager.produce_waits.abandon(wait))
+    return Later.PARKED
+
+
+def outcome(request: ProduceRequest, results: AppendResults, call: Call) -> ProduceResponse | Later:
+    """What to answer for these results, right away."""
+    report(results, call)
+    if request.required_acks != 0:
+        return response(results)
+    if any(result.error is not None for result in results.values()):
+        call.close(
+            f"error handling produce request [clientId = {call.header.client_id}, correlationId = "
+            f"{call.header.correlation_id}, topicAndPartition = {','.join(map(str, results))}] "
+            "with Ack=0"
+        )
+    return Later.SILENT
+
+
+def finish(request: ProduceRequest, results: AppendResults, call: Call) -> None:
+    """The same for a call that was parked."""
+    answer = outcome(request, results, call)
+    if isinstance(answer, ProduceResponse):
+        call.answer(answer)
+    else:
+        call.answer_encoded(b"")
+
+
+def report(results: AppendResults, call: Call) -> None:
+    """Log what failed: one line for what a client causes, the whole story for a bug."""
+    for topic_partition, result in results.items():
+        if result.error is not None:
+            log.log(
+                logging.INFO if isinstance(result.error, ApiError) else logging.ERROR,
+                "Produce request with correlation id %d from client %s on partition %s failed due "
+                "to %s",
+                call.header.correlation_id,
+                call.header.client_id,
+                topic_partition,
+                result.error,
+                exc_info=None if isinstance(result.error, ApiError) else result.error,
+            )
+
+
+def response(results: AppendResults) -> ProduceResponse:
+    topics: dict[str, list[ProducePartitionResponse]] = {}
+    for topic_partition, result in results.items():
+        topics.setdefault(topic_partition.topic, []).append(
+            ProducePartitionResponse(
+                topic_partition.partition, error_code(result.error), result.base_offset
+            )
+        )
+    return ProduceResponse([ProduceTopicResponse(*item) for item in topics.items()])
+
+
+def refuse(request: ProduceRequest, code: int) -> ProduceResponse:
+    return ProduceResponse(
+        [
+            ProduceTopicResponse(
+                topic.topic,
+                [
+                    ProducePartitionResponse(partition.partition, code, NO_OFFSET)
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )

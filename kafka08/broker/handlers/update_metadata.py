@@ -1,0 +1,23 @@
+"""UpdateMetadata: the controller fills this broker's metadata cache.
+
+0, or -1 (not 11) for an old controller. Source: KafkaApis.handleUpdateMetadataRequest 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+from kafka08.broker.call import Call
+from kafka08.broker.context import BrokerContext
+from kafka08.errors import UnknownError
+from kafka08.protocol.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+
+
+def handle(
+    broker: BrokerContext, request: UpdateMetadataRequest, call: Call
+) -> UpdateMetadataResponse:
+    broker.replica_manager.update_metadata(request)
+    return UpdateMetadataResponse(0)
+
+
+def refuse(request: UpdateMetadataRequest, code: int) -> UpdateMetadataResponse:
+    # 0.8: whatever went wrong, the answer is -1.
+    return UpdateMetadataResponse(UnknownError.code)

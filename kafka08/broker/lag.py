@@ -1,0 +1,49 @@
+"""LagMeter: notices when something held the hub.
+
+While one callback runs nothing else does, the ZooKeeper session included, so nothing may take
+100 ms. A timer that is due every second tells by how late it is. Source: design.md section 2a.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from kafka08.broker.runtime import Handle, Runtime
+
+log = logging.getLogger(__name__)
+
+PERIOD_SECONDS: Final = 1.0
+ALLOWED_SECONDS: Final = 0.1
+
+
+class LagMeter:
+    """Runs from its making until `stop`.
+
+    held_count     how often the hub was held longer than allowed
+    worst_seconds  the longest time so far
+    """
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.held_count = 0
+        self.worst_seconds = 0.0
+        self._runtime = runtime
+        self._handle: Handle | None = None
+        self._wind()
+
+    def stop(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
+    def _wind(self) -> None:
+        self._due = self._runtime.monotonic() + PERIOD_SECONDS
+        self._handle = self._runtime.call_later(PERIOD_SECONDS, self._look)
+
+    def _look(self) -> None:
+        late = self._runtime.monotonic() - self._due
+        self.worst_seconds = max(self.worst_seconds, late)
+        if late > ALLOWED_SECONDS:
+            self.held_count += 1
+            log.warning("The event loop was held for %d ms", late * 1000)
+        self._wind()

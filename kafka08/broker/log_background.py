@@ -1,0 +1,45 @@
+"""LogBackground: where a broker's logs have their fsync and delayed deletes done."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from kafka08.broker.halt import halt_on
+from kafka08.broker.runtime import Runtime
+from kafka08.broker.timer import Timer
+from kafka08.errors import StorageError
+from kafka08.log.background import PendingFlush
+
+log = logging.getLogger(__name__)
+
+
+class LogBackground:
+    """fsync in native threads, deletes by the wheel. A `kafka08.log.background.Background`."""
+
+    def __init__(self, runtime: Runtime, timer: Timer) -> None:
+        self._runtime = runtime
+        self._timer = timer
+
+    def flush_soon(self, flush: PendingFlush) -> None:
+        def done(_: object, error: BaseException | None) -> None:
+            if error is None:
+                flush.complete()
+            else:
+                self._failed(error)
+
+        self._runtime.run_native_later(done, flush.sync)
+
+    def run_later(self, delay_ms: int, task: Callable[[], None]) -> None:
+        def run() -> None:
+            try:
+                task()
+            except StorageError as error:
+                self._failed(error)
+
+        self._timer.add(delay_ms, run)
+
+    def _failed(self, error: BaseException) -> None:
+        if isinstance(error, StorageError):
+            halt_on(error, self._runtime)
+        log.error("background work of a log failed", exc_info=error)

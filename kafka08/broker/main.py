@@ -1,0 +1,83 @@
+"""The process of one broker: `python -m kafka08.broker.main FILE [--override KEY=VALUE]...`.
+
+SIGTERM and SIGINT stop it cleanly; a second one while it stops ends it at once. Exit 0 after a
+clean stop, 1 if it could not start, 2 for a wrong command line. Source: kafka.Kafka 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+
+from kafka08.config import load_properties, parse_overrides
+from kafka08.errors import ConfigError
+
+LOG_FORMAT = "[%(asctime)s] %(levelname)s %(message)s (%(name)s)"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Parse the command line and run."""
+    parser = argparse.ArgumentParser(prog="kafka08.broker.main", description="Run one broker.")
+    parser.add_argument("config", help="a server.properties of Kafka 0.8")
+    parser.add_argument(
+        "--override", action="append", default=[], metavar="KEY=VALUE", help="set one key anew"
+    )
+    options = parser.parse_args(arguments)
+    try:
+        properties = {**load_properties(options.config), **parse_overrides(options.override)}
+    except ConfigError as error:
+        print(error, file=sys.stderr)  # noqa: T201 - there is no logging yet
+        return 2
+    return run(properties)
+
+
+def run(properties: Mapping[str, str]) -> int:
+    """Be a broker until SIGTERM or SIGINT; the exit status. Patches this process for gevent."""
+    # Before anything below is imported: it takes the patched modules for granted.
+    from kafka08.broker.runtime import GeventRuntime, patch_process
+
+    patch_process()
+    set_up_logging()
+
+    from kafka08.broker.config import BrokerConfig
+    from kafka08.broker.server import KafkaServer
+    from kafka08.errors import KafkaError
+
+    log = logging.getLogger("kafka.Kafka")
+    try:
+        config = BrokerConfig(properties)
+    except ConfigError as error:
+        log.critical("%s", error)
+        return 1
+    for name in sorted(config.given):
+        log.debug("Property %s is overridden to %s", name, properties.get(name))
+    config.log_notes()
+    runtime = GeventRuntime()
+    server = KafkaServer(config, runtime)
+
+    def stop() -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_DFL)
+        server.shutdown()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        runtime.on_signal(number, stop)
+    try:
+        server.startup()
+    except (KafkaError, OSError):
+        return 1  # said already
+    server.await_shutdown()
+    return 0
+
+
+def set_up_logging() -> None:
+    """Log to stderr as log4j's pattern `[%d] %p %m (%c)` does."""
+    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, stream=sys.stderr)
+    logging.getLogger("kazoo").setLevel(logging.WARNING)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

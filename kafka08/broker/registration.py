@@ -1,0 +1,70 @@
+"""BrokerRegistration: keeps this broker's ephemeral znode in /brokers/ids.
+
+Made at start, and again in each new ZooKeeper session, because the old session's znodes are gone
+with it. Source: kafka.server.KafkaHealthcheck 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from kafka08.broker.runtime import Runtime, Task
+from kafka08.errors import BrokerIdTaken, SessionLost, ZooKeeperError
+from kafka08.structs import Broker
+from kafka08.zk.session import SessionEvent
+from kafka08.zk.store import ClusterStore
+
+log = logging.getLogger(__name__)
+
+
+class BrokerRegistration:
+    """Registers `broker` for as long as it runs."""
+
+    def __init__(
+        self, runtime: Runtime, store: ClusterStore, broker: Broker, *, retry_seconds: float
+    ) -> None:
+        self._runtime = runtime
+        self._store = store
+        self._broker = broker
+        self._retry_seconds = retry_seconds
+        self._events = runtime.queue()
+        self._task: Task | None = None
+
+    def start(self) -> None:
+        """Register; switches. BrokerIdTaken if another broker holds the id."""
+        self._register()
+        self._store.zk.add_session_listener(self._events.put)
+        self._task = self._runtime.spawn(self._keep, name="broker-registration")
+
+    def stop(self) -> None:
+        """Register no more. The znode goes with the session."""
+        if self._task is not None:
+            self._task.kill()
+
+    def _register(self) -> None:
+        self._store.register_broker(self._broker, timestamp_ms=self._runtime.now_ms())
+        log.info("Registered broker %d at %s:%d.", *self._broker)
+
+    def _keep(self) -> None:
+        """Register again after each expiry, until it works."""
+        while True:
+            if self._events.get() is not SessionEvent.EXPIRED:
+                continue
+            log.info("re-registering broker info in ZK for broker %d", self._broker.id)
+            while not self._register_again():
+                self._runtime.sleep(self._retry_seconds)
+            log.info("done re-registering broker")
+
+    def _register_again(self) -> bool:
+        """False if it must be tried again. Another session loss is an event of its own."""
+        try:
+            self._register()
+        except SessionLost:
+            log.warning("The ZooKeeper session ended again while the broker registered")
+        except BrokerIdTaken as error:
+            log.error("Cannot register again, others reach another broker by this id: %s", error)
+            return False
+        except ZooKeeperError as error:
+            log.warning("Cannot register again yet: %s", error)
+            return False
+        return True

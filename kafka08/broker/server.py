@@ -1,0 +1,309 @@
+"""KafkaServer: the parts of a broker in the order of 0.8.2.2, started and stopped.
+
+Startup reads as a recipe and registers in ZooKeeper last: then everything behind the address works.
+A start that fails stops what was started and raises. Source: kafka.server.KafkaServer 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import socket
+from collections.abc import Callable
+
+from kafka08.broker.config import BrokerConfig
+from kafka08.broker.context import BrokerContext
+from kafka08.broker.controlled_shutdown import request_controlled_shutdown
+from kafka08.broker.controller import Controller
+from kafka08.broker.coordinator import OffsetManager
+from kafka08.broker.dispatcher import Dispatcher
+from kafka08.broker.halt import halt_on
+from kafka08.broker.lag import LagMeter
+from kafka08.broker.log_background import LogBackground
+from kafka08.broker.metadata_cache import MetadataCache
+from kafka08.broker.registration import BrokerRegistration
+from kafka08.broker.replica_manager import ReplicaManager
+from kafka08.broker.runtime import Runtime, Task
+from kafka08.broker.timer import Timer
+from kafka08.broker.topic_config_changes import TopicConfigChanges
+from kafka08.broker.topics import TopicCreator
+from kafka08.config import LONG_MAX
+from kafka08.errors import ConfigError, KafkaError, StorageError
+from kafka08.log.log import Log
+from kafka08.log.manager import LoadJob, LogManager
+from kafka08.network.server import SocketServer
+from kafka08.structs import Broker
+from kafka08.zk.client import ZkClient
+from kafka08.zk.store import ClusterStore
+
+log = logging.getLogger("kafka.server.KafkaServer")
+
+LOG_RETENTION_DELAY_SECONDS = 30.0
+"""The first look for expired segments, and the first checkpoints, come this long after start."""
+
+
+class KafkaServer:
+    """One broker. `startup` once, then `shutdown` once, from any greenlet.
+
+    endpoint   what is registered; its port is the real one when `port` is 0. Set by startup
+    """
+
+    def __init__(self, config: BrokerConfig, runtime: Runtime) -> None:
+        self.config = config
+        self.runtime = runtime
+        self.endpoint: Broker | None = None
+        self._ident = f"[Kafka Server {config.broker_id}], "
+        self._started = False
+        self._stopping = False
+        self._stopped = runtime.event()
+        self._zk: ZkClient | None = None
+        self._store: ClusterStore | None = None
+        self._log_manager: LogManager | None = None
+        self._listener: socket.socket | None = None
+        self._replica_manager: ReplicaManager | None = None
+        self._offset_manager: OffsetManager | None = None
+        self._controller: Controller | None = None
+        self._socket_server: SocketServer | None = None
+        self._config_changes: TopicConfigChanges | None = None
+        self._registration: BrokerRegistration | None = None
+        self._lag_meter: LagMeter | None = None
+        self._scheduled: list[Task] = []
+
+    # Start
+
+    def startup(self) -> None:
+        """Come up. Switches. Raises what made it impossible, after stopping what had started:
+        ConfigError, StorageError, CorruptLog, ZooKeeperError (BrokerIdTaken), OSError."""
+        self._say("starting")
+        try:
+            self._start()
+        except (KafkaError, OSError) as error:
+            log.critical(
+                "%sFatal error during KafkaServer startup. Prepare to shutdown: %s",
+                self._ident,
+                error,
+            )
+            self.shutdown()
+            raise
+        self._started = True
+        # What lives now lives long: keep it out of the collector's way, or its pauses grow with it.
+        gc.collect()
+        gc.freeze()
+        self._say("started")
+
+    def _start(self) -> None:
+        config, runtime = self.config, self.runtime
+        timer = Timer(runtime)
+        self._lag_meter = LagMeter(runtime)
+        store = self._store = self._connect_zookeeper()
+        log_manager = self._log_manager = self._load_logs(store, timer)
+        listener = self._listener = self._listen()
+        endpoint = self.endpoint = self._advertised(listener.getsockname()[1])
+
+        metadata_cache = MetadataCache(config.broker_id)
+        replica_manager = self._replica_manager = ReplicaManager(
+            config,
+            runtime,
+            log_manager=log_manager,
+            store=store,
+            metadata_cache=metadata_cache,
+            timer=timer,
+        )
+        replica_manager.load_high_watermarks()
+        offset_manager = self._offset_manager = OffsetManager(
+            runtime, config, replica_manager, store
+        )
+        controller = self._controller = Controller(runtime, config, store.zk, store, endpoint)
+        context = BrokerContext(
+            config,
+            runtime,
+            store,
+            metadata_cache,
+            replica_manager,
+            TopicCreator(config, runtime, store),
+            controller,
+            offset_manager,
+        )
+        self._socket_server = self._serve(listener, Dispatcher(context), timer)
+        self._schedule(replica_manager, log_manager)
+        controller.startup()
+        self._config_changes = TopicConfigChanges(runtime, store, log_manager)
+        self._config_changes.start()
+        # Tell everyone we are alive.
+        self._registration = BrokerRegistration(
+            runtime,
+            store,
+            endpoint,
+            retry_seconds=config.zookeeper_session_timeout_ms / 1000,
+        )
+        self._registration.start()
+
+    def _connect_zookeeper(self) -> ClusterStore:
+        config = self.config
+        self._say(f"Connecting to zookeeper on {config.zookeeper_connect}")
+        self._zk = ZkClient(
+            config.zookeeper_connect,
+            session_timeout_ms=config.zookeeper_session_timeout_ms,
+            connection_timeout_ms=config.connection_timeout_ms,
+            handler=self.runtime.zk_handler(),
+            name=f"broker {config.broker_id}",
+            make_chroot=True,
+            clock=self.runtime,
+        )
+        self._zk.start()
+        store = ClusterStore(self._zk)
+        store.create_common_paths()
+        self._say(f"Cluster ID = {store.cluster_id(new_id=self.runtime.new_cluster_id)}")
+        return store
+
+    def _load_logs(self, store: ClusterStore, timer: Timer) -> LogManager:
+        """Open all logs, letting others run between them: the session must be kept alive."""
+        manager = LogManager(
+            self.config.log_directories,
+            self.config.log_config(),
+            store.all_topic_configs(),
+            clock=self.runtime,
+            background=LogBackground(self.runtime, timer),
+            draw_jitter=self.runtime.random.randrange,
+        )
+
+        def load(job: LoadJob) -> Log:
+            self.runtime.sleep(0)
+            return job()
+
+        manager.load(lambda jobs: map(load, jobs))
+        return manager
+
+    def _listen(self) -> socket.socket:
+        try:
+            listener = self.runtime.listen(self.config.host_name, self.config.port)
+        except OSError as error:
+            raise ConfigError(
+                f"port: cannot listen on {self.config.host_name or '*'}:{self.config.port}: "
+                f"{error.strerror or error}"
+            ) from error
+        self._say(
+            f"Awaiting socket connections on {self.config.host_name or '0.0.0.0'}:"
+            f"{listener.getsockname()[1]}."
+        )
+        return listener
+
+    def _advertised(self, port: int) -> Broker:
+        """How others reach this broker."""
+        config = self.config
+        host = config.advertised_host_name or config.host_name or self.runtime.canonical_host_name()
+        return Broker(config.broker_id, host, config.advertised_port or port)
+
+    def _serve(self, listener: socket.socket, dispatcher: Dispatcher, timer: Timer) -> SocketServer:
+        config = self.config
+        server = SocketServer(
+            listener,
+            dispatcher,
+            request_bytes_max=config.socket_request_max_bytes,
+            call_later=timer.add,
+            connections_per_ip=config.max_connections_per_ip,
+            connections_overrides=config.connection_limits,
+            idle_ms=config.connections_max_idle_ms,
+            send_buffer_bytes=config.socket_send_buffer_bytes,
+            receive_buffer_bytes=config.socket_receive_buffer_bytes,
+            monotonic=self.runtime.monotonic,
+        )
+        server.start()
+        return server
+
+    def _schedule(self, replica_manager: ReplicaManager, log_manager: LogManager) -> None:
+        """What has to be done now and then. A disk that fails then stops the broker."""
+        config = self.config
+        self._every(
+            config.replica_high_watermark_checkpoint_interval_ms,
+            replica_manager.checkpoint_high_watermarks,
+            "highwatermark-checkpoint",
+        )
+        self._every(
+            config.log_retention_check_interval_ms,
+            log_manager.retain,
+            "kafka-log-retention",
+            delay=LOG_RETENTION_DELAY_SECONDS,
+        )
+        self._every(
+            config.log_flush_scheduler_interval_ms,
+            log_manager.flush_dirty,
+            "kafka-log-flusher",
+            delay=LOG_RETENTION_DELAY_SECONDS,
+        )
+        self._every(
+            config.log_flush_offset_checkpoint_interval_ms,
+            log_manager.checkpoint_recovery_points,
+            "kafka-recovery-point-checkpoint",
+            delay=LOG_RETENTION_DELAY_SECONDS,
+        )
+
+    def _every(
+        self, interval_ms: int, call: Callable[[], object], name: str, delay: float | None = None
+    ) -> None:
+        if interval_ms >= LONG_MAX:
+            return  # never
+
+        def guarded() -> None:
+            try:
+                call()
+            except StorageError as error:
+                halt_on(error, self.runtime)
+
+        self._scheduled.append(
+            self.runtime.every(interval_ms / 1000, guarded, name=name, first=delay)
+        )
+
+    # Stop
+
+    def shutdown(self) -> None:
+        """Go down in the order of 0.8.2.2, whatever had been started. Switches. Never raises: what
+        fails is logged, and the next part is stopped all the same."""
+        if self._stopping:
+            self._stopped.wait()
+            return
+        self._stopping = True
+        self._say("shutting down")
+        if self._started and self.config.controlled_shutdown_enable:
+            self._swallow(self._controlled_shutdown)
+        if self._registration is not None:
+            self._swallow(self._registration.stop)
+        if self._socket_server is not None:
+            self._swallow(self._socket_server.stop)
+        elif self._listener is not None:
+            self._swallow(self._listener.close)
+        if self._offset_manager is not None:
+            self._swallow(self._offset_manager.shutdown)
+        if self._config_changes is not None:
+            self._swallow(self._config_changes.stop)
+        for task in self._scheduled:
+            self._swallow(task.kill)
+        if self._lag_meter is not None:
+            self._swallow(self._lag_meter.stop)
+        if self._replica_manager is not None:
+            self._swallow(self._replica_manager.checkpoint_high_watermarks)
+        if self._log_manager is not None:
+            self._swallow(self._log_manager.shutdown)
+        if self._controller is not None:
+            self._swallow(self._controller.shutdown)
+        if self._zk is not None:
+            self._swallow(self._zk.close)
+        self._say("shut down completed")
+        self._stopped.set()
+
+    def await_shutdown(self) -> None:
+        """Wait until shutdown is complete."""
+        self._stopped.wait()
+
+    def _controlled_shutdown(self) -> None:
+        assert self._store is not None
+        request_controlled_shutdown(self.config, self.runtime, self._store)
+
+    def _swallow(self, stop: Callable[[], object]) -> None:
+        try:
+            stop()
+        except Exception:
+            log.warning("%serror while shutting down", self._ident, exc_info=True)
+
+    def _say(self, text: str) -> None:
+        log.info("%s%s", self._ident, text)

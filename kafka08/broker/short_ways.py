@@ -1,0 +1,142 @@
+"""ShortWays: the requests that make up nearly all traffic, answered without message objects.
+
+    Produce   one partition, acks 0 or 1 (or -1 while the leader is the whole ISR)
+    Fetch     one partition, an ordinary consumer, enough to read right now
+    Metadata  a question that was answered before, in the same metadata epoch
+
+Anything else, and any error, is left to the handlers: a short way returns None before it has
+changed anything, and the request is then decoded in full. So nothing is decided here; what is done
+is what handlers.produce, handlers.fetch and handlers.metadata would do.
+
+A request for one partition and its answer share the bytes `topic:str 1:i32 partition:i32` (topic,
+number of partitions, partition). They are the key of the table of partitions, and go into the
+answer as they are.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from struct import error as struct_error
+from typing import TYPE_CHECKING, Final
+
+from kafka08.broker.append_lane import NATIVE_MIN_BYTES
+from kafka08.errors import ApiError
+from kafka08.protocol import message_set
+from kafka08.structs import ORDINARY_CONSUMER
+
+if TYPE_CHECKING:
+    from kafka08.broker.context import BrokerContext
+    from kafka08.network.exchange import Answer
+
+HEADER: Final = Struct(">hhih")
+"""Key, version, correlation id, length of the client id."""
+PRODUCE: Final = Struct(">hiih")
+"""acks, timeout, number of topics, length of the first one's name."""
+FETCH: Final = Struct(">iiiih")
+"""Replica id, longest wait, least bytes, number of topics, length of the first one's name."""
+FETCH_PARTITION: Final = Struct(">qi")
+"""Offset, most bytes."""
+SIZE: Final = Struct(">i")
+ANSWER_HEADER: Final = Struct(">iii")
+"""Frame size, correlation id, number of topics."""
+PRODUCE_RESULT: Final = Struct(">hq")
+"""Error code, base offset."""
+FETCH_RESULT: Final = Struct(">hqi")
+"""Error code, high watermark, size of the set."""
+METADATA_HEADER: Final = Struct(">ii")
+"""Frame size, correlation id."""
+NAME_LENGTH_BYTES: Final = 2
+COUNT_AND_PARTITION_BYTES: Final = 8
+
+
+class ShortWays:
+    """Each method takes a payload and returns its answer, or None: take the long way."""
+
+    def __init__(self, broker: BrokerContext) -> None:
+        self._replica_manager = broker.replica_manager
+        self._partitions = broker.replica_manager.by_name_on_the_wire
+        self._metadata_cache = broker.metadata_cache
+
+    def produce(self, payload: memoryview) -> Answer | None:
+        """Append one set; the answer, which is empty for acks 0."""
+        try:
+            _, _, correlation_id, client = HEADER.unpack_from(payload)
+            position = HEADER.size + client if client > 0 else HEADER.size
+            acks, _, topics, length = PRODUCE.unpack_from(payload, position)
+            start = position + PRODUCE.size
+            end = start + length + COUNT_AND_PARTITION_BYTES
+            name = bytes(payload[start - NAME_LENGTH_BYTES : end])
+            partition = self._partitions.get(name)
+            if partition is None or topics != 1 or partition.lane is not None:
+                return None
+            (size,) = SIZE.unpack_from(payload, end)
+        except struct_error:
+            return None
+        if acks != 1 and acks != 0 and (acks != -1 or len(partition.isr) > 1):  # noqa: PLR1714
+            return None
+        data = payload[end + SIZE.size : end + SIZE.size + size]
+        if len(data) != size or partition.is_internal:
+            return None
+        if size >= NATIVE_MIN_BYTES and message_set.needs_repacking(data):
+            return None
+        try:
+            info = partition.append(data, acks)
+        except ApiError:
+            return None  # nothing was appended; the handler meets the same error and reports it
+        self._replica_manager.wake(partition.topic_partition)
+        if acks == 0:
+            return b""
+        return b"%b%b%b" % (
+            ANSWER_HEADER.pack(
+                ANSWER_HEADER.size - SIZE.size + len(name) + PRODUCE_RESULT.size, correlation_id, 1
+            ),
+            name,
+            PRODUCE_RESULT.pack(0, info.first_offset),
+        )
+
+    def fetch(self, payload: memoryview) -> Answer | None:
+        """Read one partition; its set stays in the file."""
+        try:
+            _, _, correlation_id, client = HEADER.unpack_from(payload)
+            position = HEADER.size + client if client > 0 else HEADER.size
+            replica_id, max_wait, min_bytes, topics, length = FETCH.unpack_from(payload, position)
+            start = position + FETCH.size
+            end = start + length + COUNT_AND_PARTITION_BYTES
+            name = bytes(payload[start - NAME_LENGTH_BYTES : end])
+            partition = self._partitions.get(name)
+            if partition is None or topics != 1 or replica_id != ORDINARY_CONSUMER:
+                return None
+            offset, max_bytes = FETCH_PARTITION.unpack_from(payload, end)
+        except struct_error:
+            return None
+        if not partition.is_leader:
+            return None
+        try:
+            found = partition.read(offset, max_bytes, committed_only=True)
+        except ApiError:
+            return None  # the handler meets the same error and reports it
+        size = found.size
+        if size < min_bytes and max_wait > 0:
+            return None
+        header = b"%b%b%b" % (
+            ANSWER_HEADER.pack(
+                ANSWER_HEADER.size - SIZE.size + len(name) + FETCH_RESULT.size + size,
+                correlation_id,
+                1,
+            ),
+            name,
+            FETCH_RESULT.pack(0, partition.high_watermark, size),
+        )
+        return (header, found) if size else header
+
+    def metadata(self, payload: memoryview) -> Answer | None:
+        """The answer to the same question, if nothing has changed since it was given."""
+        try:
+            _, _, correlation_id, client = HEADER.unpack_from(payload)
+        except struct_error:
+            return None
+        body = HEADER.size + client if client > 0 else HEADER.size
+        answer = self._metadata_cache.encoded_answer(bytes(payload[body:]))
+        if answer is None:
+            return None
+        return METADATA_HEADER.pack(len(answer) + SIZE.size, correlation_id) + answer

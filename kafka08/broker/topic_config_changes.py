@@ -1,0 +1,109 @@
+"""TopicConfigChanges: topic configurations take effect while the broker runs.
+
+A tool writes /config/topics/<topic> and then a sequential znode under /config/changes that names
+the topic. Each broker watches the children, reads what is new to it and gives the topic's logs
+their new configuration. Whoever applies a change also removes notifications older than 15 minutes.
+Source: kafka.server.TopicConfigManager 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from kafka08.broker.runtime import Runtime, Task
+from kafka08.errors import ConfigError, ZooKeeperError
+from kafka08.log.manager import LogManager
+from kafka08.zk import nodes, paths
+from kafka08.zk.session import SessionEvent
+from kafka08.zk.store import ClusterStore
+
+log = logging.getLogger(__name__)
+
+EXPIRATION_MS: Final = 15 * 60 * 1000
+RETRY_SECONDS: Final = 1.0
+
+
+class TopicConfigChanges:
+    """Applies changes in their order, each once. Everything but the events runs in one greenlet."""
+
+    def __init__(self, runtime: Runtime, store: ClusterStore, log_manager: LogManager) -> None:
+        self._runtime = runtime
+        self._zk = store.zk
+        self._store = store
+        self._log_manager = log_manager
+        self._events = runtime.queue()
+        self._last_executed = -1
+        self._task: Task | None = None
+
+    def start(self) -> None:
+        """Apply what is there and begin to watch."""
+        self._events.put(None)
+        self._zk.add_session_listener(self._on_session_event)
+        self._task = self._runtime.spawn(self._run, name="topic-config-changes")
+
+    def stop(self) -> None:
+        if self._task is not None:
+            self._task.kill()
+
+    def _on_session_event(self, event: SessionEvent) -> None:
+        if event is SessionEvent.EXPIRED:
+            self._events.put(event)  # the watch is gone with the old session
+
+    def _run(self) -> None:
+        while True:
+            self._events.get()
+            try:
+                self._process(self._zk.watch_children(paths.CONFIG_CHANGES, self._events.put))
+            except ZooKeeperError as error:
+                log.error("Error processing config change: %s", error)
+                self._runtime.sleep(RETRY_SECONDS)
+                self._events.put(None)
+
+    def _process(self, names: list[str]) -> None:
+        """Apply the notifications among `names` that are new."""
+        changed = False
+        for name in sorted(names):
+            number = int(name.removeprefix("config_change_"))
+            if number > self._last_executed:
+                changed |= self._apply(name, number)
+                self._last_executed = number
+        if changed:
+            self._purge(sorted(names))
+
+    def _apply(self, name: str, number: int) -> bool:
+        """Whether the notification concerned a topic of this broker."""
+        node = self._zk.get_or_none(f"{paths.CONFIG_CHANGES}/{name}")
+        if node is None:
+            return False
+        try:
+            change = nodes.decode_config_change(node.data)
+            topic = change.name
+            if change.entity_type != "topics" or not any(
+                topic_partition.topic == topic for topic_partition in self._log_manager.logs
+            ):
+                return False
+            overrides = self._store.topic_config(topic)
+            self._log_manager.update_topic_config(topic, overrides)
+        except (ConfigError, ZooKeeperError) as error:
+            log.error("Config change %d is ignored: %s", number, error)
+            return False
+        log.info(
+            "Processed topic config change %d for topic %s, setting new config to %s.",
+            number,
+            topic,
+            overrides,
+        )
+        return True
+
+    def _purge(self, names: list[str]) -> None:
+        """Remove notifications that every broker had time to see."""
+        for name in names:
+            path = f"{paths.CONFIG_CHANGES}/{name}"
+            stat = self._zk.stat(path)
+            if stat is None:
+                continue
+            if self._runtime.now_ms() - stat.created_ms <= EXPIRATION_MS:
+                return
+            log.debug("Purging config change notification %s", name)
+            self._zk.delete(path, missing_ok=True)

@@ -1,0 +1,121 @@
+"""TopicCreator: topics that come into being because somebody asked for them.
+
+Metadata requests create any legal unknown topic if auto.create.topics.enable says so, and
+`__consumer_offsets` always. The broker that was asked writes the topic's znodes, configuration
+first; the controller sees the assignment and does the rest. Source: kafka.admin.AdminUtils and
+KafkaApis.getTopicMetadata 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from kafka08.assignment import assign_replicas
+from kafka08.broker.config import BrokerConfig
+from kafka08.broker.runtime import Runtime
+from kafka08.errors import InvalidTopic, NodeExists, UnknownError
+from kafka08.structs import OFFSETS_TOPIC
+from kafka08.zk import nodes, paths
+from kafka08.zk.store import ClusterStore
+
+log = logging.getLogger(__name__)
+
+NAME_LENGTH_MAX: Final = 255
+LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
+REPLICAS_SUPPORTED: Final = 1
+"""Replicas a topic gets however many are configured: followers do not fetch yet."""
+
+
+def check_topic_name(topic: str) -> None:
+    """InvalidTopic for a name that Kafka does not allow. Source: kafka.common.Topic 0.8.2.2."""
+    if not topic:
+        raise InvalidTopic("topic name is illegal, can't be empty")
+    if topic in {".", ".."}:
+        raise InvalidTopic('topic name cannot be "." or ".."')
+    if len(topic) > NAME_LENGTH_MAX:
+        raise InvalidTopic(
+            f"topic name is illegal, can't be longer than {NAME_LENGTH_MAX} characters"
+        )
+    if LEGAL_NAME.fullmatch(topic) is None:
+        raise InvalidTopic(
+            f"topic name {topic} is illegal,  contains a character other than ASCII "
+            "alphanumerics, '.', '_' and '-'"
+        )
+
+
+class TopicCreator:
+    """Creates topics through ZooKeeper. Its methods but `creates` switch."""
+
+    def __init__(self, config: BrokerConfig, runtime: Runtime, store: ClusterStore) -> None:
+        self._config = config
+        self._runtime = runtime
+        self._store = store
+
+    def creates(self, topic: str) -> bool:
+        """Whether asking for an unknown topic of this name creates it (or fails, if illegal)."""
+        return topic == OFFSETS_TOPIC or self._config.auto_create_topics_enable
+
+    def create(self, topics: Iterable[str]) -> None:
+        """Create the topics; one that exists by now is fine. InvalidTopic before anything is
+        created, UnknownError when no broker is registered."""
+        names = list(topics)
+        for topic in names:
+            check_topic_name(topic)
+        for topic in names:
+            if topic == OFFSETS_TOPIC:
+                self.create_offsets_topic()
+            else:
+                self._create(
+                    topic,
+                    self._config.num_partitions,
+                    self._config.default_replication_factor,
+                    {},
+                )
+
+    def create_offsets_topic(self) -> None:
+        """Create `__consumer_offsets`; fine if it exists by now."""
+        self._create(
+            OFFSETS_TOPIC,
+            self._config.offsets_topic_num_partitions,
+            self._config.offsets_topic_replication_factor,
+            {
+                "segment.bytes": str(self._config.offsets_topic_segment_bytes),
+                "cleanup.policy": "compact",
+            },
+        )
+
+    def _create(
+        self, topic: str, partitions: int, replication_factor: int, config: Mapping[str, str]
+    ) -> None:
+        if replication_factor > REPLICAS_SUPPORTED:
+            log.warning(
+                "Topic %s gets %d replica of each partition instead of %d: replication is not "
+                "running yet",
+                topic,
+                REPLICAS_SUPPORTED,
+                replication_factor,
+            )
+            replication_factor = REPLICAS_SUPPORTED
+        brokers = self._store.broker_ids()
+        if not brokers:
+            raise UnknownError("replication factor: 1 larger than available brokers: 0")
+        assignment = assign_replicas(
+            brokers, partitions, replication_factor, rng=self._runtime.random
+        )
+        zk = self._store.zk
+        if zk.exists(paths.topic(topic)):
+            return
+        zk.put(paths.topic_config(topic), nodes.encode_topic_config(config))
+        try:
+            zk.create(paths.topic(topic), nodes.encode_assignment(assignment))
+        except NodeExists:
+            return  # another broker was faster
+        log.info(
+            "Auto creation of topic %s with %d partitions and replication factor %d is successful!",
+            topic,
+            partitions,
+            replication_factor,
+        )

@@ -1,0 +1,381 @@
+"""SocketServer: accept, frames in, answers out, on one event loop. One home of gevent.
+
+A connection has no greenlet: one io watcher of the loop calls its Exchange in the hub. A callback
+receives once, handles at most 64 requests or 2 ms of them, and sends their answers joined; message
+sets go from their files to the socket by sendfile. When a socket takes no more, reading stops until
+it does. Limits: size of a request, connections from one address, time without a request. Source:
+kafka.network.SocketServer 0.8.2.2, design.md section 2a.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import socket
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol
+
+import gevent
+
+from kafka08.errors import ProtocolError
+from kafka08.network.exchange import Exchange, FileSlice, RequestHandler
+from kafka08.protocol.frame import BufferPool, FrameReader
+
+log = logging.getLogger("kafka.network.Processor")
+
+READ: Final = 1
+WRITE: Final = 2
+ACCEPTS_MAX: Final = 64
+"""Connections accepted in one callback."""
+ACCEPT_PAUSE_SECONDS: Final = 0.1
+"""Pause after accept failed for want of descriptors."""
+
+
+class Cancellable(Protocol):
+    def cancel(self) -> object: ...
+
+
+CallLater = Callable[[float, Callable[[], object]], Cancellable]
+"""`call_later(ms, call)`: the broker's timing wheel."""
+
+
+class ServerConnection(Exchange):
+    """An accepted socket and its watchers. Everything runs in the hub and nothing switches."""
+
+    __slots__ = ("_reading", "_server", "_socket", "_writing", "host", "last_read", "scheduled")
+
+    def __init__(self, server: SocketServer, accepted: socket.socket, address: Any) -> None:
+        self.host: str = address[0]
+        super().__init__(
+            f"{self.host}:{address[1]}",
+            FrameReader(server.request_bytes_max, server.buffers),
+            server.handle,
+        )
+        self.last_read = server.monotonic()
+        self.scheduled = False
+        self._server = server
+        self._socket = accepted
+        self._writing: Any = None
+        self._reading: Any = server.loop.io(accepted.fileno(), READ)
+        self._reading.start(self._on_readable)
+
+    def _on_readable(self) -> None:
+        if self.parked or self.outbox or self.scheduled:
+            self._hold_reading()
+            return
+        try:
+            self.last_read = self._server.monotonic()
+            count = self._socket.recv_into(self.reader.buffer())
+            if count == 0:
+                self.close()
+                return
+            self.reader.advance(count)
+            self._work()
+        except BlockingIOError:
+            self.reader.release()
+        except Exception as error:  # noqa: BLE001 - root of a callback: ends this connection alone
+            self._fail(error)
+
+    def _hold_reading(self) -> None:
+        """Bytes came while a request is unanswered: leave them in the socket until it is. A client
+        that went away meanwhile is not waited for."""
+        try:
+            gone = self.parked and not self._socket.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return
+        except OSError:
+            gone = True
+        if gone:
+            self.close()
+        else:
+            self._reading.stop()
+
+    def _work(self) -> None:
+        """Handle what has arrived and send the answers; come back if more is left."""
+        more = self.handle_frames(self._server.monotonic)
+        if self.outbox:
+            self._flush()
+        if more and not self.closed:
+            self._schedule()
+        elif not self.parked:
+            self.reader.release()
+
+    def _schedule(self) -> None:
+        if not self.scheduled:
+            self.scheduled = True
+            self._server.loop.run_callback(self._resume)
+
+    def _resume(self) -> None:
+        """Go on with frames that are here already, or with reading."""
+        self.scheduled = False
+        if self.closed or self.parked or self.outbox:
+            return
+        try:
+            self._work()
+        except Exception as error:  # noqa: BLE001 - root of a callback: ends this connection alone
+            self._fail(error)
+            return
+        if not (self.closed or self.parked or self.outbox or self._reading.active):
+            self._reading.start(self._on_readable)
+
+    def answered(self) -> None:
+        """A parked request has its answer: send it now, go on with the rest in a callback."""
+        try:
+            self._flush()
+        except OSError as error:
+            self._fail(error)
+            return
+        if not self.closed and (self.reader.pending_bytes or not self._reading.active):
+            self._schedule()
+        else:
+            self.reader.release()
+
+    def _flush(self) -> None:
+        """Send the outbox as far as the socket takes it; watch for room if it does not."""
+        outbox = self.outbox
+        while outbox:
+            first = outbox[0]
+            if isinstance(first, bytes | bytearray):
+                if not self._send_bytes():
+                    break
+            elif not self._send_file(first):
+                break
+        if outbox:
+            if self._writing is None:
+                self._writing = self._server.loop.io(self._socket.fileno(), WRITE)
+            if not self._writing.active:
+                self._writing.start(self._on_writable)
+        elif self._writing is not None and self._writing.active:
+            self._writing.stop()
+
+    def _send_bytes(self) -> bool:
+        """Send the byte pieces at the front in one call. False if the socket is full."""
+        outbox = self.outbox
+        count = 1
+        while count < len(outbox) and isinstance(outbox[count], bytes | bytearray):
+            count += 1
+        more = count < len(outbox)
+        joined = outbox[0] if count == 1 else b"".join(outbox[:count])  # type: ignore[arg-type]
+        try:
+            # MSG_MORE: the file's bytes follow at once, so let both share a segment.
+            sent = self._socket.send(joined, socket.MSG_MORE if more else 0)  # type: ignore[arg-type]
+        except BlockingIOError:
+            sent = 0
+        if sent == len(joined):  # type: ignore[arg-type]
+            del outbox[:count]
+            return True
+        outbox[:count] = [joined[sent:]]  # type: ignore[index]
+        return False
+
+    def _send_file(self, piece: FileSlice) -> bool:
+        """Send the slice at the front. False if the socket is full."""
+        try:
+            sent = os.sendfile(self._socket.fileno(), piece.file.fd, piece.position, piece.size)
+        except BlockingIOError:
+            return False
+        if sent == 0:
+            raise ConnectionAbortedError(f"a segment ended before the {piece.size} bytes promised")
+        if sent == piece.size:
+            del self.outbox[0]
+        else:
+            self.outbox[0] = Rest(piece, sent)
+        return True
+
+    def _on_writable(self) -> None:
+        try:
+            self._flush()
+        except Exception as error:  # noqa: BLE001 - root of a callback: ends this connection alone
+            self._fail(error)
+            return
+        if not self.outbox:
+            self._schedule()
+
+    def _fail(self, error: Exception) -> None:
+        """Close because of an error, in the words of 0.8.2.2."""
+        if isinstance(error, ProtocolError):
+            log.info(
+                "Closing socket connection to /%s due to invalid request: %s", self.host, error
+            )
+        elif isinstance(error, OSError):
+            log.info("Closing socket connection to /%s: %s", self.host, error)
+        else:
+            log.error("Closing socket for /%s because of error", self.host, exc_info=error)
+        self.close()
+
+    def close(self, reason: str = "") -> None:
+        """Close the socket. A parked request is abandoned."""
+        if self.closed:
+            return
+        if reason:
+            log.info("Closing socket connection to /%s: %s", self.host, reason)
+        super().close()
+        self._reading.close()
+        if self._writing is not None:
+            self._writing.close()
+        self._socket.close()
+        self._server.forget(self)
+
+
+class Rest:
+    """What is left of a slice after part of it was sent."""
+
+    __slots__ = ("file", "position", "size")
+
+    def __init__(self, piece: FileSlice, sent: int) -> None:
+        self.file = piece.file
+        self.position = piece.position + sent
+        self.size = piece.size - sent
+
+
+class SocketServer:
+    """Accepts connections of one listening socket and gives their requests to `handle`.
+
+    request_bytes_max    larger frames close the connection (socket.request.max.bytes)
+    connections_per_ip   connections from one address that are not closed at once
+                         (max.connections.per.ip), with `connections_overrides` by address
+    idle_ms              a connection that sent nothing for so long is closed
+                         (connections.max.idle.ms); looked at by `call_later`
+    """
+
+    def __init__(
+        self,
+        listener: socket.socket,
+        handle: RequestHandler,
+        *,
+        request_bytes_max: int,
+        call_later: CallLater,
+        connections_per_ip: int,
+        connections_overrides: Mapping[str, int] = {},
+        idle_ms: int,
+        send_buffer_bytes: int = -1,
+        receive_buffer_bytes: int = -1,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.handle = handle
+        self.monotonic = monotonic
+        self.request_bytes_max = request_bytes_max
+        self.buffers = BufferPool()
+        self.loop: Any = gevent.get_hub().loop
+        self.port: int = listener.getsockname()[1]
+        self._listener = listener
+        self._accepting: Any = None
+        self._call_later = call_later
+        self._connections_per_ip = connections_per_ip
+        self._overrides = resolve(connections_overrides)
+        self._by_host: dict[str, int] = {}
+        self._idle_seconds = idle_ms / 1000
+        self._send_buffer_bytes = send_buffer_bytes
+        if receive_buffer_bytes >= 0:
+            # Accepted sockets inherit it.
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
+        self._by_age: OrderedDict[ServerConnection, float] = OrderedDict()
+        """Connections by when they were last known to have sent something, oldest first."""
+        self._idle_check: Cancellable | None = None
+
+    def __len__(self) -> int:
+        """Open connections."""
+        return len(self._by_age)
+
+    def start(self) -> None:
+        """Begin to accept."""
+        self._accepting = self.loop.io(self._listener.fileno(), READ)
+        self._accepting.start(self._on_acceptable)
+
+    def stop(self) -> None:
+        """Stop accepting and close every connection; parked requests are abandoned."""
+        if self._accepting is not None:
+            self._accepting.close()
+            self._accepting = None
+        self._listener.close()
+        if self._idle_check is not None:
+            self._idle_check.cancel()
+        for connection in list(self._by_age):
+            connection.close()
+
+    def _on_acceptable(self) -> None:
+        for _ in range(ACCEPTS_MAX):
+            try:
+                accepted, address = self._listener.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:
+                log.error("Error while accepting connection: %s", error)
+                if error.errno in {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}:
+                    self._pause_accepting()
+                return
+            self._take(accepted, address)
+
+    def _pause_accepting(self) -> None:
+        """Without a free descriptor the listener stays readable: look again a little later."""
+        self._accepting.stop()
+
+        def go_on() -> None:
+            if self._accepting is not None:
+                self._accepting.start(self._on_acceptable)
+
+        self._call_later(ACCEPT_PAUSE_SECONDS * 1000, go_on)
+
+    def _take(self, accepted: socket.socket, address: Any) -> None:
+        host = address[0]
+        count = self._by_host.get(host, 0) + 1
+        limit = self._overrides.get(host, self._connections_per_ip)
+        if count > limit:
+            log.info(
+                "Rejected connection from /%s, address already has the configured maximum of %d "
+                "connections.",
+                host,
+                limit,
+            )
+            accepted.close()
+            return
+        accepted.setblocking(False)
+        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if self._send_buffer_bytes >= 0:
+            accepted.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_buffer_bytes)
+        self._by_host[host] = count
+        connection = ServerConnection(self, accepted, address)
+        self._by_age[connection] = connection.last_read
+        if self._idle_check is None:
+            self._idle_check = self._call_later(self._idle_seconds * 1000, self._close_idle)
+
+    def forget(self, connection: ServerConnection) -> None:
+        """A connection has closed."""
+        del self._by_age[connection]
+        count = self._by_host[connection.host] - 1
+        if count:
+            self._by_host[connection.host] = count
+        else:
+            del self._by_host[connection.host]
+
+    def _close_idle(self) -> None:
+        """Close what sent nothing for too long. Reading itself keeps no order: a connection at the
+        head that did send something goes to the end when its turn comes, so each is looked at
+        about once in an idle period and closed after one to two of them."""
+        self._idle_check = None
+        now = self.monotonic()
+        while self._by_age:
+            connection, noted = next(iter(self._by_age.items()))
+            remaining = noted + self._idle_seconds - now
+            if remaining > 0:
+                self._idle_check = self._call_later(remaining * 1000, self._close_idle)
+                return
+            if connection.last_read > noted:
+                self._by_age[connection] = connection.last_read
+                self._by_age.move_to_end(connection)
+            else:
+                connection.close("About to close the idle connection")
+
+
+def resolve(limits: Mapping[str, int]) -> dict[str, int]:
+    """Limits by address, for limits by host name or address."""
+    resolved = {}
+    for host, limit in limits.items():
+        try:
+            resolved[socket.gethostbyname(host)] = limit
+        except OSError as error:
+            log.warning("max.connections.per.ip.overrides: cannot resolve %s: %s", host, error)
+    return resolved
