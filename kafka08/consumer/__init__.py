@@ -1,11 +1,27 @@
-"""Reading: `SimpleConsumer` asks one broker, the high-level consumer shares topics among a group.
+"""Reading: `SimpleConsumer` asks one broker, `ConsumerConnector` shares topics among a group.
 
-Start with `simple` for the former.
+Start with `simple` for the former. For the latter: `connector` puts the parts together, `stream` is
+what a program iterates, `rebalancer` decides who reads what, `fetcher` brings it, `offset_store`
+remembers how far it got. `assignors`, `assignment`, `subscription` and `java_pattern` are pure.
 """
 
 from __future__ import annotations
 
+from kafka08.consumer.config import ConsumerConfig
+from kafka08.consumer.connector import ConsumerConnector
 from kafka08.consumer.fetched import FetchedSet
 from kafka08.consumer.simple import SimpleConsumer
+from kafka08.consumer.status import ConsumerState
+from kafka08.consumer.stream import KafkaStream
+from kafka08.consumer.subscription import Blacklist, Whitelist
 
-__all__ = ["FetchedSet", "SimpleConsumer"]
+__all__ = [
+    "Blacklist",
+    "ConsumerConfig",
+    "ConsumerConnector",
+    "ConsumerState",
+    "FetchedSet",
+    "KafkaStream",
+    "SimpleConsumer",
+    "Whitelist",
+]

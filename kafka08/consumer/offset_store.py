@@ -32,7 +32,6 @@ from kafka08.consumer.brokers import BrokersFromZooKeeper
 from kafka08.errors import (
     ApiError,
     ClientError,
-    Closed,
     ConsumerCoordinatorNotAvailable,
     KafkaError,
     NoBrokersAvailable,
@@ -135,8 +134,9 @@ class ZooKeeperOffsetStore:
 class KafkaOffsetStore:
     """The offsets topic, by version 1 of OffsetCommit and OffsetFetch to the group's coordinator.
 
-    A fetch tries until it succeeds, waiting `backoff_ms` in between, and raises Closed as soon as
-    `is_interrupted()`. Commits cannot be fenced in 0.8.2.2: whoever knows the group may commit.
+    A fetch is tried for `patience_ms`, waiting `backoff_ms` in between (0.8.2.2: for ever), but no
+    longer once `is_interrupted()`. Commits cannot be fenced in 0.8.2.2: whoever knows the group
+    may commit.
     """
 
     def __init__(
@@ -146,24 +146,26 @@ class KafkaOffsetStore:
         *,
         clock: Clock,
         backoff_ms: int,
+        patience_ms: int = 10_000,
         is_interrupted: Callable[[], bool] = lambda: False,
     ) -> None:
         self._brokers = brokers
         self._group = group
         self._clock = clock
         self._backoff_ms = backoff_ms
+        self._patience_ms = patience_ms
         self._is_interrupted = is_interrupted
 
     def fetch(self, partitions: Collection[TopicPartition]) -> Offsets:
-        while not self._is_interrupted():
+        give_up_at = self._clock.monotonic() + self._patience_ms / 1000
+        while True:
             try:
                 return self.fetch_once(partitions)
-            except Closed:
-                raise
             except (ClientError, ProtocolError, ApiError) as error:
+                if self._is_interrupted() or self._clock.monotonic() >= give_up_at:
+                    raise
                 log.warning("Error while fetching offsets of %s: %s", self._group, error)
             self._clock.sleep(self._backoff_ms / 1000)
-        raise Closed(f"fetching the offsets of {self._group} was interrupted")
 
     def fetch_once(self, partitions: Collection[TopicPartition]) -> Offsets:
         """Raises NotCoordinatorForConsumer, OffsetsLoadInProgress, ClientError, ProtocolError.

@@ -20,15 +20,24 @@ MARGIN: Final = 0.1
 
 
 class SessionGate:
-    """Says until when the session is certain to live. Cheap to ask, and never waits."""
+    """Says until when the member's session is certain to live. Cheap to ask, and never waits."""
 
     def __init__(self, zk: ZkClient, clock: Clock) -> None:
         self._zk = zk
         self._clock = clock
+        self._session_id: int | None = None
+
+    def admit_session(self) -> None:
+        """Open for the session that stands now; called when the member has registered in it and
+        owns nothing of an earlier one."""
+        self._session_id = self._zk.session_id
 
     def deadline(self) -> float:
-        """The monotonic time until which this session certainly lives; -inf when not connected."""
+        """The monotonic time until which the admitted session certainly lives; -inf when it is not
+        connected, or over."""
         if self._zk.state is not SessionState.CONNECTED:
+            return -inf
+        if self._session_id is None or self._zk.session_id != self._session_id:
             return -inf
         timeout_s = self._zk.granted_timeout_ms / 1000
         last_contact = self._clock.monotonic() - self._zk.last_contact_seconds

@@ -1,0 +1,379 @@
+"""The high-level consumer: a member of a group that shares the partitions of its topics.
+
+    config = ConsumerConfig(group_id="readers", zookeeper_connect="host:2181")
+    with ConsumerConnector(config) as connector:
+        [stream] = connector.create_message_streams({"pages": 1})["pages"]
+        for message in stream:
+            print(message.offset, message.value)
+
+Its threads, all named after the consumer id: `_watcher_executor` (rebalances), `-leader-finder-
+thread`, one `ConsumerFetcherThread-` per leader, `-autocommit`, and kazoo's. The reader's own
+thread decodes. Source: kafka.consumer.ZookeeperConsumerConnector 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import socket
+import threading
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Final, Self
+
+from kafka08.client import ClusterClient, RetryPolicy
+from kafka08.clock import SYSTEM_CLOCK, Clock
+from kafka08.config import INT_MAX
+from kafka08.consumer.assignors import Assignment
+from kafka08.consumer.brokers import BrokersFromZooKeeper
+from kafka08.consumer.config import ZOOKEEPER, ConsumerConfig
+from kafka08.consumer.fetchers import FetcherManager
+from kafka08.consumer.offset_store import (
+    DualOffsetStore,
+    KafkaOffsetStore,
+    Offsets,
+    OffsetStore,
+    ZooKeeperOffsetStore,
+)
+from kafka08.consumer.ownership import Ownership
+from kafka08.consumer.progress import OwnedPartition
+from kafka08.consumer.rebalancer import Event, Rebalancer
+from kafka08.consumer.registry import GroupRegistry
+from kafka08.consumer.session import SessionGate
+from kafka08.consumer.status import ConsumerState, ConsumerStatus
+from kafka08.consumer.stream import Decoder, KafkaStream
+from kafka08.consumer.subscription import (
+    FilterSubscription,
+    StaticSubscription,
+    Subscription,
+    TopicFilter,
+)
+from kafka08.errors import (
+    Closed,
+    ConfigError,
+    KafkaError,
+    MessageStreamsExist,
+)
+from kafka08.network.connection import Connect, Connection
+from kafka08.structs import Broker, TopicPartition
+from kafka08.zk import paths
+from kafka08.zk.client import ZkClient
+from kafka08.zk.session import SessionEvent
+
+log = logging.getLogger(__name__)
+
+JOIN_PATIENCE_S: Final = 5.0
+"""How long a shutdown waits for the rebalancer, and then for the fetchers."""
+LEGAL_TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,255}")
+
+
+class ConsumerConnector:
+    """One member of the group `group.id`. Connects to ZooKeeper at once; joins the group when its
+    streams are made; leaves it by `shutdown`. Thread-safe. Raises ZooKeeperError."""
+
+    def __init__(
+        self,
+        config: ConsumerConfig,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+        connect: Connect = socket.create_connection,
+    ) -> None:
+        self.config = config
+        self.consumer_id = f"{config.group_id}_{config.consumer_id or _new_id(clock)}"
+        config.log_notes()
+        self._clock = clock
+        self._connect = connect
+        self._zk = ZkClient(
+            config.zookeeper_connect,
+            session_timeout_ms=config.zookeeper_session_timeout_ms,
+            connection_timeout_ms=config.zookeeper_connection_timeout_ms,
+            name=self.consumer_id,
+        )
+        self._gate = SessionGate(self._zk, clock)
+        self._status = ConsumerStatus(self.consumer_id, self._gate)
+        self._leaders = BrokersFromZooKeeper(
+            self._zk, lambda addresses: self._client(addresses, config.socket_timeout_ms)
+        )
+        self._coordinators = BrokersFromZooKeeper(
+            self._zk,
+            lambda addresses: self._client(addresses, config.offsets_channel_socket_timeout_ms),
+        )
+        self._fetchers = FetcherManager(
+            self.consumer_id, config, self._leaders, clock, self._fetch_connection
+        )
+        self._streams: dict[tuple[str | None, str], KafkaStream] = {}
+        self._ownership: Ownership | None = None
+        self._rebalancer: Rebalancer | None = None
+        self._committer: threading.Thread | None = None
+        self._lock = threading.Lock()
+        self._closing = threading.Event()
+        self._zk.start()
+
+    @property
+    def state(self) -> ConsumerState:
+        return self._status.state
+
+    @property
+    def stall_cause(self) -> KafkaError | None:
+        """Why the member is STALLED, None if it is not."""
+        return self._status.stall_cause
+
+    @property
+    def assignment(self) -> Assignment:
+        """partition → thread id of the stream that reads it, of what this member owns now."""
+        return {} if self._ownership is None else self._ownership.assignment
+
+    def create_message_streams(
+        self,
+        topic_streams: Mapping[str, int],
+        key_decoder: Decoder | None = None,
+        value_decoder: Decoder | None = None,
+    ) -> dict[str, list[KafkaStream]]:
+        """Join the group for the topics named, each with its number of streams (at least 1), which
+        share the topic's partitions that this member owns.
+
+        Returns when the member has settled for the first time, or has stalled (its streams raise
+        that). Raises MessageStreamsExist the second time, ConfigError for a topic or number that
+        cannot be.
+        """
+        for topic, count in topic_streams.items():
+            if not LEGAL_TOPIC.fullmatch(topic) or topic in {".", ".."}:
+                raise ConfigError(f"topic {topic!r}: not of 1 to 255 characters [a-zA-Z0-9._-]")
+            if count < 1:
+                raise ConfigError(f"topic {topic}: {count} streams; the range is 1 to {INT_MAX}")
+        streams: dict[tuple[str | None, str], KafkaStream] = {
+            (topic, f"{self.consumer_id}-{number}"): self._stream(key_decoder, value_decoder)
+            for topic, count in topic_streams.items()
+            for number in range(count)
+        }
+        self._join_group(StaticSubscription(dict(topic_streams)), streams)
+        return {
+            topic: [stream for (of, _), stream in streams.items() if of == topic]
+            for topic in topic_streams
+        }
+
+    def create_message_streams_by_filter(
+        self,
+        topic_filter: TopicFilter,
+        num_streams: int = 1,
+        key_decoder: Decoder | None = None,
+        value_decoder: Decoder | None = None,
+    ) -> list[KafkaStream]:
+        """Join the group for all topics that the filter allows, now or later; `num_streams` streams
+        share their partitions. Returns and raises as `create_message_streams`."""
+        if num_streams < 1:
+            raise ConfigError(f"{num_streams} streams; the range is 1 to {INT_MAX}")
+        streams: dict[tuple[str | None, str], KafkaStream] = {
+            (None, f"{self.consumer_id}-{number}"): self._stream(key_decoder, value_decoder)
+            for number in range(num_streams)
+        }
+        exclude = self.config.exclude_internal_topics
+        self._join_group(FilterSubscription(topic_filter, num_streams, exclude), streams)
+        return list(streams.values())
+
+    def commit_offsets(self) -> None:
+        """Commit what is finished of every owned partition, and the message in the hand of the
+        calling thread. Tried again offsets.commit.max.retries times where that may help; then the
+        error is raised. SessionLost while the ZooKeeper session is in doubt."""
+        if self._closing.is_set():
+            raise Closed(f"{self.consumer_id} was shut down")
+        if self._ownership is not None:
+            self._ownership.commit(
+                retries=self.config.offsets_commit_max_retries,
+                backoff_ms=self.config.offsets_channel_backoff_ms,
+            )
+
+    def shutdown(self) -> None:
+        """End the streams, commit (if auto.commit.enable), leave the group. May be called from any
+        thread, from a signal handler, and again. In any state it takes at most the timeouts of a
+        commit and of ZooKeeper; a commit that fails is logged."""
+        if self._closing.is_set():
+            return
+        self._closing.set()
+        log.info("[%s] ZKConsumerConnector shutting down", self.consumer_id)
+        self._fetchers.stop()
+        for stream in self._streams.values():
+            stream.close()
+        if self._rebalancer is not None:
+            self._rebalancer.post(Event.STOP)
+            if not self._rebalancer.join(JOIN_PATIENCE_S):
+                log.warning("[%s] a rebalance did not end in time", self.consumer_id)
+        if self._ownership is not None and self.config.auto_commit_enable:
+            self._commit_finally(self._ownership)
+        self._status.closed()
+        self._zk.close()
+        self._leaders.close()
+        self._coordinators.close()
+        self._fetchers.join(JOIN_PATIENCE_S)
+        log.info("[%s] ZKConsumerConnector shutdown completed", self.consumer_id)
+
+    def delete_group(self) -> None:
+        """Remove the group from ZooKeeper, offsets included, after `shutdown`: for a group that was
+        made for one run. Raises KafkaError if it has members."""
+        assert self._closing.is_set(), "a member cannot delete its own group"
+        group = self.config.group_id
+        with ZkClient(self.config.zookeeper_connect, name=f"removal of {group}") as zk:
+            if members := zk.children_or_empty(paths.consumer_ids(group)):
+                raise KafkaError(f"group {group} has members: {', '.join(members)}")
+            zk.delete_recursive(paths.group(group))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.shutdown()
+
+    def _join_group(
+        self, subscription: Subscription, streams: Mapping[tuple[str | None, str], KafkaStream]
+    ) -> None:
+        with self._lock:
+            if self._closing.is_set():
+                raise Closed(f"{self.consumer_id} was shut down")
+            if self._rebalancer is not None:
+                raise MessageStreamsExist(f"{self.consumer_id} has its streams already")
+            self._streams.update(streams)
+            self._rebalancer = self._make_rebalancer(subscription)
+        self._zk.add_session_listener(self._on_session_event)
+        self._rebalancer.start()
+        if self.config.auto_commit_enable:
+            name = f"{self.consumer_id}-autocommit"
+            self._committer = threading.Thread(target=self._auto_commit, name=name, daemon=True)
+            self._committer.start()
+        self._rebalancer.wait_for_first()
+
+    def _make_rebalancer(self, subscription: Subscription) -> Rebalancer:
+        registry = GroupRegistry(
+            self._zk,
+            self.config.group_id,
+            self.consumer_id,
+            exclude_internal_topics=self.config.exclude_internal_topics,
+            on_change=lambda: self._post(Event.CHANGE),
+        )
+        store = self._offset_store(registry.id_path)
+        self._ownership = Ownership(store, self._gate, list(self._streams.values()), self._clock)
+        return Rebalancer(
+            self.consumer_id,
+            self.config,
+            subscription,
+            registry=registry,
+            ownership=self._ownership,
+            store=store,
+            gate=self._gate,
+            status=self._status,
+            clock=self._clock,
+            make_partitions=self._make_partitions,
+            fetch=self._fetchers.add,
+            on_stall=self._wake_streams,
+        )
+
+    def _offset_store(self, id_path: str) -> OffsetStore:
+        config = self.config
+        zookeeper = ZooKeeperOffsetStore(self._zk, config.group_id, id_path)
+        if config.offsets_storage == ZOOKEEPER:
+            return zookeeper
+        kafka = KafkaOffsetStore(
+            self._coordinators,
+            config.group_id,
+            clock=self._clock,
+            backoff_ms=config.offsets_channel_backoff_ms,
+            patience_ms=config.rebalance_max_retries * config.rebalance_backoff_ms,
+            is_interrupted=lambda: self._rebalancer is None or self._rebalancer.is_interrupted,
+        )
+        return DualOffsetStore(kafka, zookeeper) if config.dual_commit_enabled else kafka
+
+    def _stream(self, key_decoder: Decoder | None, value_decoder: Decoder | None) -> KafkaStream:
+        return KafkaStream(
+            supervisor=self._status,
+            clock=self._clock,
+            timeout_ms=self.config.consumer_timeout_ms,
+            capacity=self.config.queued_max_message_chunks,
+            key_decoder=key_decoder,
+            value_decoder=value_decoder,
+            on_room=self._fetchers.notify,
+        )
+
+    def _make_partitions(self, wanted: Assignment, offsets: Offsets) -> list[OwnedPartition]:
+        return [
+            OwnedPartition(
+                tp,
+                thread_id=thread,
+                sink=self._stream_of(tp, thread),
+                offset=offsets[tp],
+                fetch_bytes=self.config.fetch_message_max_bytes,
+            )
+            for tp, thread in wanted.items()
+        ]
+
+    def _stream_of(self, tp: TopicPartition, thread: str) -> KafkaStream:
+        by_topic = self._streams.get((tp.topic, thread))
+        return by_topic if by_topic is not None else self._streams[None, thread]
+
+    def _client(self, addresses: Sequence[tuple[str, int]], timeout_ms: int) -> ClusterClient:
+        return ClusterClient(
+            addresses,
+            client_id=self.config.client_id,
+            timeout_ms=timeout_ms,
+            retry_policy=RetryPolicy(backoff_ms=self.config.refresh_leader_backoff_ms),
+            connect=self._connect,
+            clock=self._clock,
+        )
+
+    def _fetch_connection(self, broker: Broker) -> Connection:
+        return Connection(
+            broker.host,
+            broker.port,
+            client_id=self.config.client_id,
+            timeout_ms=self.config.socket_timeout_ms,
+            connect=self._connect,
+            receive_buffer=self.config.socket_receive_buffer_bytes,
+            max_response_bytes=INT_MAX,
+            clock=self._clock,
+        )
+
+    def _on_session_event(self, event: SessionEvent) -> None:
+        """In kazoo's thread, so nothing here waits."""
+        if event is SessionEvent.SUSPENDED:
+            for stream in self._streams.values():
+                stream.pause()
+        else:
+            self._post(Event.SESSION if event is SessionEvent.EXPIRED else Event.CHANGE)
+
+    def _post(self, event: Event) -> None:
+        if self._rebalancer is not None:
+            self._rebalancer.post(event)
+
+    def _wake_streams(self) -> None:
+        for stream in self._streams.values():
+            stream.wake()
+
+    def _auto_commit(self) -> None:
+        """Commit from time to time; a failure waits for the next time, as in 0.8.2.2."""
+        assert self._ownership is not None
+        while not self._closing.wait(self.config.auto_commit_interval_ms / 1000):
+            try:
+                self._ownership.commit()
+            except KafkaError as error:
+                log.warning("[%s] automatic commit failed: %s", self.consumer_id, error)
+            except Exception:
+                # The root of a thread: without it nothing would be committed any more.
+                log.exception("[%s] automatic commit met a bug", self.consumer_id)
+
+    def _commit_finally(self, ownership: Ownership) -> None:
+        try:
+            ownership.commit(
+                retries=self.config.offsets_commit_max_retries,
+                backoff_ms=self.config.offsets_channel_backoff_ms,
+            )
+        except KafkaError as error:
+            log.warning("[%s] offsets were not committed at shutdown: %s", self.consumer_id, error)
+
+
+def _new_id(clock: Clock) -> str:
+    """`<host>-<ms>-<8 hex digits>`, as 0.8.2.2 makes it."""
+    return f"{socket.gethostname()}-{clock.time_ms()}-{os.urandom(4).hex()}"

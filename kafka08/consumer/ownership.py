@@ -1,0 +1,132 @@
+"""The partitions a member owns, and the commits it may make because it owns them.
+
+A commit and a release never overlap: what was given up is not committed afterwards, and a release
+waits for the commit under way.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from kafka08.client.retry import is_retriable
+from kafka08.clock import Clock
+from kafka08.consumer.assignors import Assignment
+from kafka08.consumer.offset_store import Offsets, OffsetStore
+from kafka08.consumer.progress import OwnedPartition
+from kafka08.consumer.session import SessionGate
+from kafka08.consumer.stream import KafkaStream
+from kafka08.errors import KafkaError, SessionLost
+from kafka08.structs import NO_OFFSET, TopicPartition
+
+log = logging.getLogger(__name__)
+
+COMMIT_PATIENCE_S: Final = 30.0
+"""How long a commit waits for another one of the same member."""
+
+
+class Ownership:
+    """Thread-safe, but for `take`, `give_up` and `drop`, which one thread (the rebalancer) calls.
+
+    streams   all streams of the member
+    """
+
+    def __init__(
+        self, store: OffsetStore, gate: SessionGate, streams: Sequence[KafkaStream], clock: Clock
+    ) -> None:
+        self._store = store
+        self._gate = gate
+        self._streams = streams
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._holder: int | None = None
+        self._owned: Mapping[TopicPartition, OwnedPartition] = {}
+
+    @property
+    def assignment(self) -> Assignment:
+        """What is owned now, and by which stream."""
+        return {tp: partition.thread_id for tp, partition in self._owned.items()}
+
+    def positions(self) -> Offsets:
+        """The first offset of each owned partition that is not finished. The message in the hand of
+        the calling thread, if it reads a stream, counts as finished."""
+        owned = self._owned
+        positions = {tp: partition.consumed_offset for tp, partition in owned.items()}
+        for stream in self._streams:
+            current = stream.position()
+            if current is not None:
+                partition, offset = current
+                if owned.get(partition.topic_partition) is partition:
+                    positions[partition.topic_partition] = offset
+        return {tp: offset for tp, offset in positions.items() if offset != NO_OFFSET}
+
+    def commit(self, *, retries: int = 0, backoff_ms: int = 0) -> None:
+        """Commit the positions of everything owned. Errors that may pass are tried again `retries`
+        times; the last one is raised. SessionLost while the session is in doubt."""
+        for retries_left in range(retries, -1, -1):
+            try:
+                with self._locked():
+                    self._commit(self.positions())
+                return
+            except KafkaError as error:
+                if not retries_left or not is_retriable(error):
+                    raise
+                log.info("commit failed, %d tries left: %s", retries_left, error)
+            self._clock.sleep(backoff_ms / 1000)
+
+    def take(self, partitions: Collection[OwnedPartition]) -> None:
+        """These were claimed."""
+        self._owned = {**self._owned, **{p.topic_partition: p for p in partitions}}
+
+    def give_up(self, partitions: Collection[TopicPartition], *, commit: bool) -> None:
+        """Stop delivering these partitions, commit how far they were finished if `commit`, and own
+        them no more. Their znodes are the caller's business. A failed commit is logged: whoever
+        owns them next starts from the one before."""
+        going = self._revoke(partitions)
+        with self._locked():
+            if commit:
+                try:
+                    self._commit({p.topic_partition: p.consumed_offset for p in going})
+                except KafkaError as error:
+                    log.warning("offsets were not committed before the release: %s", error)
+            self._forget(going)
+
+    def drop(self) -> None:
+        """Own nothing any more: the session is over, and others may own it all by now."""
+        self._forget(self._revoke(list(self._owned)))
+
+    def _revoke(self, partitions: Collection[TopicPartition]) -> list[OwnedPartition]:
+        going = [self._owned[tp] for tp in sorted(partitions) if tp in self._owned]
+        for stream in self._streams:
+            mine = [partition for partition in going if partition.sink is stream]
+            if mine:
+                stream.revoke(mine)
+        return going
+
+    def _forget(self, going: Collection[OwnedPartition]) -> None:
+        gone = {partition.topic_partition for partition in going}
+        self._owned = {tp: p for tp, p in self._owned.items() if tp not in gone}
+
+    def _commit(self, offsets: Offsets) -> None:
+        if not self._gate.is_open:
+            raise SessionLost("the ZooKeeper session is in doubt; nothing was committed")
+        if offsets:
+            self._store.commit(offsets)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """For one commit or release. A signal handler that interrupts a commit of its own thread
+        cannot wait for it, so it gets SessionLost's sibling: an error, at once."""
+        if self._holder == threading.get_ident() or not self._lock.acquire(
+            timeout=COMMIT_PATIENCE_S
+        ):
+            raise KafkaError("another commit of this member is under way")
+        self._holder = threading.get_ident()
+        try:
+            yield
+        finally:
+            self._holder = None
+            self._lock.release()

@@ -1,0 +1,227 @@
+"""The thread that keeps what a member owns in line with what it should own.
+
+Watches, session events and the end of the connector only post here; the thread takes everything
+posted, reads the group anew if something changed, and carries the difference out:
+
+    read → assign → stop, commit and release what goes → claim what comes → offsets → fetch
+
+A change during a rebalance is posted like any other and brings one more round, so none is missed.
+An attempt that fails (somebody has not released a partition yet, a connection was lost) is repeated
+after rebalance.backoff.ms, or as soon as a change or a release is seen, for ever.
+
+Differences from 0.8.2.2, which 0.8.2.2 members of the group cannot see: what stays with the same
+stream goes on undisturbed; all claims of an attempt are made or none; offsets are read after the
+claim, when nobody can commit any more, not before. Source:
+kafka.consumer.ZookeeperConsumerConnector.ZKRebalancerListener 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+import threading
+from collections.abc import Callable, Collection
+from typing import Final
+
+from kafka08.clock import Clock
+from kafka08.consumer.assignment import GroupView, assign, changes
+from kafka08.consumer.assignors import Assignment
+from kafka08.consumer.config import ConsumerConfig
+from kafka08.consumer.offset_store import Offsets, OffsetStore
+from kafka08.consumer.ownership import Ownership
+from kafka08.consumer.progress import OwnedPartition
+from kafka08.consumer.registry import GroupRegistry, RegistrationGone
+from kafka08.consumer.session import SessionGate
+from kafka08.consumer.status import ConsumerStatus
+from kafka08.consumer.subscription import Subscription
+from kafka08.errors import KafkaError
+
+log = logging.getLogger(__name__)
+
+GATHER_S: Final = 0.05
+"""A change is acted on after so long: members rarely come or go alone."""
+
+
+class Event(enum.Enum):
+    SESSION = "a session stands in which the member is not registered"
+    CHANGE = "what the group reads may have changed"
+    STOP = "the connector shuts down"
+
+
+class Rebalancer:
+    """One named daemon thread.
+
+    make_partition   (partition, thread id, offset) → what its stream reads
+    fetch            begins to fetch partitions
+    on_stall         told when the member does not settle in time, so that streams say so
+    """
+
+    def __init__(
+        self,
+        consumer_id: str,
+        config: ConsumerConfig,
+        subscription: Subscription,
+        *,
+        registry: GroupRegistry,
+        ownership: Ownership,
+        store: OffsetStore,
+        gate: SessionGate,
+        status: ConsumerStatus,
+        clock: Clock,
+        make_partitions: Callable[[Assignment, Offsets], list[OwnedPartition]],
+        fetch: Callable[[Collection[OwnedPartition]], None],
+        on_stall: Callable[[], None],
+    ) -> None:
+        self._consumer_id = consumer_id
+        self._config = config
+        self._subscription = subscription
+        self._registry = registry
+        self._ownership = ownership
+        self._store = store
+        self._gate = gate
+        self._status = status
+        self._clock = clock
+        self._make_partitions = make_partitions
+        self._fetch = fetch
+        self._on_stall = on_stall
+        self._condition = threading.Condition()
+        self._events: set[Event] = set()
+        self._view: GroupView | None = None
+        self._registered = False
+        self._first = threading.Event()
+        name = f"{consumer_id}_watcher_executor"
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        self.post(Event.SESSION)
+        self._thread.start()
+
+    def post(self, event: Event) -> None:
+        """Have the thread look. Never waits."""
+        with self._condition:
+            self._events.add(event)
+            self._condition.notify_all()
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether something was posted that the thread has not taken up yet."""
+        return bool(self._events)
+
+    def wait_for_first(self) -> None:
+        """Until the member has settled for the first time, or has stalled, or is stopped."""
+        self._first.wait(self._patience_s + self._config.zookeeper_session_timeout_ms / 1000)
+
+    def join(self, timeout_s: float) -> bool:
+        """Wait for the thread's end after STOP; False if it has not come."""
+        if self._thread.ident is not None:
+            self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    @property
+    def _patience_s(self) -> float:
+        return self._config.rebalance_max_retries * self._config.rebalance_backoff_ms / 1000
+
+    def _run(self) -> None:
+        log.info("[%s] starting watcher executor thread", self._consumer_id)
+        try:
+            while self._take_up(self._next_events(None)):
+                self._settle()
+        finally:
+            self._first.set()
+            log.info("[%s] stopping watcher executor thread", self._consumer_id)
+
+    def _next_events(self, timeout_s: float | None) -> set[Event]:
+        """What was posted, gathered for a moment; empty after the timeout."""
+        with self._condition:
+            if self._condition.wait_for(lambda: self._events, timeout_s):
+                self._condition.wait_for(lambda: Event.STOP in self._events, GATHER_S)
+            events, self._events = self._events, set()
+            return events
+
+    def _take_up(self, events: set[Event]) -> bool:
+        """Forget what the events make out of date; False if it is time to stop."""
+        if events:
+            self._view = None
+        if Event.SESSION in events:
+            self._registered = False
+        return Event.STOP not in events
+
+    def _settle(self) -> None:
+        """Attempt until one succeeds."""
+        give_up_at = self._clock.monotonic() + self._patience_s
+        self._status.rebalancing()
+        attempt = 0
+        while True:
+            log.info("[%s] begin rebalancing consumer try #%d", self._consumer_id, attempt)
+            failure = self._failure_of_attempt()
+            if failure is None:
+                break
+            log.info("[%s] try #%d failed: %s", self._consumer_id, attempt, failure)
+            if self._clock.monotonic() >= give_up_at and self._status.stalled(failure):
+                log.warning("[%s] %s", self._consumer_id, self._status.stall_cause)
+                self._first.set()
+                self._on_stall()
+            if not self._take_up(self._next_events(self._config.rebalance_backoff_ms / 1000)):
+                self.post(Event.STOP)
+                return
+            attempt += 1
+        self._status.settled()
+        self._first.set()
+        log.info("[%s] end rebalancing consumer try #%d", self._consumer_id, attempt)
+
+    def _failure_of_attempt(self) -> Exception | None:
+        """One attempt; what kept it from succeeding, if anything."""
+        try:
+            self._attempt()
+        except KafkaError as error:
+            return error
+        except Exception as error:
+            # The root of a thread: a member that stops here would own its partitions for ever.
+            log.exception("[%s] a rebalance met a bug", self._consumer_id)
+            return error
+        return None
+
+    def _attempt(self) -> None:
+        if not self._registered:
+            self._begin_session()
+        self._registry.tidy()
+        if self._view is None:
+            self._view = self._read()
+        if self._view is None:
+            log.warning("[%s] no brokers found when trying to rebalance.", self._consumer_id)
+            return
+        strategy = self._config.partition_assignment_strategy
+        wanted = assign(self._view, self._consumer_id, strategy)
+        todo = changes(self._ownership.assignment, wanted)
+        if todo.release:
+            self._ownership.give_up(todo.release, commit=self._config.auto_commit_enable)
+            self._registry.release(todo.release)
+        if todo.claim:
+            self._claim(todo.claim)
+        log.info("[%s] owns %d partitions", self._consumer_id, len(wanted))
+
+    def _begin_session(self) -> None:
+        """Own nothing, then register. What was owned in an earlier session is gone already."""
+        self._ownership.drop()
+        self._registry.register(self._subscription, self._clock.time_ms())
+        self._gate.admit_session()
+        self._registered = True
+
+    def _read(self) -> GroupView | None:
+        try:
+            return self._registry.view(self._subscription)
+        except RegistrationGone as error:
+            log.warning("[%s] %s; registering again", self._consumer_id, error)
+            self._registry.register(self._subscription, self._clock.time_ms())
+            return self._registry.view(self._subscription)
+
+    def _claim(self, wanted: Assignment) -> None:
+        self._registry.claim(wanted)
+        try:
+            offsets = self._store.fetch(list(wanted))
+        except KafkaError:
+            self._registry.release(list(wanted))
+            raise
+        partitions = self._make_partitions(wanted, offsets)
+        self._ownership.take(partitions)
+        self._fetch(partitions)
