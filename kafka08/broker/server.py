@@ -14,8 +14,8 @@ from collections.abc import Callable
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.controlled_shutdown import request_controlled_shutdown
-from kafka08.broker.controller import Controller
-from kafka08.broker.coordinator import OffsetManager
+from kafka08.broker.controller.controller import Controller
+from kafka08.broker.coordinator.offset_manager import OffsetManager
 from kafka08.broker.dispatcher import Dispatcher
 from kafka08.broker.halt import halt_on
 from kafka08.broker.lag import LagMeter
@@ -110,10 +110,8 @@ class KafkaServer:
             timer=timer,
         )
         replica_manager.load_high_watermarks()
-        offset_manager = self._offset_manager = OffsetManager(
-            runtime, config, replica_manager, store
-        )
-        controller = self._controller = Controller(runtime, config, store.zk, store, endpoint)
+        offset_manager = self._offset_manager = OffsetManager(runtime, config, replica_manager)
+        controller = self._controller = Controller(runtime, config, store)
         context = BrokerContext(
             config,
             runtime,
@@ -124,6 +122,7 @@ class KafkaServer:
             controller,
             offset_manager,
         )
+        offset_manager.startup()
         self._socket_server = self._serve(listener, Dispatcher(context), timer)
         self._schedule(replica_manager, log_manager)
         controller.startup()

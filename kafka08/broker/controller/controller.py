@@ -1,0 +1,239 @@
+"""Controller: one queue of events, one greenlet, and between elections nothing at all.
+
+Every broker has one. It tries for /controller, and while it holds that, a `Term` does the work.
+Whatever goes wrong in the middle of an event (the session, a bug) ends the term: the context may
+be half-changed, so the office is given up and taken anew by whoever is first, from what ZooKeeper
+says. Source: kafka.controller.KafkaController 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from kafka08.broker.config import BrokerConfig
+from kafka08.broker.controller.leadership import ControllerMoved
+from kafka08.broker.controller.term import Term
+from kafka08.broker.runtime import Runtime, Task
+from kafka08.errors import (
+    BadVersion,
+    BrokerNotAvailable,
+    KafkaError,
+    NodeExists,
+    RequestTimedOut,
+)
+from kafka08.structs import TopicPartition
+from kafka08.zk import nodes, paths
+from kafka08.zk.election import ControllerElection
+from kafka08.zk.session import SessionEvent
+from kafka08.zk.store import ClusterStore
+
+log = logging.getLogger(__name__)
+
+FIRST_EPOCH: Final = 1
+RETRY_SECONDS: Final = 1.0
+"""Pause after a failure, before the office is tried for again."""
+
+
+class NotController(KafkaError):
+    """A request for the controller came to a broker that is not."""
+
+
+class Event(NamedTuple):
+    """Something to do. A `name` is queued at most once at a time; None: always."""
+
+    name: str | None
+    act: Callable[[], None]
+
+
+class Controller:
+    """This broker's part in controlling the cluster."""
+
+    def __init__(self, runtime: Runtime, config: BrokerConfig, store: ClusterStore) -> None:
+        self._runtime = runtime
+        self._config = config
+        self._store = store
+        self._prefix = f"[Controller {config.broker_id}]"
+        self._events = runtime.queue()
+        self._waiting: set[str] = set()
+        self._term: Term | None = None
+        self._task: Task | None = None
+        self._stopping = False
+        self._pausing = False
+        self._election = ControllerElection(
+            store.zk,
+            config.broker_id,
+            post=lambda: self._post(paths.CONTROLLER, self._refresh),
+            on_elected=self._begin_term,
+            on_resigned=self._end_term,
+            clock=runtime,
+        )
+
+    def startup(self) -> None:
+        """Begin to take part. Returns at once; the election runs in the controller's greenlet."""
+        self._store.zk.add_session_listener(self._on_session_event)
+        self._task = self._runtime.spawn(
+            self._run, name=f"controller-event-loop-{self._config.broker_id}"
+        )
+        self._post(paths.CONTROLLER, self._refresh)
+
+    def shutdown(self) -> None:
+        """Stop taking part; give up the office if held. Switches; safe when startup never ran."""
+        if self._task is None or self._stopping:
+            return
+        self._post(None, self._stop)
+        self._task.join(self._config.zookeeper_session_timeout_ms / 1000)
+        self._task.kill(block=False)
+        self._end_term()
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this broker is the controller and has read the cluster."""
+        return self._term is not None
+
+    @property
+    def epoch(self) -> int | None:
+        """The controller epoch of the running term; None when there is none."""
+        return None if self._term is None else self._term.context.epoch
+
+    def controlled_shutdown(self, broker_id: int) -> set[TopicPartition]:
+        """Move what a broker leads elsewhere; the partitions with several replicas that it still
+        leads. NotController if this broker is not the controller, BrokerNotAvailable for an
+        unknown one, RequestTimedOut if the controller is too busy. Waits for its turn."""
+        finished = self._runtime.event()
+        remaining: set[TopicPartition] = set()
+        failures: list[KafkaError] = []
+
+        def act() -> None:
+            try:
+                remaining.update(self._shut_down(broker_id))
+            except (BrokerNotAvailable, NotController) as refusal:
+                failures.append(refusal)
+            except KafkaError as error:
+                failures.append(error)
+                raise
+            finally:
+                finished.set()
+
+        self._post(None, act)
+        if not finished.wait(self._config.controller_socket_timeout_ms / 1000):
+            raise RequestTimedOut(f"controlled shutdown of broker {broker_id}")
+        if failures:
+            raise failures[0]
+        return remaining
+
+    def _shut_down(self, broker_id: int) -> set[TopicPartition]:
+        if self._term is None:
+            raise NotController("Controller moved to another broker. Aborting controlled shutdown")
+        log.info("%s Shutting down broker %d", self._prefix, broker_id)
+        return self._term.shut_down(broker_id)
+
+    # The greenlet
+
+    def _post(self, name: str | None, act: Callable[[], None]) -> None:
+        """Queue an event. Never switches; may be called from watches and listeners."""
+        if name is not None:
+            if name in self._waiting:
+                return
+            self._waiting.add(name)
+        self._events.put(Event(name, act))
+
+    def _run(self) -> None:
+        while not self._stopping:
+            event: Event = self._events.get()
+            if event.name is not None:
+                self._waiting.discard(event.name)
+            try:
+                event.act()
+            except ControllerMoved as moved:
+                log.info("%s %s", self._prefix, moved)
+                self._give_up()
+            except KafkaError as error:
+                log.error("%s Error while handling %s: %s", self._prefix, event.name, error)
+                self._give_up()
+            except Exception:  # a bug may leave the context half-changed: start anew
+                log.exception("%s Uncaught error while handling %s", self._prefix, event.name)
+                self._give_up()
+
+    def _give_up(self) -> None:
+        """Leave office, and stay out of the election for a while: without the pause a failure that
+        stays would keep the whole cluster busy with elections."""
+        if self._term is not None:
+            story = self._term.context.history.story()
+            log.error("%s The term ends. What happened before:\n%s", self._prefix, story)
+        self._end_term()
+        self._pausing = True
+        self._runtime.call_later(RETRY_SECONDS, self._post, None, self._recover)
+        try:
+            self._election.resign()
+        except KafkaError as error:
+            log.warning("%s cannot resign now: %s", self._prefix, error)
+
+    def _recover(self) -> None:
+        """After the pause: a znode of ours may still stand, so remove it; then take part again."""
+        self._pausing = False
+        self._election.resign()
+        self._election.refresh()
+
+    def _stop(self) -> None:
+        self._stopping = True
+        self._end_term()
+        self._election.resign()
+
+    # Election
+
+    def _refresh(self) -> None:
+        if not self._pausing:
+            self._election.refresh()
+
+    def _on_session_event(self, event: SessionEvent) -> None:
+        if event is SessionEvent.EXPIRED:
+            self._post("session expired", self._on_expired)
+
+    def _on_expired(self) -> None:
+        log.info("%s ZK expired; shut down all controller components and re-elect", self._prefix)
+        if not self._pausing:
+            self._election.session_expired()
+
+    def _begin_term(self) -> None:
+        log.info("%s starting become controller state transition", self._prefix)
+        epoch, zk_version = self._raise_epoch()
+        term = Term(
+            self._runtime,
+            self._config,
+            self._store,
+            epoch=epoch,
+            epoch_zk_version=zk_version,
+            post=self._post,
+        )
+        self._term = term
+        try:
+            term.begin()
+        except KafkaError:
+            self._end_term()
+            self._runtime.sleep(RETRY_SECONDS)
+            raise
+
+    def _end_term(self) -> None:
+        if self._term is not None:
+            self._term.close()
+            self._term = None
+            log.info("%s resigned", self._prefix)
+
+    def _raise_epoch(self) -> tuple[int, int]:
+        """Write the next controller epoch, which fences every controller before us; (epoch, version
+        of its znode). ControllerMoved if somebody else did so meanwhile."""
+        zk = self._store.zk
+        found = self._store.controller_epoch()
+        try:
+            if found is None:
+                zk.create(paths.CONTROLLER_EPOCH, nodes.encode_controller_epoch(FIRST_EPOCH))
+                return FIRST_EPOCH, 0
+            epoch = found[0] + 1
+            text = nodes.encode_controller_epoch(epoch)
+            return epoch, zk.set(paths.CONTROLLER_EPOCH, text, found[1])
+        except (NodeExists, BadVersion) as error:
+            raise ControllerMoved(
+                "Controller moved to another broker. Aborting controller startup procedure"
+            ) from error

@@ -1,0 +1,275 @@
+"""Term: one term of office of this broker as controller, from election to resignation.
+
+It owns what an active controller has: the context, the channels to brokers, and the watches. Its
+methods run in the controller's greenlet, one at a time, and each begins by reading again what may
+have changed (which also watches again), since events may come late, together or twice. A new term
+starts from nothing but ZooKeeper. Source: kafka.controller.KafkaController 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from kafka08.broker.config import BrokerConfig
+from kafka08.broker.controller.channel import ChannelManager
+from kafka08.broker.controller.cluster_changes import ClusterChanges
+from kafka08.broker.controller.context import ControllerContext
+from kafka08.broker.controller.leadership import Leadership, check_epochs
+from kafka08.broker.controller.replica_state import PartitionReplica
+from kafka08.broker.controller.request_batch import BrokerRequest, RequestBatch
+from kafka08.broker.controller.state_changes import StateChanges
+from kafka08.broker.controller.topic_deletion import TopicDeletion
+from kafka08.broker.controller.unclean_elections import TopicUncleanElections
+from kafka08.broker.runtime import Runtime
+from kafka08.errors import ZooKeeperError
+from kafka08.protocol.stop_replica import StopReplicaResponse
+from kafka08.structs import Broker, TopicPartition
+from kafka08.zk import nodes, paths
+from kafka08.zk.operations import Get, Node, Watcher
+from kafka08.zk.store import ClusterStore
+
+log = logging.getLogger(__name__)
+
+BROKERS_REPLICATE: Final = False
+"""Whether brokers of this version copy partitions from each other. Until they do, the first live
+replica of a new partition leads alone."""
+
+Post = Callable[[str, Callable[[], None]], None]
+"""Queue an event under a name; one that waits under the same name already is not queued again."""
+
+
+class Term:
+    """The controller at work.
+
+    epoch               the controller epoch of this term, written before it began
+    post                brings an event to the controller's greenlet
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        config: BrokerConfig,
+        store: ClusterStore,
+        *,
+        epoch: int,
+        epoch_zk_version: int,
+        post: Post,
+        brokers_replicate: bool = BROKERS_REPLICATE,
+    ) -> None:
+        self.context = ControllerContext(epoch=epoch, epoch_zk_version=epoch_zk_version)
+        self._config = config
+        self._store = store
+        self._zk = store.zk
+        self._post = post
+        self._closed = False
+        self._registrations: dict[int, nodes.BrokerRegistration] = {}
+        self._correlation_id = 0
+        self._channels = ChannelManager(
+            runtime,
+            controller_id=config.broker_id,
+            client_id=client_id(config),
+            timeout_ms=config.controller_socket_timeout_ms,
+            on_answer=self._on_answer,
+        )
+        changes = StateChanges(
+            self.context,
+            Leadership(store),
+            TopicUncleanElections(store, default=config.unclean_leader_election_enable),
+            self._send,
+            controller_id=config.broker_id,
+            replicated=brokers_replicate,
+        )
+        self._deletion = TopicDeletion(
+            self.context, changes, on_stopped=self._on_stopped, remove=self._remove_topic
+        )
+        self._changes = ClusterChanges(
+            self.context, changes, self._deletion, warn_unreplicated=not brokers_replicate
+        )
+
+    def begin(self) -> None:
+        """Read the whole cluster, in few bursts, and bring it in order."""
+        context = self.context
+        context.topics = set(self._watch_topics())
+        context.add_assignments(self._read_assignments(context.topics))
+        context.leadership = self._store.leader_and_isr(context.assignments)
+        check_epochs(context.leadership, context.epoch)
+        self._registrations = self._read_registrations()
+        context.brokers = addresses(self._registrations)
+        for broker in context.brokers.values():
+            self._channels.add(broker)
+        if self._config.delete_topic_enable:
+            context.topics_to_delete = context.topics.intersection(self._watch_deletions())
+        context.history.add(f"began: {context}")
+        self._changes.take_over()
+        log.info(
+            "Broker %d is ready to serve as the new controller: %s", self._config.broker_id, context
+        )
+        if self._config.delete_topic_enable:
+            self.deletions_changed()
+
+    def close(self) -> None:
+        """End the term: nothing more is sent, what still comes in is ignored. Never switches."""
+        self._closed = True
+        self._channels.close()
+
+    # Events
+
+    def brokers_changed(self) -> None:
+        """Compare /brokers/ids with what is known. A broker that was registered anew since (it came
+        back before its absence was seen, which 0.8.2.2 misses) has both left and joined."""
+        before, now = self._registrations, self._read_registrations()
+        left = [i for i in before if before[i] != now.get(i)]
+        joined = addresses({i: r for i, r in now.items() if before.get(i) != r})
+        self._registrations = now
+        if left:
+            log.info("Deleted brokers: %s, all live brokers: %s", left, sorted(now))
+            for broker_id in left:
+                self.context.brokers.pop(broker_id, None)
+                self._channels.remove(broker_id)
+            self._changes.brokers_failed(left)
+        if joined:
+            log.info("Newly added brokers: %s, all live brokers: %s", sorted(joined), sorted(now))
+            for broker in joined.values():
+                self.context.brokers[broker.id] = broker
+                self._channels.add(broker)
+            self._changes.brokers_joined(joined.keys())
+
+    def topics_changed(self) -> None:
+        """Compare /brokers/topics with what is known."""
+        names = set(self._watch_topics())
+        gone = self.context.topics - names
+        new = names - self.context.topics
+        if gone:
+            self._changes.topics_vanished(gone)
+        if new:
+            assignments = self._read_assignments(new)
+            log.info("New topics: %s with %d partitions", sorted(new), len(assignments))
+            self.context.topics |= new
+            self._changes.topics_created(assignments)
+
+    def topic_changed(self, topic: str) -> None:
+        """A topic's znode was written: new partitions, perhaps."""
+        if topic not in self.context.topics:
+            return
+        added = {
+            tp: replicas
+            for tp, replicas in self._read_assignments([topic]).items()
+            if tp not in self.context.assignments
+        }
+        if added and self.context.is_queued_for_deletion(topic):
+            log.error("Skipping adding partitions for topic %s: it is being deleted", topic)
+        elif added:
+            log.info("New partitions of %s: %s", topic, sorted(tp.partition for tp in added))
+            self._changes.topics_created(added)
+
+    def deletions_changed(self) -> None:
+        """Compare /admin/delete_topics with what is queued; requests for nothing are removed."""
+        wanted = set(self._watch_deletions())
+        for topic in sorted(wanted - self.context.topics):
+            if self._zk.exists(paths.topic(topic)):
+                continue  # Its creation is an event on its way; the request is looked at after it.
+            log.warning("Ignoring request to delete non-existing topic %s", topic)
+            self._zk.delete(paths.delete_topic(topic), missing_ok=True)
+        new = wanted & self.context.topics - self.context.topics_to_delete
+        if new:
+            self.context.history.add(f"topics {sorted(new)} are to be deleted")
+            self._deletion.enqueue(new)
+
+    def shut_down(self, broker_id: int) -> set[TopicPartition]:
+        """See ClusterChanges.shut_down."""
+        return self._changes.shut_down(broker_id)
+
+    # Reading, with watches
+
+    def _watch_topics(self) -> list[str]:
+        return self._zk.watch_children(paths.BROKER_TOPICS, self._when(self.topics_changed))
+
+    def _watch_deletions(self) -> list[str]:
+        return self._zk.watch_children(paths.DELETE_TOPICS, self._when(self.deletions_changed))
+
+    def _read_registrations(self) -> dict[int, nodes.BrokerRegistration]:
+        names = self._zk.watch_children(paths.BROKER_IDS, self._when(self.brokers_changed))
+        return self._store.registrations(int(name) for name in names)
+
+    def _read_assignments(self, topics: Iterable[str]) -> dict[TopicPartition, tuple[int, ...]]:
+        """The assignments of topics, each watched. What cannot be read is logged and left out: one
+        bad znode must not stop the controller."""
+        names = sorted(topics)
+        reads = [
+            Get(paths.topic(name), Watcher(paths.topic(name), self._topic_event)) for name in names
+        ]
+        found: dict[TopicPartition, tuple[int, ...]] = {}
+        for name, answer in zip(names, self._zk.pipeline(reads), strict=True):
+            if isinstance(answer, Node):
+                found.update(decode_assignment(name, answer.data))
+            elif self._zk.exists(paths.topic(name)):
+                raise answer
+        return found
+
+    def _when(self, act: Callable[[], None]) -> Callable[[str], None]:
+        """A watch callback that posts `act`."""
+        return lambda path: self._post_own(path, act)
+
+    def _topic_event(self, path: str) -> None:
+        topic = path.rpartition("/")[2]
+        self._post_own(path, lambda: self.topic_changed(topic))
+
+    def _post_own(self, name: str, act: Callable[[], None]) -> None:
+        """Post an event of this term; it is nothing once the term is over."""
+
+        def act_while_in_office() -> None:
+            if not self._closed:
+                act()
+
+        self._post(name, act_while_in_office)
+
+    # Sending
+
+    def _send(self, batch: RequestBatch) -> None:
+        requests = batch.requests()
+        if requests:
+            self._channels.send(requests, self._correlation_id)
+            self._correlation_id += 1
+
+    def _on_answer(self, request: BrokerRequest, response: Any) -> None:
+        if request.on_stopped is not None and request.replica is not None:
+            request.on_stopped(request.replica, response)
+
+    def _on_stopped(self, replica: PartitionReplica, response: StopReplicaResponse) -> None:
+        self._post_own(f"{replica} stopped", lambda: self._deletion.answered(replica, response))
+
+    def _remove_topic(self, topic: str) -> None:
+        """The znodes of a deleted topic; the request goes last, so that a controller which dies in
+        between leaves it to the next one."""
+        self._zk.delete_recursive(paths.topic(topic))
+        self._zk.delete_recursive(paths.topic_config(topic))
+        self._zk.delete(paths.delete_topic(topic), missing_ok=True)
+
+
+def client_id(config: BrokerConfig) -> str:
+    """What a 0.8.2.2 controller calls itself."""
+    host = config.host_name if config.host_name is not None else "null"
+    return f"id_{config.broker_id}-host_{host}-port_{config.port}"
+
+
+def addresses(registrations: Mapping[int, nodes.BrokerRegistration]) -> dict[int, Broker]:
+    """The brokers that can be reached; others are logged."""
+    found = {}
+    for broker_id, registration in registrations.items():
+        try:
+            found[broker_id] = registration.broker(broker_id)
+        except ZooKeeperError as error:
+            log.warning("%s", error)
+    return found
+
+
+def decode_assignment(topic: str, text: str | None) -> dict[TopicPartition, tuple[int, ...]]:
+    """A topic znode's partitions; none, with an error in the log, if it cannot be read."""
+    try:
+        assignment = nodes.decode_assignment(text)
+    except ZooKeeperError as error:
+        log.error("%s: %s", paths.topic(topic), error)
+        return {}
+    return {TopicPartition(topic, number): replicas for number, replicas in assignment.items()}

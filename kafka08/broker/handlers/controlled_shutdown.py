@@ -1,0 +1,31 @@
+"""ControlledShutdown: a broker that wants to stop asks this one, as controller, to take over.
+
+Answers 0 and the partitions with several replicas that the broker still leads; it is done when
+none is left. Any failure (not the controller, unknown broker) is -1 with no partitions. Source:
+kafka.server.KafkaApis, kafka.controller.KafkaController 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+from kafka08.broker.call import Call, Later
+from kafka08.broker.context import BrokerContext
+from kafka08.errors import NO_ERROR, UnknownError
+from kafka08.protocol.controlled_shutdown import (
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    RemainingPartition,
+)
+from kafka08.protocol.types import Response
+
+
+def handle(broker: BrokerContext, request: ControlledShutdownRequest, call: Call) -> Later:
+    def shut_down() -> Response:
+        remaining = sorted(broker.controller.controlled_shutdown(request.broker_id))
+        return ControlledShutdownResponse(NO_ERROR, [RemainingPartition(*tp) for tp in remaining])
+
+    return call.run_slowly(f"ControlledShutdown of broker {request.broker_id}", shut_down)
+
+
+def refuse(request: ControlledShutdownRequest, code: int) -> Response:
+    # 0.8: the code of the cause is looked up, not of the error, which never has one.
+    return ControlledShutdownResponse(UnknownError.code, [])

@@ -1,0 +1,91 @@
+"""OffsetFetch, version 0 from ZooKeeper, version 1 from `__consumer_offsets`.
+
+Version 0: offset -1 with 3 if the topic is unknown here or there is no znode. Version 1: 3 for a
+partition that the metadata cache does not have; the others as OffsetManager.fetch says (never
+committed: -1 without an error). An empty request gets an empty answer. Source:
+kafka.server.KafkaApis 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from kafka08.broker.call import Call, Later
+from kafka08.broker.context import BrokerContext
+from kafka08.broker.coordinator.offset_manager import FetchedOffset
+from kafka08.errors import UnknownError, UnknownTopicOrPartition, ZooKeeperError
+from kafka08.protocol.offset_fetch import (
+    OffsetFetchPartitionResponse,
+    OffsetFetchRequest,
+    OffsetFetchRequestV0,
+    OffsetFetchResponse,
+    OffsetFetchTopicResponse,
+)
+from kafka08.protocol.types import Response
+from kafka08.structs import TopicPartition
+
+log = logging.getLogger(__name__)
+
+Fetch = OffsetFetchRequest | OffsetFetchRequestV0
+UNKNOWN_PARTITION = FetchedOffset(error_code=UnknownTopicOrPartition.code)
+
+
+def handle(broker: BrokerContext, request: Fetch, call: Call) -> Response | Later:
+    if isinstance(request, OffsetFetchRequestV0):
+        return call.run_slowly("OffsetFetch v0", lambda: fetch_from_zookeeper(broker, request))
+    known = [
+        tp for tp in partitions_of(request) if broker.metadata_cache.partition_state(tp) is not None
+    ]
+    fetched = broker.offset_manager.fetch(request.group, known)
+    return respond(request, lambda tp: fetched.get(tp, UNKNOWN_PARTITION))
+
+
+def refuse(request: Fetch, code: int) -> Response:
+    return respond(request, lambda _: FetchedOffset(error_code=code))
+
+
+def fetch_from_zookeeper(broker: BrokerContext, request: OffsetFetchRequestV0) -> Response:
+    """Read all offsets in one burst; one by one if some znode holds no number. Switches."""
+    known = [tp for tp in partitions_of(request) if tp.topic in broker.metadata_cache]
+    fetched: dict[TopicPartition, FetchedOffset] = {}
+    try:
+        offsets = broker.store.offsets(request.group, known)
+    except ZooKeeperError:
+        fetched = {tp: fetch_one(broker, request.group, tp) for tp in known}
+    else:
+        fetched = {tp: FetchedOffset(offset) for tp, offset in offsets.items()}
+    return respond(request, lambda tp: fetched.get(tp, UNKNOWN_PARTITION))
+
+
+def fetch_one(broker: BrokerContext, group: str, tp: TopicPartition) -> FetchedOffset:
+    try:
+        offset = broker.store.offsets(group, [tp]).get(tp)
+    except ZooKeeperError as error:
+        log.error("cannot read the offset of group %s for %s: %s", group, tp, error)
+        return FetchedOffset(error_code=UnknownError.code)
+    return UNKNOWN_PARTITION if offset is None else FetchedOffset(offset)
+
+
+def partitions_of(request: Fetch) -> list[TopicPartition]:
+    return [TopicPartition(t.topic, number) for t in request.topics for number in t.partitions]
+
+
+def respond(
+    request: Fetch, offset_of: Callable[[TopicPartition], FetchedOffset]
+) -> OffsetFetchResponse:
+    return OffsetFetchResponse(
+        [
+            OffsetFetchTopicResponse(
+                topic.topic,
+                [
+                    OffsetFetchPartitionResponse(
+                        number, fetched.offset, fetched.metadata, fetched.error_code
+                    )
+                    for number in topic.partitions
+                    for fetched in (offset_of(TopicPartition(topic.topic, number)),)
+                ],
+            )
+            for topic in request.topics
+        ]
+    )

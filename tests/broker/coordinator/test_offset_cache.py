@@ -1,0 +1,167 @@
+"""OffsetCache: which record wins, what a load may not undo, and what expires when."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka08.broker.coordinator.offset_cache import LoadState, OffsetCache
+from kafka08.broker.coordinator.offset_records import OffsetKey, OffsetValue
+from kafka08.structs import OffsetAndMetadata
+
+KEY = OffsetKey("g", "t", 0)
+PARTITION = 42
+HOUR_MS = 3_600_000
+
+
+def value(offset: int, timestamp_ms: int = 0, expire_ms: int = -1) -> OffsetValue:
+    return OffsetValue(OffsetAndMetadata(offset, "", timestamp_ms), expire_ms)
+
+
+def loaded() -> OffsetCache:
+    cache = OffsetCache()
+    generation = cache.begin_load(PARTITION)
+    assert generation is not None
+    cache.finish_load(PARTITION, generation)
+    return cache
+
+
+def test_a_partition_goes_absent_loading_loaded_absent() -> None:
+    """The three states, in their order."""
+    cache = OffsetCache()
+    assert cache.state(PARTITION) is LoadState.ABSENT
+    generation = cache.begin_load(PARTITION)
+    assert generation is not None
+    assert cache.state(PARTITION) is LoadState.LOADING
+    cache.finish_load(PARTITION, generation)
+    assert cache.state(PARTITION) is LoadState.LOADED
+    cache.drop(PARTITION)
+    assert cache.state(PARTITION) is LoadState.ABSENT
+
+
+def test_confirmed_leadership_does_not_load_again() -> None:
+    """A new epoch under the same leader changes nothing in the log."""
+    cache = loaded()
+    assert cache.begin_load(PARTITION) is None
+    assert cache.state(PARTITION) is LoadState.LOADED
+
+
+def test_a_commit_during_a_load_wins_over_the_older_record() -> None:
+    """0.8.2.2 loses it: its load overwrites the newer offset with the older one."""
+    cache = OffsetCache()
+    generation = cache.begin_load(PARTITION)
+    assert generation is not None
+    cache.apply(PARTITION, 100, KEY, value(7))
+    cache.apply(PARTITION, 3, KEY, value(2))
+    cache.apply(PARTITION, 4, KEY, None)
+    cache.finish_load(PARTITION, generation)
+    assert cache.get(PARTITION, KEY) == value(7)
+
+
+def test_a_tombstone_read_by_a_load_deletes_what_stands_before_it_only() -> None:
+    """The record behind the tombstone stays, whatever the order in which they come."""
+    cache = OffsetCache()
+    generation = cache.begin_load(PARTITION)
+    assert generation is not None
+    other = KEY._replace(partition=1)
+    cache.apply(PARTITION, 0, KEY, value(1))
+    cache.apply(PARTITION, 1, KEY, None)
+    cache.apply(PARTITION, 3, other, None)
+    cache.apply(PARTITION, 2, other, value(5))
+    cache.finish_load(PARTITION, generation)
+    assert cache.get(PARTITION, KEY) is None
+    assert cache.get(PARTITION, other) is None
+    assert len(cache) == 0
+
+
+def test_acknowledgements_in_the_wrong_order_end_in_log_order() -> None:
+    """Two commits in flight: the later append is the truth."""
+    cache = loaded()
+    cache.apply(PARTITION, 11, KEY, value(2))
+    cache.apply(PARTITION, 10, KEY, value(1))
+    assert cache.get(PARTITION, KEY) == value(2)
+
+
+def test_what_belongs_to_a_lost_partition_is_ignored() -> None:
+    """A late acknowledgement or load must not bring a dropped partition back."""
+    cache = OffsetCache()
+    old = cache.begin_load(PARTITION)
+    assert old is not None
+    cache.drop(PARTITION)
+    cache.apply(PARTITION, 1, KEY, value(1))
+    cache.finish_load(PARTITION, old)
+    assert cache.state(PARTITION) is LoadState.ABSENT
+    cache.begin_load(PARTITION)
+    assert not cache.is_current(PARTITION, old)
+    cache.finish_load(PARTITION, old)
+    assert cache.state(PARTITION) is LoadState.LOADING
+
+
+def test_expiry_by_commit_time() -> None:
+    """Rule 2: strictly more than the retention must have passed."""
+    cache = loaded()
+    cache.apply(PARTITION, 0, KEY, value(1, timestamp_ms=1000))
+    assert cache.expired(1000 + HOUR_MS, HOUR_MS) == {}
+    assert cache.expired(1001 + HOUR_MS, HOUR_MS) == {PARTITION: [KEY]}
+
+
+def test_expiry_by_the_time_that_a_later_broker_stored() -> None:
+    """Rule 1: the record's own expiry decides, however old the commit is."""
+    cache = loaded()
+    cache.apply(PARTITION, 0, KEY, value(1, timestamp_ms=0, expire_ms=10 * HOUR_MS))
+    assert cache.expired(9 * HOUR_MS, HOUR_MS) == {}
+    assert cache.expired(10 * HOUR_MS, HOUR_MS) == {PARTITION: [KEY]}
+
+
+def test_nothing_expires_while_its_next_commit_is_on_the_way() -> None:
+    """Rule 3: the tombstone would stand behind the new offset and delete it."""
+    cache = loaded()
+    cache.apply(PARTITION, 0, KEY, value(1))
+    cache.begin_commit(PARTITION, [KEY])
+    cache.begin_commit(PARTITION, [KEY])
+    cache.end_commit(PARTITION, [KEY])
+    assert cache.expired(9 * HOUR_MS, HOUR_MS) == {}
+    cache.end_commit(PARTITION, [KEY])
+    assert cache.expired(9 * HOUR_MS, HOUR_MS) == {PARTITION: [KEY]}
+
+
+def test_nothing_expires_while_loading() -> None:
+    """The load may still bring a newer record."""
+    cache = OffsetCache()
+    cache.begin_load(PARTITION)
+    cache.apply(PARTITION, 0, KEY, value(1))
+    assert cache.expired(9 * HOUR_MS, HOUR_MS) == {}
+
+
+records = st.tuples(st.sampled_from(["a", "b"]), st.none() | st.integers(0, 9))
+
+
+@given(log=st.lists(records, max_size=12), data=st.data())
+def test_any_mix_of_load_and_commits_ends_as_the_log_says(
+    log: list[tuple[str, int | None]], data: st.DataObject
+) -> None:
+    """The model is a dict to which the log is applied in order. The load brings the records in
+    order; acknowledgements bring any of them at any time, once or not at all, before the end of
+    the load."""
+    cache = OffsetCache()
+    generation = cache.begin_load(PARTITION)
+    assert generation is not None
+    model: dict[str, int] = {}
+    for offset, (group, committed) in enumerate(log):
+        early = data.draw(st.integers(offset, len(log) - 1))
+        for number in (early, offset):
+            early_group, early_value = log[number]
+            cache.apply(
+                PARTITION,
+                number,
+                OffsetKey(early_group, "t", 0),
+                None if early_value is None else value(early_value),
+            )
+        if committed is None:
+            model.pop(group, None)
+        else:
+            model[group] = committed
+    cache.finish_load(PARTITION, generation)
+    found = {group: cache.get(PARTITION, OffsetKey(group, "t", 0)) for group in ("a", "b")}
+    assert {g: v.committed.offset for g, v in found.items() if v is not None} == model
+    assert cache.groups == len(model)

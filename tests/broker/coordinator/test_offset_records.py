@@ -1,0 +1,121 @@
+"""The records of __consumer_offsets against segments that 0.8.2.2, 0.9.0.1 and 0.10.2.2 wrote."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka08.broker.coordinator.offset_records import (
+    GroupKey,
+    OffsetKey,
+    OffsetValue,
+    decode_group_value,
+    decode_key,
+    decode_offset_value,
+    encode_key,
+    encode_value,
+)
+from kafka08.errors import ProtocolError
+from kafka08.structs import OffsetAndMetadata
+
+DATA = Path(__file__).parents[2] / "data"
+FILES = (
+    "logs-0.8.2.2.json",
+    "sandbox-logs-0.8.2.2.json",
+    "logs-0.9.0.1.json",
+    "logs-0.10.2.2.json",
+)
+
+
+def captured() -> Iterator[Any]:
+    for name in FILES:
+        segments = json.loads((DATA / name).read_text(encoding="utf-8"))["consumer_offsets"]
+        for segment, content in segments.items():
+            for record in content["decoded"]:
+                yield pytest.param(record, id=f"{name}-{segment[:20]}-{record['log_offset']}")
+
+
+@pytest.mark.parametrize("record", list(captured()))
+def test_every_captured_record_decodes_to_its_meaning(record: dict[str, Any]) -> None:
+    """Key and value of each version say what the capture says; version 0 encodes back the same."""
+    key_bytes = bytes.fromhex(record["key_hex"])
+    key = decode_key(key_bytes)
+    wanted = record["key"]
+    if record["key_version"] == 2:
+        assert key == GroupKey(wanted["group"])
+    else:
+        assert key == OffsetKey(wanted["group"], wanted["topic"], wanted["part"])
+    if record["value_hex"] is None:
+        return
+    value_bytes = bytes.fromhex(record["value_hex"])
+    if isinstance(key, GroupKey):
+        check_group(value_bytes, record["value"])
+        return
+    value = decode_offset_value(value_bytes)
+    check_offset(value, record["value_version"], record["value"])
+    if record["key_version"] == 0:
+        assert encode_key(key) == key_bytes
+        assert encode_value(value.committed) == value_bytes
+
+
+def check_offset(value: OffsetValue, version: int, wanted: dict[str, Any]) -> None:
+    timestamp = wanted["ts"] if version == 0 else wanted["commit_ts"]
+    assert value.committed == OffsetAndMetadata(wanted["offset"], wanted["meta"], timestamp)
+    assert value.expire_ms == (-1 if version == 0 else wanted["expire_ts"])
+
+
+def check_group(data: bytes, wanted: dict[str, Any]) -> None:
+    value = decode_group_value(data)
+    assert value.protocol_type == wanted["ptype"]
+    assert value.generation == wanted["generation"]
+    assert value.protocol == wanted["protocol"]
+    assert value.leader == wanted["leader"]
+    assert [m.member_id for m in value.members] == [m["member"] for m in wanted["members"]]
+    assert [m.session_timeout_ms for m in value.members] == [
+        m["session"] for m in wanted["members"]
+    ]
+    assert [m.rebalance_timeout_ms for m in value.members] == [
+        m.get("rebalance", -1) for m in wanted["members"]
+    ]
+
+
+def test_captured_records_cover_every_version() -> None:
+    """Keys 0, 1 and 2, a tombstone, and null metadata are among the captured ones."""
+    records = [param.values[0] for param in captured()]
+    assert {r["key_version"] for r in records} == {0, 1, 2}
+    assert any(r["value_hex"] is None for r in records)
+    assert any("value" in r and r["value"].get("meta", "") is None for r in records)
+
+
+@given(
+    group=st.text(max_size=20),
+    topic=st.text(max_size=20),
+    partition=st.integers(0, 2**31 - 1),
+    offset=st.integers(-1, 2**63 - 1),
+    metadata=st.none() | st.text(max_size=30),
+    timestamp=st.integers(-(2**63), 2**63 - 1),
+)
+def test_what_is_written_reads_back(
+    group: str, topic: str, partition: int, offset: int, metadata: str | None, timestamp: int
+) -> None:
+    """Null metadata stays null and "" stays ""."""
+    key = OffsetKey(group, topic, partition)
+    committed = OffsetAndMetadata(offset, metadata, timestamp)
+    assert decode_key(encode_key(key)) == key
+    assert decode_offset_value(encode_value(committed)) == OffsetValue(committed)
+
+
+@given(st.binary(max_size=60))
+def test_garbage_is_a_protocol_error_or_a_record(data: bytes) -> None:
+    """Any bytes decode or raise ProtocolError, nothing else."""
+    for decode in (decode_key, decode_offset_value, decode_group_value):
+        try:
+            decode(data)
+        except ProtocolError:
+            continue
