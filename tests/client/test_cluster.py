@@ -1,0 +1,262 @@
+"""ClusterClient: metadata when it is needed, leaders asked together, errors that pass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from kafka08.client.cluster import COORDINATOR_TRIES, ClusterClient
+from kafka08.client.requests import offsets_request, offsets_results
+from kafka08.client.retry import RetryPolicy
+from kafka08.errors import (
+    ApiError,
+    Closed,
+    ConsumerCoordinatorNotAvailable,
+    InvalidTopic,
+    LeaderNotAvailable,
+    NoBrokersAvailable,
+    NotCoordinatorForConsumer,
+    NotLeaderForPartition,
+    OffsetOutOfRange,
+    UnknownTopicOrPartition,
+    error_of,
+)
+from kafka08.network.connection import Connection
+from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest, ConsumerMetadataResponse
+from kafka08.protocol.metadata import MetadataRequest, MetadataResponse, TopicMetadata
+from kafka08.protocol.offsets import OffsetsRequest, OffsetsResponse
+from kafka08.protocol.types import Request, Response
+from kafka08.structs import LATEST_OFFSET, NO_LEADER, Broker, TopicPartition
+from tests.client.fake_cluster import PORT, FakeCluster
+
+T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
+
+
+@pytest.fixture
+def cluster() -> FakeCluster:
+    return FakeCluster({"t": {0: 1, 1: 2}, "u": {0: 2}})
+
+
+@pytest.fixture
+def client(cluster: FakeCluster) -> ClusterClient:
+    return ClusterClient(cluster.bootstrap, connect=cluster.network.connect, clock=cluster.clock)
+
+
+def log_ends(
+    connection: Connection, wanted: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int | ApiError]:
+    """What `ask_leaders` is given here: the log ends of the partitions that one broker leads."""
+    response = connection.send(offsets_request(wanted))
+    assert isinstance(response, OffsetsResponse)
+    return {
+        tp: error_of(answer.error_code, str(tp)) or answer.offsets[0]
+        for tp, answer in offsets_results(response).items()
+    }
+
+
+def test_metadata_is_asked_for_once(cluster: FakeCluster, client: ClusterClient) -> None:
+    """Leaders and partitions of a known topic take no further request."""
+    assert client.leader(T0) == Broker(1, "b1", PORT)
+    assert client.leader(T1) == Broker(2, "b2", PORT)
+    assert [info.partition for info in client.partitions("t")] == [0, 1]
+    assert cluster.network.requests(MetadataRequest) == [MetadataRequest(["t"])]
+    assert client.brokers() == [Broker(1, "b1", PORT), Broker(2, "b2", PORT)]
+
+
+def test_one_living_broker_is_enough(cluster: FakeCluster) -> None:
+    """Addresses that refuse are passed over, whatever order chance gives."""
+    bootstrap = [("gone", 1), ("b2", PORT), ("gone", 2)]
+    for _ in range(8):
+        client = ClusterClient(bootstrap, connect=cluster.network.connect)
+        assert client.leader(T0).id == 1
+
+
+def test_no_broker_at_all_names_each_failure(cluster: FakeCluster) -> None:
+    """NoBrokersAvailable says what happened at every address."""
+    client = ClusterClient([("x", 1), ("y", 2)], connect=cluster.network.connect)
+    with pytest.raises(NoBrokersAvailable, match=r"x:1: .*refused") as caught:
+        client.brokers()
+    assert "y:2: " in str(caught.value)
+
+
+def test_brokers_that_metadata_named_are_asked_when_the_bootstrap_is_gone(
+    cluster: FakeCluster,
+) -> None:
+    """The bootstrap list is only a beginning."""
+    client = ClusterClient([("b1", PORT)], connect=cluster.network.connect)
+    client.refresh(["t"])
+    cluster.down(1)
+    assert client.refresh(["u"]).leader(U0).id == 2
+
+
+def test_each_leader_is_asked_once_for_all_that_it_leads(
+    cluster: FakeCluster, client: ClusterClient
+) -> None:
+    """Three partitions on two brokers make two requests."""
+    cluster.append(U0, b"a", b"b")
+    wanted = dict.fromkeys((T0, T1, U0), LATEST_OFFSET)
+    assert client.ask_leaders(wanted, log_ends) == {T0: 0, T1: 0, U0: 2}
+    assert len(cluster.network.requests(OffsetsRequest)) == 2
+
+
+def test_only_what_failed_is_asked_again_at_the_new_leader(
+    cluster: FakeCluster, client: ClusterClient
+) -> None:
+    """After NotLeaderForPartition: backoff, metadata of that topic, the partitions still open."""
+    client.refresh()
+    cluster.leaders[T0] = 2
+    assert client.ask_leaders(dict.fromkeys((T0, U0), LATEST_OFFSET), log_ends) == {T0: 0, U0: 0}
+    kinds = [type(request).__name__ for _, request in cluster.network.asked]
+    assert kinds == [
+        "MetadataRequest",
+        "OffsetsRequest",
+        "OffsetsRequest",
+        "MetadataRequest",
+        "OffsetsRequest",
+    ]
+    assert cluster.network.asked[-2][1] == MetadataRequest(["t"])
+    assert cluster.network.asked[-1] == (("b2", PORT), offsets_request({T0: LATEST_OFFSET}))
+    assert cluster.clock.slept == [0.1]
+
+
+def test_a_leader_that_died_is_looked_for(cluster: FakeCluster, client: ClusterClient) -> None:
+    """A refused connection means that the partition may have moved."""
+    client.refresh()
+    cluster.down(1)
+    cluster.leaders[T0] = 2
+    assert client.ask_leaders({T0: LATEST_OFFSET}, log_ends) == {T0: 0}
+
+
+def test_a_partition_without_leader_is_waited_for_and_then_named(
+    cluster: FakeCluster, client: ClusterClient
+) -> None:
+    """As many rounds as the policy has tries; then LeaderNotAvailable of that partition."""
+    cluster.leaders[T1] = NO_LEADER
+    with pytest.raises(LeaderNotAvailable, match=r"\[t,1\]"):
+        client.ask_leaders(dict.fromkeys((T0, T1), LATEST_OFFSET), log_ends)
+    assert len(cluster.clock.slept) == 3
+    assert len(cluster.network.requests(OffsetsRequest)) == 1
+
+
+def test_an_error_that_does_not_pass_wins(cluster: FakeCluster, client: ClusterClient) -> None:
+    """It is raised at once, although another partition could be tried again."""
+    cluster.refuse(T0, NotLeaderForPartition.code)
+    cluster.refuse(T1, OffsetOutOfRange.code)
+    with pytest.raises(OffsetOutOfRange, match=r"\[t,1\]"):
+        client.ask_leaders(dict.fromkeys((T0, T1), LATEST_OFFSET), log_ends)
+    assert cluster.clock.slept == []
+
+
+def test_at_leader_tries_again_too(cluster: FakeCluster, client: ClusterClient) -> None:
+    """The question for a single partition."""
+    cluster.refuse(T0, NotLeaderForPartition.code, NotLeaderForPartition.code)
+
+    def ask(connection: Connection) -> int:
+        answer = log_ends(connection, {T0: LATEST_OFFSET})[T0]
+        if isinstance(answer, ApiError):
+            raise answer
+        return answer
+
+    assert client.at_leader(T0, ask) == 0
+    assert len(cluster.clock.slept) == 2
+
+
+def test_one_illegal_name_does_not_take_the_others_with_it(cluster: FakeCluster) -> None:
+    """0.8 answers 17 for every topic of a request with an illegal name: they are asked one by
+    one."""
+
+    def script(request: Request) -> Response | None:
+        if isinstance(request, MetadataRequest) and "b!d" in request.topics:
+            return MetadataResponse([], [TopicMetadata(17, topic, []) for topic in request.topics])
+        return cluster.answer(1, request)
+
+    cluster.network.broker("b1", PORT, script)
+    client = ClusterClient([("b1", PORT)], connect=cluster.network.connect)
+    metadata = client.refresh(["b!d", "t"])
+    assert metadata.leader(T0).id == 1
+    with pytest.raises(InvalidTopic, match="b!d"):
+        metadata.partitions("b!d")
+
+
+def test_an_unknown_topic_is_asked_for_each_time(
+    cluster: FakeCluster, client: ClusterClient
+) -> None:
+    """It may have been created meanwhile."""
+    with pytest.raises(UnknownTopicOrPartition):
+        client.partitions("new")
+    cluster.leaders[TopicPartition("new", 0)] = 1
+    assert len(client.partitions("new")) == 1
+
+
+def test_the_coordinator_is_waited_for_and_remembered(
+    cluster: FakeCluster, client: ClusterClient
+) -> None:
+    """15 while the offsets topic is being made; then one question per group until forgotten."""
+    found = cluster.coordinator
+    cluster.coordinator = ConsumerMetadataResponse(15, -1, "", -1)
+
+    def appear(seconds: float) -> None:
+        cluster.coordinator = found
+
+    cluster.clock.sleep = appear  # type: ignore[method-assign]
+    assert client.coordinator("g") == Broker(1, "b1", PORT)
+    assert client.coordinator("g") == Broker(1, "b1", PORT)
+    assert len(cluster.network.requests(ConsumerMetadataRequest)) == 2
+    client.forget_coordinator("g")
+    client.coordinator("g")
+    assert len(cluster.network.requests(ConsumerMetadataRequest)) == 3
+
+
+def test_a_coordinator_that_never_appears_is_given_up(
+    cluster: FakeCluster, client: ClusterClient
+) -> None:
+    """After COORDINATOR_TRIES, with the error that the brokers gave."""
+    cluster.coordinator = ConsumerMetadataResponse(15, -1, "", -1)
+    with pytest.raises(ConsumerCoordinatorNotAvailable, match="group g"):
+        client.coordinator("g")
+    assert len(cluster.network.requests(ConsumerMetadataRequest)) == COORDINATOR_TRIES
+
+
+def test_a_coordinator_that_moved_is_looked_up_again(
+    cluster: FakeCluster, client: ClusterClient
+) -> None:
+    """16 makes ask_coordinator forget it and try at the new one."""
+    asked: list[str] = []
+
+    def ask(connection: Connection) -> str:
+        asked.append(str(connection))
+        if len(asked) == 1:
+            cluster.coordinator = ConsumerMetadataResponse(0, 2, "b2", PORT)
+            raise NotCoordinatorForConsumer
+        return "done"
+
+    assert client.ask_coordinator("g", ask) == "done"
+    assert asked == [f"b1:{PORT}", f"b2:{PORT}"]
+
+
+def test_a_closed_client_says_so(client: ClusterClient) -> None:
+    """Not NoBrokersAvailable, which one would try again."""
+    client.close()
+    with pytest.raises(Closed):
+        client.brokers()
+
+
+def test_threads_do_not_share_a_connection(cluster: FakeCluster, client: ClusterClient) -> None:
+    """What one has lent, another does not get."""
+    broker = client.leader(T0)
+    with client.connection(broker) as one, client.connection(broker) as other:
+        assert one is not other
+
+
+def test_tries_of_one_mean_no_second_attempt(cluster: FakeCluster) -> None:
+    """The policy is the caller's."""
+    client = ClusterClient(
+        cluster.bootstrap,
+        connect=cluster.network.connect,
+        clock=cluster.clock,
+        retry_policy=RetryPolicy(tries=1),
+    )
+    cluster.refuse(T0, NotLeaderForPartition.code)
+    with pytest.raises(NotLeaderForPartition):
+        client.ask_leaders({T0: LATEST_OFFSET}, log_ends)
