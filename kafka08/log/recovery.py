@@ -36,11 +36,11 @@ class Recovered(NamedTuple):
 
 
 def recover_messages(
-    fd: int, size: int, *, maxentry_bytes: int, index_interval_bytes: int, start: int = 0
+    fd: int, size: int, *, max_entry_bytes: int, index_interval_bytes: int, start: int = 0
 ) -> Recovered:
     """Check the first `size` bytes of a message file from the entry at `start` on.
 
-    An entry ends the sound part if it is cut short, fails its CRC, is above `maxentry_bytes`, or
+    An entry ends the sound part if it is cut short, fails its CRC, is above `max_entry_bytes`, or
     if an index entry for it would not ascend. Raises OSError.
     """
     index: list[IndexEntry] = []
@@ -49,10 +49,10 @@ def recover_messages(
     while position < size:
         length = os.preadv(fd, [buffer[: size - position]], position)
         chunk = buffer[:length]
-        found = kernel.recover(chunk, maxentry_bytes, index_interval_bytes, since_last_index)
+        found = kernel.recover(chunk, max_entry_bytes, index_interval_bytes, since_last_index)
         bad = _extend_index(index, chunk, position, found.index_points)
         if bad is not None:
-            before = kernel.recover(chunk[:bad], maxentry_bytes, index_interval_bytes, 0)
+            before = kernel.recover(chunk[:bad], max_entry_bytes, index_interval_bytes, 0)
             last = before.last_offset if before.count else last_offset
             return Recovered(position + bad, last, index, "offsets do not ascend")
         position += found.valid_bytes
@@ -62,7 +62,7 @@ def recover_messages(
             return Recovered(position, last_offset, index, found.error.args[-1])
         if not found.count:
             needed = entry_bytes(chunk)
-            if needed is None or needed > maxentry_bytes or position + needed > size:
+            if needed is None or needed > max_entry_bytes or position + needed > size:
                 return Recovered(position, last_offset, index, "the last entry is not whole")
             buffer = memoryview(bytearray(needed))
     return Recovered(position, last_offset, index, None)

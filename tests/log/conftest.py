@@ -1,0 +1,155 @@
+"""Logs for tests: a clock that is moved by hand, background work that waits to be run, and the
+full consistency check over whatever a test left on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka08.log import Log, LogConfig, PendingFlush
+from kafka08.log.check import check_log
+from kafka08.protocol import message_set
+
+START_MS = 1_700_000_000_000
+
+
+class ManualClock:
+    """Time stands still until a test moves it."""
+
+    def __init__(self, now_ms: int = START_MS) -> None:
+        self.now_ms = now_ms
+
+    def time_ms(self) -> int:
+        return self.now_ms
+
+    def monotonic(self) -> float:
+        return self.now_ms / 1000
+
+    def sleep(self, seconds: float) -> None:
+        self.now_ms += int(seconds * 1000)
+
+
+class Deferred:
+    """A `Background` that keeps everything until the test runs it."""
+
+    def __init__(self) -> None:
+        self.flushes: list[PendingFlush] = []
+        self.tasks: list[tuple[int, Callable[[], None]]] = []
+
+    def flush_soon(self, flush: PendingFlush) -> None:
+        self.flushes.append(flush)
+
+    def run_later(self, delay_ms: int, task: Callable[[], None]) -> None:
+        self.tasks.append((delay_ms, task))
+
+    def run_all(self) -> None:
+        while self.flushes:
+            self.flushes.pop(0).run()
+        while self.tasks:
+            self.tasks.pop(0)[1]()
+
+
+class Died(BaseException):
+    """The process "died" at a crash point."""
+
+
+class CrashAt:
+    """A hook that dies at one named point, from its n-th passing on."""
+
+    def __init__(self, name: str, passes: int = 0) -> None:
+        self.name = name
+        self.passes = passes
+        self.seen: list[str] = []
+
+    def __call__(self, name: str) -> None:
+        self.seen.append(name)
+        if name == self.name:
+            if not self.passes:
+                raise Died(name)
+            self.passes -= 1
+
+
+OpenLog = Callable[..., Log]
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def background() -> Deferred:
+    return Deferred()
+
+
+@pytest.fixture
+def open_log(tmp_path: Path, clock: ManualClock, background: Deferred) -> OpenLog:
+    """Opens `t-0` under tmp_path; keywords of Log, or else of LogConfig."""
+
+    def open_it(
+        name: str = "t-0",
+        *,
+        recovery_point: int = 0,
+        clean_shutdown: bool = False,
+        crash: Callable[[str], None] = lambda _name: None,
+        draw_jitter: Callable[[int], int] = lambda _limit: 0,
+        **config: Any,
+    ) -> Log:
+        return Log(
+            tmp_path / name,
+            LogConfig(**config),
+            clock=clock,
+            recovery_point=recovery_point,
+            clean_shutdown=clean_shutdown,
+            background=background,
+            draw_jitter=draw_jitter,
+            crash=crash,
+        )
+
+    return open_it
+
+
+@pytest.fixture
+def broken_logs() -> None:
+    """Asked for by a test that leaves a damaged log behind on purpose."""
+
+
+@pytest.fixture(autouse=True)
+def every_log_is_sound(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[None]:
+    """Whatever a test did, the logs it leaves under tmp_path pass the full check."""
+    yield
+    if "broken_logs" in request.fixturenames:
+        return
+    directories = {path.parent for path in tmp_path.rglob("*.log")}
+    assert [] == [str(problem) for path in sorted(directories) for problem in check_log(path)]
+
+
+def a_set(*values: bytes, codec: int = 0, base_offset: int = 0) -> bytearray:
+    """A set of messages without keys, writable as append wants it."""
+    return bytearray(message_set.encode([(None, value) for value in values], codec, base_offset))
+
+
+def values_of(log: Log, offset: int, max_bytes: int = 1 << 20) -> list[tuple[int, bytes]]:
+    """(offset, value) of every message that one read hands out."""
+    data = log.read(offset, max_bytes).bytes()
+    return [(message.offset, message.value) for message in message_set.decode(data, offset)]
+
+
+def all_values(log: Log) -> list[tuple[int, bytes]]:
+    """(offset, value) of the whole log, read as a consumer reads it."""
+    found: list[tuple[int, bytes]] = []
+    offset = log.log_start_offset
+    while offset < log.log_end_offset:
+        batch = values_of(log, offset)
+        if not batch:
+            break
+        found += batch
+        offset = batch[-1][0] + 1
+    return found
+
+
+def names_in(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())

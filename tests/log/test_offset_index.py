@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka08.log.offset_index import IndexEntry, OffsetIndex
+
+DATA = Path(__file__).parent.parent / "data"
+CAPTURED = json.loads((DATA / "logs-0.8.2.2.json").read_text())["index"]["files"]
+
+
+def an_index(path: Path, *entries: tuple[int, int], base_offset: int = 100) -> OffsetIndex:
+    index = OffsetIndex(path, base_offset)
+    index.grow(8000)
+    for offset, position in entries:
+        index.append(offset, position)
+    return index
+
+
+def test_entries_are_those_of_a_real_index(tmp_path: Path) -> None:
+    """A rolled index written by 0.8.2.2 opens with the entries the fixture says, and writing the
+    same entries gives the same bytes."""
+    captured = CAPTURED[2]
+    assert captured["file"].endswith("19.index")
+    path = tmp_path / "captured.index"
+    path.write_bytes(bytes.fromhex(captured["hex_head"])[: captured["size"]])
+    opened = OffsetIndex(path, 19)
+    expected = [IndexEntry(19 + o, p) for o, p in captured["entries_rel_offset_position"]]
+    assert expected == opened.all_entries()
+    written = an_index(tmp_path / "ours.index", *expected, base_offset=19)
+    written.close()
+    assert path.read_bytes() == (tmp_path / "ours.index").read_bytes()
+
+
+def test_it_is_preallocated_and_trimmed(tmp_path: Path) -> None:
+    """Rounded down to whole entries while active; exact once sealed (10485760 and 48 in the
+    capture)."""
+    index = OffsetIndex(tmp_path / "i", 0)
+    index.grow(83)
+    assert 80 == (tmp_path / "i").stat().st_size
+    index.append(5, 50)
+    index.seal()
+    assert 8 == (tmp_path / "i").stat().st_size
+    assert index.is_full
+    assert IndexEntry(5, 50) == index.lookup(9)
+
+
+def test_zeros_of_a_crash_are_no_entries(tmp_path: Path) -> None:
+    """0.8.2.2 counts them and then refuses to start; we trim them on load."""
+    index = an_index(tmp_path / "i", (101, 10), (105, 20))
+    assert 8000 == (tmp_path / "i").stat().st_size
+    again = OffsetIndex(tmp_path / "i", 100)
+    assert index.all_entries() == again.all_entries()
+    assert IndexEntry(105, 20) == again.last
+    assert 16 == (tmp_path / "i").stat().st_size
+    (tmp_path / "z").write_bytes(bytes(8000))
+    assert IndexEntry(100, 0) == OffsetIndex(tmp_path / "z", 100).last
+
+
+def test_a_full_index_says_so(tmp_path: Path) -> None:
+    """The log rolls before it would append to one."""
+    index = OffsetIndex(tmp_path / "i", 0)
+    index.grow(16)
+    index.append(1, 10)
+    assert (1, 2) == (index.entries, index.capacity)
+    index.append(2, 20)
+    assert index.is_full
+    with pytest.raises(AssertionError, match="full index"):
+        index.append(3, 30)
+
+
+@pytest.mark.parametrize(("offset", "position"), [(105, 30), (104, 30), (106, 20)])
+def test_entries_must_ascend(tmp_path: Path, offset: int, position: int) -> None:
+    """In both columns: a bug in the caller is loud."""
+    index = an_index(tmp_path / "i", (101, 10), (105, 20))
+    with pytest.raises(AssertionError):
+        index.append(offset, position)
+
+
+def test_sanity_names_what_cannot_be(tmp_path: Path) -> None:
+    """Half an entry, an offset not above the base, a position beyond the messages."""
+    index = an_index(tmp_path / "i", (101, 10))
+    index.seal()
+    assert index.problem(11) is None
+    assert "beyond" in str(index.problem(10))
+    (tmp_path / "i").write_bytes(bytes.fromhex("000000010000000a00"))
+    assert "multiple of 8" in str(OffsetIndex(tmp_path / "i", 100).problem(99))
+    (tmp_path / "i").write_bytes(bytes.fromhex("000000000000000a"))
+    assert "is not above 100" in str(OffsetIndex(tmp_path / "i", 100).problem(99))
+
+
+def test_reopening_does_not_open_files_before_a_lookup(tmp_path: Path) -> None:
+    """A log of many old segments holds no descriptors for their indexes."""
+    an_index(tmp_path / "i", (101, 10), (105, 20)).close()
+    again = OffsetIndex(tmp_path / "i", 100)
+    (tmp_path / "i").rename(tmp_path / "j")
+    assert IndexEntry(105, 20) == again.lookup(200)
+    again.path = tmp_path / "j"
+    assert IndexEntry(101, 10) == again.lookup(104)
+
+
+entries = st.lists(
+    st.tuples(st.integers(1, 50), st.integers(1, 10_000)), min_size=0, max_size=60
+)  # steps of offset and position
+
+
+@given(steps=entries, cut=st.integers(90, 700), reopen=st.booleans())
+def test_it_is_a_sorted_list(
+    tmp_path_factory: pytest.TempPathFactory,
+    steps: list[tuple[int, int]],
+    cut: int,
+    reopen: bool,
+) -> None:
+    """lookup and truncate_to agree with a list of pairs, before and after reopening."""
+    path = tmp_path_factory.mktemp("index") / "i"
+    model: list[IndexEntry] = []
+    offset, position = 100, 0
+    for step, size in steps:
+        offset, position = offset + step, position + size
+        model.append(IndexEntry(offset, position))
+    index = an_index(path, *model)
+    for target in (99, 100, cut, offset, offset + 1, *(entry.offset for entry in model[:5])):
+        below = [entry for entry in model if entry.offset <= target]
+        assert (below or [IndexEntry(100, 0)])[-1] == index.lookup(target)
+    index.truncate_to(cut)
+    model = [entry for entry in model if entry.offset < cut]
+    if reopen:
+        index = OffsetIndex(path, 100)
+        index.grow(8000)
+    assert model == index.all_entries()
+    index.append(cut + 700, position + 1)
+    assert [*model, IndexEntry(cut + 700, position + 1)] == index.all_entries()

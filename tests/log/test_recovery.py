@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kafka08 import kernel
+from kafka08.kernel.types import Buffer
+from kafka08.log import recovery
+from kafka08.log.offset_index import IndexEntry
+from kafka08.log.recovery import Recovered, recover_messages
+from kafka08.protocol import compression
+from tests.log.conftest import OpenLog, a_set
+
+FACTS = json.loads((Path(__file__).parent.parent / "data/extra-0.8.2.2.json").read_text())["facts"]
+INTERVAL = 256
+"""index.interval.bytes of the captured topic: the one that explains every captured entry."""
+
+
+def recovered(path: Path, data: Buffer, limit: int = 10_000, interval: int = 4096) -> Recovered:
+    path.write_bytes(data)
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        return recover_messages(fd, len(data), max_entry_bytes=limit, index_interval_bytes=interval)
+    finally:
+        os.close(fd)
+
+
+def _like_captured() -> Iterator[bytearray]:
+    """The entries of the captured segment, by offset, size and codec; inside each wrapper are the
+    three messages that end at its offset."""
+    positions = FACTS["set positions"]
+    ends = [position for _, position, _ in positions[1:]] + [FACTS["log size after recovery"]]
+    for (offset, position, codec), end in zip(positions, ends, strict=True):
+        room = end - position - 26
+        if codec:
+            value = compression.compress(codec, a_set(b"", b"", b"", base_offset=offset - 2))
+            yield kernel.build_set([(b"k" * (room - len(value)), value)], offset, codec)
+        else:
+            yield kernel.build_set([(None, b"v" * room)], offset)
+
+
+def test_a_live_index_is_that_of_0_8_2_2(open_log: OpenLog) -> None:
+    """Sets of three messages, then a wrapper, and so on, appended as the capture's producer did:
+    an entry per set once more than the interval lies behind the last one, by its first offset."""
+    log = open_log(index_interval_bytes=INTERVAL)
+    entries = list(_like_captured())
+    wrapper = 3
+    while entries:
+        plain, entries = entries[:wrapper], entries[wrapper:]
+        log.append_as_follower(bytearray().join(plain))
+        if entries:
+            log.append_as_follower(entries.pop(0))
+        wrapper = 3
+    live = [IndexEntry(offset, position) for offset, position in FACTS["index live"]]
+    assert live == log._active.index.all_entries()
+
+
+def test_a_rebuilt_index_is_that_of_0_8_2_2(tmp_path: Path) -> None:
+    """Recovery counts entries instead of sets, and names wrappers by their first inner offset."""
+    found = recovered(tmp_path / "log", bytearray().join(_like_captured()), interval=INTERVAL)
+    rebuilt = [IndexEntry(offset, position) for offset, position in FACTS["index rebuilt"]]
+    assert rebuilt == found.index_entries
+    assert (FACTS["log size after recovery"], 35, None) == (
+        found.valid_bytes,
+        found.last_offset,
+        found.problem,
+    )
+
+
+def test_every_cut_leaves_the_whole_entries(tmp_path: Path) -> None:
+    """At whatever byte the file ends, what remains is the entries before."""
+    data = a_set(b"a", b"bb", b"") + a_set(b"c" * 5, b"d", codec=1, base_offset=3)
+    ends = [entry.position + entry.entry_size for entry in kernel.entries(data)]
+    offsets = [entry.offset for entry in kernel.entries(data)]
+    for size in range(len(data) + 1):
+        whole = [end for end in ends if end <= size]
+        found = recovered(tmp_path / "log", data[:size])
+        assert (whole or [0])[-1] == found.valid_bytes
+        assert [-1, *offsets][len(whole)] == found.last_offset
+        assert (found.problem is None) == (size in {0, *ends})
+
+
+def test_every_flipped_byte_behind_the_offset_is_seen(tmp_path: Path) -> None:
+    """Size, CRC, attributes, lengths, content: the entries before it survive. Offsets are not
+    covered by the CRC."""
+    data = a_set(b"a", b"bb", b"ccc")
+    second, third = 27, 27 + 28
+    for at in range(second + 8, third):
+        flipped = bytearray(data)
+        flipped[at] ^= 0x40
+        found = recovered(tmp_path / "log", flipped)
+        assert (second, 0) == (found.valid_bytes, found.last_offset)
+        assert found.problem is not None
+
+
+def test_an_entry_above_the_limit_ends_the_log(tmp_path: Path) -> None:
+    """0.8: lowering max.message.bytes truncates at the next unclean restart."""
+    data = a_set(b"a", b"b" * 100, b"c")
+    assert 27 == recovered(tmp_path / "log", data, limit=125).valid_bytes
+    assert len(data) == recovered(tmp_path / "log", data, limit=126).valid_bytes
+
+
+def test_a_wrapper_that_cannot_be_unpacked_ends_the_log(tmp_path: Path) -> None:
+    """Only where the index needs its first inner offset; its CRC may be right all the same."""
+    data = a_set(b"a" * 50) + kernel.wrap(b"not gzip", 1, 1)
+    found = recovered(tmp_path / "log", data, interval=10)
+    assert (76, 0, []) == (found.valid_bytes, found.last_offset, found.index_entries)
+    assert len(data) == recovered(tmp_path / "log", data).valid_bytes
+
+
+def test_offsets_that_fall_end_the_log(tmp_path: Path) -> None:
+    """Where an index entry would not ascend. 0.8.2.2 empties the whole segment then; we keep
+    what came before."""
+    data = a_set(b"a", b"b", b"c", base_offset=10) + a_set(b"d", base_offset=5)
+    found = recovered(tmp_path / "log", data, interval=0)
+    assert (81, 12, "offsets do not ascend") == (
+        found.valid_bytes,
+        found.last_offset,
+        found.problem,
+    )
+
+
+@settings(deadline=None)
+@given(
+    sizes=st.lists(st.integers(0, 400), min_size=1, max_size=40),
+    chunk_bytes=st.integers(12, 300),
+    interval=st.integers(0, 500),
+)
+def test_chunks_do_not_show(
+    tmp_path_factory: pytest.TempPathFactory, sizes: list[int], chunk_bytes: int, interval: int
+) -> None:
+    """However small the reads are, result and index are those of one read."""
+    data = a_set(*[b"x" * size for size in sizes])
+    path = tmp_path_factory.mktemp("recovery") / "log"
+    whole = recovered(path, data, interval=interval)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recovery, "CHUNK_BYTES", chunk_bytes)
+        assert whole == recovered(path, data, interval=interval)
+    assert (len(data), len(sizes) - 1) == (whole.valid_bytes, whole.last_offset)

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka08.log import LogConfig, SegmentFacts, SizeRetention, TimeRetention
+from kafka08.log.retention import Chain, deletable, kafka_retention
+
+NOW_MS = 1_000_000
+
+
+def facts(*sizes_and_ages: tuple[int, int]) -> list[SegmentFacts]:
+    return [
+        SegmentFacts(number * 10, size, NOW_MS - age_ms)
+        for number, (size, age_ms) in enumerate(sizes_and_ages)
+    ]
+
+
+def test_time_stops_at_the_first_young_segment() -> None:
+    """Old segments behind a young one stay: a log has no holes. The bound itself is young."""
+    segments = facts((1, 500), (1, 101), (1, 100), (1, 900))
+    assert 2 == TimeRetention(100).expired(segments, NOW_MS)
+
+
+def test_a_negative_retention_time_deletes_everything() -> None:
+    """0.8: -1 is not "unlimited"."""
+    assert 2 == TimeRetention(-1).expired(facts((1, 0), (1, 0)), NOW_MS)
+
+
+def test_size_keeps_at_least_retention_bytes() -> None:
+    """A segment goes only if what remains is still enough."""
+    segments = facts((10, 0), (10, 0), (10, 0))
+    assert [2, 1, 1, 0, 0, 0] == [
+        SizeRetention(limit).expired(segments, NOW_MS) for limit in (10, 11, 20, 21, 30, 31)
+    ]
+    assert 3 == SizeRetention(0).expired(segments, NOW_MS)
+    assert 0 == SizeRetention(-1).expired(segments, NOW_MS)
+
+
+def test_size_looks_at_what_time_left() -> None:
+    """Kafka's two policies run one after the other."""
+    policy = kafka_retention(LogConfig(retention_ms=100, retention_bytes=10))
+    assert 2 == policy.expired(facts((10, 500), (10, 0), (10, 0)), NOW_MS)
+
+
+def test_an_empty_active_segment_stays() -> None:
+    """It would only be made anew."""
+    assert 1 == deletable(TimeRetention(-1), facts((5, 9), (0, 9)), NOW_MS)
+    assert 0 == deletable(TimeRetention(-1), facts((0, 9)), NOW_MS)
+    assert 1 == deletable(TimeRetention(-1), facts((1, 9)), NOW_MS)
+
+
+def test_any_object_with_expired_is_a_policy() -> None:
+    """The seam is one method."""
+
+    class KeepThree:
+        def expired(self, segments: Sequence[SegmentFacts], now_ms: int) -> int:
+            return max(0, len(segments) - 3)
+
+    assert 2 == Chain((KeepThree(),)).expired(facts(*[(1, 0)] * 5), NOW_MS)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 100), st.integers(0, 1000)), min_size=1, max_size=8),
+    st.integers(-1, 300),
+)
+def test_size_retention_is_the_definition(segments: list[tuple[int, int]], limit: int) -> None:
+    """It deletes the longest run of oldest segments that leaves at least the limit."""
+    found = SizeRetention(limit).expired(facts(*segments), NOW_MS)
+    sizes = [size for size, _ in segments]
+    allowed = [n for n in range(len(sizes) + 1) if sum(sizes[n:]) >= limit]
+    assert (max(allowed, default=0) if limit >= 0 else 0) == found
