@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kafka08.broker.config import BrokerConfig
-    from kafka08.broker.controller import Controller
-    from kafka08.broker.coordinator import OffsetManager
+    from kafka08.broker.controller.controller import Controller
+    from kafka08.broker.coordinator.offset_manager import OffsetManager
     from kafka08.broker.metadata_cache import MetadataCache
     from kafka08.broker.replica_manager import ReplicaManager
     from kafka08.broker.runtime import Runtime

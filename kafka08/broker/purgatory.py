@@ -10,12 +10,8 @@ threads; here nothing runs between check and watch. Source: kafka.server.Request
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Generic, TypeVar
 
 from kafka08.broker.timer import Timer, TimerTask
-
-K = TypeVar("K", bound=Hashable)
-
 
 class Wait:
     """Base of what waits. Subclasses list their cases."""
@@ -34,14 +30,14 @@ class Wait:
         raise NotImplementedError
 
 
-class Purgatory(Generic[K]):
+class Purgatory:
     """All waits of one kind, by key. Nothing here switches."""
 
     def __init__(self, timer: Timer) -> None:
         self._timer = timer
-        self._watchers: dict[K, dict[Wait, None]] = {}
+        self._watchers: dict[Hashable, dict[Wait, None]] = {}
 
-    def __contains__(self, key: K) -> bool:
+    def __contains__(self, key: Hashable) -> bool:
         """Whether anybody waits for the key: the check that costs nothing when nobody does."""
         return key in self._watchers
 
@@ -49,7 +45,7 @@ class Purgatory(Generic[K]):
         """The number of waits."""
         return len({wait for watchers in self._watchers.values() for wait in watchers})
 
-    def add(self, wait: Wait, keys: Sequence[K], timeout_ms: float) -> bool:
+    def add(self, wait: Wait, keys: Sequence[Hashable], timeout_ms: float) -> bool:
         """Finish the wait now if it is satisfied (True), else watch it for at most `timeout_ms`."""
         wait.keys = keys
         wait.task = None
@@ -61,7 +57,7 @@ class Purgatory(Generic[K]):
         wait.task = self._timer.add(timeout_ms, lambda: self._end(wait))
         return False
 
-    def touch(self, key: K) -> int:
+    def touch(self, key: Hashable) -> int:
         """Something happened to `key`: finish the waits that it satisfies; their number."""
         watchers = self._watchers.get(key)
         if watchers is None:
@@ -89,8 +85,8 @@ class Purgatory(Generic[K]):
         wait.task.cancel()
         wait.task = None
         for key in wait.keys:
-            watchers = self._watchers.get(key)  # type: ignore[call-overload]
+            watchers = self._watchers.get(key)
             if watchers is not None:
                 watchers.pop(wait, None)
                 if not watchers:
-                    del self._watchers[key]  # type: ignore[arg-type]
+                    del self._watchers[key]

@@ -102,8 +102,8 @@ class ReplicaManager:
         self.broker_id = config.broker_id
         self.controller_epoch = 0
         self.log_manager = log_manager
-        self.fetch_waits: Purgatory[TopicPartition] = Purgatory(timer)
-        self.produce_waits: Purgatory[TopicPartition] = Purgatory(timer)
+        self.fetch_waits: Purgatory = Purgatory(timer)
+        self.produce_waits: Purgatory = Purgatory(timer)
         self._config = config
         self._runtime = runtime
         self._store = store

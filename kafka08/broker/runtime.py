@@ -70,7 +70,7 @@ class Event(Protocol):
 class Queue(Protocol):
     """A queue between greenlets. Putting never waits."""
 
-    def put(self, item: Any) -> object: ...
+    def put(self, item: Any) -> None: ...
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
         """The oldest item; `queue.Empty` after `timeout` seconds without one."""
@@ -334,6 +334,7 @@ class NativePool:
         """A thread's whole life: no gevent object, no logger, nothing shared but the queues."""
         while True:
             done, call, args = self._jobs.get()
+            outcome: tuple[Any, Any, BaseException | None]
             try:
                 outcome = (done, call(*args), None)
             except BaseException as error:  # noqa: BLE001 - carried to the hub, raised there

@@ -36,7 +36,7 @@ class TimerTask:
     def cancel(self) -> None:
         """Forget the call. Harmless after it was made."""
         if self.slot is not None:
-            del self.slot.tasks[self]
+            self.slot.tasks.pop(self, None)
             self.slot = None
 
 
@@ -139,6 +139,8 @@ class Timer:
             slot.due_ms = -1
             tasks, slot.tasks = slot.tasks, {}
             for task in tasks:
+                if task.slot is None:
+                    continue  # cancelled by one that ran before it
                 task.slot = None
                 if not self._wheel.add(task):
                     task.call()

@@ -1,0 +1,199 @@
+"""FakeRuntime: a Runtime whose clock the test moves, and where greenlets are plain calls.
+
+`spawn` runs the function at once, to its end; `run_native_later` keeps jobs until `run_native_jobs`
+(or runs them at once, with `native_inline`); `advance` moves the clock and makes the calls that fall
+due, in their order. What would wait for somebody else raises, so that a test cannot hang.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import queue
+import random
+import socket
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, TypeVar
+
+from kafka08.broker.runtime import Handle
+
+T = TypeVar("T")
+
+
+class FakeHandle:
+    def __init__(self, call: Callable[[], object]) -> None:
+        self.call: Callable[[], object] | None = call
+
+    def cancel(self) -> None:
+        self.call = None
+
+
+class FakeTask:
+    def join(self, timeout: float | None = None) -> None: ...
+
+    def kill(self, block: bool = True, timeout: float | None = None) -> None: ...
+
+
+class FakeEvent:
+    def __init__(self) -> None:
+        self._is_set = False
+
+    def set(self) -> None:
+        self._is_set = True
+
+    def clear(self) -> None:
+        self._is_set = False
+
+    def is_set(self) -> bool:
+        return self._is_set
+
+    def wait(self, timeout: float | None = None) -> bool:
+        assert self._is_set or timeout is not None, "nobody will ever set this event"
+        return self._is_set
+
+
+class FakeQueue:
+    def __init__(self) -> None:
+        self.items: list[Any] = []
+
+    def put(self, item: Any) -> None:
+        self.items.append(item)
+
+    def get(self, block: bool = True, timeout: float | None = None) -> Any:
+        if not self.items:
+            raise queue.Empty
+        return self.items.pop(0)
+
+    def qsize(self) -> int:
+        return len(self.items)
+
+
+class Halted(Exception):
+    """The broker ended its process."""
+
+
+class FakeRuntime:
+    """A `kafka08.broker.runtime.Runtime`; `now` is its clock in seconds."""
+
+    def __init__(self, *, seed: int = 0, native_inline: bool = True) -> None:
+        self.random = random.Random(seed)
+        self.now = 1_000_000.0
+        self.native_inline = native_inline
+        self.native_jobs: list[Callable[[], None]] = []
+        self.spawned: list[str] = []
+        self.timers_set = 0
+        """How often a timer was set: what a real broker would have woken up for."""
+        self._calls: list[tuple[float, int, FakeHandle]] = []
+        self._sequence = itertools.count()
+
+    # Clock and timers
+
+    def now_ms(self) -> int:
+        return int(self.now * 1000)
+
+    time_ms = now_ms
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None: ...
+
+    def call_later(self, seconds: float, call: Callable[..., object], *args: object) -> Handle:
+        self.timers_set += 1
+        handle = FakeHandle(lambda: call(*args))
+        heapq.heappush(self._calls, (self.now + seconds, next(self._sequence), handle))
+        return handle
+
+    def advance(self, seconds: float) -> None:
+        """Move the clock, making every call that falls due at its own time."""
+        end = self.now + seconds
+        while self._calls and self._calls[0][0] <= end:
+            due, _, handle = heapq.heappop(self._calls)
+            self.now = max(self.now, due)
+            if handle.call is not None:
+                handle.call()
+        self.now = end
+
+    @property
+    def pending_calls(self) -> int:
+        """Timers that are set and not cancelled."""
+        return sum(handle.call is not None for _, _, handle in self._calls)
+
+    # Greenlets
+
+    def every(
+        self,
+        seconds: float,
+        call: Callable[[], object],
+        *,
+        name: str,
+        first: float | None = None,
+    ) -> FakeTask:
+        def again() -> None:
+            call()
+            self.call_later(seconds, again)
+
+        self.call_later(seconds if first is None else first, again)
+        return FakeTask()
+
+    def spawn(self, call: Callable[..., object], *args: object, name: str) -> FakeTask:
+        self.spawned.append(name)
+        call(*args)
+        return FakeTask()
+
+    def event(self) -> FakeEvent:
+        return FakeEvent()
+
+    def queue(self) -> FakeQueue:
+        return FakeQueue()
+
+    def lock(self) -> AbstractContextManager[Any]:
+        return nullcontext()
+
+    # The outside
+
+    def listen(self, host: str | None, port: int) -> socket.socket:
+        raise OSError("a fake runtime has no network")
+
+    def connect(self, address: tuple[str, int], timeout: float | None = None) -> socket.socket:
+        raise OSError("a fake runtime has no network")
+
+    def run_native(self, call: Callable[..., T], *args: object) -> T:
+        return call(*args)
+
+    def run_native_later(
+        self,
+        done: Callable[[Any, BaseException | None], object],
+        call: Callable[..., object],
+        *args: object,
+    ) -> None:
+        def job() -> None:
+            try:
+                result = call(*args)
+            except Exception as error:  # noqa: BLE001 - carried to `done`, as a thread does
+                done(None, error)
+            else:
+                done(result, None)
+
+        if self.native_inline:
+            job()
+        else:
+            self.native_jobs.append(job)
+
+    def run_native_jobs(self) -> None:
+        """Finish the jobs that are out, and those that their ends start."""
+        while self.native_jobs:
+            self.native_jobs.pop(0)()
+
+    def zk_handler(self) -> Any:
+        raise AssertionError("a fake runtime has no ZooKeeper")
+
+    def new_cluster_id(self) -> str:
+        return "A" * 22
+
+    def canonical_host_name(self) -> str:
+        return "localhost"
+
+    def halt(self, status: int) -> None:
+        raise Halted(status)

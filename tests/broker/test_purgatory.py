@@ -1,0 +1,109 @@
+"""Waiting requests: satisfied, out of time or abandoned, and gone from every list afterwards."""
+
+from __future__ import annotations
+
+from kafka08.broker.purgatory import Purgatory, Wait
+from kafka08.broker.timer import Timer
+from tests.broker.fake_runtime import FakeRuntime
+
+
+class Note(Wait):
+    """Satisfied when the test says so; counts how often it was finished."""
+
+    def __init__(self) -> None:
+        self.satisfied = False
+        self.finished = 0
+
+    def is_satisfied(self) -> bool:
+        return self.satisfied
+
+    def finish(self) -> None:
+        self.finished += 1
+
+
+def setup() -> tuple[FakeRuntime, Purgatory]:
+    runtime = FakeRuntime()
+    return runtime, Purgatory(Timer(runtime))
+
+
+def test_a_wait_that_is_satisfied_at_once_is_never_watched() -> None:
+    """`add` finishes it and says so."""
+    _, purgatory = setup()
+    wait = Note()
+    wait.satisfied = True
+    assert purgatory.add(wait, ["a"], 100) is True
+    assert 1 == wait.finished
+    assert "a" not in purgatory
+
+
+def test_touching_any_key_finishes_a_satisfied_wait_once() -> None:
+    """Two keys, both touched, and the time passes: one answer."""
+    runtime, purgatory = setup()
+    wait = Note()
+    assert purgatory.add(wait, ["a", "b"], 100) is False
+    assert 0 == purgatory.touch("a")
+    wait.satisfied = True
+    assert 1 == purgatory.touch("b")
+    assert 0 == purgatory.touch("a")
+    runtime.advance(1)
+    assert 1 == wait.finished
+    assert 0 == len(purgatory)
+
+
+def test_a_wait_that_is_never_satisfied_ends_with_its_time() -> None:
+    """It is finished once, at its time, and leaves every watch list."""
+    runtime, purgatory = setup()
+    wait = Note()
+    purgatory.add(wait, ["a", "b"], 50)
+    runtime.advance(0.049)
+    assert 0 == wait.finished
+    runtime.advance(0.003)
+    assert 1 == wait.finished
+    assert "a" not in purgatory
+    assert "b" not in purgatory
+
+
+def test_an_abandoned_wait_is_never_finished() -> None:
+    """Its client went away: nobody is answered, nothing is kept."""
+    runtime, purgatory = setup()
+    wait = Note()
+    purgatory.add(wait, ["a"], 50)
+    purgatory.abandon(wait)
+    purgatory.abandon(wait)
+    wait.satisfied = True
+    assert 0 == purgatory.touch("a")
+    runtime.advance(1)
+    assert 0 == wait.finished
+    assert 0 == len(purgatory)
+    assert 0 == runtime.pending_calls
+
+
+def test_nothing_is_left_of_a_hundred_thousand_waits() -> None:
+    """A prototype grew by what expired waits left behind; here every list is empty afterwards."""
+    runtime, purgatory = setup()
+    for number in range(100_000):
+        purgatory.add(Note(), [number % 10, "all"], 1 + number % 500)
+        if number % 1000 == 0:
+            runtime.advance(0.01)
+    runtime.advance(1)
+    assert 0 == len(purgatory)
+    assert "all" not in purgatory
+    assert 0 == runtime.pending_calls
+
+
+def test_finishing_one_wait_may_finish_another() -> None:
+    """An answer can lead to an append that touches the same key again; each is finished once."""
+    _, purgatory = setup()
+    second = Note()
+
+    class Chain(Note):
+        def finish(self) -> None:
+            super().finish()
+            purgatory.touch("a")
+
+    first = Chain()
+    purgatory.add(first, ["a"], 100)
+    purgatory.add(second, ["a"], 100)
+    first.satisfied = second.satisfied = True
+    purgatory.touch("a")
+    assert (1, 1) == (first.finished, second.finished)

@@ -1,0 +1,95 @@
+"""The timing wheel under a clock that the test moves."""
+
+from __future__ import annotations
+
+import random
+
+from kafka08.broker.timer import Timer
+from tests.broker.fake_runtime import FakeRuntime
+
+
+def test_runs_a_task_when_it_is_due_and_not_before() -> None:
+    """A task of 300 ms (which starts on a coarse level) runs at 300 ms, never early."""
+    runtime = FakeRuntime()
+    ran: list[float] = []
+    start = runtime.now
+    Timer(runtime).add(300, lambda: ran.append(runtime.now))
+    runtime.advance(0.2995)
+    assert [] == ran
+    runtime.advance(0.0025)
+    assert 1 == len(ran)
+    assert 0.300 <= ran[0] - start <= 0.302
+
+
+def test_runs_tasks_in_the_order_of_their_times() -> None:
+    """Tasks of all levels, from 1 ms to an hour, run in order and within 2 ms of their time."""
+    runtime = FakeRuntime()
+    timer = Timer(runtime)
+    chance = random.Random(7)
+    start = runtime.now
+    ran: list[tuple[float, float]] = []
+    delays = [chance.choice([5, 50, 900, 20_000, 3_600_000]) * chance.random() for _ in range(500)]
+    for delay in delays:
+        timer.add(delay, lambda delay=delay: ran.append((delay, (runtime.now - start) * 1000)))
+    runtime.advance(3601)
+    assert sorted(delays) == sorted(delay for delay, _ in ran)
+    assert all(delay <= at <= delay + 2.01 for delay, at in ran)
+    assert [at for _, at in ran] == sorted(at for _, at in ran)
+
+
+def test_a_cancelled_task_does_not_run() -> None:
+    """Cancelling takes the task out of its slot, at any level, and twice does no harm."""
+    runtime = FakeRuntime()
+    timer = Timer(runtime)
+    ran: list[int] = []
+    tasks = [timer.add(delay, lambda: ran.append(1)) for delay in (1, 30, 500, 10_000)]
+    for task in tasks:
+        task.cancel()
+        task.cancel()
+    runtime.advance(20)
+    assert [] == ran
+
+
+def test_an_idle_wheel_does_not_tick() -> None:
+    """Ten hours of nothing set no timer; one wait of an hour sets one for each level it cascades
+    through, not one for each tick."""
+    runtime = FakeRuntime()
+    timer = Timer(runtime)
+    runtime.advance(36_000)
+    assert 0 == runtime.timers_set
+    timer.add(3_600_000, lambda: None)
+    runtime.advance(4_000)
+    assert runtime.timers_set <= 8
+    assert 0 == runtime.pending_calls
+
+
+def test_tasks_added_after_a_long_silence_keep_their_time() -> None:
+    """The wheel's own idea of now stands still while it is empty; a new task is not run at once."""
+    runtime = FakeRuntime()
+    timer = Timer(runtime)
+    timer.add(5, lambda: None)
+    runtime.advance(3_600)
+    ran: list[int] = []
+    timer.add(100, lambda: ran.append(1))
+    runtime.advance(0.099)
+    assert [] == ran
+    runtime.advance(0.003)
+    assert [1] == ran
+
+
+def test_a_task_may_add_and_cancel_others() -> None:
+    """What runs may change the wheel: cancel a task of its own slot, add one for right now."""
+    runtime = FakeRuntime()
+    timer = Timer(runtime)
+    ran: list[str] = []
+    others = []
+
+    def first() -> None:
+        ran.append("first")
+        others[0].cancel()
+        timer.add(0, lambda: ran.append("added"))
+
+    timer.add(10, first)
+    others.append(timer.add(10, lambda: ran.append("cancelled")))
+    runtime.advance(0.1)
+    assert ["first", "added"] == ran
