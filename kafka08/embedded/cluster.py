@@ -107,7 +107,7 @@ class EmbeddedCluster:
         self, brokers: Sequence[EmbeddedBroker] | None = None, timeout: float = START_SECONDS
     ) -> None:
         """Until the brokers (None: those that were started) are registered, a controller is there,
-        and each of them answers and knows all the others. KafkaError when one ends or time is up."""
+        and each answers and knows all the others. KafkaError when one ends or time is up."""
         waited = [b for b in self.brokers if b.expected_running] if brokers is None else brokers
         deadline = time.monotonic() + timeout
         with ZkClient(self.zookeeper.connect_string, connection_timeout_ms=10_000) as zk:

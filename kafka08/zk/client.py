@@ -4,11 +4,11 @@ The one wrapper of kazoo. Every call waits for its answer (a green wait under th
 may be made from any thread or greenlet but a watch callback or session listener, and raises a
 ZooKeeperError that names the znode.
 
-*Lost connections.* An operation whose answer was lost is sent again in the same session, for at
-most session + connection timeout; then SessionLost. What may have been done before is recognised:
-a conditional write that finds its own data one version on, a create that finds its own znode, a
-delete that finds nothing, have all succeeded. If the session itself ended in between, the call
-raises SessionLost and the caller decides anew. After SessionLost a write may still have been done.
+*Lost connections.* An operation whose answer was lost is sent again, a write in the same session
+only, for at most session + connection timeout; then SessionLost. What may have been done before is
+recognised: a conditional write that finds its own data one version on, a create that finds its own
+znode, a delete that finds nothing, have all succeeded. If the session ended in between, a write
+raises SessionLost and the caller decides anew; it may still have been done.
 
 Source: I0Itec ZkClient 0.3 and kafka.utils.ZkUtils 0.8.2.2.
 """
@@ -29,7 +29,7 @@ from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.errors import BadVersion, NodeExists, NoNode, SessionLost, ZooKeeperError
 from kafka08.zk import paths
 from kafka08.zk.contact import Contact
-from kafka08.zk.failures import is_connection_loss, translate
+from kafka08.zk.failures import is_connection_loss, is_expiry, translate
 from kafka08.zk.handlers import thread_handler
 from kafka08.zk.operations import (
     ANY_VERSION,
@@ -330,15 +330,18 @@ class ZkClient:
         while todo:
             lost: list[int] = []
             for index, answer in self._exchange(operations, todo, window, deadline):
-                if is_connection_loss(answer):
+                operation = operations[index]
+                results[index] = self._settle(operation, answer, again)
+                if is_connection_loss(answer) or (is_expiry(answer) and operation.repeatable):
                     lost.append(index)
-                results[index] = self._settle(operations[index], answer, again)
             if not lost:
                 break
             self._connected.wait(self._seconds_until(deadline))
-            if session != self._tracker.sessions_ended or not self._seconds_until(deadline):
+            if not self._seconds_until(deadline):
                 break
-            todo, again = lost, True
+            same_session = session == self._tracker.sessions_ended
+            todo = [index for index in lost if same_session or operations[index].repeatable]
+            again = True
         return results
 
     def _exchange(

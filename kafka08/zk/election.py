@@ -6,7 +6,8 @@
 
 Passive: a watch or the owner's session listener posts, and the owner calls `refresh` (or
 `session_expired`) from its own greenlet; the two callbacks run there, one transition at a time. An
-old controller that does not know yet is fenced by /controller_epoch, not by this.
+old controller that does not know yet is fenced by /controller_epoch, not by this. When a call
+raises SessionLost, the owner calls again at the next session event.
 
 Source: kafka.server.ZookeeperLeaderElector 0.8.2.2, but a znode of our id from an earlier session
 does not make us controller (there it does, without taking office), and is waited for by its watch.

@@ -22,9 +22,16 @@ _TRANSLATED: tuple[tuple[type[Exception], type[ZooKeeperError], str], ...] = (
 )
 
 
-def is_connection_loss(error: BaseException | None) -> bool:
+def is_connection_loss(error: object) -> bool:
     """True when the connection broke in between: the operation may or may not have been done."""
     return isinstance(error, kazoo_errors.ConnectionLoss)
+
+
+def is_expiry(error: object) -> bool:
+    """True when the session had ended: the operation was not done. False for a closed client."""
+    return isinstance(error, kazoo_errors.SessionExpiredError) and not isinstance(
+        error, kazoo_errors.ConnectionClosedError
+    )
 
 
 def translate(error: BaseException, path: str) -> ZooKeeperError:

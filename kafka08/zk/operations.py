@@ -39,7 +39,7 @@ class Stat:
 class Operation(Protocol):
     """What to send and how to read the answer.
 
-    `repeatable` operations are sent again after a lost connection without a second thought.
+    A `repeatable` one only reads: it may be sent again at any time, in a later session too.
     """
 
     @property
@@ -147,10 +147,7 @@ class Set:
     path: str
     data: str | None
     version: int = ANY_VERSION
-
-    @property
-    def repeatable(self) -> bool:
-        return self.version == ANY_VERSION
+    repeatable = False
 
     def send(self, kazoo: KazooClient) -> Any:
         return kazoo.set_async(self.path, encode(self.data), self.version)

@@ -1,0 +1,194 @@
+"""AdminClient against a real ZooKeeper: what it writes, refuses and shows."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+
+import pytest
+
+from kafka08.admin import AdminClient, describe_lines
+from kafka08.errors import AdminError, ConfigError
+from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
+from kafka08.zk import paths
+from kafka08.zk.client import ZkClient
+from kafka08.zk.store import ClusterStore
+
+
+@pytest.fixture
+def store(zk: ZkClient) -> ClusterStore:
+    """A cluster of two registered brokers."""
+    store = ClusterStore(zk)
+    store.create_common_paths()
+    for broker_id in (1, 2):
+        store.register_broker(Broker(broker_id, "127.0.0.1", broker_id), timestamp_ms=1)
+    return store
+
+
+@pytest.fixture
+def admin(store: ClusterStore) -> AdminClient:
+    return AdminClient(zk=store.zk, rng=random.Random(1))
+
+
+def test_a_topic_is_its_configuration_and_its_assignment(admin: AdminClient, zk: ZkClient) -> None:
+    """Both znodes have 0.8.2.2's text, an empty configuration too."""
+    given = admin.create_topic("tt", 3, config={"segment.bytes": "5000"})
+    assert sorted(given) == [0, 1, 2]
+    text = ",".join(f'"{number}":[{replicas[0]}]' for number, replicas in given.items())
+    assert zk.get(paths.topic("tt")).data == f'{{"version":1,"partitions":{{{text}}}}}'
+    config = zk.get(paths.topic_config("tt")).data
+    assert config == '{"version":1,"config":{"segment.bytes":"5000"}}'
+    admin.create_topic("plain")
+    assert zk.get(paths.topic_config("plain")).data == '{"version":1,"config":{}}'
+    assert admin.list_topics() == ["plain", "tt"]
+
+
+def test_a_manual_assignment_is_taken_as_it_is(admin: AdminClient, zk: ZkClient) -> None:
+    """Its brokers need not be there."""
+    admin.create_topic("tt", assignment={0: [9], 1: [2]})
+    assert zk.get(paths.topic("tt")).data == '{"version":1,"partitions":{"0":[9],"1":[2]}}'
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
+        ("", "can't be empty"),
+        (".", "cannot be"),
+        ("..", "cannot be"),
+        ("a" * 256, "can't be longer than 255"),
+        ("a/b", "contains a character other than"),
+        ("ä", "contains a character other than"),
+        ("a\n", "contains a character other than"),
+    ],
+)
+def test_illegal_names_are_refused(admin: AdminClient, name: str, complaint: str) -> None:
+    """1 to 255 of [a-zA-Z0-9._-], not "." or ".."."""
+    with pytest.raises(AdminError, match=complaint):
+        admin.create_topic(name)
+
+
+@pytest.mark.parametrize(
+    ("config", "complaint"),
+    [
+        ({"segment.byte": "1"}, 'Unknown configuration "segment.byte"'),
+        ({"segment.bytes": "many"}, "segment.bytes: 'many' is not a number"),
+        ({"min.insync.replicas": "0"}, "min.insync.replicas: '0' is outside the range 1 to"),
+        ({"cleanup.policy": "keep"}, "cleanup.policy: 'keep' is not one of delete, compact"),
+    ],
+)
+def test_bad_overrides_are_refused(
+    admin: AdminClient, config: dict[str, str], complaint: str
+) -> None:
+    """Names and values are checked before anything is written."""
+    with pytest.raises(ConfigError, match=complaint):
+        admin.create_topic("tt", config=config)
+    assert admin.list_topics() == []
+
+
+def test_what_cannot_be_done_changes_nothing(admin: AdminClient, zk: ZkClient) -> None:
+    """Existing topics, too many replicas, too few brokers, and a dry run."""
+    admin.create_topic("tt", config={"retention.ms": "1"})
+    with pytest.raises(AdminError, match='Topic "tt" already exists'):
+        admin.create_topic("tt")
+    with pytest.raises(AdminError, match="replication factor 2: this version"):
+        admin.create_topic("uu", 1, 2)
+    with pytest.raises(AdminError, match="replication factor 2: this version"):
+        admin.create_topic("uu", assignment={0: [1, 2]})
+    with pytest.raises(AdminError, match="number of partitions must be larger than 0"):
+        admin.create_topic("uu", 0)
+    assert sorted(admin.create_topic("uu", 2, dry_run=True)) == [0, 1]
+    assert admin.list_topics() == ["tt"]
+    assert zk.children(paths.TOPIC_CONFIGS) == ["tt"]
+    assert zk.get(paths.topic_config("tt")).version == 0
+
+
+def test_without_brokers_there_is_no_topic(zk: ZkClient) -> None:
+    """The message is 0.8.2.2's."""
+    with pytest.raises(AdminError, match="replication factor: 1 larger than available brokers: 0"):
+        AdminClient(zk=zk).create_topic("tt")
+
+
+def test_a_left_over_configuration_is_replaced(admin: AdminClient, zk: ZkClient) -> None:
+    """The configuration of a topic that is gone does not stand in the way of a new one."""
+    zk.create(paths.topic_config("tt"), '{"version":1,"config":{"retention.ms":"1"}}')
+    admin.create_topic("tt")
+    assert zk.get(paths.topic_config("tt")).data == '{"version":1,"config":{}}'
+
+
+def test_deletion_is_a_request(admin: AdminClient, zk: ZkClient) -> None:
+    """The znode with "" is all; asking twice is told apart, an absent topic refused."""
+    admin.create_topic("tt")
+    assert admin.delete_topic("tt", dry_run=True) is True
+    assert admin.topics_marked_for_deletion() == []
+    assert admin.delete_topic("tt") is True
+    assert zk.get(paths.delete_topic("tt")).data == ""
+    assert admin.delete_topic("tt") is False
+    assert admin.topics_marked_for_deletion() == ["tt"]
+    assert admin.describe_topics()[0].marked_for_deletion
+    with pytest.raises(AdminError, match="Topic nn does not exist"):
+        admin.delete_topic("nn")
+
+
+def test_description_shows_what_zookeeper_has(admin: AdminClient, store: ClusterStore) -> None:
+    """Leader none before the first election, -1 when none is left; filters as kafka-topics."""
+    admin.create_topic(
+        "tt",
+        config={"segment.bytes": "5000", "retention.ms": "7"},
+        assignment={0: [1], 1: [2], 2: [1]},
+    )
+    admin.create_topic("zz")
+    store.create_leader_and_isr(
+        {
+            TopicPartition("tt", 0): LeaderAndIsr(1, 0, (1,), 0, 1),
+            TopicPartition("tt", 1): LeaderAndIsr(-1, 1, (), 0, 1),
+        }
+    )
+    [topic] = admin.describe_topics(["tt"])
+    header = (
+        "Topic:tt\tPartitionCount:3\tReplicationFactor:1\tConfigs:retention.ms=7,segment.bytes=5000"
+    )
+    lines = [
+        "\tTopic: tt\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1",
+        "\tTopic: tt\tPartition: 1\tLeader: -1\tReplicas: 2\tIsr: ",
+        "\tTopic: tt\tPartition: 2\tLeader: none\tReplicas: 1\tIsr: ",
+    ]
+    assert list(describe_lines([topic])) == [header, *lines]
+    assert list(describe_lines([topic], under_replicated=True)) == lines[1:]
+    assert list(describe_lines([topic], unavailable=True, live_brokers=[1, 2])) == lines[1:]
+    assert list(describe_lines(admin.describe_topics(), with_overrides=True)) == [header]
+    assert topic.as_dict()["partitions"][1] == {
+        "partition": 1,
+        "leader": -1,
+        "replicas": (2,),
+        "isr": (),
+    }
+    with pytest.raises(AdminError, match="Topic nn does not exist"):
+        admin.describe_topics(["nn"])
+
+
+def test_leaders_are_awaited(admin: AdminClient, store: ClusterStore) -> None:
+    """await_leaders returns when the controller has done its part, and gives up in time."""
+    admin.create_topic("tt", assignment={0: [1], 1: [2]})
+    with pytest.raises(AdminError, match=r"no leader in 1 ms for partitions \[0, 1\]"):
+        admin.await_leaders("tt", timeout_ms=1)
+
+    def lead() -> None:
+        time.sleep(0.05)
+        store.create_leader_and_isr(
+            {TopicPartition("tt", n): LeaderAndIsr(n + 1, 0, (n + 1,), 0, 1) for n in (0, 1)}
+        )
+
+    controller = threading.Thread(target=lead)
+    controller.start()
+    admin.await_leaders("tt")
+    controller.join()
+
+
+def test_it_has_a_session_of_its_own_or_the_callers(zk_connect: str) -> None:
+    """Given a connect string it connects and closes by itself; neither or both is a mistake."""
+    with AdminClient(zookeeper=zk_connect) as admin:
+        assert admin.list_topics() == []
+        assert admin.live_brokers() == []
+    with pytest.raises(TypeError, match="either"):
+        AdminClient()

@@ -1,0 +1,144 @@
+"""Child processes: their end, their log, and that they do not outlive their parent."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kafka08.embedded.guard import Guard
+from kafka08.embedded.ports import free_ports
+from kafka08.embedded.process import ManagedProcess
+
+WAIT_SECONDS = 20
+
+
+def eventually(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + WAIT_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {WAIT_SECONDS} s: {what}"
+        time.sleep(0.01)
+
+
+def state_of(pid: int) -> str:
+    """As ps has it: S, T (stopped), …; "" for a process that is gone or only waits to be reaped."""
+    run = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, check=False)
+    state = run.stdout.decode().strip()[:1]
+    return "" if state == "Z" else state
+
+
+@pytest.fixture
+def guard() -> Iterator[Guard]:
+    guard = Guard()
+    yield guard
+    guard.close()
+
+
+def shell(script: str, tmp_path: Path, guard: Guard) -> ManagedProcess:
+    return ManagedProcess("it", ["/bin/sh", "-c", script], log=tmp_path / "log", guard=guard)
+
+
+def test_a_process_stops_by_sigterm(tmp_path: Path, guard: Guard) -> None:
+    """A clean stop gives the exit code, may be repeated, and the process can start again."""
+    it = shell("trap 'echo bye; exit 3' TERM; echo up; sleep 60 & wait", tmp_path, guard)
+    assert (it.pid, it.exit_code, it.stop()) == (None, None, None)
+    for _ in range(2):
+        it.log.unlink(missing_ok=True)
+        it.start()
+        eventually(lambda: "up" in it.log_excerpt(), "the process is up")
+        assert it.running
+        assert it.stop() == 3
+        assert it.stop() == 3
+        assert it.log_excerpt() == "up\nbye"
+    assert it.pid is None
+
+
+def test_one_that_ignores_sigterm_is_killed(tmp_path: Path, guard: Guard) -> None:
+    """SIGKILL after the time given; a paused one is resumed first."""
+    it = shell("trap '' TERM; echo up; while :; do sleep 0.05; done", tmp_path, guard)
+    it.start()
+    eventually(lambda: "up" in it.log_excerpt(), "the process is up")
+    it.pause()
+    assert it.stop(timeout=0.2) == -signal.SIGKILL
+
+
+def test_a_paused_process_is_resumed(tmp_path: Path, guard: Guard) -> None:
+    """SIGSTOP and SIGCONT reach it."""
+    it = shell("sleep 60", tmp_path, guard)
+    it.start()
+    assert it.pid is not None
+    pid = it.pid
+    it.pause()
+    eventually(lambda: state_of(pid) == "T", "it is stopped")
+    it.resume()
+    eventually(lambda: state_of(pid) != "T", "it goes on")
+    it.kill()
+    assert it.exit_code == -signal.SIGKILL
+
+
+def test_a_failure_shows_the_end_of_the_log(tmp_path: Path, guard: Guard) -> None:
+    """Name, exit code, the file, and its last lines."""
+    it = shell("for i in 1 2 3; do echo line $i; done; exit 7", tmp_path, guard)
+    it.start()
+    eventually(lambda: not it.running, "it ended")
+    text = it.describe_failure()
+    assert text.startswith("it ended with exit code 7; the end of ")
+    assert text.endswith("line 1\nline 2\nline 3")
+    assert it.log_excerpt(lines=1) == "line 3"
+    it.stop()
+
+
+def test_it_is_in_a_session_of_its_own(tmp_path: Path, guard: Guard) -> None:
+    """Ctrl-C in the terminal goes to the parent's process group alone."""
+    it = shell("sleep 60", tmp_path, guard)
+    it.start()
+    assert it.pid is not None
+    assert os.getsid(it.pid) == it.pid != os.getsid(0)
+    it.kill()
+
+
+@pytest.mark.parametrize("end", ["os.kill(os.getpid(), 9)", "os._exit(1)", "sys.exit()"])
+def test_nothing_outlives_its_parent(tmp_path: Path, end: str) -> None:
+    """Killed, crashed or merely careless: the child goes, and so does the temporary directory."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    (temporary / "file").touch()
+    program = f"""
+        import os, sys, warnings
+        from pathlib import Path
+        from kafka08.embedded.guard import Guard
+        from kafka08.embedded.process import ManagedProcess
+        guard = Guard(temporary=Path(sys.argv[1]))
+        log = Path(sys.argv[1] + ".log")
+        keep = ManagedProcess("it", ["/bin/sleep", "600"], log=log, guard=guard)
+        gone = ManagedProcess("it", ["/bin/sleep", "600"], log=log, guard=guard)
+        keep.start()
+        gone.start()
+        gone.kill()
+        print(keep.pid, flush=True)
+        {end}
+    """
+    run = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program), str(temporary)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    pid = int(run.stdout)
+    eventually(lambda: not state_of(pid), "the child is gone")
+    eventually(lambda: not temporary.exists(), "the directory is gone")
+
+
+def test_free_ports_differ_and_are_free() -> None:
+    """They lie below the range of outgoing connections, so that none is taken by one."""
+    ports = free_ports(20)
+    assert len(set(ports)) == 20
+    assert all(10_000 <= port < 60_000 for port in ports)

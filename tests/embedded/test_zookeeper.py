@@ -1,0 +1,79 @@
+"""The embedded ZooKeeper server: a real one, quickly up, cleanly gone."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from kafka08.embedded import zookeeper as module
+from kafka08.embedded.ports import free_ports
+from kafka08.embedded.zookeeper import ZooKeeperServer
+from kafka08.errors import ZooKeeperError
+from kafka08.zk.client import ZkClient
+
+
+def test_it_serves_and_leaves_nothing_behind() -> None:
+    """Process and temporary directory are gone after stop, which may be repeated."""
+    with ZooKeeperServer() as server:
+        directory = server.process.log.parent
+        with ZkClient(server.connect_string) as client:
+            assert "zookeeper" in client.children("/")
+        server.check_alive()
+    server.stop()
+    assert not server.process.running
+    assert not directory.exists()
+
+
+def test_sessions_of_six_seconds_are_granted(zookeeper: ZooKeeperServer) -> None:
+    """Kafka's default session timeout lies within the server's bounds."""
+    with ZkClient(zookeeper.connect_string, session_timeout_ms=6000):
+        with socket.create_connection((zookeeper.host, zookeeper.port), timeout=5) as connection:
+            connection.sendall(b"cons")
+            answer = b""
+            while chunk := connection.recv(4096):
+                answer += chunk
+    assert b"to=6000" in answer
+
+
+def test_a_directory_that_was_given_keeps_its_data(tmp_path: Path) -> None:
+    """A second server on the same directory has what the first was told."""
+    with ZooKeeperServer(tmp_path / "zk") as server, ZkClient(server.connect_string) as client:
+        client.create("/kept", "x")
+    with ZooKeeperServer(tmp_path / "zk") as server, ZkClient(server.connect_string) as client:
+        assert client.get("/kept").data == "x"
+
+
+def test_a_port_in_use_is_said_with_the_log() -> None:
+    """A port that was asked for is not replaced by another; the error shows why."""
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        server = ZooKeeperServer(port=other.getsockname()[1])
+        try:
+            with pytest.raises(ZooKeeperError, match=r"(?s)cannot start: .*already in use"):
+                server.start()
+        finally:
+            server.stop()
+
+
+def test_a_free_port_that_was_lost_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody may take the port between our look and the server's bind."""
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        lost = [other.getsockname()[1]]
+        monkeypatch.setattr(
+            module, "free_ports", lambda *_: [lost.pop()] if lost else free_ports(1)
+        )
+        with ZooKeeperServer() as server, ZkClient(server.connect_string):
+            assert server.port != other.getsockname()[1]
+
+
+def test_a_server_that_dies_is_noticed() -> None:
+    """check_alive tells how it ended."""
+    with ZooKeeperServer() as server:
+        server.process.kill()
+        with pytest.raises(ZooKeeperError, match="ZooKeeper ended with exit code -9"):
+            server.check_alive()

@@ -1,0 +1,40 @@
+"""The table of topic configuration keys."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka08.errors import ConfigError
+from kafka08.topic_config import TOPIC_KEYS, check_names, parse_topic_config
+
+
+def test_values_are_parsed_by_their_key() -> None:
+    """Numbers, fractions, booleans and words, written as Kafka's tools write them."""
+    assert parse_topic_config(
+        {
+            "segment.bytes": "5000",
+            "retention.ms": " 9223372036854775807",
+            "min.cleanable.dirty.ratio": "0.25",
+            "unclean.leader.election.enable": "FALSE",
+            "cleanup.policy": " Compact ",
+        }
+    ) == {
+        "segment.bytes": 5000,
+        "retention.ms": 2**63 - 1,
+        "min.cleanable.dirty.ratio": 0.25,
+        "unclean.leader.election.enable": False,
+        "cleanup.policy": "compact",
+    }
+
+
+@pytest.mark.parametrize("name", sorted(TOPIC_KEYS))
+def test_every_key_refuses_nonsense_by_name(name: str) -> None:
+    """The error names key and value."""
+    with pytest.raises(ConfigError, match=rf"{name}: '\?'"):
+        parse_topic_config({name: "?"})
+
+
+def test_unknown_keys_are_refused_in_kafkas_words() -> None:
+    """kafka.log.LogConfig.validateNames."""
+    with pytest.raises(ConfigError, match=r'Unknown configuration "retention"\.'):
+        check_names(["retention"])

@@ -1,0 +1,157 @@
+"""ControllerElection against a real ZooKeeper: one controller, through every way to lose."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Iterator
+
+import pytest
+
+from kafka08.errors import ZooKeeperError
+from kafka08.zk import nodes, paths
+from kafka08.zk.client import ZkClient
+from kafka08.zk.election import ControllerElection
+from kafka08.zk.faults import expire_session
+from kafka08.zk.session import SessionEvent
+
+WAIT_SECONDS = 20
+
+
+class Candidate:
+    """A broker reduced to its part in the election: events are taken from a queue by the test."""
+
+    def __init__(self, connect: str, broker_id: int) -> None:
+        self.events: queue.Queue[str] = queue.Queue()
+        self.history: list[str] = []
+        self.zk = ZkClient(connect)
+        self.zk.add_session_listener(self._on_session)
+        self.zk.start()
+        self.fails = False
+        self.election = ControllerElection(
+            self.zk,
+            broker_id,
+            post=lambda: self.events.put("changed"),
+            on_elected=self._elected,
+            on_resigned=lambda: self.history.append("resigned"),
+        )
+
+    def _on_session(self, event: SessionEvent) -> None:
+        if event is SessionEvent.EXPIRED:
+            self.events.put("expired")
+
+    def _elected(self) -> None:
+        if self.fails:
+            raise ZooKeeperError("cannot")
+        self.history.append("elected")
+
+    def handle_until(self, wanted: bool) -> None:
+        """Take events, as an owner does, until this candidate is (not) controller."""
+        while self.election.is_controller is not wanted:
+            event = self.events.get(timeout=WAIT_SECONDS)
+            if event == "expired":
+                self.election.session_expired()
+            else:
+                self.election.refresh()
+
+
+@pytest.fixture
+def candidates(zk_connect: str) -> Iterator[tuple[Candidate, Candidate]]:
+    pair = Candidate(zk_connect, 1), Candidate(zk_connect, 2)
+    yield pair
+    for candidate in pair:
+        candidate.zk.close()
+
+
+def test_the_first_is_elected_and_the_second_knows_it(
+    candidates: tuple[Candidate, Candidate],
+) -> None:
+    """The znode has 0.8.2.2's text, and the loser learns who won."""
+    first, second = candidates
+    assert first.election.refresh() is True
+    assert second.election.refresh() is False
+    assert second.election.controller_id == 1
+    node = nodes.decode_controller(first.zk.get(paths.CONTROLLER).data)
+    assert node.broker_id == 1
+    assert first.history == ["elected"]
+
+
+def test_the_second_follows_when_the_first_goes(candidates: tuple[Candidate, Candidate]) -> None:
+    """Its watch fires when the session of the first ends."""
+    first, second = candidates
+    first.election.refresh()
+    second.election.refresh()
+    first.zk.close()
+    second.handle_until(True)
+    assert second.history == ["elected"]
+
+
+def test_a_session_that_expires_costs_the_office(candidates: tuple[Candidate, Candidate]) -> None:
+    """The old controller resigns once and may be elected again when nobody else is quicker."""
+    first, _ = candidates
+    first.election.refresh()
+    expire_session(first.zk)
+    while first.history != ["elected", "resigned", "elected"]:
+        event = first.events.get(timeout=WAIT_SECONDS)
+        if event == "expired":
+            first.election.session_expired()
+        else:
+            first.election.refresh()
+    assert first.election.is_controller
+
+
+def test_a_znode_deleted_by_hand_forces_a_new_election(
+    candidates: tuple[Candidate, Candidate],
+) -> None:
+    """Operators delete /controller to move it: the holder resigns before anybody is elected."""
+    first, second = candidates
+    first.election.refresh()
+    second.election.refresh()
+    first.zk.delete(paths.CONTROLLER)
+    second.handle_until(True)
+    first.handle_until(False)
+    assert first.history == ["elected", "resigned"]
+    assert first.election.controller_id == 2
+
+
+def test_resigning_lets_the_other_in(candidates: tuple[Candidate, Candidate]) -> None:
+    """resign() deletes our znode, never another's, and says nothing to ourselves."""
+    first, second = candidates
+    first.election.refresh()
+    second.election.refresh()
+    second.election.resign()
+    assert first.zk.exists(paths.CONTROLLER)
+    first.election.resign()
+    second.handle_until(True)
+    assert first.history == ["elected"]
+
+
+def test_one_who_cannot_take_office_resigns(candidates: tuple[Candidate, Candidate]) -> None:
+    """A controller that fails to start must not keep the others from it."""
+    first, second = candidates
+    first.fails = True
+    assert first.election.refresh() is False
+    assert second.election.refresh() is True
+
+
+def test_a_znode_of_our_id_from_an_earlier_session_is_not_ours(
+    zk_connect: str, candidates: tuple[Candidate, Candidate]
+) -> None:
+    """After a restart the old znode may stand for a while; we are controller only after it went."""
+    first, _ = candidates
+    earlier = ZkClient(zk_connect)
+    earlier.start()
+    earlier.create(
+        paths.CONTROLLER, nodes.encode_controller(nodes.ControllerNode(1, 5)), ephemeral=True
+    )
+    assert first.election.refresh() is False
+    assert first.election.controller_id == 1
+    earlier.close()
+    first.handle_until(True)
+
+
+def test_an_unreadable_controller_is_somebody(candidates: tuple[Candidate, Candidate]) -> None:
+    """Text that nobody understands is not taken for a free office."""
+    first, _ = candidates
+    first.zk.create(paths.CONTROLLER, "what?")
+    assert first.election.refresh() is False
+    assert first.election.controller_id is None

@@ -1,0 +1,146 @@
+"""ClusterStore against a real ZooKeeper: typed reads and writes of Kafka's state."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import pytest
+
+from kafka08.errors import BadVersion, BrokerIdTaken, NodeExists, NoNode, ZooKeeperError
+from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
+from kafka08.zk import nodes, paths
+from kafka08.zk.client import ZkClient
+from kafka08.zk.operations import Node
+from kafka08.zk.store import ClusterStore, new_cluster_id
+
+
+@pytest.fixture
+def store(zk: ZkClient) -> ClusterStore:
+    return ClusterStore(zk)
+
+
+def test_an_empty_cluster_reads_as_empty(store: ClusterStore) -> None:
+    """Before the first broker nothing is there, and nothing of it is an error."""
+    assert (store.brokers(), store.topics(), store.groups()) == ({}, [], [])
+    assert (store.controller(), store.controller_epoch()) == (None, None)
+    assert (store.reassignments(), store.preferred_elections()) == ({}, ())
+    assert store.cluster_id(create=False) is None
+    assert store.topic_config("t") == {}
+    assert store.offset_partitions("g") == []
+
+
+def test_common_paths_are_made_with_null_data(store: ClusterStore, zk: ZkClient) -> None:
+    """The persistent paths of a starting broker, as captured; made again they stay."""
+    store.create_common_paths()
+    store.create_common_paths()
+    for path in paths.COMMON:
+        assert zk.get(path) == Node(None, 0)
+
+
+def test_brokers_register_and_are_listed_by_number(
+    store: ClusterStore, zk: ZkClient, zk_connect: str
+) -> None:
+    """Ids sort as numbers; the text is 0.8.2.2's; a taken id says so."""
+    for broker_id in (10, 9):
+        store.register_broker(Broker(broker_id, "127.0.0.1", broker_id), timestamp_ms=5)
+    assert zk.get("/brokers/ids/9").data == (
+        '{"jmx_port":-1,"timestamp":"5","host":"127.0.0.1","version":1,"port":9}'
+    )
+    assert list(store.brokers().values()) == [
+        Broker(9, "127.0.0.1", 9),
+        Broker(10, "127.0.0.1", 10),
+    ]
+    assert store.broker(11) is None
+    with ZkClient(zk_connect) as other, pytest.raises(BrokerIdTaken, match="/brokers/ids/9"):
+        ClusterStore(other).register_broker(Broker(9, "elsewhere", 9), timestamp_ms=6)
+
+
+def test_brokers_without_an_address_for_us_are_left_out(store: ClusterStore, zk: ZkClient) -> None:
+    """A broker with SSL alone is registered but no 0.8 client can reach it."""
+    zk.create("/brokers/ids/3", '{"endpoints":["SSL://h:9"],"host":null,"version":3,"port":-1}')
+    assert store.brokers() == {}
+    assert store.registrations()[3].endpoints == ("SSL://h:9",)
+
+
+def test_the_first_cluster_id_wins(store: ClusterStore) -> None:
+    """One is made when there is none: 22 characters of URL-safe base64; later ones are ignored."""
+    first = store.cluster_id()
+    assert first is not None
+    assert re.fullmatch(r"[A-Za-z0-9_-]{22}", first)
+    assert store.cluster_id(new_id=new_cluster_id) == first
+
+
+def test_partition_states_are_written_conditionally(store: ClusterStore) -> None:
+    """New states get version 0; an update needs the version read; each fails by itself."""
+    tps = [TopicPartition("t", n) for n in range(3)]
+    states = {tp: LeaderAndIsr(1, 0, (1,), -1, 1) for tp in tps[:2]}
+    made = store.create_leader_and_isr(states)
+    assert made == {tp: LeaderAndIsr(1, 0, (1,), 0, 1) for tp in tps[:2]}
+    assert isinstance(store.create_leader_and_isr({tps[0]: states[tps[0]]})[tps[0]], NodeExists)
+    assert store.leader_and_isr(tps) == made
+    updated = store.update_leader_and_isr(
+        {
+            tps[0]: LeaderAndIsr(2, 1, (2,), 0, 1),
+            tps[1]: LeaderAndIsr(2, 1, (2,), 7, 1),
+            tps[2]: LeaderAndIsr(2, 1, (2,), 0, 1),
+        }
+    )
+    assert updated[tps[0]] == LeaderAndIsr(2, 1, (2,), 1, 1)
+    assert isinstance(updated[tps[1]], BadVersion)
+    assert isinstance(updated[tps[2]], NoNode)
+
+
+def test_assignments_and_configurations_of_many_topics(store: ClusterStore, zk: ZkClient) -> None:
+    """Partitions come in numeric order, absent topics are left out."""
+    zk.create(paths.topic("b"), '{"version":1,"partitions":{"10":[1],"2":[2,1]}}')
+    zk.create(paths.topic("a"), None)
+    zk.create(paths.topic_config("b"), nodes.encode_topic_config({"retention.ms": "7"}))
+    assert store.assignments() == {"a": {}, "b": {2: (2, 1), 10: (1,)}}
+    assert store.assignment("c") is None
+    assert store.all_topic_configs() == {"b": {"retention.ms": "7"}}
+
+
+def test_text_that_cannot_be_read_names_its_path(store: ClusterStore, zk: ZkClient) -> None:
+    """A broken znode is an error with path and text, not a crash somewhere else."""
+    zk.create(paths.topic("t"), "{broken")
+    with pytest.raises(ZooKeeperError, match=r"/brokers/topics/t: topic assignment.*\{broken"):
+        store.assignments()
+
+
+def test_groups_offsets_and_owners(store: ClusterStore, zk: ZkClient) -> None:
+    """Offsets are committed whether or not their znodes exist, and read back by partition."""
+    wanted = {TopicPartition("t", n): n * 10 for n in (0, 2, 11)}
+    assert store.commit_offsets("g", wanted) == {}
+    wanted[TopicPartition("t", 2)] = 21
+    wanted[TopicPartition("u", 0)] = 1
+    assert store.commit_offsets("g", wanted) == {}
+    assert zk.get("/consumers/g/offsets/t/2") == Node("21", 1)
+    assert zk.get("/consumers/g/offsets/t") == Node(None, 0)
+    assert store.offset_partitions("g") == [*wanted]
+    assert store.offsets("g", [*wanted, TopicPartition("x", 0)]) == wanted
+    registration = nodes.ConsumerRegistration({"t": 1}, nodes.STATIC, 3)
+    zk.create_ephemeral(paths.consumer_id("g", "g_h"), nodes.encode_consumer(registration))
+    zk.create_ephemeral(paths.owner("g", "t", 2), "g_h-0")
+    assert store.consumers("g") == {"g_h": registration}
+    assert store.owners("g", "t") == {2: "g_h-0"}
+    assert store.groups() == ["g"]
+
+
+def test_two_committers_do_not_disturb_each_other(
+    store: ClusterStore, zk: ZkClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A znode made by another committer between our write and our create is written after all."""
+    tp = TopicPartition("t", 0)
+    pipeline = zk.pipeline
+    bursts = itertools.count()
+
+    def racing(*arguments: object, **keywords: object) -> list[object]:
+        if next(bursts) == 1:
+            zk.create(paths.offset("g", *tp), "5")
+        return pipeline(*arguments, **keywords)  # type: ignore[arg-type]
+
+    zk.ensure("/consumers/g/offsets/t")
+    monkeypatch.setattr(zk, "pipeline", racing)
+    assert store.commit_offsets("g", {tp: 9}) == {}
+    assert store.offsets("g", [tp]) == {tp: 9}
