@@ -1,4 +1,4 @@
-"""`kafka08 demo`: the main job on an embedded cluster, with bars while it runs and a table after."""
+"""`kafka08 demo`: the main job on an embedded cluster; bars while it runs, a table after."""
 
 from __future__ import annotations
 

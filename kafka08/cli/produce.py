@@ -18,7 +18,9 @@ BATCH_COUNT = 500
 @click.argument("topic")
 @bootstrap_option
 @config_options
-@click.option("--input", "source", type=click.File("rb"), default="-", help="A file; default stdin.")
+@click.option(
+    "--input", "source", type=click.File("rb"), default="-", help="A file; default stdin."
+)
 @click.option("--key-separator", help="Split each line here into key and value (once).")
 def produce(
     topic: str,

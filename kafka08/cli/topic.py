@@ -27,7 +27,9 @@ def admin_client(zookeeper: str) -> Iterator[AdminClient]:
         admin.close()
 
 
-@topic.command(epilog=example("kafka08 topic create words --partitions 4 --config retention.ms=1000"))
+@topic.command(
+    epilog=example("kafka08 topic create words --partitions 4 --config retention.ms=1000")
+)
 @click.argument("name")
 @click.option("--partitions", default=1, show_default=True, type=click.IntRange(1))
 @click.option("--replication-factor", default=1, show_default=True, type=click.IntRange(1))

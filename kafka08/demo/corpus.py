@@ -24,15 +24,12 @@ def text_files(root: Path) -> list[Path]:
     """
     if root.is_file():
         return [root]
-    only_python = root == standard_library()
-    files = [
-        Path(directory, name)
-        for directory, subdirectories, names in os.walk(root)
-        if not subdirectories.sort()  # type: ignore[func-returns-value]  # in place: walk's order
-        for name in sorted(names)
-        if not SKIPPED_DIRECTORIES.intersection(Path(directory).parts)
-        and (name.endswith(".py") or not only_python)
-    ]
+    pattern = "*.py" if root == standard_library() else "*"
+    files = sorted(
+        path
+        for path in root.rglob(pattern)
+        if path.is_file() and not SKIPPED_DIRECTORIES.intersection(path.relative_to(root).parts)
+    )
     if not files:
         raise ConfigError(f"--input {root}: there is no file to read")
     return files

@@ -69,7 +69,7 @@ def run_case(
         jvm, ours = (
             statistics.median(figures[goal.figure] for figures in found[s.name]) for s in subjects
         )
-        rows.append(report(case.name, goal.figure, goal.unit, jvm, ours, goal.bound, goal.higher))
+        rows.append(report(case.name, goal, jvm=jvm, ours=ours))
     return rows
 
 

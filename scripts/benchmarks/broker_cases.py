@@ -12,23 +12,11 @@ from kafka08.protocol.fetch import FetchRequest
 from kafka08.protocol.metadata import MetadataRequest
 from kafka08.protocol.produce import ProduceRequest
 from scripts.benchmarks import load
+from scripts.benchmarks.report import Goal
 from scripts.benchmarks.subjects import Subject, cpu_seconds, resident_megabytes
 
 PARTITIONS = 4
 WINDOW = 64
-
-
-@dataclass(frozen=True, slots=True)
-class Goal:
-    """A figure of a case. `bound` is that of ours / JVM; a higher figure is better if `higher`."""
-
-    figure: str
-    unit: str
-    bound: float
-    higher: bool
-
-    def met(self, ratio: float) -> bool:
-        return ratio >= self.bound if self.higher else ratio <= self.bound
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,12 +145,12 @@ def drive(streams: Sequence[Stream], seconds: float) -> tuple[int, float]:
     end = started + seconds
     while time.perf_counter() < end:
         for key, events in selector.select(1):
-            stream: Stream = key.data
+            ready: Stream = key.data
             if events & selectors.EVENT_READ:
-                stream.read()
-            wanted = both if stream.write() else selectors.EVENT_READ
+                ready.read()
+            wanted = both if ready.write() else selectors.EVENT_READ
             if key.events != wanted:
-                selector.modify(stream.connection, wanted, stream)
+                selector.modify(ready.connection, wanted, ready)
     answered = sum(stream.answered for stream in streams) - before
     elapsed = time.perf_counter() - started
     for stream in streams:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kafka08.protocol.produce import ProduceRequest
 from scripts.benchmarks import load
-from scripts.benchmarks.report import report
+from scripts.benchmarks.report import Goal, report
 from scripts.benchmarks.subjects import (
     JvmSubject,
     OurSubject,
@@ -27,7 +27,8 @@ def start_case(subjects: list[Subject], only: str) -> list[dict[str, object]]:
     seconds = [timed_start(subject) for subject in subjects]
     if only not in "start":
         return []
-    return [report("start", "seconds", "s", *seconds, START_GOAL, False)]
+    goal = Goal("seconds", "s", START_GOAL, higher=False)
+    return [report("start", goal, jvm=seconds[0], ours=seconds[1])]
 
 
 def timed_start(subject: Subject) -> float:
@@ -46,16 +47,9 @@ def recovery_case(directory: Path, zookeeper: str, only: str) -> list[dict[str, 
         JvmSubject(directory / "jvm-recovery", f"{zookeeper}/jvm-recovery", keys),
         OurSubject(directory / "ours-recovery", f"{zookeeper}/ours-recovery", keys),
     ]
-    return [
-        report(
-            "recovery of 1 GB",
-            "seconds",
-            "s",
-            *(timed_recovery(subject) for subject in subjects),
-            RECOVERY_GOAL,
-            False,
-        )
-    ]
+    goal = Goal("seconds", "s", RECOVERY_GOAL, higher=False)
+    jvm, ours = (timed_recovery(subject) for subject in subjects)
+    return [report("recovery of 1 GB", goal, jvm=jvm, ours=ours)]
 
 
 def timed_recovery(subject: Subject) -> float:

@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 
-def report(
-    case: str, figure: str, unit: str, jvm: float, ours: float, bound: float, higher: bool
-) -> dict[str, object]:
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """A figure and what it must reach: ours / JVM at least `bound`, or at most if not `higher`."""
+
+    figure: str
+    unit: str
+    bound: float
+    higher: bool
+
+    def is_met(self, ratio: float) -> bool:
+        return ratio >= self.bound if self.higher else ratio <= self.bound
+
+
+def report(case: str, goal: Goal, *, jvm: float, ours: float) -> dict[str, object]:
     """Print one row and return it."""
     ratio = ours / jvm if jvm else float("inf")
-    met = ratio >= bound if higher else ratio <= bound
-    sign = ">=" if higher else "<="
+    met = goal.is_met(ratio)
     print(
-        f"{case:24} {figure:>9} {unit:>5}  jvm {jvm:10.2f}  ours {ours:10.2f}"
-        f"  ratio {ratio:6.2f} (goal {sign} {bound:g}) {'ok' if met else 'MISSED'}",
+        f"{case:24} {goal.figure:>9} {goal.unit:>5}  jvm {jvm:10.2f}  ours {ours:10.2f}"
+        f"  ratio {ratio:6.2f} (goal {'>=' if goal.higher else '<='} {goal.bound:.2g})"
+        f" {'ok' if met else 'MISSED'}",
         flush=True,
     )
     return {
-        "case": case, "figure": figure, "unit": unit, "jvm": jvm, "ours": ours,
-        "ratio": ratio, "goal": bound, "met": met,
-    }  # fmt: skip
+        "case": case,
+        "figure": goal.figure,
+        "unit": goal.unit,
+        "jvm": jvm,
+        "ours": ours,
+        "ratio": ratio,
+        "goal": goal.bound,
+        "met": met,
+    }

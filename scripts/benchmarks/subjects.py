@@ -46,7 +46,7 @@ class JvmSubject(JvmBroker):
     def __init__(
         self, directory: Path, zookeeper: str, properties: Mapping[str, str] | None = None
     ) -> None:
-        flags = ("-Xmx1G", "-Xms1G", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
+        flags = ("-Xmx1G", "-Xms1G", "-XX:-UseSerialGC", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
         keys = {**SETTINGS, **(properties or {})}
         super().__init__(directory, 1, zookeeper, keys, flags=flags)
         self.name = "jvm"
