@@ -84,14 +84,14 @@ class FetchedSet:
         )
 
     def next_offset(self) -> int:
-        """Where a following fetch goes on: behind the last whole entry, wrappers unopened; `offset`
-        if there is none. Raises `error`, and InvalidMessage for damage."""
+        """Where a following fetch goes on: behind the last whole entry, wrappers unopened; at a
+        damaged one, since reading ends there; at `offset` if there is none. Raises `error`."""
         if self.error is not None:
             raise self.error
         try:
             summary = kernel.validate(self.data, _SIZE_MAX)
         except kernel.CorruptMessage as damage:
-            raise self._damaged(damage) from damage
+            return max(self.offset, damage.offset)
         return max(self.offset, summary.last_offset + 1) if summary.count else self.offset
 
     def size_needed(self, limit: int) -> int | None:

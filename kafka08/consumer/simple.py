@@ -203,9 +203,10 @@ class SimpleConsumer:
         message that is damaged."""
         fetched = self.fetch(topic_partition, offset, max_bytes=max_bytes)
         until = fetched.high_watermark if until_offset is None else until_offset
-        while (following := fetched.next_offset()) > fetched.offset:
+        while True:
+            following = fetched.next_offset()
             pending = None
-            if following < until:
+            if fetched.offset < following < until:
                 pending = self.start_fetch(topic_partition, following, max_bytes=max_bytes)
             yield from fetched.decoded(key_decoder, value_decoder, until_offset=until)
             if pending is None:

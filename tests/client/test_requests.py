@@ -1,0 +1,103 @@
+"""Requests and answers by partition: grouped for the wire and back, nothing lost on the way."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka08.client.requests import (
+    by_partition,
+    by_topic,
+    commit_request,
+    committed_request,
+    fetch_request,
+    offsets_request,
+    produce_request,
+)
+from kafka08.protocol.fetch import FetchPartition, FetchRequest, FetchTopic
+from kafka08.protocol.offset_commit import (
+    OffsetCommitPartition,
+    OffsetCommitPartitionV0,
+    OffsetCommitRequest,
+    OffsetCommitRequestV0,
+    OffsetCommitTopic,
+    OffsetCommitTopicV0,
+)
+from kafka08.protocol.offset_fetch import OffsetFetchRequest, OffsetFetchRequestV0
+from kafka08.protocol.offsets import (
+    OffsetsPartition,
+    OffsetsPartitionResponse,
+    OffsetsRequest,
+    OffsetsTopic,
+    OffsetsTopicResponse,
+)
+from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
+from kafka08.structs import LATEST_OFFSET, OffsetAndMetadata, TopicPartition
+
+T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
+
+partitions = st.builds(TopicPartition, st.sampled_from("abc"), st.integers(0, 5))
+
+
+@given(st.dictionaries(partitions, st.integers()))
+def test_grouping_by_topic_loses_nothing(items: dict[TopicPartition, int]) -> None:
+    """Every partition is there once, topics in the order of their first partition."""
+    grouped = by_topic(items)
+    assert {TopicPartition(t, p): i for t, parts in grouped.items() for p, i in parts} == items
+    assert list(grouped) == list(dict.fromkeys(tp.topic for tp in items))
+
+
+@given(st.dictionaries(partitions, st.integers(-1, 20)))
+def test_an_answer_by_partition_is_the_reverse(codes: dict[TopicPartition, int]) -> None:
+    """What is grouped by topic comes back under the same names."""
+    topics = [
+        OffsetsTopicResponse(topic, [OffsetsPartitionResponse(p, code, []) for p, code in parts])
+        for topic, parts in by_topic(codes).items()
+    ]
+    assert {tp: a.error_code for tp, a in by_partition(topics).items()} == codes
+
+
+def test_fetch_and_offsets() -> None:
+    """An ordinary consumer's replica id is -1."""
+    assert fetch_request(
+        {T0: (5, 100), U0: (0, 7), T1: (6, 200)}, max_wait_ms=9, min_bytes=1
+    ) == FetchRequest(
+        -1,
+        9,
+        1,
+        [
+            FetchTopic("t", [FetchPartition(0, 5, 100), FetchPartition(1, 6, 200)]),
+            FetchTopic("u", [FetchPartition(0, 0, 7)]),
+        ],
+    )
+    assert offsets_request({T1: LATEST_OFFSET}, max_offsets=3) == OffsetsRequest(
+        -1, [OffsetsTopic("t", [OffsetsPartition(1, -1, 3)])]
+    )
+
+
+def test_produce() -> None:
+    """One set per partition."""
+    assert produce_request({T0: b"x"}, required_acks=-1, timeout_ms=5) == ProduceRequest(
+        -1, 5, [ProduceTopic("t", [ProducePartition(0, b"x")])]
+    )
+
+
+def test_commit_in_both_stores() -> None:
+    """ZooKeeper's version has no time; Kafka's comes from no generation and no member."""
+    offsets = {T0: OffsetAndMetadata(5, "m", 77)}
+    assert commit_request("g", offsets, "zookeeper") == OffsetCommitRequestV0(
+        "g", [OffsetCommitTopicV0("t", [OffsetCommitPartitionV0(0, 5, "m")])]
+    )
+    assert commit_request("g", offsets, "kafka") == OffsetCommitRequest(
+        "g", -1, "", [OffsetCommitTopic("t", [OffsetCommitPartition(0, 5, 77, "m")])]
+    )
+
+
+def test_committed_offsets_of_both_stores() -> None:
+    """The version says which store is meant; a partition named twice is asked for once."""
+    zookeeper = committed_request("g", [T0, T1, T0], "zookeeper")
+    assert isinstance(zookeeper, OffsetFetchRequestV0)
+    kafka = committed_request("g", [T0, T1, T0], "kafka")
+    assert isinstance(kafka, OffsetFetchRequest)
+    assert kafka.topics == zookeeper.topics
+    assert [(topic.topic, topic.partitions) for topic in kafka.topics] == [("t", [0, 1])]

@@ -1,0 +1,313 @@
+"""Producer on brokers in memory: grouping, retries, what is said about the rest."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from kafka08.errors import (
+    FailedToSend,
+    LeaderNotAvailable,
+    MessageSizeTooLarge,
+    NotLeaderForPartition,
+    ProducerClosed,
+    RequestTimeout,
+)
+from kafka08.producer import KeyedMessage, Producer, ProducerConfig
+from kafka08.protocol.metadata import MetadataRequest
+from kafka08.protocol.produce import ProduceRequest
+from kafka08.protocol.types import Request, Response
+from kafka08.structs import NO_LEADER, TopicPartition
+from tests.client.fake_cluster import PORT, FakeCluster
+from tests.network.scripted import Hangup
+
+T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
+
+
+@pytest.fixture
+def cluster() -> FakeCluster:
+    return FakeCluster({"t": {0: 1, 1: 2}, "u": {0: 2}})
+
+
+def producer_on(cluster: FakeCluster, **keys: Any) -> Producer:
+    keys.setdefault("request_required_acks", 1)
+    config = ProducerConfig(metadata_broker_list=f"b1:{PORT},b2:{PORT}", **keys)
+    return Producer(
+        config,
+        connect=cluster.network.connect,
+        clock=cluster.clock,
+        rng=random.Random(3),
+        partitioner=lambda key, partitions: int(key) % partitions,
+        key_encoder=lambda key: b"key %d" % key,
+    )
+
+
+def requests(cluster: FakeCluster) -> list[ProduceRequest]:
+    return [r for r in cluster.network.requests(ProduceRequest) if isinstance(r, ProduceRequest)]
+
+
+def test_one_request_per_leader(cluster: FakeCluster) -> None:
+    """All that a broker leads goes in one request; order within a partition is kept."""
+    messages = [KeyedMessage(topic, b"%d" % n, key=n) for n in range(6) for topic in "tu"]
+    with producer_on(cluster) as producer:
+        producer.send(messages)
+    assert len(requests(cluster)) == 2
+    assert cluster.messages(T0) == [(b"key %d" % n, b"%d" % n) for n in (0, 2, 4)]
+    assert cluster.messages(T1) == [(b"key %d" % n, b"%d" % n) for n in (1, 3, 5)]
+    assert len(cluster.messages(U0)) == 6
+    assert {(r.required_acks, r.timeout_ms) for r in requests(cluster)} == {(1, 10000)}
+
+
+def test_nulls_are_sent_as_nulls(cluster: FakeCluster) -> None:
+    """Encoders do not see them."""
+    producer_on(cluster).send([KeyedMessage("t", None, key=0), KeyedMessage("u", b"v")])
+    assert cluster.messages(T0) == [(b"key 0", None)]
+    assert cluster.messages(U0) == [(None, b"v")]
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4"])
+def test_sets_are_compressed_for_the_topics_named(cluster: FakeCluster, codec: str) -> None:
+    """compressed.topics restricts compression.codec."""
+    producer = producer_on(cluster, compression_codec=codec, compressed_topics="t")
+    producer.send([KeyedMessage("t", b"x" * 100, key=0), KeyedMessage("t", b"y", key=2)])
+    producer.send(KeyedMessage("u", b"z"))
+    assert cluster.codecs == [["none", "gzip", "snappy", "lz4"].index(codec), 0]
+    assert cluster.messages(T0) == [(b"key 0", b"x" * 100), (b"key 2", b"y")]
+
+
+def test_a_moved_leader_is_found(cluster: FakeCluster) -> None:
+    """After the backoff and a look at the metadata; what was taken is not sent again."""
+    producer = producer_on(cluster)
+    producer.send([KeyedMessage("t", b"a", key=0), KeyedMessage("t", b"b", key=1)])
+    cluster.leaders[T0] = 2
+    producer.send([KeyedMessage("t", b"c", key=0), KeyedMessage("t", b"d", key=1)])
+    assert [value for _, value in cluster.messages(T0)] == [b"a", b"c"]
+    assert [value for _, value in cluster.messages(T1)] == [b"b", b"d"]
+    assert cluster.clock.slept == [0.1]
+
+
+@pytest.mark.parametrize("retries", [0, 1, 3])
+def test_there_are_retries_plus_one_tries(cluster: FakeCluster, retries: int) -> None:
+    """message.send.max.retries counts the further ones; nothing is waited for after the last."""
+    cluster.refuse(T0, *[NotLeaderForPartition.code] * 10)
+    producer = producer_on(cluster, message_send_max_retries=retries, retry_backoff_ms=7)
+    messages = [KeyedMessage("t", b"a", key=0), KeyedMessage("t", b"b", key=1)]
+    with pytest.raises(FailedToSend) as caught:
+        producer.send(messages)
+    assert sum(request.topics[0].partitions[0].partition == 0 for request in requests(cluster)) == (
+        retries + 1
+    )
+    assert cluster.clock.slept == [0.007] * retries
+    assert caught.value.messages == (messages[0],)
+    assert str(caught.value).startswith(
+        f"Failed to send messages after {retries + 1} tries: 1 of 2: 1 for t: "
+        "NotLeaderForPartition (6): [t,0] at id:1"
+    )
+    assert isinstance(caught.value.__cause__, NotLeaderForPartition)
+    assert [value for _, value in cluster.messages(T1)] == [b"b"]
+
+
+def test_what_cannot_succeed_is_not_tried_again(cluster: FakeCluster) -> None:
+    """A message too large for the broker stays so; the others of the batch are delivered."""
+    cluster.refuse(T0, MessageSizeTooLarge.code)
+    cluster.refuse(T1, NotLeaderForPartition.code)
+    with pytest.raises(FailedToSend, match="MessageSizeTooLarge") as caught:
+        producer_on(cluster).send([KeyedMessage("t", b"a", key=n) for n in range(4)])
+    assert [message.key for message in caught.value.messages] == [0, 2]  # type: ignore[attr-defined]
+    assert len(cluster.messages(T1)) == 2
+    assert len(requests(cluster)) == 3
+
+
+def test_a_dead_broker_is_survived(cluster: FakeCluster) -> None:
+    """Its partition gets another leader before the tries are used up."""
+    producer = producer_on(cluster)
+    producer.send(KeyedMessage("t", b"a", key=0))
+    cluster.network.remove("b1", PORT)
+
+    def elect(seconds: float) -> None:
+        cluster.brokers.remove(1)
+        cluster.leaders[T0] = 2
+
+    cluster.clock.sleep = elect  # type: ignore[method-assign]
+    producer.send(KeyedMessage("t", b"b", key=0))
+    assert [value for _, value in cluster.messages(T0)] == [b"a", b"b"]
+
+
+@pytest.mark.parametrize("hang_up", [True, False])
+def test_a_lost_answer_means_a_second_copy(cluster: FakeCluster, hang_up: bool) -> None:
+    """At least once: the broker stored the message although nobody heard of it."""
+    lost = [True]
+
+    def script(request: Request) -> Response | bytes | None:
+        answer = cluster.answer(1, request)
+        if isinstance(request, ProduceRequest) and lost:
+            lost.clear()
+            if hang_up:
+                raise Hangup
+            return b""
+        return answer
+
+    cluster.network.broker("b1", PORT, script)
+    producer_on(cluster).send(KeyedMessage("t", b"a", key=0))
+    assert cluster.messages(T0) == [(b"key 0", b"a")] * 2
+
+
+def test_silence_ends_in_a_timeout(cluster: FakeCluster) -> None:
+    """FailedToSend, caused by RequestTimeout."""
+
+    def script(request: Request) -> Response | bytes | None:
+        return b"" if isinstance(request, ProduceRequest) else cluster.answer(1, request)
+
+    cluster.network.broker("b1", PORT, script)
+    with pytest.raises(FailedToSend, match="not answer a ProduceRequest within 12000") as caught:
+        producer_on(cluster).send(KeyedMessage("t", b"a", key=0))
+    assert isinstance(caught.value.__cause__, RequestTimeout)
+
+
+def test_a_topic_that_is_being_created_is_waited_for(cluster: FakeCluster) -> None:
+    """Metadata creates it; its leader is there a moment later."""
+    new = TopicPartition("new", 0)
+
+    def create(seconds: float) -> None:
+        cluster.clock.slept.append(seconds)
+        cluster.leaders[new] = 1 if len(cluster.clock.slept) == 2 else NO_LEADER
+
+    cluster.clock.sleep = create  # type: ignore[method-assign]
+    producer_on(cluster).send(KeyedMessage("new", b"a"))
+    assert cluster.messages(new) == [(None, b"a")]
+    assert len(cluster.clock.slept) == 2
+
+
+def test_a_partition_without_leader_fails_alone(cluster: FakeCluster) -> None:
+    """The rest of the batch is sent at the first try."""
+    cluster.leaders[T0] = NO_LEADER
+    with pytest.raises(FailedToSend, match="LeaderNotAvailable") as caught:
+        producer_on(cluster).send([KeyedMessage("t", b"a", key=0), KeyedMessage("t", b"b", key=1)])
+    assert len(requests(cluster)) == 1
+    assert cluster.messages(T1) == [(b"key 1", b"b")]
+    assert isinstance(caught.value.__cause__, LeaderNotAvailable)
+
+
+def test_without_any_broker_everything_fails(cluster: FakeCluster) -> None:
+    """After all tries, with all messages."""
+    cluster.down(1)
+    cluster.down(2)
+    messages = [KeyedMessage("t", b"a"), KeyedMessage("u", b"b")]
+    with pytest.raises(FailedToSend, match="2 of 2: 1 for t: no broker answered") as caught:
+        producer_on(cluster).send(messages)
+    assert caught.value.messages == tuple(messages)
+
+
+def test_acks_0_is_not_answered(cluster: FakeCluster) -> None:
+    """Nobody waits, and the messages arrive."""
+    producer = producer_on(cluster, request_required_acks=0)
+    for n in range(5):
+        producer.send(KeyedMessage("t", b"%d" % n, key=0))
+    assert [value for _, value in cluster.messages(T0)] == [b"%d" % n for n in range(5)]
+    assert cluster.network.opened.count(("b1", PORT)) <= 2
+
+
+def test_acks_0_notices_the_closed_connection_and_looks_for_the_leader(
+    cluster: FakeCluster,
+) -> None:
+    """The broker that leads no longer hangs up: that send is lost, as acks 0 allows, the next one
+    is not."""
+    producer = producer_on(cluster, request_required_acks=0)
+    producer.send(KeyedMessage("t", b"a", key=0))
+    cluster.leaders[T0] = 2
+    producer.send(KeyedMessage("t", b"lost", key=0))
+    producer.send(KeyedMessage("t", b"c", key=0))
+    assert [value for _, value in cluster.messages(T0)] == [b"a", b"c"]
+
+
+def test_metadata_is_refreshed_by_age(cluster: FakeCluster) -> None:
+    """topic.metadata.refresh.interval.ms; all topics sent to so far, in one request."""
+    producer = producer_on(cluster, topic_metadata_refresh_interval_ms=60_000)
+    producer.send([KeyedMessage("t", b"a", key=0), KeyedMessage("u", b"a")])
+    producer.send(KeyedMessage("t", b"b", key=0))
+    cluster.clock.advance(61)
+    producer.send(KeyedMessage("t", b"c", key=0))
+    producer.send(KeyedMessage("t", b"d", key=0))
+    assert cluster.network.requests(MetadataRequest) == [MetadataRequest(["t", "u"])] * 2
+
+
+def test_a_negative_interval_refreshes_only_after_failures(cluster: FakeCluster) -> None:
+    """And the random partition is kept that long."""
+    producer = producer_on(cluster, topic_metadata_refresh_interval_ms=-1)
+    for _ in range(10):
+        producer.send(KeyedMessage("t", b"a"))
+        cluster.clock.advance(10_000)
+    assert len(cluster.network.requests(MetadataRequest)) == 1
+    assert sorted([len(cluster.messages(T0)), len(cluster.messages(T1))]) == [0, 10]
+
+
+def test_a_random_partition_without_leader_is_drawn_anew(cluster: FakeCluster) -> None:
+    """A failure makes the producer draw among those that have one now."""
+    producer = producer_on(cluster)
+    producer.send(KeyedMessage("t", b"a"))
+    first, other = (T0, T1) if cluster.messages(T0) else (T1, T0)
+    cluster.leaders[first] = NO_LEADER
+    cluster.refuse(first, NotLeaderForPartition.code)
+    producer.send(KeyedMessage("t", b"b"))
+    assert cluster.messages(other) == [(None, b"b")]
+
+
+def test_an_encoder_that_fails_sends_nothing(cluster: FakeCluster) -> None:
+    """Its error passes through, before the first byte."""
+    with pytest.raises(TypeError, match="DefaultEncoder takes bytes"):
+        producer_on(cluster).send(
+            [KeyedMessage("t", b"a", key=0), KeyedMessage("t", "text", key=0)]
+        )
+    assert requests(cluster) == []
+
+
+def test_a_closed_producer_says_so(cluster: FakeCluster) -> None:
+    """close may be called twice; an empty batch is no exception."""
+    producer = producer_on(cluster)
+    producer.send([])
+    producer.close()
+    producer.close()
+    with pytest.raises(ProducerClosed):
+        producer.send([])
+
+
+def test_many_reasons_are_cut_short(cluster: FakeCluster) -> None:
+    """The text stays readable; `messages` has everything."""
+    messages = [KeyedMessage(f"missing-{n}", b"") for n in range(50)]
+    with pytest.raises(FailedToSend, match=r"50 of 50: .*45 more reasons$") as caught:
+        producer_on(cluster, message_send_max_retries=0).send(messages)
+    assert len(caught.value.messages) == 50
+
+
+def test_an_answer_about_other_partitions_is_a_failure(cluster: FakeCluster) -> None:
+    """A broker that leaves one out does not count as having stored it."""
+
+    def script(request: Request) -> Response | None:
+        answer = cluster.answer(1, request)
+        if isinstance(request, ProduceRequest) and answer is not None:
+            answer.topics.clear()  # type: ignore[attr-defined]
+        return answer
+
+    cluster.network.broker("b1", PORT, script)
+    with pytest.raises(FailedToSend, match="not the partitions that were sent"):
+        producer_on(cluster).send(KeyedMessage("t", b"a", key=0))
+
+
+def test_connections_are_reused(cluster: FakeCluster) -> None:
+    """One per broker for all sends."""
+    producer = producer_on(cluster)
+    for n in range(10):
+        producer.send([KeyedMessage("t", b"a", key=n), KeyedMessage("t", b"a", key=n + 1)])
+    assert sorted(cluster.network.opened) == [("b1", PORT), ("b2", PORT)]
+
+
+def test_connections_that_broke_while_idle_are_replaced(cluster: FakeCluster) -> None:
+    """Nobody notices, and no message is lost or doubled."""
+    producer = producer_on(cluster)
+    producer.send(KeyedMessage("t", b"a", key=0))
+    for sock in cluster.network.sockets:
+        sock.broken = True
+    producer.send(KeyedMessage("t", b"b", key=0))
+    assert len(cluster.messages(T0)) == 2
