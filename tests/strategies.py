@@ -33,3 +33,9 @@ def _values(layout: Layout) -> st.SearchStrategy[Any]:
             return st.lists(_values(layout.item), max_size=4)
         case Record():
             return st.builds(layout.cls, *(_values(field) for _, field in layout.fields))
+
+
+fields = st.none() | st.binary(max_size=40)
+"""A key or a value; None is null."""
+pairs = st.lists(st.tuples(fields, fields), max_size=8)
+"""(key, value) of the messages of one set."""

@@ -374,9 +374,7 @@ def fields(
     at = position + ENTRY_HEADER_BYTES + MESSAGE.size
     timestamp_ms = -1
     if magic == 1:
-        if end - at < OFFSET.size:
-            raise CorruptMessage(position, offset, "message too short for its timestamp")
-        (timestamp_ms,) = OFFSET.unpack_from(view, at)
+        (timestamp_ms,) = OFFSET.unpack_from(view, at)  # MIN_MESSAGE_BYTES has room for it
         at += OFFSET.size
     key, at = _field(view, at, end, position, offset)
     value, at = _field(view, at, end, position, offset)

@@ -1,0 +1,75 @@
+"""Which kernel is chosen, and what is said about it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from types import ModuleType
+
+import pytest
+
+from kafka08.kernel import _python
+from kafka08.kernel.choice import choose
+
+
+def missing() -> ModuleType:
+    raise ImportError("nothing was compiled")
+
+
+def stale() -> ModuleType:
+    native = ModuleType("stale")
+    native.INTERFACE = _python.INTERFACE + 1  # type: ignore[attr-defined]
+    return native
+
+
+def fitting() -> ModuleType:
+    native = ModuleType("fitting")
+    native.INTERFACE = _python.INTERFACE  # type: ignore[attr-defined]
+    return native
+
+
+def test_native_is_preferred() -> None:
+    assert choose("", fitting).__name__ == "fitting"
+
+
+def test_twin_runs_where_nothing_was_compiled() -> None:
+    """No compiler at installation is no error and no warning."""
+    assert choose("", missing) is _python
+
+
+def test_twin_can_be_forced() -> None:
+    assert choose("python", fitting) is _python
+
+
+def test_native_can_be_demanded() -> None:
+    """Under KAFKA08_KERNEL=native the import fails instead of being slow in silence."""
+    with pytest.raises(ImportError, match="nothing was compiled"):
+        choose("native", missing)
+    with pytest.raises(ImportError, match="interface"):
+        choose("native", stale)
+
+
+def test_stale_build_gives_the_twin_and_a_warning() -> None:
+    """A kernel left from another version is not used, and the user hears why things are slow."""
+    with pytest.warns(RuntimeWarning, match="rebuild"):
+        assert choose("", stale) is _python
+
+
+def test_unknown_name_is_refused() -> None:
+    with pytest.raises(ImportError, match="'rust'"):
+        choose("rust")
+
+
+@pytest.mark.parametrize("name", ["python", "native"])
+def test_environment_decides(name: str) -> None:
+    """KAFKA08_KERNEL is read at import; NAME says what runs."""
+    if name == "native":
+        pytest.importorskip("kafka08.kernel._native")
+    printed = subprocess.run(
+        [sys.executable, "-c", "from kafka08 import kernel; print(kernel.NAME)"],
+        env={"KAFKA08_KERNEL": name, "PYTHONPATH": ":".join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert printed.stdout.strip() == name

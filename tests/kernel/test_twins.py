@@ -1,0 +1,199 @@
+"""Both kernels do the same to anything, sound or broken, and nothing makes either crash."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka08.kernel import _python
+from kafka08.kernel.types import CorruptMessage, MessageTooLarge, UnknownCodec
+from tests import strategies
+from tests.kernel.conftest import native_or_skip
+from tests.kernel.sets import entry, plain, unpack, wrapper
+
+SAMPLE = (
+    plain([(b"k", b"value"), (None, b"x" * 10)], 5)
+    + wrapper(9, plain([(b"a", None), (None, b""), (b"", b"inner")], 7))
+    + entry(10, None, b"v", magic=1, timestamp_ms=1)
+    + wrapper(
+        12, wrapper(1, entry(0, b"k", b"1", magic=1) + entry(1, b"k", b"2", magic=1), magic=1)
+    )
+)
+KNOWN = (CorruptMessage, MessageTooLarge, UnknownCodec)
+
+
+@pytest.fixture(scope="module")
+def native() -> ModuleType:
+    return native_or_skip()
+
+
+def validate(kernel: ModuleType, data: bytes) -> Any:
+    return repr(kernel.validate(data, 60))
+
+
+def number(kernel: ModuleType, data: bytes) -> Any:
+    target = bytearray(data)
+    found = kernel.validate_and_assign(target, 100, 1 << 20, verify_crc=False)
+    return found.codec or (repr(found), target)
+
+
+def assign(kernel: ModuleType, data: bytes) -> Any:
+    target = bytearray(data)
+    return kernel.assign_offsets(target, len(data), 7), target
+
+
+def scan(kernel: ModuleType, data: bytes) -> Any:
+    return [kernel.scan(data, target) for target in (0, 6, 9, 1 << 62)]
+
+
+def recover(kernel: ModuleType, data: bytes) -> Any:
+    found = kernel.recover(data, 80, 30, 10)
+    return (
+        found.valid_bytes,
+        found.last_offset,
+        found.count,
+        found.index_points,
+        found.since_last_index,
+        repr(found.error),
+    )
+
+
+def compressed(kernel: ModuleType, data: bytes) -> Any:
+    return kernel.has_compressed(data)
+
+
+def runs(kernel: ModuleType, data: bytes) -> Any:
+    return kernel.runs(data)
+
+
+def entries(kernel: ModuleType, data: bytes) -> Any:
+    return gather(
+        kernel.entries(data, verify_crc=True),
+        lambda e: (e.offset, e.magic, e.attributes, e.crc, e.key, e.value, e.position, e.size),
+    )
+
+
+def messages(kernel: ModuleType, data: bytes, verify_crc: bool = True) -> Any:
+    iterator = kernel.messages(data, "t", 0, 6, unpack, None, None, verify_crc, 12)
+    found = gather(iterator, lambda message: (message.offset, message.key, message.value))
+    return found, iterator.next_offset, iterator.position_offset
+
+
+def unchecked_messages(kernel: ModuleType, data: bytes) -> Any:
+    """Without CRCs a flipped byte gets as far as lengths, codecs and offsets."""
+    return messages(kernel, data, verify_crc=False)
+
+
+def columns(kernel: ModuleType, data: bytes) -> Any:
+    return gather(
+        kernel.column_batches(data, 6, 12, unpack, verify_crc=False, max_rows=2),
+        lambda c: (
+            c.count,
+            bytes(c.offsets),
+            bytes(c.key_offsets),
+            bytes(c.key_data),
+            c.key_validity,
+            bytes(c.value_offsets),
+            bytes(c.value_data),
+            c.value_validity,
+            c.next_offset,
+            c.more,
+        ),
+    )
+
+
+def gather(iterator: Any, show: Callable[[Any], Any]) -> list[Any]:
+    """What an iterator gives, its error last."""
+    found = []
+    try:
+        for item in iterator:
+            found.append(show(item))
+    except KNOWN as error:
+        found.append((type(error), str(error)))
+    return found
+
+
+CALLS = [
+    validate,
+    number,
+    assign,
+    scan,
+    recover,
+    compressed,
+    runs,
+    entries,
+    messages,
+    unchecked_messages,
+    columns,
+]
+
+
+def outcome(call: Callable[[ModuleType, bytes], Any], kernel: ModuleType, data: bytes) -> Any:
+    """The result, or which of the known errors; any other fails the test."""
+    try:
+        return call(kernel, data)
+    except KNOWN as error:
+        return type(error), str(error)
+
+
+def assert_same(native: ModuleType, call: Callable[..., Any], data: bytes) -> None:
+    assert outcome(call, _python, data) == outcome(call, native, data), data.hex()
+
+
+each_call = pytest.mark.parametrize("call", CALLS, ids=lambda call: call.__name__)
+
+
+@each_call
+def test_cut_at_every_byte(native: ModuleType, call: Callable[..., Any]) -> None:
+    for size in range(len(SAMPLE) + 1):
+        assert_same(native, call, SAMPLE[:size])
+
+
+@each_call
+def test_every_byte_flipped(native: ModuleType, call: Callable[..., Any]) -> None:
+    """Each byte inverted, its lowest bit, its highest bit: error or other messages, no crash."""
+    for position in range(len(SAMPLE)):
+        for bits in (0x01, 0x80, 0xFF):
+            data = bytearray(SAMPLE)
+            data[position] ^= bits
+            assert_same(native, call, bytes(data))
+
+
+@each_call
+@given(
+    pairs=strategies.pairs,
+    nested=st.booleans(),
+    changes=st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(0, 255)), max_size=4),
+    cut=st.integers(0, 40),
+)
+def test_any_set_with_any_damage(
+    native: ModuleType,
+    call: Callable[..., Any],
+    pairs: list[tuple[bytes | None, bytes | None]],
+    nested: bool,
+    changes: list[tuple[int, int]],
+    cut: int,
+) -> None:
+    """Damage inside wrappers too, where no CRC of the wrapper gives it away."""
+    inner = damaged(plain(pairs, 5), changes)
+    data = wrapper(9, inner) + wrapper(12, inner, magic=1) if nested else inner
+    assert_same(native, call, data[: len(data) - cut])
+
+
+def damaged(data: bytes, changes: list[tuple[int, int]]) -> bytes:
+    target = bytearray(data)
+    for position, value in changes:
+        if target:
+            target[position % len(target)] = value
+    return bytes(target)
+
+
+@each_call
+@given(data=st.binary(max_size=120))
+def test_noise(native: ModuleType, call: Callable[..., Any], data: bytes) -> None:
+    assert_same(native, call, data)
