@@ -12,6 +12,7 @@ import logging
 import socket
 import struct
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -72,7 +73,8 @@ class BrokerChannel:
         self._stopped.set()
         self._queue.put(None)
         if self._socket is not None:
-            self._socket.close()
+            with suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)  # wakes the greenlet, which closes it
 
     def _run(self) -> None:
         while (outgoing := self._queue.get()) is not None and not self._stopped.is_set():

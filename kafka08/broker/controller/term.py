@@ -56,7 +56,7 @@ class Term:
         epoch: int,
         epoch_zk_version: int,
         post: Post,
-        brokers_replicate: bool = BROKERS_REPLICATE,
+        brokers_replicate: bool,
     ) -> None:
         self.context = ControllerContext(epoch=epoch, epoch_zk_version=epoch_zk_version)
         self._config = config

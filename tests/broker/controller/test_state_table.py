@@ -54,9 +54,7 @@ PAIRS = [
 ]
 
 
-def table_in(
-    valid_previous: dict[Any, Any], initial: Enum, state: Enum
-) -> StateTable[str, Any]:
+def table_in(valid_previous: dict[Any, Any], initial: Enum, state: Enum) -> StateTable[str, Any]:
     table: StateTable[str, Any] = StateTable(valid_previous, initial, History())
     if state is not initial:
         table.put("key", state)
@@ -99,9 +97,7 @@ def test_the_exception_tells_the_story() -> None:
     history = History()
     for number in range(HISTORY_LENGTH + 10):
         history.add(f"event {number}")
-    table: StateTable[str, Any] = StateTable(
-        partition_state.VALID_PREVIOUS, P.NONEXISTENT, history
-    )
+    table: StateTable[str, Any] = StateTable(partition_state.VALID_PREVIOUS, P.NONEXISTENT, history)
     table.move(["a", "b"], P.NEW)
     with pytest.raises(IllegalTransition) as raised:
         table.check("a", P.NEW)

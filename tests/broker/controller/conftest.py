@@ -1,0 +1,127 @@
+"""A real Controller on threads, a real ZooKeeper, and scripted brokers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from kafka08.broker.config import BrokerConfig
+from kafka08.broker.controller import Controller
+from kafka08.structs import LeaderAndIsr, TopicPartition
+from kafka08.zk import nodes, paths
+from kafka08.zk.client import ZkClient
+from kafka08.zk.store import ClusterStore
+from tests.broker.scripted_broker import ScriptedBroker
+from tests.broker.thread_runtime import ThreadRuntime
+
+DEADLINE_SECONDS = 20.0
+
+
+def wait_until(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        time.sleep(0.01)
+
+
+class Cluster:
+    """Controllers and scripted brokers below one chroot, ended together."""
+
+    def __init__(self, zk_connect: str) -> None:
+        self.connect = zk_connect
+        self.zk = ZkClient(zk_connect, name="test cluster")
+        self.zk.start()
+        self.store = ClusterStore(self.zk)
+        self.store.create_common_paths()
+        self._brokers: list[ScriptedBroker] = []
+        self._controllers: list[tuple[Controller, ZkClient]] = []
+
+    def broker(self, broker_id: int, *, register: bool = True) -> ScriptedBroker:
+        broker = ScriptedBroker(broker_id, self.connect)
+        self._brokers.append(broker)
+        if register:
+            broker.register()
+        return broker
+
+    def controller(
+        self, broker_id: int, *, brokers_replicate: bool = True, **keys: Any
+    ) -> Controller:
+        """A started controller of its own ZooKeeper session."""
+        zk = ZkClient(self.connect, name=f"controller {broker_id}")
+        zk.start()
+        config = BrokerConfig(
+            {"broker.id": broker_id, "zookeeper.connect": self.connect, "host.name": "127.0.0.1"},
+            port=19391,
+            **keys,
+        )
+        runtime: Any = ThreadRuntime()
+        controller = Controller(
+            runtime, config, ClusterStore(zk), brokers_replicate=brokers_replicate
+        )
+        controller.startup()
+        self._controllers.append((controller, zk))
+        return controller
+
+    def active_controller(self, broker_id: int, **keys: Any) -> Controller:
+        controller = self.controller(broker_id, **keys)
+        wait_until(lambda: controller.is_active, f"controller {broker_id} to be elected")
+        return controller
+
+    def kill(self, controller: Controller) -> None:
+        """End a controller's session without a word, as a crash does."""
+        next(zk for c, zk in self._controllers if c is controller).close()
+
+    def create_topic(
+        self, topic: str, assignment: dict[int, tuple[int, ...]], **config: str
+    ) -> None:
+        """The znodes that kafka-topics writes, in its order."""
+        overrides = {name.replace("_", "."): value for name, value in config.items()}
+        self.zk.create(paths.topic_config(topic), nodes.encode_topic_config(overrides))
+        self.zk.create(paths.topic(topic), nodes.encode_assignment(assignment))
+
+    def state(self, topic: str, partition: int) -> LeaderAndIsr | None:
+        tp = TopicPartition(topic, partition)
+        return self.store.leader_and_isr([tp]).get(tp)
+
+    def wait_for_state(
+        self, topic: str, partition: int, leader: int, isr: tuple[int, ...]
+    ) -> LeaderAndIsr:
+        """Until leader and ISR stand in ZooKeeper so."""
+
+        def reached() -> bool:
+            state = self.state(topic, partition)
+            return state is not None and (state.leader, state.isr) == (leader, isr)
+
+        wait_until(reached, f"leader {leader} and ISR {isr} of [{topic},{partition}]")
+        state = self.state(topic, partition)
+        assert state is not None
+        return state
+
+    def change_isr(self, topic: str, partition: int, isr: tuple[int, ...]) -> None:
+        """Write an ISR as the partition's leader does."""
+        state = self.state(topic, partition)
+        assert state is not None
+        changed = LeaderAndIsr(
+            state.leader, state.leader_epoch, isr, state.zk_version, state.controller_epoch
+        )
+        self.store.update_leader_and_isr({TopicPartition(topic, partition): changed})
+
+    def close(self) -> None:
+        for controller, zk in self._controllers:
+            controller.shutdown()
+            zk.close()
+        for broker in self._brokers:
+            broker.__exit__(None, None, None)
+        self.zk.close()
+
+
+@pytest.fixture
+def cluster(zk_connect: str) -> Iterator[Cluster]:
+    cluster = Cluster(zk_connect)
+    try:
+        yield cluster
+    finally:
+        cluster.close()

@@ -1,0 +1,330 @@
+"""The controller live: a real ZooKeeper, scripted brokers, and every way they come and go."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from kafka08.broker.controller import NotController
+from kafka08.errors import BrokerNotAvailable
+from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest
+from kafka08.protocol.stop_replica import StopReplicaRequest
+from kafka08.protocol.update_metadata import UpdateMetadataRequest
+from kafka08.structs import LeaderAndIsr, TopicPartition
+from kafka08.zk import nodes, paths
+from tests.broker.controller.conftest import Cluster, wait_until
+
+
+def led(received: list[object]) -> dict[tuple[str, int], tuple[int, int]]:
+    """(topic, partition) → (leader, leader epoch) as LeaderAndIsr told; the last word wins."""
+    return {
+        (state.topic, state.partition): (state.leader, state.leader_epoch)
+        for item in received
+        if isinstance(request := getattr(item, "request", None), LeaderAndIsrRequest)
+        for state in request.partition_states
+    }
+
+
+class TestElection:
+    def test_another_controller_takes_over_under_the_next_epoch(self, cluster: Cluster) -> None:
+        """The one that dies loses /controller; the other reads the cluster and announces itself
+        with a higher epoch, and the leaders keep their epochs."""
+        one = cluster.broker(1)
+        first = cluster.active_controller(1)
+        second = cluster.controller(2)
+        cluster.create_topic("t", {0: (1,)})
+        cluster.wait_for_state("t", 0, 1, (1,))
+        one.take()
+        assert not second.is_active
+
+        cluster.kill(first)
+        received = one.wait_for(UpdateMetadataRequest, 2)
+        assert second.epoch == 2
+        assert cluster.store.controller_epoch() == (2, 1)
+        assert {r.request.controller_epoch for r in received} == {2}
+        assert {r.header.client_id for r in received} == {"id_2-host_127.0.0.1-port_19391"}
+        assert led(list(received)) == {("t", 0): (1, 0)}
+
+    def test_a_clean_stop_gives_the_office_up_at_once(self, cluster: Cluster) -> None:
+        """Others need not wait for a session to end."""
+        first = cluster.active_controller(1)
+        second = cluster.controller(2)
+        first.shutdown()
+        wait_until(lambda: second.is_active, "controller 2 to be elected")
+        assert not first.is_active
+
+    def test_losing_the_znode_ends_the_term(self, cluster: Cluster) -> None:
+        """Whoever removes /controller starts an election; the old term may not go on."""
+        controller = cluster.active_controller(1)
+        cluster.zk.delete(paths.CONTROLLER)
+        wait_until(lambda: controller.epoch == 2, "the next term")
+
+    def test_a_newer_controller_in_a_state_znode_ends_the_term(self, cluster: Cluster) -> None:
+        """Epoch check before every election: nothing is written over a successor's decision."""
+        cluster.broker(1)
+        two = cluster.broker(2)
+        controller = cluster.active_controller(1)
+        cluster.create_topic("t", {0: (2, 1)})
+        state = cluster.wait_for_state("t", 0, 2, (2, 1))
+        successor = LeaderAndIsr(2, 7, (2, 1), state.zk_version, controller_epoch=9)
+        cluster.store.update_leader_and_isr({TopicPartition("t", 0): successor})
+        two.leave()
+        wait_until(lambda: not controller.is_active, "controller 1 to resign")
+        found = cluster.state("t", 0)
+        assert found is not None
+        assert (found.leader, found.leader_epoch) == (2, 7)
+
+    def test_a_bad_topic_znode_does_not_stop_the_controller(self, cluster: Cluster) -> None:
+        """It is logged and left out; other topics get their leaders."""
+        cluster.zk.create(paths.topic("bad"), "{not json")
+        cluster.broker(1)
+        cluster.active_controller(1)
+        cluster.create_topic("good", {0: (1,)})
+        cluster.wait_for_state("good", 0, 1, (1,))
+
+
+class TestBrokers:
+    def test_the_leader_dies_and_the_isr_leads(self, cluster: Cluster) -> None:
+        """Failover: first live ISR member in assignment order, dead ones out of the ISR."""
+        one, two, three = (cluster.broker(i) for i in (1, 2, 3))
+        cluster.active_controller(1)
+        cluster.create_topic("t", {0: (2, 3, 1), 1: (1, 2)})
+        cluster.wait_for_state("t", 0, 2, (2, 3, 1))
+        cluster.wait_for_state("t", 1, 1, (1, 2))
+        one.take()
+        three.take()
+        two.leave()
+        assert cluster.wait_for_state("t", 0, 3, (3, 1)).leader_epoch == 1
+        assert cluster.wait_for_state("t", 1, 1, (1,)).leader_epoch == 1
+        assert led(list(three.wait_for(LeaderAndIsrRequest))) == {("t", 0): (3, 1)}
+        assert led(list(one.take())) == {("t", 0): (3, 1), ("t", 1): (1, 1)}
+
+    def test_no_unclean_election_where_the_topic_forbids_it(self, cluster: Cluster) -> None:
+        """The last ISR member stays on record and leads when it is back."""
+        cluster.broker(1)
+        two = cluster.broker(2)
+        cluster.active_controller(1)
+        cluster.create_topic("t", {0: (2, 1)}, unclean_leader_election_enable="false")
+        cluster.wait_for_state("t", 0, 2, (2, 1))
+        cluster.change_isr("t", 0, (2,))
+        two.leave()
+        cluster.wait_for_state("t", 0, -1, (2,))
+        two.register()
+        cluster.wait_for_state("t", 0, 2, (2,))
+
+    def test_unclean_election_where_it_is_allowed(self, cluster: Cluster) -> None:
+        """0.8's default: a replica out of sync leads rather than nobody."""
+        cluster.broker(1)
+        two = cluster.broker(2)
+        cluster.active_controller(1)
+        cluster.create_topic("t", {0: (2, 1)})
+        cluster.wait_for_state("t", 0, 2, (2, 1))
+        cluster.change_isr("t", 0, (2,))
+        two.leave()
+        cluster.wait_for_state("t", 0, 1, (1,))
+
+    def test_a_single_replica_comes_and_goes(self, cluster: Cluster) -> None:
+        """As captured: leader -1 and an empty ISR while its broker is away."""
+        cluster.broker(1)
+        two = cluster.broker(2)
+        cluster.active_controller(1)
+        cluster.create_topic("t", {0: (2,)})
+        cluster.wait_for_state("t", 0, 2, (2,))
+        two.leave()
+        assert cluster.wait_for_state("t", 0, -1, ()).leader_epoch == 1
+        two.take()
+        two.register()
+        assert cluster.wait_for_state("t", 0, 2, (2,)).leader_epoch == 2
+        received = two.wait_for(LeaderAndIsrRequest, 2)
+        assert led(list(received)) == {("t", 0): (2, 2)}
+
+    def test_a_restart_that_nobody_saw_is_a_restart(self, cluster: Cluster) -> None:
+        """The broker's znode went and came between two looks of the controller: it is told its
+        partitions anew, under a new leader epoch. 0.8.2.2 takes the broker for never gone."""
+        one = cluster.broker(1)
+        cluster.active_controller(2)
+        cluster.create_topic("t", {0: (1,)})
+        cluster.wait_for_state("t", 0, 1, (1,))
+        one.take()
+        address = nodes.encode_broker(
+            nodes.BrokerRegistration("127.0.0.1", one.address.port, timestamp_ms=1)
+        )
+        cluster.zk.set(paths.broker(1), address)
+        cluster.broker(3)
+        received = one.wait_for(LeaderAndIsrRequest, 2)
+        assert led(list(received)) == {("t", 0): (1, 2)}
+
+    def test_requests_are_sent_until_the_broker_answers(self, cluster: Cluster) -> None:
+        """A broker that closes connections gets every request once it answers, in order."""
+        one = cluster.broker(1)
+        one.silent.set()
+        cluster.active_controller(1)
+        cluster.create_topic("a", {0: (1,)})
+        cluster.wait_for_state("a", 0, 1, (1,))
+        cluster.create_topic("b", {0: (1,)})
+        cluster.wait_for_state("b", 0, 1, (1,))
+        one.silent.clear()
+        received = one.wait_for(LeaderAndIsrRequest, 2)
+        assert list(led(list(received))) == [("a", 0), ("b", 0)]
+
+    def test_a_dead_channel_does_not_hold_up_the_others(self, cluster: Cluster) -> None:
+        """One silent broker is waited for by its own channel alone."""
+        one, two = cluster.broker(1), cluster.broker(2)
+        one.silent.set()
+        cluster.active_controller(1)
+        cluster.create_topic("t", {0: (1,), 1: (2,)})
+        assert ("t", 1) in led(list(two.wait_for(LeaderAndIsrRequest)))
+
+
+class TestTopics:
+    def test_added_partitions_get_leaders(self, cluster: Cluster) -> None:
+        """The topic's znode is watched; only the new partitions are touched."""
+        one = cluster.broker(1)
+        cluster.active_controller(1)
+        cluster.create_topic("t", {0: (1,)})
+        cluster.wait_for_state("t", 0, 1, (1,))
+        one.take()
+        cluster.zk.set(paths.topic("t"), nodes.encode_assignment({0: (1,), 1: (1,), 2: (1,)}))
+        cluster.wait_for_state("t", 2, 1, (1,))
+        assert led(list(one.wait_for(LeaderAndIsrRequest))) == {("t", 1): (1, 0), ("t", 2): (1, 0)}
+
+    def test_a_topic_without_live_replicas_waits_for_one(self, cluster: Cluster) -> None:
+        """It stays NEW without a state znode until its broker joins."""
+        cluster.broker(1)
+        cluster.active_controller(1)
+        cluster.create_topic("t", {0: (2,), 1: (1,)})
+        cluster.wait_for_state("t", 1, 1, (1,))
+        assert cluster.state("t", 0) is None
+        cluster.broker(2)
+        assert cluster.wait_for_state("t", 0, 2, (2,)).leader_epoch == 0
+
+    def test_a_topic_created_while_nobody_was_controller(self, cluster: Cluster) -> None:
+        """It is found at the beginning of the next term."""
+        cluster.broker(1)
+        cluster.create_topic("t", {0: (1,)})
+        cluster.active_controller(1)
+        cluster.wait_for_state("t", 0, 1, (1,))
+
+    def test_without_replication_the_first_live_replica_leads_alone(self, cluster: Cluster) -> None:
+        """An assignment with several replicas, written by others: ISR of one, and no unclean
+        election onto a replica that holds nothing."""
+        cluster.broker(1)
+        two = cluster.broker(2)
+        cluster.active_controller(1, brokers_replicate=False)
+        cluster.create_topic("t", {0: (2, 1)})
+        cluster.wait_for_state("t", 0, 2, (2,))
+        two.leave()
+        cluster.wait_for_state("t", 0, -1, (2,))
+        two.register()
+        cluster.wait_for_state("t", 0, 2, (2,))
+
+    def test_a_deletion_waits_for_a_dead_broker(self, cluster: Cluster) -> None:
+        """What lives is deleted at once; the rest when the broker is back; then the znodes go."""
+        cluster.broker(1)
+        two = cluster.broker(2)
+        cluster.active_controller(1, delete_topic_enable=True)
+        cluster.create_topic("t", {0: (1, 2)})
+        cluster.wait_for_state("t", 0, 1, (1, 2))
+        two.leave()
+        cluster.wait_for_state("t", 0, 1, (1,))
+        cluster.zk.create(paths.delete_topic("t"), nodes.encode_delete_topic())
+        cluster.wait_for_state("t", 0, -1, ())
+        assert cluster.store.topics() == ["t"]
+        two.take()
+        two.register()
+        wait_until(lambda: cluster.store.topics() == [], "the deletion to finish")
+        stops = [r.request for r in two.take() if isinstance(r.request, StopReplicaRequest)]
+        assert [stop.delete_partitions for stop in stops] == [0, 1]
+
+    def test_a_deletion_survives_its_controller(self, cluster: Cluster) -> None:
+        """The request stays in ZooKeeper until all is done; the next controller finishes it."""
+        one = cluster.broker(1)
+        first = cluster.active_controller(1, delete_topic_enable=True)
+        cluster.create_topic("t", {0: (1,)})
+        cluster.wait_for_state("t", 0, 1, (1,))
+        one.silent.set()
+        cluster.zk.create(paths.delete_topic("t"), nodes.encode_delete_topic())
+        cluster.wait_for_state("t", 0, -1, ())
+        cluster.kill(first)
+        one.silent.clear()
+        cluster.active_controller(2, delete_topic_enable=True)
+        wait_until(lambda: cluster.store.topics_to_delete() == [], "the deletion to finish")
+        assert cluster.store.topics() == []
+
+    def test_a_request_to_delete_nothing_is_removed(self, cluster: Cluster) -> None:
+        """A topic that does not exist cannot block the queue."""
+        cluster.active_controller(1, delete_topic_enable=True)
+        cluster.zk.create(paths.delete_topic("never"), nodes.encode_delete_topic())
+        wait_until(lambda: cluster.store.topics_to_delete() == [], "the request to go")
+
+    def test_deletion_is_off_by_default(self, cluster: Cluster) -> None:
+        """0.8's default: the request stays, and so does the topic."""
+        one = cluster.broker(1)
+        cluster.active_controller(1)
+        cluster.create_topic("t", {0: (1,)})
+        cluster.wait_for_state("t", 0, 1, (1,))
+        cluster.zk.create(paths.delete_topic("t"), nodes.encode_delete_topic())
+        one.take()
+        assert cluster.store.topics() == ["t"]
+        assert cluster.store.topics_to_delete() == ["t"]
+
+
+class TestControlledShutdown:
+    def test_leaders_move_and_followers_leave_the_isr(self, cluster: Cluster) -> None:
+        """Nothing replicated remains; a single replica stays where it is and is not counted."""
+        cluster.broker(1)
+        two = cluster.broker(2)
+        controller = cluster.active_controller(1)
+        cluster.create_topic("t", {0: (2, 1), 1: (1, 2), 2: (2,)})
+        cluster.wait_for_state("t", 2, 2, (2,))
+        two.take()
+        assert controller.controlled_shutdown(2) == set()
+        cluster.wait_for_state("t", 0, 1, (1,))
+        cluster.wait_for_state("t", 1, 1, (1,))
+        cluster.wait_for_state("t", 2, 2, (2,))
+        received = two.wait_for(StopReplicaRequest)
+        assert led(list(received))["t", 0] == (1, 1), "it hears that it leads no more"
+        stops = [r.request for r in received if isinstance(r.request, StopReplicaRequest)]
+        assert [(s.partitions[0].partition, s.delete_partitions) for s in stops] == [(1, 0)]
+
+    def test_what_nobody_else_has_remains(self, cluster: Cluster) -> None:
+        """The only ISR member keeps its partition, and is told so."""
+        cluster.broker(1)
+        cluster.broker(2)
+        controller = cluster.active_controller(1)
+        cluster.create_topic("t", {0: (2, 1)})
+        cluster.wait_for_state("t", 0, 2, (2, 1))
+        cluster.change_isr("t", 0, (2,))
+        assert controller.controlled_shutdown(2) == {TopicPartition("t", 0)}
+        assert controller.is_active
+
+    def test_an_unknown_broker(self, cluster: Cluster) -> None:
+        """Refused, and the term goes on."""
+        controller = cluster.active_controller(1)
+        with pytest.raises(BrokerNotAvailable, match="77"):
+            controller.controlled_shutdown(77)
+        assert controller.epoch == 1
+
+    def test_not_the_controller(self, cluster: Cluster) -> None:
+        """A broker that is not controller refuses."""
+        cluster.active_controller(1)
+        other = cluster.controller(2)
+        with pytest.raises(NotController):
+            other.controlled_shutdown(1)
+
+
+def test_a_thousand_partitions_fail_over_in_bursts(cluster: Cluster) -> None:
+    """Reads and writes are pipelined: far from 2,000 round trips one after another, which take
+    about as long as the bound at half a millisecond each; and one request tells it all."""
+    cluster.broker(1)
+    two = cluster.broker(2)
+    cluster.active_controller(1)
+    cluster.create_topic("t", dict.fromkeys(range(1000), (2, 1)))
+    cluster.wait_for_state("t", 999, 2, (2, 1))
+    two.wait_for(UpdateMetadataRequest)
+    started = time.monotonic()
+    two.leave()
+    for number in (0, 500, 999):
+        assert cluster.wait_for_state("t", number, 1, (1,)).leader_epoch == 1
+    assert time.monotonic() - started < 10

@@ -1,0 +1,144 @@
+"""ScriptedBroker: a broker that registers, writes down what a controller tells it, and agrees.
+
+with ScriptedBroker(2, zk_connect) as broker:
+    broker.register()
+    requests = broker.wait_for(2)
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+import time
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from kafka08.protocol.codec import RequestHeader, decode_request, encode_response
+from kafka08.protocol.leader_and_isr import (
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    PartitionError,
+)
+from kafka08.protocol.stop_replica import StopReplicaRequest, StopReplicaResponse
+from kafka08.protocol.types import Request, Response
+from kafka08.protocol.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+from kafka08.structs import Broker
+from kafka08.zk.client import ZkClient
+from kafka08.zk.store import ClusterStore
+
+DEADLINE_SECONDS = 20.0
+QUIET_SECONDS = 0.3
+SIZE = struct.Struct(">i")
+
+
+class Received(NamedTuple):
+    header: RequestHeader
+    request: Any
+
+
+class ScriptedBroker:
+    """Listens on a free port from the start; is in ZooKeeper only while registered."""
+
+    def __init__(self, broker_id: int, zk_connect: str) -> None:
+        self.id = broker_id
+        self.received: list[Received] = []
+        self.silent = threading.Event()
+        """While set, connections are closed without an answer."""
+        self._zk_connect = zk_connect
+        self._session: ZkClient | None = None
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._connections: list[socket.socket] = []
+        self._arrived = threading.Condition()
+        self._thread = threading.Thread(target=self._accept, daemon=True)
+        self._thread.start()
+
+    @property
+    def address(self) -> Broker:
+        return Broker(self.id, "127.0.0.1", self._listener.getsockname()[1])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.leave()
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for connection in self._connections:
+            connection.close()
+
+    def register(self) -> None:
+        """Appear in /brokers/ids, in a session of its own."""
+        self._session = ZkClient(self._zk_connect, name=f"scripted broker {self.id}")
+        self._session.start()
+        ClusterStore(self._session).register_broker(
+            self.address, timestamp_ms=time.time_ns() // 1_000_000
+        )
+
+    def leave(self) -> None:
+        """Disappear from /brokers/ids."""
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+
+    def take(self) -> list[Received]:
+        """What came since the last call, once nothing more comes for a while."""
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        with self._arrived:
+            while self._arrived.wait(QUIET_SECONDS) and time.monotonic() < deadline:
+                continue
+            received, self.received = self.received, []
+            return received
+
+    def wait_for(self, kind: type[Request], count: int = 1) -> list[Received]:
+        """Wait until `count` requests of a kind came, then take everything."""
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        with self._arrived:
+            while sum(isinstance(r.request, kind) for r in self.received) < count:
+                assert self._arrived.wait(max(0.0, deadline - time.monotonic())), (
+                    f"broker {self.id} waited for {count} {kind.__name__}, got {self.received}"
+                )
+        return self.take()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            self._connections.append(connection)
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        try:
+            with connection, connection.makefile("rb") as stream:
+                while len(prefix := stream.read(SIZE.size)) == SIZE.size:
+                    payload = stream.read(SIZE.unpack(prefix)[0])
+                    if self.silent.is_set():
+                        return
+                    header, request = decode_request(payload)
+                    with self._arrived:
+                        self.received.append(Received(header, request))
+                        self._arrived.notify_all()
+                    connection.sendall(encode_response(agree(request), header.correlation_id))
+        except OSError:
+            return
+
+
+def agree(request: Any) -> Response:
+    """The answer of a broker that did as it was told."""
+    if isinstance(request, LeaderAndIsrRequest):
+        return LeaderAndIsrResponse(
+            0, [PartitionError(s.topic, s.partition, 0) for s in request.partition_states]
+        )
+    if isinstance(request, StopReplicaRequest):
+        return StopReplicaResponse(
+            0, [PartitionError(p.topic, p.partition, 0) for p in request.partitions]
+        )
+    assert isinstance(request, UpdateMetadataRequest), f"what is {request}?"
+    return UpdateMetadataResponse(0)
