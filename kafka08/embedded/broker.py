@@ -14,6 +14,8 @@ from kafka08.embedded.process import ManagedProcess
 from kafka08.errors import KafkaError
 from kafka08.structs import Broker
 
+PROPERTIES = "server.properties"
+
 
 class EmbeddedBroker:
     """A broker process. It keeps its id, port and directory over stop, kill and start.
@@ -46,17 +48,16 @@ class EmbeddedBroker:
             "zookeeper.connect": zookeeper_connect,
         }
         self.expected_running = False
-        properties = directory / "server.properties"
+        self._properties = directory / PROPERTIES
         source = str(Path(kafka08.__file__).parent.parent)
         path = os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH")]))
         self.process = ManagedProcess(
             f"broker {broker_id}",
-            [sys.executable, "-m", "kafka08.broker.main", str(properties)],
+            [sys.executable, "-m", "kafka08.broker.main", str(self._properties)],
             log=directory / "server.log",
             guard=guard,
             environ={**os.environ, "PYTHONPATH": path},
         )
-        self._properties = properties
 
     @property
     def address(self) -> Broker:

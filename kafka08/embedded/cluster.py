@@ -19,9 +19,10 @@ from types import TracebackType
 from typing import Any, Self
 
 from kafka08.client.cluster import ClusterClient
-from kafka08.embedded.broker import EmbeddedBroker
+from kafka08.config import load_properties
+from kafka08.embedded.broker import PROPERTIES, EmbeddedBroker
 from kafka08.embedded.guard import Guard
-from kafka08.embedded.ports import free_ports
+from kafka08.embedded.ports import free_ports, is_free
 from kafka08.embedded.zookeeper import ZooKeeperServer
 from kafka08.errors import KafkaError
 from kafka08.structs import Broker
@@ -46,7 +47,8 @@ class EmbeddedCluster:
     """ZooKeeper and `brokers` brokers with ids 0, 1, … on 127.0.0.1.
 
     config      Kafka keys for every broker
-    data_dir    kept when given, and used again by a later cluster; None: temporary, removed at stop
+    data_dir    kept when given, and used again by a later cluster, at the same addresses if they
+                are free; None: temporary, removed at stop
     """
 
     def __init__(
@@ -87,7 +89,8 @@ class EmbeddedCluster:
         self.await_ready()
 
     def _start_brokers(self) -> None:
-        ports = free_ports(self._count, self.zookeeper.host)
+        fresh = free_ports(self._count, self.zookeeper.host)
+        ports = [self._earlier_port(number) or port for number, port in enumerate(fresh)]
         self.brokers = [
             EmbeddedBroker(
                 number,
@@ -103,12 +106,25 @@ class EmbeddedCluster:
         for broker in self.brokers:
             broker.start()
 
+    def _earlier_port(self, number: int) -> int | None:
+        """The port this broker had in an earlier cluster on the same directory, if it is free.
+
+        Its znode may still stand after a crash, and only the same address may take it over.
+        """
+        properties = self.data_dir / f"broker-{number}" / PROPERTIES
+        if not properties.exists():
+            return None
+        port = int(load_properties(properties)["port"])
+        return port if is_free(self.zookeeper.host, port) else None
+
     def await_ready(
         self, brokers: Sequence[EmbeddedBroker] | None = None, timeout: float = START_SECONDS
     ) -> None:
         """Until the brokers (None: those that were started) are registered, a controller is there,
         and each answers and knows all the others. KafkaError when one ends or time is up."""
         waited = [b for b in self.brokers if b.expected_running] if brokers is None else brokers
+        if not waited:
+            return
         deadline = time.monotonic() + timeout
         with ZkClient(self.zookeeper.connect_string, connection_timeout_ms=10_000) as zk:
             store = ClusterStore(zk)

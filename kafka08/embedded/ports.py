@@ -21,12 +21,13 @@ def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
     found: list[int] = []
     while len(found) < count:
         port = random.randrange(low, high)
-        if port not in found and _is_free(host, port):
+        if port not in found and is_free(host, port):
             found.append(port)
     return found
 
 
-def _is_free(host: str, port: int) -> bool:
+def is_free(host: str, port: int) -> bool:
+    """Whether a server could listen there now."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

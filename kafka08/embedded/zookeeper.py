@@ -14,9 +14,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from kafka08.config import load_properties
 from kafka08.embedded.guard import Guard
 from kafka08.embedded.java import find_java, zookeeper_classpath
-from kafka08.embedded.ports import free_ports
+from kafka08.embedded.ports import free_ports, is_free
 from kafka08.embedded.process import ManagedProcess
 from kafka08.errors import ZooKeeperError
 
@@ -37,7 +38,8 @@ _JVM_FLAGS = (
 
 
 class ZooKeeperServer:
-    """One server on `host`, on `port` or (0) on a free one.
+    """One server on `host`, on `port` or (0) on a free one: that of an earlier server on the same
+    directory if possible.
 
     data_dir      where data, configuration and log go; None: a temporary directory, removed at stop
     durable       force every write to disk (None: yes in a directory that was given). Without, a
@@ -66,6 +68,7 @@ class ZooKeeperServer:
         self._own_guard = None if guard else Guard(self._directory if self._temporary else None)
         self._guard = guard or self._own_guard
         self._log = self._directory / "zookeeper.log"
+        self._config = self._directory / "zoo.cfg"
         self._process: ManagedProcess | None = None
 
     @property
@@ -141,8 +144,9 @@ class ZooKeeperServer:
     def _launch(self, attempt: int) -> None:
         # The first attempt is silent and quick; a later one writes down why it fails.
         if self._wanted_port == 0:
-            [self.port] = free_ports(1, self.host)
-        config = self._write_config()
+            self.port = self._earlier_port() if attempt == 0 else 0
+            self.port = self.port or free_ports(1, self.host)[0]
+        self._write_config()
         classpath = zookeeper_classpath(logging=attempt > 0)
         command = [
             str(find_java()),
@@ -151,7 +155,7 @@ class ZooKeeperServer:
             "-cp",
             ":".join(map(str, classpath)),
             "org.apache.zookeeper.server.ZooKeeperServerMain",
-            str(config),
+            str(self._config),
         ]
         assert self._guard is not None
         if self._process is not None:
@@ -159,9 +163,15 @@ class ZooKeeperServer:
         self._process = ManagedProcess("ZooKeeper", command, log=self._log, guard=self._guard)
         self._process.start()
 
-    def _write_config(self) -> Path:
-        config = self._directory / "zoo.cfg"
-        config.write_text(
+    def _earlier_port(self) -> int:
+        """The port that a server on this directory had before, if it is free; else 0."""
+        if not self._config.exists():
+            return 0
+        port = int(load_properties(self._config).get("clientPort", "0"))
+        return port if port and is_free(self.host, port) else 0
+
+    def _write_config(self) -> None:
+        self._config.write_text(
             f"dataDir={self._directory / 'data'}\n"
             f"clientPort={self.port}\n"
             f"clientPortAddress={self.host}\n"
@@ -170,7 +180,6 @@ class ZooKeeperServer:
             "maxClientCnxns=0\n"
             "4lw.commands.whitelist=ruok,srvr,stat,mntr,cons,dump,wchs\n"
         )
-        return config
 
     def _serves(self) -> bool:
         """True when requests are served: `ruok` is answered earlier, `srvr` not."""

@@ -28,12 +28,14 @@ def test_it_serves_and_leaves_nothing_behind() -> None:
 
 def test_sessions_of_six_seconds_are_granted(zookeeper: ZooKeeperServer) -> None:
     """Kafka's default session timeout lies within the server's bounds."""
-    with ZkClient(zookeeper.connect_string, session_timeout_ms=6000):
-        with socket.create_connection((zookeeper.host, zookeeper.port), timeout=5) as connection:
-            connection.sendall(b"cons")
-            answer = b""
-            while chunk := connection.recv(4096):
-                answer += chunk
+    with (
+        ZkClient(zookeeper.connect_string, session_timeout_ms=6000),
+        socket.create_connection((zookeeper.host, zookeeper.port), timeout=5) as connection,
+    ):
+        connection.sendall(b"cons")
+        answer = b""
+        while chunk := connection.recv(4096):
+            answer += chunk
     assert b"to=6000" in answer
 
 

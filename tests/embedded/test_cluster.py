@@ -1,0 +1,140 @@
+"""EmbeddedCluster with real broker processes: up, down, broken, and never left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kafka08.admin import AdminClient
+from kafka08.embedded import EmbeddedCluster
+from kafka08.errors import KafkaError
+from kafka08.zk.client import ZkClient
+from kafka08.zk.store import ClusterStore
+from tests.embedded.test_process import eventually, state_of
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[EmbeddedCluster]:
+    # A short session, so that a killed broker's znode does not hold its id for long.
+    with EmbeddedCluster(brokers=2, config={"zookeeper.session.timeout.ms": 1500}) as cluster:
+        yield cluster
+
+
+def registered(cluster: EmbeddedCluster) -> list[int]:
+    with ZkClient(cluster.zookeeper.connect_string) as zk:
+        return ClusterStore(zk).broker_ids()
+
+
+def test_every_broker_is_there_when_it_is_ready(cluster: EmbeddedCluster) -> None:
+    """start() returns a cluster that can be used: registered, with a controller that works."""
+    assert registered(cluster) == [0, 1]
+    assert cluster.bootstrap == ",".join(f"127.0.0.1:{b.port}" for b in cluster.brokers)
+    with AdminClient(cluster.zookeeper.connect_string) as admin:
+        admin.create_topic("t", 4)
+        admin.await_leaders("t")
+        leaders = {p.leader for p in admin.describe_topics(["t"])[0].partitions}
+    assert leaders == {0, 1}
+    cluster.await_ready()
+    cluster.check_alive()
+
+
+def test_a_broker_is_stopped_and_comes_back_at_its_address(cluster: EmbeddedCluster) -> None:
+    """A clean stop removes its znode at once; nobody complains about a stop that was asked for."""
+    broker = cluster.brokers[1]
+    address = broker.address
+    assert broker.stop() == 0
+    assert registered(cluster) == [0]
+    cluster.check_alive()
+    cluster.restart(broker)
+    assert registered(cluster) == [0, 1]
+    assert broker.address == address
+
+
+def test_a_killed_broker_comes_back(cluster: EmbeddedCluster) -> None:
+    """After kill -9 its znode stands until its session ends; the restart waits for that."""
+    broker = cluster.brokers[0]
+    broker.kill()
+    assert not broker.running
+    cluster.restart(broker)
+    assert registered(cluster) == [0, 1]
+
+
+def test_a_broker_that_dies_by_itself_is_noticed(cluster: EmbeddedCluster) -> None:
+    """check_alive shows how it ended and the end of its log."""
+    broker = cluster.brokers[1]
+    pid = broker.process.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    eventually(lambda: not broker.running, "the broker ended")
+    with pytest.raises(KafkaError, match=r"(?s)broker 1 ended with exit code -9.*INFO"):
+        cluster.check_alive()
+    cluster.restart(broker)
+    cluster.check_alive()
+
+
+def test_a_paused_broker_answers_nobody(cluster: EmbeddedCluster) -> None:
+    """It loses its session like any broker that hangs, and registers again when it goes on."""
+    broker = cluster.brokers[1]
+    broker.pause()
+    eventually(lambda: registered(cluster) == [0], "its session ended")
+    broker.resume()
+    eventually(lambda: registered(cluster) == [0, 1], "it registered again")
+
+
+def test_a_broker_that_cannot_start_shows_its_log(tmp_path: Path) -> None:
+    """A bad configuration ends the start with what the broker said, and nothing stays behind."""
+    cluster = EmbeddedCluster(brokers=1, config={"num.partitions": "0"}, data_dir=tmp_path)
+    with pytest.raises(KafkaError, match=r"(?s)broker 0 ended with exit code 1.*num\.partitions"):
+        cluster.__enter__()
+    assert not cluster.zookeeper.process.running
+    assert (tmp_path / "broker-0" / "server.log").exists()
+
+
+def test_a_directory_that_was_given_is_used_again(tmp_path: Path) -> None:
+    """Topics and addresses outlive the cluster; a temporary directory does not."""
+    with EmbeddedCluster(brokers=1, data_dir=tmp_path) as cluster:
+        addresses = cluster.zookeeper.connect_string, cluster.bootstrap
+        with AdminClient(cluster.zookeeper.connect_string) as admin:
+            admin.create_topic("kept")
+            admin.await_leaders("kept")
+    with EmbeddedCluster(brokers=1, data_dir=tmp_path) as cluster:
+        assert (cluster.zookeeper.connect_string, cluster.bootstrap) == addresses
+        with AdminClient(cluster.zookeeper.connect_string) as admin:
+            admin.await_leaders("kept")
+    with EmbeddedCluster(brokers=0) as cluster:
+        directory = cluster.data_dir
+        assert directory.exists()
+    assert not directory.exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_nothing_is_left_whichever_signal_ends_us(number: signal.Signals) -> None:
+    """Ctrl-C reaches the parent alone and ends in a clean stop; kill -9 leaves it to the guard."""
+    program = """
+        import sys, time
+        from kafka08.embedded import EmbeddedCluster
+        with EmbeddedCluster(brokers=1) as cluster:
+            processes = [cluster.zookeeper.process, cluster.brokers[0].process]
+            print(*(process.pid for process in processes), cluster.data_dir, flush=True)
+            time.sleep(100)
+    """
+    with subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    ) as parent:
+        assert parent.stdout is not None
+        *pids, directory = parent.stdout.readline().split()
+        os.killpg(parent.pid, number)
+        parent.wait(30)
+    eventually(lambda: not any(state_of(int(pid)) for pid in pids), "all processes ended")
+    eventually(lambda: not Path(directory).exists(), "the directory is gone")
