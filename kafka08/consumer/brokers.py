@@ -1,9 +1,10 @@
-"""The way to a cluster for those who know only its ZooKeeper."""
+"""The way to a cluster: by addresses somebody gave, or by its ZooKeeper."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from kafka08.client import ClusterClient
 from kafka08.errors import Closed, NoBrokersAvailable
@@ -11,6 +12,31 @@ from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
 
 MakeClient = Callable[[Sequence[tuple[str, int]]], ClusterClient]
+
+
+class Brokers(Protocol):
+    """Where requests that any broker, a leader or a coordinator answers are sent."""
+
+    def client(self) -> ClusterClient: ...
+
+    def renew(self, stale: ClusterClient) -> None:
+        """None of the brokers of `stale` could be reached."""
+
+
+class BootstrapBrokers:
+    """A client whose first addresses somebody has given."""
+
+    def __init__(self, client: ClusterClient) -> None:
+        self._client = client
+
+    def client(self) -> ClusterClient:
+        return self._client
+
+    def renew(self, stale: ClusterClient) -> None:
+        """There is nowhere else to look."""
+
+    def close(self) -> None:
+        self._client.close()
 
 
 class BrokersFromZooKeeper:

@@ -28,7 +28,7 @@ from kafka08.client.requests import (
     committed_results,
 )
 from kafka08.clock import Clock
-from kafka08.consumer.brokers import BrokersFromZooKeeper
+from kafka08.consumer.brokers import Brokers
 from kafka08.errors import (
     ApiError,
     ClientError,
@@ -141,7 +141,7 @@ class KafkaOffsetStore:
 
     def __init__(
         self,
-        brokers: BrokersFromZooKeeper,
+        brokers: Brokers,
         group: str,
         *,
         clock: Clock,

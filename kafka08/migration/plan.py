@@ -1,0 +1,257 @@
+"""What a migration of a stopped group's offsets would do, worked out from what is there. Pure.
+
+Kafka's offset is never lowered: the larger of the two stores wins, which is also what members with
+`dual.commit.enabled` start from. An offset is the next one to read; None where a store has none.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from kafka08.structs import TopicPartition
+
+Offset = int | None
+
+
+class Action(enum.Enum):
+    """What is done with one partition."""
+
+    COPY = "commit ZooKeeper's offset to Kafka"
+    AGREE = "nothing: both stores have the same offset"
+    AHEAD = "nothing: Kafka is ahead already"
+    SKIP = "nothing: the partition does not exist any more"
+    REFUSE = "nothing can be done safely"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFacts:
+    """One partition as it was found.
+
+    log_start, log_end   the offsets that can be read are log_start <= offset < log_end, and log_end
+                         itself is where a member waits; None: the partition does not exist
+    owner                thread id of the member that owns it
+    """
+
+    topic_partition: TopicPartition
+    zookeeper: Offset
+    kafka: Offset
+    log_start: Offset
+    log_end: Offset
+    owner: str | None = None
+
+    @property
+    def exists(self) -> bool:
+        return self.log_start is not None and self.log_end is not None
+
+    @property
+    def newest(self) -> Offset:
+        """The larger of the two stores."""
+        return max((o for o in (self.zookeeper, self.kafka) if o is not None), default=None)
+
+    @property
+    def newest_safe(self) -> Offset:
+        """The largest offset of the two stores that lies in the log; None if neither does."""
+        safe = [o for o in (self.zookeeper, self.kafka) if o is not None and self.holds(o)]
+        return max(safe, default=None)
+
+    @property
+    def lag(self) -> int | None:
+        """Messages between the newest offset and the log end."""
+        if self.newest is None or self.log_end is None:
+            return None
+        return self.log_end - self.newest
+
+    def holds(self, offset: int) -> bool:
+        """Whether a member that starts at `offset` starts exactly there."""
+        if self.log_start is None or self.log_end is None:
+            return False
+        return self.log_start <= offset <= self.log_end
+
+    def range_problem(self, offset: int, store: str) -> str | None:
+        """Why `offset` cannot be used; None if it can."""
+        if self.holds(offset):
+            return None
+        return (
+            f"{self.topic_partition}: the offset {offset} in {store} is out of the range "
+            f"{self.log_start} to {self.log_end} of the log"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFacts:
+    """A group as it was found: `members` are the consumer ids registered now; `unavailable` says
+    why the coordinator did not answer."""
+
+    group: str
+    members: tuple[str, ...]
+    partitions: tuple[PartitionFacts, ...]
+    unavailable: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One partition of a plan. `offset` is what Kafka will have; `reason` belongs to REFUSE."""
+
+    facts: PartitionFacts
+    action: Action
+    offset: Offset
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All partitions of a group, and every reason not to begin."""
+
+    group: str
+    steps: tuple[Step, ...]
+    refusals: tuple[str, ...]
+
+    @property
+    def is_allowed(self) -> bool:
+        return not self.refusals
+
+    @property
+    def copies(self) -> dict[TopicPartition, int]:
+        """partition → the offset to commit to Kafka."""
+        return {
+            step.facts.topic_partition: step.offset
+            for step in self.steps
+            if step.action is Action.COPY and step.offset is not None
+        }
+
+
+def make_plan(facts: GroupFacts, *, max_disagreement: int | None = None) -> Plan:
+    """The plan for a stopped group.
+
+    max_disagreement   refuse where both stores have an offset and they are more messages apart;
+                       None: any distance will do, the larger one wins
+    """
+    steps = tuple(plan_partition(p, max_disagreement) for p in facts.partitions)
+    refusals = [*group_refusals(facts), *(step.reason for step in steps if step.reason)]
+    return Plan(facts.group, steps, tuple(refusals))
+
+
+def group_refusals(facts: GroupFacts) -> list[str]:
+    """Reasons that concern the group as a whole."""
+    refusals = []
+    if facts.members:
+        names = ", ".join(facts.members)
+        refusals.append(f"the group has live members, stop them first: {names}")
+    refusals += [
+        f"{p.topic_partition} still belongs to {p.owner}"
+        for p in facts.partitions
+        if p.owner is not None and not facts.members
+    ]
+    if facts.unavailable is not None:
+        refusals.append(f"the group's coordinator is not available: {facts.unavailable}")
+    return refusals
+
+
+def plan_partition(facts: PartitionFacts, max_disagreement: int | None) -> Step:
+    if not facts.exists:
+        return Step(facts, Action.SKIP, facts.kafka)
+    reason = _refusal(facts, max_disagreement)
+    if reason is not None:
+        return Step(facts, Action.REFUSE, facts.kafka, reason)
+    if facts.zookeeper == facts.kafka:
+        return Step(facts, Action.AGREE, facts.kafka)
+    if facts.zookeeper is None or (facts.kafka is not None and facts.kafka > facts.zookeeper):
+        return Step(facts, Action.AHEAD, facts.kafka)
+    return Step(facts, Action.COPY, facts.zookeeper)
+
+
+def _refusal(facts: PartitionFacts, max_disagreement: int | None) -> str | None:
+    if facts.newest is None:
+        return None
+    # The larger offset is the one that counts from now on; an older one may well be behind the log.
+    store = "ZooKeeper" if facts.newest == facts.zookeeper else "Kafka"
+    problem = facts.range_problem(facts.newest, store)
+    if problem is not None:
+        return problem
+    if facts.zookeeper is None or facts.kafka is None or max_disagreement is None:
+        return None
+    distance = abs(facts.zookeeper - facts.kafka)
+    if distance > max_disagreement:
+        return (
+            f"{facts.topic_partition}: ZooKeeper has {facts.zookeeper}, Kafka {facts.kafka}: "
+            f"{distance} messages apart, more than {max_disagreement}"
+        )
+    return None
+
+
+def verification_problems(facts: GroupFacts) -> list[str]:
+    """What would make members skip or repeat if they read their offsets from Kafka alone now."""
+    problems = group_refusals(facts)
+    for p in facts.partitions:
+        if not p.exists:
+            continue
+        if p.zookeeper is not None and (p.kafka is None or p.kafka < p.zookeeper):
+            have = "nothing" if p.kafka is None else str(p.kafka)
+            problems.append(f"{p.topic_partition}: ZooKeeper has {p.zookeeper}, Kafka {have}")
+        elif p.kafka is not None:
+            problem = p.range_problem(p.kafka, "Kafka")
+            problems += [problem] if problem else []
+    return problems
+
+
+@dataclass(frozen=True, slots=True)
+class Rollback:
+    """What a rollback writes: offsets to each store, and znodes that did not exist before."""
+
+    to_zookeeper: Mapping[TopicPartition, int]
+    to_kafka: Mapping[TopicPartition, int]
+    remove_from_zookeeper: tuple[TopicPartition, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+def rollback_to_newest(facts: GroupFacts) -> Rollback:
+    """ZooKeeper is brought up to the newest offset of both stores that lies in the log; where
+    neither does, nothing is written and a problem says so. Never rewinds ZooKeeper."""
+    writes = {}
+    problems = []
+    for p in facts.partitions:
+        if not p.exists or p.newest is None:
+            continue
+        safe = p.newest_safe
+        if safe is None:
+            problems.append(
+                f"{p.topic_partition}: neither ZooKeeper's offset {p.zookeeper} nor Kafka's "
+                f"{p.kafka} lies in the log's range {p.log_start} to {p.log_end}"
+            )
+        elif p.zookeeper is None or safe > p.zookeeper or not p.holds(p.zookeeper):
+            writes[p.topic_partition] = safe
+    return Rollback(writes, {}, problems=tuple(problems))
+
+
+Snapshot = Mapping[TopicPartition, tuple[Offset, Offset]]
+"""partition → (ZooKeeper's offset, Kafka's) as they were before the migration."""
+
+
+def rollback_to_snapshot(facts: GroupFacts, snapshot: Snapshot) -> Rollback:
+    """Both stores as they were when the migration began, which repeats what was read since.
+
+    Both, because members with dual commit start from the larger one. Kafka cannot forget an offset,
+    so where it had none it gets ZooKeeper's.
+    """
+    now = {p.topic_partition: p for p in facts.partitions}
+    to_zookeeper: dict[TopicPartition, int] = {}
+    to_kafka: dict[TopicPartition, int] = {}
+    remove = []
+    for tp, (zookeeper, kafka) in snapshot.items():
+        found = now.get(tp)
+        if found is None:
+            continue
+        if zookeeper is None:
+            remove += [tp] if found.zookeeper is not None else []
+        elif found.zookeeper != zookeeper:
+            to_zookeeper[tp] = zookeeper
+        wanted = zookeeper if kafka is None else kafka
+        if wanted is not None and found.kafka is not None and found.kafka != wanted:
+            to_kafka[tp] = wanted
+    return Rollback(to_zookeeper, to_kafka, tuple(remove))
+
+
+def snapshot_of(facts: Iterable[PartitionFacts]) -> dict[TopicPartition, tuple[Offset, Offset]]:
+    return {p.topic_partition: (p.zookeeper, p.kafka) for p in facts}
