@@ -1,0 +1,278 @@
+"""The codecs write what 0.8.2.2 reads, read what it wrote, and take no memory for lies."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from pathlib import Path
+from struct import pack
+
+import cramjam
+import lz4.frame
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka08.kernel import UnknownCodec, entries
+from kafka08.protocol import compression
+from kafka08.protocol.compression import (
+    CODECS,
+    GZIP,
+    LZ4,
+    NONE,
+    SNAPPY,
+    DecompressionError,
+    compress,
+    decompress,
+)
+
+DATA = Path(__file__).parent.parent / "data"
+LIMIT = 1 << 20
+TEXT = b"".join(b"line %d of some text\n" % (number % 1000) for number in range(10_000))
+NOISE = random.Random(8).randbytes(200_000)
+
+each_codec = pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4], ids=CODECS.get)
+
+
+def captured_values(codec: int) -> list[bytes]:
+    """Values of the wrappers of that codec which a 0.8.2.2 broker stored."""
+    logs = json.loads((DATA / "logs-0.8.2.2.json").read_text())
+    return [
+        entry.value or b""
+        for name in ("gzip", "snappy", "lz4")
+        for entry in entries(bytes.fromhex(logs[name]["hex"]))
+        if entry.codec == codec
+    ]
+
+
+@each_codec
+@pytest.mark.parametrize("data", [b"", b"x", TEXT[: 32 << 10], TEXT[: 64 << 10], TEXT, NOISE])
+def test_there_and_back(codec: int, data: bytes) -> None:
+    """Nothing, one block, exactly one block, many blocks, and what cannot be compressed."""
+    packed = compress(codec, data)
+    assert data == decompress(codec, packed, len(data), strict=True)
+    assert data == decompress(codec, memoryview(packed), len(data))
+
+
+@each_codec
+@given(data=st.binary(max_size=300))
+def test_anything_there_and_back(codec: int, data: bytes) -> None:
+    assert data == decompress(codec, compress(codec, memoryview(data)), LIMIT, strict=True)
+
+
+def test_no_codec() -> None:
+    assert compress(NONE, b"data") == b"data"
+    assert decompress(NONE, b"data", 4) == b"data"
+    with pytest.raises(DecompressionError):
+        decompress(NONE, b"data", 3)
+
+
+@pytest.mark.parametrize("codec", [-1, 4, 7])
+def test_unknown_codec(codec: int) -> None:
+    with pytest.raises(UnknownCodec):
+        compress(codec, b"")
+    with pytest.raises(UnknownCodec):
+        decompress(codec, b"", LIMIT)
+
+
+@pytest.mark.parametrize(
+    ("name", "codec"),
+    [("none", 0), ("gzip", 1), ("Snappy", 2), ("lz4", 3), ("0", 0), (" 1 ", 1), ("3", 3)],
+)
+def test_names(name: str, codec: int) -> None:
+    """compression.codec takes names and numbers."""
+    assert codec == compression.by_name(name)
+
+
+@pytest.mark.parametrize("name", ["", "zstd", "4", "-1"])
+def test_unknown_names(name: str) -> None:
+    with pytest.raises(ValueError, match="none, gzip, snappy, lz4"):
+        compression.by_name(name)
+
+
+# ---- what must not be believed ----
+
+
+@each_codec
+@pytest.mark.parametrize("data", [TEXT[:5000], NOISE[:5000]])
+def test_cut_anywhere(codec: int, data: bytes) -> None:
+    """Data that ends early is an error, except at a boundary between snappy's blocks."""
+    packed = bytes(compress(codec, data))
+    for size in range(len(packed)):
+        if codec == SNAPPY and size in (0, *range(16, 20)):
+            assert decompress(codec, packed[:size], LIMIT) == b""
+        else:
+            with pytest.raises(DecompressionError):
+                decompress(codec, packed[:size], LIMIT)
+
+
+@each_codec
+def test_flipped_anywhere(codec: int) -> None:
+    """Damage gives an error or other bytes within the limit, never another kind of error."""
+    packed = bytes(compress(codec, TEXT[:2000]))
+    for position in range(len(packed)):
+        for bits in (0x01, 0x80, 0xFF):
+            damaged = bytearray(packed)
+            damaged[position] ^= bits
+            try:
+                assert len(decompress(codec, damaged, 4000)) <= 4000
+            except DecompressionError:
+                pass
+
+
+@each_codec
+@given(data=st.binary(max_size=60))
+def test_noise(codec: int, data: bytes) -> None:
+    try:
+        assert len(decompress(codec, data, 1000)) <= 1000
+    except DecompressionError:
+        pass
+
+
+@each_codec
+def test_bombs_are_stopped_at_the_limit(codec: int) -> None:
+    """Exactly the limit is allowed, one byte more is not."""
+    packed = compress(codec, bytes(1 << 20))
+    assert len(decompress(codec, packed, 1 << 20)) == 1 << 20
+    with pytest.raises(DecompressionError, match="more than"):
+        decompress(codec, packed, (1 << 20) - 1)
+
+
+def test_snappy_size_that_cannot_be() -> None:
+    """A few bytes that declare 100 MB do not cost 100 MB, though the limit would allow it."""
+    with pytest.raises(DecompressionError, match="size"):
+        decompress(SNAPPY, b"\x80\xc2\xd7\x2f" + bytes(20), 1 << 30)
+
+
+# ---- gzip ----
+
+
+def test_gzip_members_follow_one_another() -> None:
+    packed = gzip.compress(b"one ") + compress(GZIP, b"two ") + gzip.compress(b"three")
+    assert decompress(GZIP, packed, LIMIT) == b"one two three"
+    with pytest.raises(DecompressionError):
+        decompress(GZIP, packed, 12)
+
+
+def test_gzip_ignores_what_is_no_member() -> None:
+    """As java.util.zip.GZIPInputStream."""
+    assert decompress(GZIP, gzip.compress(b"data") + b"\0" * 50, LIMIT) == b"data"
+
+
+@each_codec
+def test_captured_from_the_jvm(codec: int) -> None:
+    """What a 0.8.2.2 broker packed holds messages whose CRCs are right."""
+    values = captured_values(codec)
+    assert len(values) >= 2
+    for value in values:
+        inner = decompress(codec, value, LIMIT, strict=True)
+        assert len(list(entries(inner, verify_crc=True))) >= 3
+
+
+def test_others_read_our_gzip() -> None:
+    assert gzip.decompress(compress(GZIP, TEXT)) == TEXT
+
+
+# ---- snappy ----
+
+
+def test_snappy_is_written_in_xerials_stream() -> None:
+    """Magic, versions 1 and 1, then blocks of 32 KiB: snappy-java's SnappyOutputStream."""
+    packed = compress(SNAPPY, TEXT[:70_000])
+    assert packed[:16] == b"\x82SNAPPY\0" + pack(">ii", 1, 1)
+    blocks = []
+    position = 16
+    while position < len(packed):
+        size = int.from_bytes(packed[position : position + 4], "big")
+        block = bytes(packed[position + 4 : position + 4 + size])
+        blocks.append(bytes(cramjam.snappy.decompress_raw(block)))
+        position += 4 + size
+    assert [len(block) for block in blocks] == [32768, 32768, 70_000 - 65536]
+    assert b"".join(blocks) == TEXT[:70_000]
+
+
+def test_bare_snappy_block() -> None:
+    """Some producers send a raw block; the JVM's SnappyInputStream reads both."""
+    packed = bytes(cramjam.snappy.compress_raw(TEXT))
+    assert decompress(SNAPPY, packed, LIMIT, strict=True) == TEXT
+    assert decompress(SNAPPY, bytes(cramjam.snappy.compress_raw(b"abc")), 3) == b"abc"
+
+
+@pytest.mark.parametrize("size", [0, -1, 5, (1 << 31) - 1])
+def test_snappy_block_sizes(size: int) -> None:
+    """A block's size is compared with what is left."""
+    stream = b"\x82SNAPPY\0" + pack(">iii", 1, 1, size) + b"\x01\x00x"
+    with pytest.raises(DecompressionError):
+        decompress(SNAPPY, stream, LIMIT)
+
+
+def test_snappy_version_0() -> None:
+    with pytest.raises(DecompressionError, match="version"):
+        decompress(SNAPPY, b"\x82SNAPPY\0" + pack(">ii", 0, 0), LIMIT)
+
+
+# ---- lz4 ----
+
+
+def standard_lz4(data: bytes, **options: bool | int) -> bytes:
+    options = {"block_linked": False, "block_size": 4, "store_size": False} | options
+    framed: bytes = lz4.frame.compress(data, **options)
+    return framed
+
+
+def test_lz4_is_written_with_08s_header() -> None:
+    """FLG 0x60, BD 0x40 and the header checksum over magic, FLG and BD: 0x1a, not 0x82."""
+    assert compress(LZ4, TEXT)[:7] == bytes.fromhex("04224d18 60 40 1a")
+    assert standard_lz4(TEXT)[:7] == bytes.fromhex("04224d18 60 40 82")
+    assert compress(LZ4, TEXT)[7:] == standard_lz4(TEXT)[7:]
+
+
+def test_lz4_standard_checksum_is_refused_where_08_refuses_it() -> None:
+    """A broker must answer as 0.8.2.2 does; readers may know better."""
+    framed = standard_lz4(b"data")
+    with pytest.raises(DecompressionError, match="header checksum"):
+        decompress(LZ4, framed, LIMIT, strict=True)
+    assert decompress(LZ4, framed, LIMIT) == b"data"
+
+
+@pytest.mark.parametrize(
+    "options", [{"content_checksum": True}, {"store_size": True}, {"block_linked": True}]
+)
+def test_lz4_options_that_08_does_not_read(options: dict[str, bool]) -> None:
+    framed = bytearray(standard_lz4(TEXT, **options))
+    assert decompress(LZ4, framed, LIMIT) == TEXT
+    framed[6] = compression.kafka_header_checksum(framed)
+    with pytest.raises(DecompressionError):
+        decompress(LZ4, framed, LIMIT, strict=True)
+
+
+@pytest.mark.parametrize("block_size", [4, 5, 6, 7])
+@pytest.mark.parametrize("block_checksum", [False, True])
+def test_lz4_options_that_08_reads(block_size: int, block_checksum: bool) -> None:
+    framed = bytearray(standard_lz4(TEXT, block_size=block_size, block_checksum=block_checksum))
+    framed[6] = compression.kafka_header_checksum(framed)
+    assert decompress(LZ4, framed, LIMIT, strict=True) == TEXT
+
+
+def test_lz4_checksums_that_were_captured() -> None:
+    """0.8.2.2 wrote the odd one, 0.10.2.2 the standard one in magic 1; readers take both."""
+    assert {0x1A} == {value[6] for value in captured_values(LZ4)}
+    log = json.loads((DATA / "logs-0.10.2.2.json").read_text())["g1-1"]
+    values = [e.value or b"" for e in entries(bytes.fromhex(log["hex"])) if e.codec == LZ4]
+    assert {0x82} == {value[6] for value in values}
+    for value in values:
+        assert len(list(entries(decompress(LZ4, value, LIMIT)))) == 3
+
+
+def test_xxh32_of_short_data() -> None:
+    """Published vectors of XXH32 with seed 0."""
+    assert compression.xxh32_short(b"") == 0x02CC5D05
+    assert compression.xxh32_short(b"a") == 0x550D7456
+    assert compression.xxh32_short(b"abc") == 0x32D153FF
+    assert compression.xxh32_short(b"abcdefgh12345") == xxh32_reference(b"abcdefgh12345")
+
+
+def xxh32_reference(data: bytes) -> int:
+    """By way of LZ4: the content checksum of a frame is XXH32 of its content, seed 0."""
+    return int.from_bytes(standard_lz4(data, content_checksum=True)[-4:], "little")
