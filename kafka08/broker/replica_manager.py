@@ -346,7 +346,7 @@ class ReplicaManager:
         for partition in wanted:
             topic_partition = partition.topic_partition
             created = self.log_manager.get_or_create(topic_partition)
-            if topic_partition not in self._checkpointed:
+            if created.log_end_offset and topic_partition not in self._checkpointed:
                 log.warning(
                     "No checkpointed highwatermark is found for partition %s", topic_partition
                 )

@@ -1,8 +1,8 @@
 """FakeRuntime: a Runtime whose clock the test moves, and where greenlets are plain calls.
 
-`spawn` runs the function at once, to its end; `run_native_later` keeps jobs until `run_native_jobs`
-(or runs them at once, with `native_inline`); `advance` moves the clock and makes the calls that fall
-due, in their order. What would wait for somebody else raises, so that a test cannot hang.
+`spawn` runs the function at once, to its end; `run_native_later` runs jobs at once, or, without
+`native_inline`, keeps them until `run_native_jobs`; `advance` moves the clock and makes the calls
+that fall due, in their order. What would wait for somebody else raises, so no test can hang.
 """
 
 from __future__ import annotations

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 
-from kafka08.broker.timer import Timer
+from kafka08.broker.timer import Timer, TimerTask
 from tests.broker.fake_runtime import FakeRuntime
 
 
@@ -28,9 +29,13 @@ def test_runs_tasks_in_the_order_of_their_times() -> None:
     chance = random.Random(7)
     start = runtime.now
     ran: list[tuple[float, float]] = []
+
+    def note(delay: float) -> None:
+        ran.append((delay, (runtime.now - start) * 1000))
+
     delays = [chance.choice([5, 50, 900, 20_000, 3_600_000]) * chance.random() for _ in range(500)]
     for delay in delays:
-        timer.add(delay, lambda delay=delay: ran.append((delay, (runtime.now - start) * 1000)))
+        timer.add(delay, partial(note, delay))
     runtime.advance(3601)
     assert sorted(delays) == sorted(delay for delay, _ in ran)
     assert all(delay <= at <= delay + 2.01 for delay, at in ran)
@@ -82,7 +87,7 @@ def test_a_task_may_add_and_cancel_others() -> None:
     runtime = FakeRuntime()
     timer = Timer(runtime)
     ran: list[str] = []
-    others = []
+    others: list[TimerTask] = []
 
     def first() -> None:
         ran.append("first")

@@ -1,0 +1,223 @@
+"""A broker without sockets, ZooKeeper or time: real handlers, real logs, everything else moved by
+the test. The test is the controller: `lead` tells the broker what it leads."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from kafka08.broker.config import BrokerConfig
+from kafka08.broker.context import BrokerContext
+from kafka08.broker.coordinator.offset_manager import OffsetManager
+from kafka08.broker.dispatcher import Dispatcher
+from kafka08.broker.log_background import LogBackground
+from kafka08.broker.metadata_cache import MetadataCache
+from kafka08.broker.replica_manager import ReplicaManager
+from kafka08.broker.timer import Timer
+from kafka08.broker.topics import TopicCreator
+from kafka08.errors import BrokerNotAvailable, NodeExists
+from kafka08.log.manager import LogManager
+from kafka08.network.exchange import Exchange, FileSlice
+from kafka08.protocol.codec import decode_response, encode_request
+from kafka08.protocol.frame import FrameReader
+from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest, PartitionState
+from kafka08.protocol.metadata import BrokerEndpoint
+from kafka08.protocol.types import Request
+from kafka08.protocol.update_metadata import UpdateMetadataRequest
+from kafka08.structs import TopicPartition
+from kafka08.zk import nodes, paths
+from kafka08.zk.store import ClusterStore
+from tests.broker.fake_runtime import FakeRuntime
+
+BROKER_ID = 1
+CONTROLLER_EPOCH = 5
+
+
+class FakeStore:
+    """The part of a ClusterStore that handlers and the replica manager use, in dictionaries. Also
+    its own client: `zk` is itself."""
+
+    def __init__(self) -> None:
+        self.znodes: dict[str, str] = {}
+        self.live = [BROKER_ID]
+        self.configs: dict[str, dict[str, str]] = {}
+        self.committed: dict[str, dict[TopicPartition, int]] = {}
+
+    @property
+    def zk(self) -> FakeStore:
+        return self
+
+    def broker_ids(self) -> list[int]:
+        return self.live
+
+    def topic_configs(self, topics: Iterable[str]) -> dict[str, dict[str, str]]:
+        return {topic: self.configs[topic] for topic in topics if topic in self.configs}
+
+    def offsets(self, group: str, wanted: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        known = self.committed.get(group, {})
+        return {tp: known[tp] for tp in wanted if tp in known}
+
+    def commit_offsets(
+        self, group: str, offsets: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, Exception]:
+        self.committed.setdefault(group, {}).update(offsets)
+        return {}
+
+    def exists(self, path: str) -> bool:
+        return path in self.znodes
+
+    def put(self, path: str, data: str) -> None:
+        self.znodes[path] = data
+
+    def create(self, path: str, data: str) -> None:
+        if path in self.znodes:
+            raise NodeExists(path)
+        self.znodes[path] = data
+
+    def created_partitions(self, topic: str) -> int:
+        """Partitions of a topic whose znode a broker wrote."""
+        return len(nodes.decode_assignment(self.znodes[paths.topic(topic)]))
+
+
+class NoController:
+    """What a broker that is not controller says."""
+
+    def controlled_shutdown(self, broker_id: int) -> set[TopicPartition]:
+        raise BrokerNotAvailable(f"broker {broker_id} is not known here")
+
+
+class Client(Exchange):
+    """A connection of the world: bytes in, frames out."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__("test:1", FrameReader(world.config.socket_request_max_bytes), world.handle)
+        self._world = world
+
+    def send(self, data: bytes) -> None:
+        """Deliver bytes; handle what is complete. ProtocolError closes a real connection."""
+        view = memoryview(data)
+        while view and not self.closed:
+            room = self.reader.buffer()
+            count = min(len(room), len(view))
+            room[:count] = view[:count]
+            view = view[count:]
+            self.reader.advance(count)
+            while self.handle_frames(self._world.runtime.monotonic):
+                pass
+
+    def answered(self) -> None:
+        while self.handle_frames(self._world.runtime.monotonic):
+            pass
+
+    def frames(self) -> list[bytes]:
+        """The payloads answered since the last call."""
+        data = b"".join(
+            piece if isinstance(piece, bytes | bytearray) else file_bytes(piece)
+            for piece in self.outbox
+        )
+        self.outbox.clear()
+        return [bytes(frame) for frame in FrameReader(1 << 30).feed(data)] if data else []
+
+    def call(self, request: Request, correlation_id: int = 1) -> Any:
+        """The decoded response to a request that is answered at once."""
+        self.send(encode_request(request, correlation_id, "test"))
+        (frame,) = self.frames()
+        answered, response = decode_response(type(request), frame)
+        assert correlation_id == answered
+        return response
+
+
+def file_bytes(piece: FileSlice) -> bytes:
+    import os
+
+    data = os.pread(piece.file.fd, piece.size, piece.position)
+    assert len(data) == piece.size
+    return data
+
+
+class World:
+    """One broker, id 1 at 127.0.0.1:19091, with logs under `directory`."""
+
+    def __init__(self, directory: Path, *, native_inline: bool = True, **config: Any) -> None:
+        self.runtime = FakeRuntime(native_inline=native_inline)
+        self.config = BrokerConfig(
+            {
+                "broker.id": BROKER_ID,
+                "zookeeper.connect": "nowhere:1",
+                "log.dirs": str(directory),
+                "log.index.size.max.bytes": 4096,
+            },
+            **config,
+        )
+        self.store = FakeStore()
+        self.timer = Timer(self.runtime)
+        self.cache = MetadataCache(BROKER_ID)
+        self.log_manager = LogManager(
+            [directory],
+            self.config.log_config(),
+            clock=self.runtime,
+            background=LogBackground(self.runtime, self.timer),
+        )
+        self.log_manager.load()
+        store = cast("ClusterStore", self.store)
+        self.replica_manager = ReplicaManager(
+            self.config,
+            self.runtime,
+            log_manager=self.log_manager,
+            store=store,
+            metadata_cache=self.cache,
+            timer=self.timer,
+        )
+        self.replica_manager.load_high_watermarks()
+        offset_manager = OffsetManager(self.runtime, self.config, self.replica_manager)
+        offset_manager.startup()
+        self.context = BrokerContext(
+            self.config,
+            self.runtime,
+            store,
+            self.cache,
+            self.replica_manager,
+            TopicCreator(self.config, self.runtime, store),
+            cast("Any", NoController()),
+            offset_manager,
+        )
+        self.handle = Dispatcher(self.context)
+        self.client = Client(self)
+        self._epochs = itertools.count()
+
+    def lead(
+        self,
+        topic: str,
+        partitions: int = 1,
+        config: Mapping[str, str] | None = None,
+        *,
+        leader: int = BROKER_ID,
+        isr: Iterable[int] = (BROKER_ID,),
+        replicas: Iterable[int] = (BROKER_ID,),
+    ) -> None:
+        """Make this broker lead (or follow `leader` in) partitions of a topic, and know of it."""
+        if config:
+            self.store.configs[topic] = dict(config)
+        epoch = next(self._epochs)
+        states = [
+            PartitionState(
+                topic, number, CONTROLLER_EPOCH, leader, epoch, list(isr), 0, list(replicas)
+            )
+            for number in range(partitions)
+        ]
+        leaders = [BrokerEndpoint(leader, "127.0.0.1", 19090 + leader)]
+        controller = Client(self)
+        answer = controller.call(
+            LeaderAndIsrRequest(9, CONTROLLER_EPOCH, states, leaders),
+        )
+        assert answer.error_code == 0
+        live = [BrokerEndpoint(number, "127.0.0.1", 19090 + number) for number in self.store.live]
+        assert (
+            controller.call(UpdateMetadataRequest(9, CONTROLLER_EPOCH, states, live)).error_code
+            == 0
+        )
+
+    def partition(self, topic: str, number: int = 0) -> Any:
+        return self.replica_manager.partition(TopicPartition(topic, number))
