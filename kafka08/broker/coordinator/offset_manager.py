@@ -169,6 +169,7 @@ class OffsetManager:
             result = results[target]
             self._cache.end_commit(partition, stored)
             if result.error is None:
+                # 0.8: null metadata is null here until a load reads "" from the record.
                 for log_offset, (key, committed) in enumerate(stored.items(), result.base_offset):
                     self._cache.apply(partition, log_offset, key, OffsetValue(committed))
             appended(result)

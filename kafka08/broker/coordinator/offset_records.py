@@ -7,9 +7,9 @@
              version:i16  0, 1   the members of a group (1 adds a rebalance timeout); of key 2
 
 A null value deletes what its key names. Version 0 is written, as 0.8.2.2 writes it; the others
-are what 0.9 and 0.10 brokers wrote, and are read. Null metadata is not "" and stays null.
-Source: kafka.server.OffsetManager 0.8.2.2, kafka.coordinator.GroupMetadataManager 0.9.0.1 and
-0.10.2.2.
+are what 0.9 and 0.10 brokers wrote, and are read. Null metadata is written as "": a length of -1
+makes 0.8.2.2 fail the load of the whole partition. Source: kafka.server.OffsetManager 0.8.2.2,
+kafka.coordinator.GroupMetadataManager 0.9.0.1 and 0.10.2.2.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def encode_key(key: OffsetKey) -> bytes:
 
 
 def encode_value(committed: OffsetAndMetadata) -> bytes:
-    body = _OffsetValueV0(committed.offset, committed.metadata, committed.timestamp_ms)
+    body = _OffsetValueV0(committed.offset, committed.metadata or "", committed.timestamp_ms)
     return VERSION.pack(WRITTEN_VERSION) + encode_body(body)
 
 

@@ -1,0 +1,228 @@
+"""OffsetManager on real logs: commits, answers, what a restart or a new leader finds, expiry.
+
+With two partitions of the offsets topic, group "a" (hash 97) is in partition 1, "b" in partition 0.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from kafka08.broker.coordinator import FetchedOffset
+from kafka08.broker.coordinator.offset_records import OffsetKey, encode_key, encode_value
+from kafka08.protocol import message_set
+from kafka08.structs import OFFSETS_TOPIC, OffsetAndMetadata, TopicPartition
+from tests.broker.coordinator.conftest import Coordinator
+
+DATA = Path(__file__).parents[2] / "data"
+HOUR_SECONDS = 3600
+NONE = FetchedOffset(-1, "", 0)
+
+
+def test_a_commit_is_read_back(coordinator: Coordinator) -> None:
+    """Offset and metadata come back, null as null as long as the cache lives (as captured from
+    0.8.2.2, whose record says ""); -1 is an offset like any other."""
+    coordinator.lead(1)
+    assert coordinator.commit("a", 0, 7, "note") == 0
+    assert coordinator.commit("a", 1, 8, None) == 0
+    assert coordinator.commit("a", 2, -1) == 0
+    assert coordinator.fetch("a", 0) == FetchedOffset(7, "note")
+    assert coordinator.fetch("a", 1) == FetchedOffset(8, None)
+    assert coordinator.fetch("a", 2) == FetchedOffset(-1, "")
+    assert coordinator.fetch("a", 3) == NONE
+    assert len(coordinator.offsets) == 3
+
+
+def test_the_record_is_that_of_0_8_2_2(coordinator: Coordinator) -> None:
+    """Key and value of version 0, the broker's clock in place of -1, one uncompressed set."""
+    coordinator.lead(1)
+    coordinator.commit("a", 0, 7, "note")
+    coordinator.commit("a", 1, 8, "", when=1234)
+    found = [(m.key, m.value) for m in message_set.decode(coordinator.log_bytes(1))]
+    now = coordinator.runtime.now_ms()
+    assert found == [
+        (encode_key(OffsetKey("a", "t", 0)), encode_value(OffsetAndMetadata(7, "note", now))),
+        (encode_key(OffsetKey("a", "t", 1)), encode_value(OffsetAndMetadata(8, "", 1234))),
+    ]
+
+
+def test_long_metadata_is_refused_and_not_kept(coordinator: Coordinator) -> None:
+    """12 for the one, 0 for the other. 0.8.2.2 caches the refused offset: not copied."""
+    coordinator.lead(1)
+    limit = coordinator.config.offset_metadata_max_bytes
+    long, short = TopicPartition("t", 0), TopicPartition("t", 1)
+    answers: list[dict[TopicPartition, int]] = []
+    offsets = {
+        long: OffsetAndMetadata(5, "x" * (limit + 1)),
+        short: OffsetAndMetadata(6, "x" * limit),
+    }
+    coordinator.offsets.commit("a", offsets, answers.append)
+    assert answers == [{long: 12, short: 0}]
+    assert coordinator.fetch("a", 0) == NONE
+    assert coordinator.fetch("a", 1).offset == 6
+
+
+def test_metadata_is_measured_as_java_measures_it(coordinator: Coordinator) -> None:
+    """In UTF-16 units: a character outside the basic plane counts twice."""
+    coordinator.lead(1)
+    limit = coordinator.config.offset_metadata_max_bytes
+    assert coordinator.commit("a", 0, 1, "é" * limit) == 0
+    assert coordinator.commit("a", 0, 1, "\U0001f600" * (limit // 2)) == 0
+    assert coordinator.commit("a", 0, 1, "\U0001f600" * (limit // 2) + "x") == 12
+
+
+def test_codes_for_another_brokers_groups(coordinator: Coordinator) -> None:
+    """Partition not here: 15 for a commit; followed here: 16. A fetch says 16 for both."""
+    coordinator.lead(0)
+    assert coordinator.commit("a", 0, 1) == 15
+    assert coordinator.fetch("a", 0).error_code == 16
+    coordinator.follow(1)
+    assert coordinator.commit("a", 0, 1) == 16
+    assert coordinator.fetch("a", 0).error_code == 16
+    assert coordinator.commit("b", 0, 1) == 0
+
+
+def test_an_unacknowledged_commit_is_not_seen(coordinator: Coordinator) -> None:
+    """acks -1 waits for the ISR; out of time it is 7 and the cache keeps what it had."""
+    coordinator.lead(1, isr=(1, 2))
+    tp = TopicPartition("t", 0)
+    answers: list[dict[TopicPartition, int]] = []
+    coordinator.offsets.commit("a", {tp: OffsetAndMetadata(5)}, answers.append)
+    assert answers == []
+    assert coordinator.fetch("a", 0) == NONE
+    coordinator.runtime.advance(coordinator.config.offsets_commit_timeout_ms / 1000 + 0.1)
+    assert answers == [{tp: 7}]
+    assert coordinator.fetch("a", 0) == NONE
+
+
+def test_a_commit_is_seen_when_the_isr_has_it(coordinator: Coordinator) -> None:
+    """The follower's next fetch acknowledges it."""
+    coordinator.lead(1, isr=(1, 2))
+    tp = TopicPartition("t", 0)
+    answers: list[dict[TopicPartition, int]] = []
+    coordinator.offsets.commit("a", {tp: OffsetAndMetadata(5)}, answers.append)
+    coordinator.replica_manager.record_follower_fetch(TopicPartition(OFFSETS_TOPIC, 1), 2, 1)
+    assert answers == [{tp: 0}]
+    assert coordinator.fetch("a", 0) == FetchedOffset(5, "")
+
+
+def test_a_new_leader_finds_what_was_committed(coordinator: Coordinator, tmp_path: Path) -> None:
+    """After a restart the cache is loaded from the log: the newest offset of each key."""
+    coordinator.lead(1)
+    for offset in range(10):
+        coordinator.commit("a", offset % 2, offset, f"m{offset}")
+    coordinator.close()
+
+    again = Coordinator(tmp_path)
+    assert again.fetch("a", 0).error_code == 16
+    again.lead(1)
+    assert again.fetch("a", 0) == FetchedOffset(8, "m8")
+    assert again.fetch("a", 1) == FetchedOffset(9, "m9")
+    again.close()
+
+
+def test_losing_and_regaining_leadership(coordinator: Coordinator) -> None:
+    """A follower forgets; leading again it loads again; a new epoch as leader changes nothing."""
+    coordinator.lead(1)
+    coordinator.commit("a", 0, 4)
+    coordinator.lead(1)
+    assert coordinator.fetch("a", 0).offset == 4
+    coordinator.follow(1)
+    assert len(coordinator.offsets) == 0
+    coordinator.lead(1)
+    assert coordinator.fetch("a", 0).offset == 4
+
+
+def test_a_record_larger_than_the_load_buffer(tmp_path: Path) -> None:
+    """0.8.2.2 stalls for ever; here the read grows."""
+    first = Coordinator(tmp_path)
+    first.lead(1)
+    first.commit("a", 0, 4, "x" * 4000)
+    first.commit("a", 1, 5)
+    first.close()
+    again = Coordinator(tmp_path, offsets_load_buffer_size=100)
+    again.lead(1)
+    assert again.fetch("a", 0).offset == 4
+    assert again.fetch("a", 1).offset == 5
+    again.close()
+
+
+def test_an_unreadable_record_does_not_hide_the_others(coordinator: Coordinator) -> None:
+    """0.8.2.2 gives up the load there, and every group of the partition starts anew."""
+    coordinator.lead(1)
+    coordinator.commit("a", 0, 4)
+    coordinator.log(1).append(
+        bytearray(message_set.encode([(b"\x00\x09?", b"?"), (None, b"x"), (b"", b"")]))
+    )
+    coordinator.commit("a", 1, 5)
+    coordinator.follow(1)
+    coordinator.lead(1)
+    assert coordinator.fetch("a", 0).offset == 4
+    assert coordinator.fetch("a", 1).offset == 5
+
+
+def test_compressed_commits_are_loaded(tmp_path: Path) -> None:
+    """offsets.topic.compression.codec is honoured, and its wrappers are read back."""
+    first = Coordinator(tmp_path, offsets_topic_compression_codec="gzip")
+    first.lead(1)
+    tps = {TopicPartition("t", number): OffsetAndMetadata(number) for number in range(5)}
+    answers: list[dict[TopicPartition, int]] = []
+    first.offsets.commit("a", tps, answers.append)
+    assert set(answers[0].values()) == {0}
+    first.close()
+    again = Coordinator(tmp_path)
+    again.lead(1)
+    assert [again.fetch("a", number).offset for number in range(5)] == [0, 1, 2, 3, 4]
+    again.close()
+
+
+def test_a_partition_written_by_0_8_2_2_and_by_0_9_loads(coordinator: Coordinator) -> None:
+    """The captured segments, records of groups included."""
+    for file, wanted in (
+        ("sandbox-logs-0.8.2.2.json", FetchedOffset(120, "")),
+        ("logs-0.9.0.1.json", FetchedOffset(11, "")),
+    ):
+        segments = json.loads((DATA / file).read_text(encoding="utf-8"))["consumer_offsets"]
+        data = bytes.fromhex(segments["__consumer_offsets-1/00000000000000000000.log"]["hex"])
+        coordinator.follow(1)
+        coordinator.lead(1)
+        coordinator.log(1).append(bytearray(data))
+        coordinator.replica_manager.partition(
+            TopicPartition(OFFSETS_TOPIC, 1)
+        ).maybe_raise_high_watermark()
+        coordinator.follow(1)
+        coordinator.lead(1)
+        group, topic = ("cg-kafka", "tt") if "0.8" in file else ("grp", "g1")
+        assert coordinator.offsets.partition_for(group) == 1
+        tp = TopicPartition(topic, 0)
+        assert coordinator.offsets.fetch(group, [tp]) == {tp: wanted}
+
+
+def test_old_offsets_expire_with_tombstones(coordinator: Coordinator, tmp_path: Path) -> None:
+    """Every ten minutes; gone from the cache at once, and from the log for the next leader."""
+    coordinator.lead(1)
+    coordinator.commit("a", 0, 4)
+    coordinator.runtime.advance(23 * HOUR_SECONDS)
+    coordinator.commit("a", 1, 5)
+    assert coordinator.fetch("a", 0).offset == 4
+    coordinator.runtime.advance(HOUR_SECONDS + 600)
+    assert coordinator.fetch("a", 0) == NONE
+    assert coordinator.fetch("a", 1).offset == 5
+    last = list(message_set.decode(coordinator.log_bytes(1)))[-1]
+    assert (last.key, last.value) == (encode_key(OffsetKey("a", "t", 0)), None)
+    coordinator.close()
+    again = Coordinator(tmp_path)
+    again.lead(1)
+    assert again.fetch("a", 0) == NONE
+    assert again.fetch("a", 1).offset == 5
+    again.close()
+
+
+def test_a_client_that_commits_old_times_loses_them_quickly(coordinator: Coordinator) -> None:
+    """0.8: the age of an offset counts from the time that the client gave."""
+    coordinator.lead(1)
+    yesterday = coordinator.runtime.now_ms() - 25 * HOUR_SECONDS * 1000
+    coordinator.commit("a", 0, 4, when=yesterday)
+    assert coordinator.fetch("a", 0).offset == 4
+    coordinator.runtime.advance(601)
+    assert coordinator.fetch("a", 0) == NONE
