@@ -83,7 +83,7 @@ class KafkaStream:
         self._chunk: Chunk | None = None
         self._messages = NO_MESSAGES
         self._closed = False
-        self._reader: int | None = None
+        self._reader: threading.Thread | None = None
         self._stall_seen = 0
         self._busy = False
         self._limit = -inf
@@ -108,7 +108,7 @@ class KafkaStream:
         patience_s = inf if self._timeout_ms < 0 else self._timeout_ms / 1000
         give_up_at = self._monotonic() + patience_s
         with self._condition:
-            self._reader = threading.get_ident()
+            self._reader = threading.current_thread()
             while True:
                 if self._closed:
                     raise StopIteration
@@ -289,4 +289,4 @@ class KafkaStream:
 
     @property
     def _is_reader(self) -> bool:
-        return self._reader == threading.get_ident()
+        return self._reader is threading.current_thread()

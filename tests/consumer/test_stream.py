@@ -1,0 +1,305 @@
+"""KafkaStream: what counts as finished, what a revocation takes away, what a reader is told."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from math import inf
+from typing import TypeVar
+
+import pytest
+
+from kafka08.clock import SYSTEM_CLOCK
+from kafka08.consumer.progress import Chunk, OwnedPartition
+from kafka08.consumer.stream import KafkaStream
+from kafka08.errors import (
+    ConsumerRebalanceFailed,
+    ConsumerTimeout,
+    InvalidMessage,
+    KafkaError,
+    MessageTooLarge,
+)
+from kafka08.kernel import MessageAndMetadata
+from kafka08.protocol import message_set
+from kafka08.structs import TopicPartition
+
+T = TypeVar("T")
+
+
+class AllIsWell:
+    """A supervisor whose answers a test sets."""
+
+    def __init__(self) -> None:
+        self.until = inf
+        self.stalls = 0
+        self.cause: KafkaError | None = None
+
+    def deadline(self) -> float:
+        return self.until
+
+    def stall(self) -> tuple[int, KafkaError | None]:
+        return self.stalls, self.cause
+
+
+@pytest.fixture
+def supervisor() -> AllIsWell:
+    return AllIsWell()
+
+
+@pytest.fixture
+def stream(supervisor: AllIsWell) -> KafkaStream:
+    """A stream that gives up at once when there is nothing."""
+    return KafkaStream(supervisor=supervisor, clock=SYSTEM_CLOCK, timeout_ms=0)
+
+
+def partition_of(stream: KafkaStream, number: int = 0, offset: int = 0) -> OwnedPartition:
+    tp = TopicPartition("t", number)
+    return OwnedPartition(tp, thread_id="c-0", sink=stream, offset=offset, fetch_bytes=1024)
+
+
+def chunk_of(partition: OwnedPartition, *values: bytes, codec: int = 0) -> Chunk:
+    """A fetched set of `values` that begins at the partition's fetch position."""
+    start = partition.fetch_offset
+    data = message_set.encode([(None, value) for value in values], codec, start)
+    return Chunk(partition, data, start, start + len(values))
+
+
+def elsewhere(call: Callable[[], T]) -> T:
+    """The result of `call` in a thread of its own, as a rebalancer or committer has one."""
+    with ThreadPoolExecutor(1) as executor:
+        return executor.submit(call).result(timeout=10)
+
+
+def position_seen_by_others(stream: KafkaStream) -> int | None:
+    """What another thread would commit of the partition that is being read."""
+    found = elsewhere(stream.position)
+    return None if found is None else found[1]
+
+
+def test_hands_out_whole_sets_in_order(stream: KafkaStream) -> None:
+    """Messages come in the order of their sets, compressed ones unpacked, nulls kept."""
+    partition = partition_of(stream)
+    assert stream.offer(chunk_of(partition, b"a", b"b"))
+    assert stream.offer(chunk_of(partition, b"c", codec=1))
+    assert [(0, b"a"), (1, b"b"), (2, b"c")] == [(m.offset, m.value) for m in take(stream, 3)]
+
+
+def take(stream: KafkaStream, count: int) -> list[MessageAndMetadata]:
+    return [next(stream) for _ in range(count)]
+
+
+def test_a_message_is_finished_when_the_next_is_asked_for(stream: KafkaStream) -> None:
+    """Another thread commits up to the message in hand, the reading thread includes it."""
+    partition = partition_of(stream)
+    stream.offer(chunk_of(partition, b"a", b"b"))
+    assert stream.position() is None
+    next(stream)
+    assert position_seen_by_others(stream) == 0
+    assert stream.position() == (partition, 1)
+    next(stream)
+    assert position_seen_by_others(stream) == 1
+    with pytest.raises(ConsumerTimeout):
+        next(stream)
+    assert stream.position() is None
+    assert partition.consumed_offset == 2
+
+
+def test_nothing_handed_out_commits_nothing(stream: KafkaStream) -> None:
+    """A set that only waits leaves the position where it was."""
+    partition = partition_of(stream, offset=7)
+    stream.offer(chunk_of(partition, b"a"))
+    assert partition.consumed_offset == 7
+    assert partition.fetch_offset == 8
+
+
+def test_a_revocation_takes_everything_but_the_message_in_hand(stream: KafkaStream) -> None:
+    """After revoke nothing of the partition comes out, its position excludes the message in hand,
+    other partitions go on, and late sets are refused."""
+    going, staying = partition_of(stream, 0), partition_of(stream, 1)
+    stream.offer(chunk_of(going, b"a", b"b", b"c"))
+    stream.offer(chunk_of(staying, b"x"))
+    late = chunk_of(going, b"d")
+    take(stream, 2)
+    elsewhere(lambda: stream.revoke([going]))
+    assert going.consumed_offset == 1
+    assert next(stream).value == b"x"
+    assert not stream.offer(late)
+    with pytest.raises(ConsumerTimeout):
+        next(stream)
+
+
+def test_an_outdated_set_is_refused(stream: KafkaStream) -> None:
+    """A set fetched from another position than the partition's present one is dropped."""
+    partition = partition_of(stream)
+    chunk = chunk_of(partition, b"a")
+    assert stream.offer(chunk)
+    assert not stream.offer(chunk)
+
+
+def test_room_is_told(supervisor: AllIsWell) -> None:
+    """A stream is full at its capacity and says when it has room again."""
+    told = []
+    stream = KafkaStream(
+        supervisor=supervisor, clock=SYSTEM_CLOCK, capacity=1, on_room=lambda: told.append(1)
+    )
+    stream.offer(chunk_of(partition_of(stream), b"a"))
+    rooms = [stream.has_room]
+    next(stream)
+    rooms.append(stream.has_room)
+    assert rooms == [False, True]
+    assert told
+
+
+def test_delivery_stops_with_the_session(stream: KafkaStream, supervisor: AllIsWell) -> None:
+    """Past the session's deadline nothing comes out, in the middle of a set too; then it goes on
+    where it stopped."""
+    stream.offer(chunk_of(partition_of(stream), b"a", b"b"))
+    next(stream)
+    supervisor.until = -inf
+    stream.pause()
+    with pytest.raises(ConsumerTimeout):
+        next(stream)
+    supervisor.until = inf
+    assert next(stream).value == b"b"
+
+
+def test_the_age_of_the_session_is_checked_before_each_message(
+    stream: KafkaStream, supervisor: AllIsWell
+) -> None:
+    """A deadline that passes unnoticed (nobody called pause) stops delivery all the same."""
+    supervisor.until = SYSTEM_CLOCK.monotonic() + 0.05
+    stream.offer(chunk_of(partition_of(stream), b"a", b"b"))
+    next(stream)
+    SYSTEM_CLOCK.sleep(0.06)
+    with pytest.raises(ConsumerTimeout):
+        next(stream)
+
+
+def test_a_stall_is_raised_once(stream: KafkaStream, supervisor: AllIsWell) -> None:
+    """The cause is raised once per stall, and iterating again goes on."""
+    supervisor.stalls, supervisor.cause = 1, ConsumerRebalanceFailed("somebody holds [t,0]")
+    with pytest.raises(ConsumerRebalanceFailed):
+        next(stream)
+    stream.offer(chunk_of(partition_of(stream), b"a"))
+    assert next(stream).value == b"a"
+    supervisor.stalls = 2
+    with pytest.raises(ConsumerRebalanceFailed):
+        next(stream)
+
+
+def test_a_broken_message_is_raised_and_fetched_again(stream: KafkaStream) -> None:
+    """What is sound before it is delivered; then InvalidMessage names partition and offset, and the
+    partition is fetched from there again. Nothing is skipped."""
+    partition = partition_of(stream)
+    data = bytearray(message_set.encode([(None, b"a"), (None, b"b")]))
+    data[-1] ^= 1
+    stream.offer(Chunk(partition, data, 0, 0), hold=True)
+    assert next(stream).value == b"a"
+    assert partition.held
+    with pytest.raises(InvalidMessage, match=r"\[t,0\].*offset 1"):
+        next(stream)
+    assert (partition.fetch_offset, partition.consumed_offset, partition.held) == (1, 1, False)
+    stream.offer(Chunk(partition, message_set.encode([(None, b"b")], 0, 1), 1, 2))
+    assert next(stream).value == b"b"
+
+
+def test_an_error_in_place_of_a_set(stream: KafkaStream) -> None:
+    """MessageTooLarge comes in its turn, and the partition may be fetched again afterwards."""
+    partition = partition_of(stream)
+    stream.offer(chunk_of(partition, b"a"))
+    stream.offer(Chunk(partition, b"", 1, 1, error=MessageTooLarge("[t,0] at 1")), hold=True)
+    assert next(stream).value == b"a"
+    with pytest.raises(MessageTooLarge):
+        next(stream)
+    assert (partition.fetch_offset, partition.held) == (1, False)
+
+
+def test_a_decoder_error_is_raised_and_passed(supervisor: AllIsWell) -> None:
+    """What a decoder raises reaches the reader; the message is not committed by it, and the next
+    one follows."""
+    stream = KafkaStream(
+        supervisor=supervisor, clock=SYSTEM_CLOCK, timeout_ms=0, value_decoder=bytes.decode
+    )
+    stream.offer(chunk_of(partition_of(stream), b"a", b"\xff", b"c"))
+    assert next(stream).value == "a"
+    with pytest.raises(UnicodeDecodeError):
+        next(stream)
+    assert position_seen_by_others(stream) in {0, 1}
+    assert next(stream).value == "c"
+
+
+def test_messages_that_are_gone_are_logged(
+    stream: KafkaStream, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A reset moves the fetch position; what lies between is named in a warning when it is met."""
+    partition = partition_of(stream, offset=5)
+    stream.offer(chunk_of(partition, b"a"))
+    assert stream.reset(partition, 6, 100)
+    assert partition.consumed_offset == 5
+    stream.offer(chunk_of(partition, b"b"))
+    assert [5, 100] == [m.offset for m in (next(stream), next(stream))]
+    assert "[t,0]: messages from 6 to 99 are gone" in caplog.text
+
+
+def test_a_reset_without_unread_sets_moves_the_committed_position(stream: KafkaStream) -> None:
+    """The first position, and one out of range with nothing in between, is committed as chosen."""
+    partition = partition_of(stream, offset=-1)
+    assert stream.reset(partition, -1, 40)
+    assert (partition.fetch_offset, partition.consumed_offset) == (40, 40)
+
+
+def test_closing_ends_the_iteration(stream: KafkaStream) -> None:
+    """After close a for loop ends, whatever was waiting; the closing reader's is finished."""
+    partition = partition_of(stream)
+    stream.offer(chunk_of(partition, b"a", b"b"))
+    for _ in stream:
+        stream.close()
+    assert partition.consumed_offset == 1
+    assert not stream.offer(chunk_of(partition, b"c"))
+
+
+def test_closing_wakes_a_waiting_reader(supervisor: AllIsWell) -> None:
+    """A reader that waits without a timeout ends when the stream does."""
+    stream = KafkaStream(supervisor=supervisor, clock=SYSTEM_CLOCK)
+    ended = threading.Event()
+
+    def read() -> None:
+        for _ in stream:
+            pass
+        ended.set()
+
+    threading.Thread(target=read, daemon=True).start()
+    stream.close()
+    assert ended.wait(5)
+
+
+def test_positions_are_exact_however_a_revocation_falls(supervisor: AllIsWell) -> None:
+    """A reader in full flight: after revoke it is handed nothing more, and the position is that of
+    the message it has in hand. Fifty times, at whatever instant."""
+    for _ in range(50):
+        stream = KafkaStream(supervisor=supervisor, clock=SYSTEM_CLOCK, timeout_ms=5000)
+        partition = partition_of(stream)
+        stream.offer(chunk_of(partition, *([b"x"] * 5000)))
+        seen: list[int] = []
+        started, done = threading.Event(), threading.Event()
+
+        def read(
+            stream: KafkaStream = stream,
+            seen: list[int] = seen,
+            started: threading.Event = started,
+            done: threading.Event = done,
+        ) -> None:
+            for message in stream:
+                seen.append(message.offset)
+                started.set()
+            done.set()
+
+        threading.Thread(target=read, daemon=True).start()
+        assert started.wait(5)
+        stream.revoke([partition])
+        position = partition.consumed_offset
+        stream.close()
+        assert done.wait(5)
+        assert list(range(len(seen))) == seen
+        assert position in {seen[-1], seen[-1] + 1}
