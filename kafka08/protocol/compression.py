@@ -48,6 +48,9 @@ LZ4_HEADER_BYTES: Final = 7
 """magic, FLG, BD, header checksum."""
 LZ4_CHECKSUM_POSITION: Final = LZ4_HEADER_BYTES - 1
 LZ4_MAGIC_BYTES: Final = 4
+LZ4_BLOCK_SIZE: Final = Struct("<I")
+LZ4_SIZE_MASK: Final = 0x7FFFFFFF
+"""The highest bit says that a block is stored as it is."""
 LZ4_FLAGS_0_8: Final = frozenset({0x60, 0x70})
 """FLG that 0.8 reads: version 01, independent blocks, with or without block checksums."""
 
@@ -217,13 +220,30 @@ def _decompress_lz4(data: Buffer, max_size: int, strict: bool) -> bytes:
         )
     reader = lz4.frame.LZ4FrameDecompressor()
     try:
-        unpacked: bytes = reader.decompress(frame, max_size + 1)
+        # It takes memory for the largest result allowed, at once.
+        unpacked: bytes = reader.decompress(frame, min(max_size, _lz4_bound(frame)) + 1)
     except RuntimeError as cause:
         raise DecompressionError(f"lz4: {cause}") from cause
     _check_size(unpacked, max_size)
     if not reader.eof:
         raise DecompressionError("lz4: frame ends early")
     return unpacked
+
+
+def _lz4_bound(frame: bytearray) -> int:
+    """What the frame's blocks can unpack to at most; broken ones are left for lz4 to name."""
+    flags, sizes = frame[LZ4_MAGIC_BYTES], frame[LZ4_MAGIC_BYTES + 1]
+    block_bytes = 1 << 8 + 2 * (sizes >> 4 & 7)
+    checksum_bytes = 4 if flags & 0x10 else 0
+    position = LZ4_HEADER_BYTES + (8 if flags & 0x08 else 0) + (4 if flags & 0x01 else 0)
+    bound = 0
+    while len(frame) - position >= LZ4_BLOCK_SIZE.size:
+        (size,) = LZ4_BLOCK_SIZE.unpack_from(frame, position)
+        if not size:
+            break
+        bound += block_bytes
+        position += LZ4_BLOCK_SIZE.size + (size & LZ4_SIZE_MASK) + checksum_bytes
+    return bound
 
 
 def kafka_header_checksum(frame: Buffer) -> int:
