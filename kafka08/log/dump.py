@@ -173,20 +173,25 @@ class LogDump:
             end = 0
             try:
                 for entry in kernel.entries(chunk):
+                    self._check_size(path, start + entry.position, entry.entry_size)
                     yield start + entry.position, chunk, entry
                     end = entry.position + entry.entry_size
             except kernel.CorruptMessage:
                 return
             needed = entry_bytes(chunk[end:])
-            if needed is not None and needed > self._max_message_bytes + ENTRY_HEADER_BYTES:
-                raise CorruptLog(
-                    f"{path} at byte {start + end}: Message size exceeds the largest allowable "
-                    f"message size ({self._max_message_bytes})."
-                )
+            if needed is not None:
+                self._check_size(path, start + end, needed)
             if not end and (needed is None or start + needed > size):
                 return
             chunk_bytes = max(CHUNK_BYTES, needed or 0)
             start += end
+
+    def _check_size(self, path: Path, position: int, entry_size: int) -> None:
+        if entry_size - ENTRY_HEADER_BYTES > self._max_message_bytes:
+            raise CorruptLog(
+                f"{path} at byte {position}: Message size exceeds the largest allowable "
+                f"message size ({self._max_message_bytes})."
+            )
 
 
 def dump_file(path: Path, *, deep_iteration: bool = False) -> Iterator[str]:

@@ -79,6 +79,12 @@ def load_segments(
             continue
         found, cut = _recover(segment, max_message_bytes, index_bytes)
         if cut and number >= unflushed:
+            log.warning(
+                "Corruption found in segment %d of log %s, truncating to offset %d.",
+                segment.base_offset,
+                directory.name,
+                _end_of(segment, found),
+            )
             _delete_after(segments, number)
             break
     active = segments[-1]
@@ -86,7 +92,12 @@ def load_segments(
         found = active.check(max_message_bytes, from_last_index_entry=True)
         if found.problem is not None:
             found, _ = _recover(active, max_message_bytes, index_bytes)
-    return Loaded(segments, max(found.last_offset + 1, active.base_offset))
+    return Loaded(segments, _end_of(active, found))
+
+
+def _end_of(segment: LogSegment, found: Recovered) -> int:
+    """The next offset after a segment's sound messages."""
+    return max(found.last_offset + 1, segment.base_offset)
 
 
 def _recover(
@@ -105,15 +116,9 @@ def _recover(
 
 def _delete_after(segments: list[LogSegment], number: int) -> None:
     """Delete the segments behind one that was cut: their offsets would leave a hole."""
-    cut = segments[number]
-    log.warning(
-        "Corruption found in segment %d of %s, deleting %d later segments.",
-        cut.base_offset,
-        cut.directory,
-        len(segments) - number - 1,
-    )
     while len(segments) > number + 1:
         segment = segments.pop()
+        log.warning("Deleting %s, which follows the corruption.", segment.log_path)
         segment.index.forget()
         segment.remove_files()
 

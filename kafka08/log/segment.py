@@ -166,6 +166,9 @@ class LogSegment:
         if position is None:
             return
         self.index.truncate_to(offset)
+        if self.index.last.position >= position:
+            # The set that is cut began below `offset`: a wrapper around it, or after a gap.
+            self.index.truncate_to(self.index.last.offset)
         crash(crashpoints.TRUNCATE_INDEX_CUT)
         self._cut(position)
         if not self.size:

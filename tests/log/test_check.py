@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("broken_logs")
 @pytest.fixture
 def log(open_log: OpenLog) -> Log:
     """Segments 0-2 and 3-5; message 5 is the last of a wrapper; every set is indexed."""
-    log = open_log(index_interval_bytes=0)
+    log = open_log(index_interval_bytes=0, segment_index_bytes=800)
     for number in range(3):
         log.append(a_set(b"%d" % number))
     log.roll()

@@ -506,6 +506,19 @@ def test_truncation_inside_a_wrapper_takes_the_wrapper(open_log: OpenLog) -> Non
     assert [(0, b"a"), (1, b"b"), (2, b"c"), (3, b"d")] == all_values(log)
 
 
+@pytest.mark.parametrize("target", [11, 12])
+def test_no_index_entry_stays_behind_a_truncation(open_log: OpenLog, target: int) -> None:
+    """A wrapper that holds the target, or a set after a gap, is indexed below the target and goes
+    with its entry: it would lead behind the end. (Regression: found by the model.)"""
+    log = open_log(index_interval_bytes=0)
+    log.append_as_follower(a_set(b"a", base_offset=9))
+    log.append_as_follower(a_set(b"b", b"c", b"d", codec=1, base_offset=11))
+    log.truncate_to(target)
+    assert [] == log._active.index.all_entries()
+    log.append_as_follower(a_set(b"e", base_offset=13))
+    assert [(9, b"a"), (13, b"e")] == all_values(log)
+
+
 def test_a_truncated_log_starts_its_age_anew_only_if_empty(
     open_log: OpenLog, clock: ManualClock
 ) -> None:

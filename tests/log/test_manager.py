@@ -1,0 +1,298 @@
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka08.errors import ConfigError, CorruptLog, StorageError
+from kafka08.log import Log, LogConfig, LogManager, OffsetCheckpoint, crashpoints
+from kafka08.structs import TopicPartition
+from tests.log.conftest import CrashAt, Deferred, Died, ManualClock, a_set, all_values, names_in
+
+T0 = TopicPartition("t", 0)
+U1 = TopicPartition("u", 1)
+MARKER = ".kafka_cleanshutdown"
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+
+OpenManager = Callable[..., LogManager]
+
+
+@pytest.fixture
+def open_manager(tmp_path: Path, clock: ManualClock, background: Deferred) -> Iterator[OpenManager]:
+    """Opens (and loads) a manager of tmp_path/a and whatever else is named; unlocks at the end."""
+    managers: list[LogManager] = []
+
+    def open_it(
+        *names: str,
+        config: LogConfig | None = None,
+        topics: dict[str, dict[str, str]] | None = None,
+        load: bool = True,
+        **keywords: Any,
+    ) -> LogManager:
+        paths = [tmp_path / name for name in names or ("a",)]
+        manager = LogManager(
+            paths,
+            config or LogConfig(),
+            topics,
+            clock=clock,
+            background=background,
+            **keywords,
+        )
+        managers.append(manager)
+        if load:
+            manager.load()
+        return manager
+
+    yield open_it
+    for manager in managers:
+        manager._release()
+
+
+def test_logs_come_back_after_a_clean_stop(open_manager: OpenManager, tmp_path: Path) -> None:
+    """Marker and recovery points are written; the next start believes them and removes the
+    marker."""
+    manager = open_manager()
+    manager.get_or_create(T0).append(a_set(b"a", b"b"))
+    manager.get_or_create(U1)
+    manager.shutdown()
+    assert [MARKER, ".lock", RECOVERY_POINTS, "t-0", "u-1"] == names_in(tmp_path / "a")
+    assert "0\n2\nt 0 2\nu 1 0\n" == (tmp_path / "a" / RECOVERY_POINTS).read_text()
+    assert 0 == (tmp_path / "a/u-1" / f"{0:020d}.index").stat().st_size
+    again = open_manager(load=False)
+    assert not again.needs_recovery
+    again.load()
+    assert not (tmp_path / "a" / MARKER).exists()
+    found = again.get(T0)
+    assert found is not None
+    assert (2, 2) == (found.log_end_offset, found.recovery_point)
+    assert {T0, U1} == set(again.logs)
+    assert again.get(TopicPartition("u", 2)) is None
+
+
+def test_a_killed_broker_recovers_from_its_checkpoint(
+    open_manager: OpenManager, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Without the marker every log is checked from its recovery point on."""
+    manager = open_manager()
+    log = manager.get_or_create(T0)
+    log.append(a_set(b"a"))
+    log.flush()
+    manager.checkpoint_recovery_points()
+    log.append(a_set(b"b"))
+    manager._release()
+    again = open_manager(load=False)
+    assert again.needs_recovery
+    with caplog.at_level(logging.INFO):
+        again.load()
+    assert "Recovering unflushed segment 0 in log t-0." in caplog.text
+    assert (2, 1) == (again.logs[T0].log_end_offset, again.logs[T0].recovery_point)
+
+
+def test_a_start_that_fails_is_no_clean_stop(open_manager: OpenManager, tmp_path: Path) -> None:
+    """Seen live with 0.8.2.2: a failing start after a clean stop grows the indexes and leaves the
+    marker, and the start after it dies. We remove the marker before the first file is opened."""
+    manager = open_manager()
+    manager.get_or_create(T0).append(a_set(b"a"))
+    manager.shutdown()
+    manager = open_manager(load=False, crash=CrashAt(crashpoints.LOAD_MARKER_REMOVED))
+    with pytest.raises(Died):
+        manager.load()
+    manager._release()
+    assert not (tmp_path / "a" / MARKER).exists()
+    again = open_manager()
+    assert [(0, b"a")] == all_values(again.logs[T0])
+
+
+def test_a_crash_before_the_marker_is_no_clean_stop(
+    open_manager: OpenManager, tmp_path: Path
+) -> None:
+    """Everything is closed and checkpointed: the next start recovers nothing, but looks."""
+    manager = open_manager(crash=CrashAt(crashpoints.SHUTDOWN_CLOSED))
+    manager.get_or_create(T0).append(a_set(b"a"))
+    with pytest.raises(Died):
+        manager.shutdown()
+    assert not (tmp_path / "a" / MARKER).exists()
+    assert [(0, b"a")] == all_values(open_manager().logs[T0])
+
+
+@pytest.mark.parametrize("name", ["lost+found", "x-0.adbe3bd0567a4d949238898aad573652-delete"])
+def test_a_bad_directory_stops_the_load_and_is_named(
+    open_manager: OpenManager, tmp_path: Path, name: str
+) -> None:
+    """As captured in downgrade-0.9-to-0.8.2.2, but with its name; the marker stays, since nothing
+    was touched, and the lock is released."""
+    open_manager().shutdown()
+    (tmp_path / "a" / name).mkdir()
+    with pytest.raises(CorruptLog) as raised:
+        open_manager()
+    assert name in str(raised.value)
+    assert (tmp_path / "a" / MARKER).exists()
+    (tmp_path / "a" / name).rmdir()
+    open_manager()
+
+
+def test_a_damaged_checkpoint_stops_the_load(open_manager: OpenManager, tmp_path: Path) -> None:
+    """A wrong count is an error, as in 0.8.2.2."""
+    open_manager().shutdown()
+    (tmp_path / "a" / RECOVERY_POINTS).write_text("0\n7\n")
+    with pytest.raises(CorruptLog, match="expected 7 entries but found 0"):
+        open_manager()
+
+
+def test_new_logs_go_where_the_fewest_are(open_manager: OpenManager, tmp_path: Path) -> None:
+    """Ties go to the directory named first; every directory is checkpointed by itself."""
+    manager = open_manager("a", "b")
+    for number in range(3):
+        manager.get_or_create(TopicPartition("t", number))
+    assert ["a", "b", "a"] == [one.directory.parent.name for one in manager.logs.values()]
+    assert tmp_path / "b" == manager.directory_of(TopicPartition("t", 1))
+    assert manager.directory_of(U1) is None
+    manager.shutdown()
+    assert [2, 1] == [
+        len(OffsetCheckpoint(tmp_path / name / RECOVERY_POINTS).read()) for name in ("a", "b")
+    ]
+    assert 3 == len(open_manager("a", "b").logs)
+
+
+def test_the_same_partition_twice_is_an_error(open_manager: OpenManager, tmp_path: Path) -> None:
+    """Nobody could say which of the two is right."""
+    manager = open_manager("a")
+    manager.get_or_create(T0)
+    manager.shutdown()
+    (tmp_path / "b" / "t-0").mkdir(parents=True)
+    with pytest.raises(CorruptLog, match=r"Duplicate log directories found for \[t,0\]"):
+        open_manager("a", "b")
+
+
+def test_directories_must_be_usable_and_different(
+    open_manager: OpenManager, tmp_path: Path
+) -> None:
+    """Named twice (also by another spelling), a file, or locked: nothing stays locked."""
+    with pytest.raises(ConfigError, match="Duplicate log directory found"):
+        open_manager("a", "../" + tmp_path.name + "/a")
+    (tmp_path / "file").touch()
+    with pytest.raises(StorageError, match="file"):
+        open_manager("a", "file")
+    first = open_manager("a")
+    with pytest.raises(StorageError, match="Failed to acquire lock"):
+        open_manager("b", "a")
+    open_manager("b")
+    first.shutdown()
+    open_manager("a")
+
+
+def test_loading_may_use_threads(open_manager: OpenManager) -> None:
+    """Each job opens one log and touches nothing else."""
+    manager = open_manager()
+    for number in range(8):
+        one = manager.get_or_create(TopicPartition("t", number))
+        one.append(a_set(*[b"%d" % number] * (number + 1)))
+    manager._release()
+    again = open_manager(load=False)
+
+    def run(jobs: Sequence[Callable[[], Log]]) -> list[Log]:
+        with ThreadPoolExecutor(4) as pool:
+            return list(pool.map(lambda job: job(), jobs))
+
+    again.load(run)
+    assert list(range(1, 9)) == [
+        again.logs[TopicPartition("t", number)].log_end_offset for number in range(8)
+    ]
+
+
+def test_topic_configuration_reaches_its_logs(open_manager: OpenManager) -> None:
+    """At load, at creation, and when it changes while running; {} goes back to the defaults."""
+    manager = open_manager(
+        config=LogConfig(segment_bytes=5000), topics={"t": {"retention.ms": "7"}}
+    )
+    log = manager.get_or_create(T0)
+    assert (7, 5000) == (log.config.retention_ms, log.config.segment_bytes)
+    manager.update_topic_config("t", {"segment.bytes": "600"})
+    assert (LogConfig().retention_ms, 600) == (log.config.retention_ms, log.config.segment_bytes)
+    with pytest.raises(ConfigError):
+        manager.update_topic_config("t", {"segment.bytes": "none"})
+    assert 600 == manager.config_of("t").segment_bytes
+    manager.update_topic_config("t", {})
+    assert 5000 == log.config.segment_bytes
+
+
+def test_retention_spares_compacted_topics(open_manager: OpenManager, clock: ManualClock) -> None:
+    """By time, for every log whose policy is delete."""
+    manager = open_manager(
+        config=LogConfig(retention_ms=1000), topics={"u": {"cleanup.policy": "compact"}}
+    )
+    for topic_partition in (T0, U1):
+        one = manager.get_or_create(topic_partition)
+        one.append(a_set(b"a"))
+        os.utime(one.directory / f"{0:020d}.log", (1, 1))
+    assert 1 == manager.retain()
+    assert [1, 0] == [manager.logs[tp].log_start_offset for tp in (T0, U1)]
+
+
+def test_dirty_logs_are_flushed_after_flush_ms(
+    open_manager: OpenManager, clock: ManualClock, background: Deferred
+) -> None:
+    """Counted from the last flush; a log with nothing new is left alone."""
+    manager = open_manager(config=LogConfig(flush_ms=1000))
+    log = manager.get_or_create(T0)
+    manager.get_or_create(U1)
+    log.append(a_set(b"a"))
+    assert 0 == manager.flush_dirty()
+    clock.now_ms += 1000
+    assert 1 == manager.flush_dirty()
+    background.run_all()
+    assert (1, 0) == (log.recovery_point, manager.flush_dirty())
+    log.append(a_set(b"b"))
+    assert 0 == manager.flush_dirty()
+
+
+def test_truncation_checkpoints_the_recovery_point(
+    open_manager: OpenManager, tmp_path: Path
+) -> None:
+    """Otherwise a crash after new appends would trust bytes that were never flushed."""
+    manager = open_manager()
+    log = manager.get_or_create(T0)
+    log.append(a_set(b"a", b"b", b"c"))
+    log.flush()
+    manager.checkpoint_recovery_points()
+    manager.truncate_to({T0: 1, U1: 5})
+    path = tmp_path / "a" / RECOVERY_POINTS
+    assert {T0: 1} == OffsetCheckpoint(path).read()
+    manager.truncate_fully_and_start_at(T0, 0)
+    assert {T0: 0} == OffsetCheckpoint(path).read()
+
+
+def test_delete_removes_log_and_directory(open_manager: OpenManager, tmp_path: Path) -> None:
+    """And the next checkpoint has no entry for it."""
+    manager = open_manager()
+    manager.get_or_create(T0).append(a_set(b"a"))
+    assert manager.delete(T0)
+    assert not manager.delete(T0)
+    assert manager.get(T0) is None
+    assert not (tmp_path / "a" / "t-0").exists()
+    manager.checkpoint_recovery_points()
+    assert {} == OffsetCheckpoint(tmp_path / "a" / RECOVERY_POINTS).read()
+    assert 0 == manager.get_or_create(T0).log_end_offset
+
+
+def test_a_failing_flush_leaves_no_marker(
+    open_manager: OpenManager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The directory is unlocked, but not called clean."""
+    manager = open_manager()
+    manager.get_or_create(T0).append(a_set(b"a"))
+
+    def fail(_fd: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch, suppress(StorageError):
+        patch.setattr(os, "fsync", fail)
+        manager.shutdown()
+    assert not (tmp_path / "a" / MARKER).exists()
+    open_manager()
