@@ -27,7 +27,7 @@ class PartitionDescription:
 
 @dataclass(frozen=True, slots=True)
 class TopicDescription:
-    """One topic: partitions ascending, and its overrides by name."""
+    """One topic: partitions ascending, overrides in the order of their znode."""
 
     name: str
     partitions: tuple[PartitionDescription, ...]
@@ -58,7 +58,8 @@ def describe_lines(
     unavailable        only partitions without a leader among `live_brokers`, no header lines
     with_overrides     only header lines, of topics that have overrides
 
-    Overrides are sorted by name (the JVM prints them in the order of its hash table).
+    Overrides stand in the order of their znode. For a topic made by the JVM's tools that is also
+    the order in which those print them, since both come from the same hash table.
     """
     for topic in topics:
         header = not under_replicated and not unavailable
@@ -77,7 +78,7 @@ def describe_lines(
 
 
 def _header(topic: TopicDescription) -> str:
-    config = ",".join(f"{key}={value}" for key, value in sorted(topic.config.items()))
+    config = ",".join(f"{key}={value}" for key, value in topic.config.items())
     return (
         f"Topic:{topic.name}\tPartitionCount:{len(topic.partitions)}\t"
         f"ReplicationFactor:{topic.replication_factor}\tConfigs:{config}"

@@ -134,7 +134,7 @@ def test_description_shows_what_zookeeper_has(admin: AdminClient, store: Cluster
     """Leader none before the first election, -1 when none is left; filters as kafka-topics."""
     admin.create_topic(
         "tt",
-        config={"segment.bytes": "5000", "retention.ms": "7"},
+        config={"retention.ms": "7", "segment.bytes": "5000"},
         assignment={0: [1], 1: [2], 2: [1]},
     )
     admin.create_topic("zz")

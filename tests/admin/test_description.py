@@ -17,7 +17,7 @@ def test_the_text_is_that_of_kafka_topics() -> None:
     topic = TopicDescription(
         "tt",
         tuple(PartitionDescription(number, 1, (1,), (1,)) for number in range(3)),
-        {"segment.bytes": "5000", "retention.ms": "100000000"},
+        {"retention.ms": "100000000", "segment.bytes": "5000"},
     )
     assert list(describe_lines([topic])) == captured
 
