@@ -1,4 +1,4 @@
-"""Connection in a program that gevent has patched: it waits green, and nothing has to be told so."""
+"""Connection in a program that gevent has patched: it waits green without being told so."""
 
 from __future__ import annotations
 
