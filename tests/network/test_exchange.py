@@ -1,0 +1,120 @@
+"""The order of requests and answers on one connection, without a socket."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from kafka08.errors import ProtocolError
+from kafka08.network.exchange import REQUESTS_MAX, Answer, Exchange
+from kafka08.protocol.frame import FrameReader
+
+
+def frame(payload: bytes) -> bytes:
+    return struct.pack(">i", len(payload)) + payload
+
+
+class Echo:
+    """Answers a payload with itself in brackets; parks on b"park", is silent on b"quiet"."""
+
+    def __init__(self) -> None:
+        self.seen: list[bytes] = []
+        self.early: bytes | None = None
+
+    def __call__(self, payload: memoryview, exchange: Exchange) -> Answer | None:
+        text = bytes(payload)
+        self.seen.append(text)
+        if text == b"early":
+            exchange.answer(b"[early]")
+            return None
+        if text == b"close":
+            exchange.close("asked to")
+            return b""
+        if text.startswith(b"park"):
+            return None
+        return b"" if text == b"quiet" else b"[%b]" % text
+
+
+def exchange() -> tuple[Exchange, Echo]:
+    echo = Echo()
+    return Exchange("client:1", FrameReader(1000), echo), echo
+
+
+def receive(target: Exchange, data: bytes) -> bool:
+    room = target.reader.buffer()
+    room[: len(data)] = data
+    target.reader.advance(len(data))
+    return target.handle_frames(lambda: 0.0)
+
+
+def test_answers_come_in_the_order_of_requests() -> None:
+    """Three frames in one delivery: three answers, in order, in one outbox."""
+    target, _ = exchange()
+    assert receive(target, frame(b"a") + frame(b"b") + frame(b"c")) is False
+    assert [b"[a]", b"[b]", b"[c]"] == target.outbox
+
+
+def test_a_parked_request_holds_back_everything_behind_it() -> None:
+    """What follows a long poll is not even looked at until it is answered."""
+    target, echo = exchange()
+    receive(target, frame(b"a") + frame(b"park") + frame(b"b"))
+    assert [b"a", b"park"] == echo.seen
+    assert [b"[a]"] == target.outbox
+    target.answer(b"[late]")
+    target.handle_frames(lambda: 0.0)
+    assert [b"[a]", b"[late]", b"[b]"] == target.outbox
+
+
+def test_an_answer_may_come_before_its_handler_returns() -> None:
+    """A wait that is satisfied at once answers from inside the handler."""
+    target, _ = exchange()
+    receive(target, frame(b"early") + frame(b"b"))
+    assert not target.parked
+    assert [b"[early]", b"[b]"] == target.outbox
+
+
+def test_a_silent_request_leaves_no_piece() -> None:
+    """acks 0: nothing is sent, the next request is handled."""
+    target, _ = exchange()
+    receive(target, frame(b"quiet") + frame(b"b"))
+    assert [b"[b]"] == target.outbox
+
+
+def test_an_answer_after_the_end_is_dropped() -> None:
+    """The client went away while its request was parked: its wait is told, its answer is not."""
+    target, _ = exchange()
+    abandoned: list[str] = []
+    receive(target, frame(b"park"))
+    target.on_close = lambda: abandoned.append("told")
+    target.close()
+    target.answer(b"[late]")
+    assert [] == target.outbox
+    assert ["told"] == abandoned
+
+
+def test_a_handler_may_close_the_connection() -> None:
+    """acks 0 with an error: nothing behind it is handled, nothing is sent any more."""
+    target, echo = exchange()
+    receive(target, frame(b"a") + frame(b"close") + frame(b"b"))
+    assert target.closed
+    assert [b"a", b"close"] == echo.seen
+    assert [] == target.outbox
+
+
+def test_others_get_their_turn() -> None:
+    """No more than REQUESTS_MAX requests are handled in one go, and the rest in the next."""
+    target, echo = exchange()
+    assert receive(target, frame(b"x") * (REQUESTS_MAX + 5)) is True
+    assert REQUESTS_MAX == len(echo.seen)
+    assert target.handle_frames(lambda: 0.0) is False
+    assert REQUESTS_MAX + 5 == len(echo.seen)
+
+
+@pytest.mark.parametrize("size", [0, -1, 1001, 2**31 - 1])
+def test_a_frame_that_cannot_be_ends_the_connection(size: int) -> None:
+    """After all good frames before it, a size that is not positive or too large is an error."""
+    target, echo = exchange()
+    with pytest.raises(ProtocolError):
+        receive(target, frame(b"a") + struct.pack(">i", size))
+    assert [b"a"] == echo.seen

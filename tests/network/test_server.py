@@ -1,0 +1,312 @@
+"""The socket server on a real loop in a thread of its own, with real sockets."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import gevent
+import pytest
+from gevent.event import Event
+
+from kafka08.errors import ProtocolError
+from kafka08.log.files import READ_ONLY, OpenFile
+from kafka08.log.slices import LogSlice
+from kafka08.network.exchange import Answer, Exchange
+from kafka08.network.server import SocketServer
+
+DEADLINE = 10.0
+
+
+def frame(payload: bytes) -> bytes:
+    return struct.pack(">i", len(payload)) + payload
+
+
+class Served:
+    """A SocketServer whose handler understands: `file N` (a slice of N bytes), `park`, `bad`,
+    `bug`, `wake` (answers all parked), `big N`; anything else is echoed."""
+
+    def __init__(self, directory: Path, **limits: Any) -> None:
+        self.data = os.urandom(3 << 20)
+        (directory / "segment").write_bytes(self.data)
+        self.file = OpenFile(directory / "segment", READ_ONLY)
+        self.parked: list[Exchange] = []
+        self.abandoned = 0
+        self.port = 0
+        self.server: Any = None
+        self._ready = threading.Event()
+        self._stop: Any = None
+        self._limits = limits
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+        assert self._ready.wait(DEADLINE)
+
+    def _run(self) -> None:
+        """The life of the loop's thread: every gevent object is made and used here."""
+        listener = socket.create_server(("127.0.0.1", 0))
+        listener.setblocking(False)
+        loop = gevent.get_hub().loop
+
+        def call_later(ms: float, call: Callable[[], object]) -> Any:
+            timer = loop.timer(ms / 1000)
+            timer.start(call)
+            return Closing(timer)
+
+        limits = {
+            "request_bytes_max": 1 << 20,
+            "connections_per_ip": 1000,
+            "idle_ms": 600_000,
+            **self._limits,
+        }
+        self.server = SocketServer(listener, self.handle, call_later=call_later, **limits)
+        self.server.start()
+        self.port = self.server.port
+        self._wishes: list[tuple[Callable[[], Any], Future[Any]]] = []
+        self._bell = loop.async_()
+        self._bell.start(self._grant)
+        self._stop = Event()
+        self._ready.set()
+        self._stop.wait()
+        self.server.stop()
+        self._bell.close()
+        gevent.get_hub().destroy(destroy_loop=True)
+
+    def _grant(self) -> None:
+        while self._wishes:
+            wish, future = self._wishes.pop(0)
+            future.set_result(wish())
+
+    def ask(self, wish: Callable[[], Any]) -> Any:
+        """Do something in the loop's thread."""
+        future: Future[Any] = Future()
+        self._wishes.append((wish, future))
+        self._bell.send()
+        return future.result(DEADLINE)
+
+    def close(self) -> None:
+        self.ask(self._stop.set)
+        self._thread.join(DEADLINE)
+        assert not self._thread.is_alive()
+
+    def handle(self, payload: memoryview, exchange: Exchange) -> Answer | None:
+        word, _, argument = bytes(payload).partition(b" ")
+        if word == b"file":
+            size = int(argument)
+            return [struct.pack(">i", size), LogSlice(0, 0, self.file, 7, size)]
+        if word == b"big":
+            return frame(b"x" * int(argument))
+        if word == b"park":
+            self.parked.append(exchange)
+            exchange.on_close = self._abandon
+            return None
+        if word == b"wake":
+            for parked in self.parked:
+                parked.answer(frame(b"woken"))
+            self.parked.clear()
+        if word == b"bad":
+            raise ProtocolError("this cannot be")
+        if word == b"bug":
+            raise RuntimeError("this should not be")
+        return frame(bytes(payload))
+
+    def _abandon(self) -> None:
+        self.abandoned += 1
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), DEADLINE)
+
+
+class Closing:
+    def __init__(self, timer: Any) -> None:
+        self._timer = timer
+
+    def cancel(self) -> None:
+        self._timer.close()
+
+
+@pytest.fixture
+def served(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Served]:
+    served = Served(tmp_path, **getattr(request, "param", {}))
+    yield served
+    served.close()
+
+
+def read(client: socket.socket) -> bytes:
+    (size,) = struct.unpack(">i", read_exactly(client, 4))
+    return read_exactly(client, size)
+
+
+def read_exactly(client: socket.socket, size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        part = client.recv(size - len(data))
+        assert part, f"closed after {len(data)} of {size} bytes"
+        data += part
+    return bytes(data)
+
+
+def is_closed(client: socket.socket) -> bool:
+    try:
+        return client.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def test_a_frame_may_come_byte_by_byte(served: Served) -> None:
+    """And two frames in one packet are two requests."""
+    with served.connect() as client:
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for byte in frame(b"hello"):
+            client.sendall(bytes([byte]))
+        assert b"hello" == read(client)
+        client.sendall(frame(b"one") + frame(b"two"))
+        assert [b"one", b"two"] == [read(client), read(client)]
+
+
+def test_thousands_of_pipelined_requests_are_answered_in_order(served: Served) -> None:
+    """More than a turn's worth, and more answers than the socket takes at once."""
+    count = 20_000
+    with served.connect() as client:
+        requests = b"".join(frame(b"%d" % number) for number in range(count))
+        sender = threading.Thread(target=client.sendall, args=(requests,))
+        sender.start()
+        for number in range(count):
+            assert b"%d" % number == read(client)
+        sender.join(DEADLINE)
+
+
+def test_file_slices_arrive_whole_however_slowly_the_client_reads(served: Served) -> None:
+    """Slices far above the socket's buffer, with answers before and behind, byte for byte."""
+    size = 2 << 20
+    with served.connect() as client:
+        client.sendall(frame(b"a") + frame(b"file %d" % size) + frame(b"file 5") + frame(b"b"))
+        time.sleep(0.05)  # let the server fill the socket and wait for room
+        assert b"a" == read(client)
+        assert served.data[7 : 7 + size] == read(client)
+        assert served.data[7:12] == read(client)
+        assert b"b" == read(client)
+
+
+def test_large_answers_wait_for_room(served: Served) -> None:
+    """Memory answers beyond the socket's buffer go out in parts."""
+    with served.connect() as client:
+        client.sendall(frame(b"big 5000000") + frame(b"end"))
+        time.sleep(0.05)
+        assert 5_000_000 == len(read(client))
+        assert b"end" == read(client)
+
+
+def test_a_frame_as_large_as_allowed_passes_and_one_byte_more_does_not(served: Served) -> None:
+    """socket.request.max.bytes counts the payload; nothing is read of what is too large."""
+    with served.connect() as client:
+        largest = b"z" * (1 << 20)
+        client.sendall(frame(largest))
+        assert largest == read(client)
+        client.sendall(struct.pack(">i", (1 << 20) + 1))
+        assert is_closed(client)
+
+
+def test_a_parked_request_is_answered_by_another_connection(served: Served) -> None:
+    """And what was pipelined behind it follows."""
+    with served.connect() as poller, served.connect() as producer:
+        poller.sendall(frame(b"park") + frame(b"next"))
+        eventually(lambda: len(served.parked) == 1)
+        producer.sendall(frame(b"wake"))
+        assert b"wake" == read(producer)
+        assert b"woken" == read(poller)
+        assert b"next" == read(poller)
+        poller.sendall(frame(b"again"))
+        assert b"again" == read(poller)
+
+
+def test_a_client_that_leaves_while_parked_is_noticed(served: Served) -> None:
+    """Its wait is abandoned at once, not when its time is over."""
+    poller = served.connect()
+    poller.sendall(frame(b"park"))
+    eventually(lambda: len(served.parked) == 1)
+    poller.close()
+    eventually(lambda: served.abandoned == 1)
+    eventually(lambda: served.ask(lambda: len(served.server)) == 0)
+
+
+@pytest.mark.parametrize("word", [b"bad", b"bug"])
+def test_what_goes_wrong_on_one_connection_ends_that_one_alone(served: Served, word: bytes) -> None:
+    """Requests before it are answered; another connection does not notice."""
+    with served.connect() as broken, served.connect() as other:
+        other.sendall(frame(b"before"))
+        assert b"before" == read(other)
+        broken.sendall(frame(word))
+        assert is_closed(broken)
+        other.sendall(frame(b"after"))
+        assert b"after" == read(other)
+
+
+@pytest.mark.parametrize("served", [{"connections_per_ip": 2}], indirect=True)
+def test_one_address_gets_so_many_connections(served: Served) -> None:
+    """The third is closed at once; when one of the two ends, another is let in."""
+    first, second = served.connect(), served.connect()
+    for client in (first, second):
+        client.sendall(frame(b"x"))
+        assert b"x" == read(client)
+    with served.connect() as third:
+        assert is_closed(third)
+    first.close()
+    eventually(lambda: served.ask(lambda: len(served.server)) == 1)
+    with served.connect() as fourth:
+        fourth.sendall(frame(b"x"))
+        assert b"x" == read(fourth)
+    second.close()
+
+
+@pytest.mark.parametrize(
+    "served",
+    [{"connections_per_ip": 1, "connections_overrides": {"localhost": 3}}],
+    indirect=True,
+)
+def test_an_override_lifts_the_limit_for_its_host(served: Served) -> None:
+    """max.connections.per.ip.overrides takes names and addresses."""
+    clients = [served.connect() for _ in range(3)]
+    for client in clients:
+        client.sendall(frame(b"x"))
+        assert b"x" == read(client)
+        client.close()
+
+
+@pytest.mark.parametrize("served", [{"idle_ms": 200}], indirect=True)
+def test_a_silent_connection_is_closed_and_a_busy_one_is_not(served: Served) -> None:
+    """connections.max.idle.ms; one that sends something now and then stays."""
+    with served.connect() as silent, served.connect() as busy:
+        end = time.monotonic() + 0.7
+        while time.monotonic() < end:
+            busy.sendall(frame(b"x"))
+            assert b"x" == read(busy)
+            time.sleep(0.02)
+        assert is_closed(silent)
+        busy.sendall(frame(b"x"))
+        assert b"x" == read(busy)
+
+
+def test_connections_that_come_and_go_leave_nothing(served: Served) -> None:
+    """A thousand of them: no connection is counted, buffers are in the pool, not more than one
+    was needed."""
+    for _ in range(1000):
+        with served.connect() as client:
+            client.sendall(frame(b"x"))
+            assert b"x" == read(client)
+    eventually(lambda: served.ask(lambda: len(served.server)) == 0)
+    assert served.server.buffers.kept_bytes <= 4 * 65536
+
+
+def eventually(condition: Callable[[], bool]) -> None:
+    """Wait until it holds; fail after DEADLINE."""
+    end = time.monotonic() + DEADLINE
+    while not condition():
+        assert time.monotonic() < end, "it never came true"
+        time.sleep(0.005)
