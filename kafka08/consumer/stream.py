@@ -87,6 +87,9 @@ class KafkaStream:
         self._stall_seen = 0
         self._busy = False
         self._limit = -inf
+        self._acknowledged = -1
+        """Offset in the current set that its reader declared finished, by committing in its hand;
+        a later commit from another thread must not take that back."""
 
     def __iter__(self) -> KafkaStream:
         return self
@@ -177,6 +180,7 @@ class KafkaStream:
     def _drop_chunk(self) -> None:
         self._chunk = None
         self._messages = NO_MESSAGES
+        self._acknowledged = -1
 
     def _unreadable(self, error: Exception) -> InvalidMessage:
         """What to raise for a broken message. It will be fetched once more, and never skipped."""
@@ -273,7 +277,9 @@ class KafkaStream:
         if handed_out < 0:
             return self._chunk.partition.consumed_offset
         # A signal handler may run in the reading thread while that is still fetching its message.
-        return handed_out + (self._is_reader and not self._busy)
+        if self._is_reader and not self._busy:
+            self._acknowledged = handed_out
+        return handed_out + (handed_out == self._acknowledged)
 
     def _fence(self) -> None:
         """Keep the reader off the current set; on return it has left it."""

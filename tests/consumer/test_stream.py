@@ -105,6 +105,18 @@ def test_a_message_is_finished_when_the_next_is_asked_for(stream: KafkaStream) -
     assert partition.consumed_offset == 2
 
 
+def test_a_commit_by_the_reader_is_not_taken_back(stream: KafkaStream) -> None:
+    """Once the reading thread has committed with a message in hand, that message stays finished for
+    everyone: the commit of a later shutdown (another thread) used to rewind the group by one."""
+    partition = partition_of(stream)
+    stream.offer(chunk_of(partition, b"a", b"b", b"c"))
+    take(stream, 2)
+    assert stream.position() == (partition, 2)
+    assert position_seen_by_others(stream) == 2
+    elsewhere(stream.close)
+    assert partition.consumed_offset == 2
+
+
 def test_nothing_handed_out_commits_nothing(stream: KafkaStream) -> None:
     """A set that only waits leaves the position where it was."""
     partition = partition_of(stream, offset=7)
