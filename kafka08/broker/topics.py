@@ -82,8 +82,8 @@ class TopicCreator:
             self._config.offsets_topic_num_partitions,
             self._config.offsets_topic_replication_factor,
             {
-                "segment.bytes": str(self._config.offsets_topic_segment_bytes),
                 "cleanup.policy": "compact",
+                "segment.bytes": str(self._config.offsets_topic_segment_bytes),
             },
         )
 

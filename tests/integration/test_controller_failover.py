@@ -1,0 +1,219 @@
+"""Controllers, brokers and groups of a real cluster: processes that are killed and come back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from kafka08.embedded.cluster import EmbeddedCluster
+from kafka08.network.connection import Connection
+from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest
+from kafka08.protocol.metadata import MetadataRequest
+from kafka08.protocol.offset_commit import (
+    OffsetCommitPartition,
+    OffsetCommitRequest,
+    OffsetCommitTopic,
+)
+from kafka08.protocol.offset_fetch import OffsetFetchRequest, OffsetFetchTopic
+from kafka08.protocol.types import Request
+from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
+from kafka08.zk import nodes, paths
+from kafka08.zk.client import ZkClient
+from kafka08.zk.store import ClusterStore
+
+DEADLINE_SECONDS = 30.0
+CONFIG = {
+    "zookeeper.session.timeout.ms": "2000",
+    "offsets.topic.num.partitions": "4",
+    "delete.topic.enable": "true",
+    "controlled.shutdown.retry.backoff.ms": "100",
+}
+
+
+def wait_for(condition: Callable[[], bool], what: str, cluster: EmbeddedCluster) -> None:
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not condition():
+        cluster.check_alive()
+        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        time.sleep(0.02)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster(brokers=3, config=CONFIG) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def store(cluster: EmbeddedCluster) -> Iterator[ClusterStore]:
+    for broker in cluster.brokers:
+        if not broker.running:
+            broker.start()
+    cluster.await_ready()
+    with ZkClient(cluster.zookeeper.connect_string, name="test") as zk:
+        yield ClusterStore(zk)
+
+
+def create(store: ClusterStore, topic: str, assignment: dict[int, tuple[int, ...]]) -> None:
+    """The znodes of a topic as kafka-topics writes them."""
+    store.zk.create(paths.topic_config(topic), nodes.encode_topic_config({}))
+    store.zk.create(paths.topic(topic), nodes.encode_assignment(assignment))
+
+
+def states(store: ClusterStore, topic: str, count: int) -> dict[int, LeaderAndIsr]:
+    found = store.leader_and_isr(TopicPartition(topic, number) for number in range(count))
+    return {tp.partition: state for tp, state in found.items()}
+
+
+def ask(broker: Broker, request: Request) -> Any:
+    with Connection(broker.host, broker.port, client_id="test") as connection:
+        return connection.send(request)
+
+
+def leaders(broker: Broker, topic: str) -> dict[int, int]:
+    """Partition → leader as that broker's Metadata has it."""
+    answer = ask(broker, MetadataRequest([topic]))
+    return {p.partition: p.leader for p in answer.topics[0].partitions}
+
+
+def test_a_killed_controller_is_replaced_and_its_partitions_come_back(
+    cluster: EmbeddedCluster, store: ClusterStore
+) -> None:
+    """kill -9: another broker is elected under the next epoch; the dead one's partitions have no
+    leader until it is back, the others keep theirs; every broker learns it all."""
+    create(store, "failover", {0: (0,), 1: (1,), 2: (2,)})
+    wait_for(lambda: len(states(store, "failover", 3)) == 3, "leaders", cluster)
+    first, epoch = store.controller(), store.controller_epoch()
+    assert first is not None
+    assert epoch is not None
+
+    cluster.brokers[first.broker_id].kill()
+    survivors = [b.address for b in cluster.brokers if b.id != first.broker_id]
+
+    def replaced() -> bool:
+        now = store.controller()
+        return now is not None and now.broker_id != first.broker_id
+
+    wait_for(replaced, "another controller", cluster)
+    # 0.8: a new controller leaves the znode of a partition alone whose only replica is dead; that
+    # it has no leader shows in the metadata, where a leader that is not alive is none.
+    expected = {0: 0, 1: 1, 2: 2} | {first.broker_id: -1}
+    for broker in survivors:
+        wait_for(lambda b=broker: leaders(b, "failover") == expected, "metadata", cluster)  # type: ignore[misc]
+    after = store.controller_epoch()
+    assert after is not None
+    assert after[0] == epoch[0] + 1
+
+    cluster.brokers[first.broker_id].start()
+    cluster.await_ready()
+    wait_for(
+        lambda: all(s.leader == number for number, s in states(store, "failover", 3).items()),
+        "all leaders",
+        cluster,
+    )
+    for broker in (b.address for b in cluster.brokers):
+        wait_for(
+            lambda b=broker: leaders(b, "failover") == {0: 0, 1: 1, 2: 2},  # type: ignore[misc]
+            "metadata",
+            cluster,
+        )
+
+
+def test_a_clean_stop_of_the_controller_takes_no_session_timeout(
+    cluster: EmbeddedCluster, store: ClusterStore
+) -> None:
+    """It resigns on its way out."""
+    first = store.controller()
+    assert first is not None
+    cluster.brokers[first.broker_id].stop()
+    started = time.monotonic()
+
+    def replaced() -> bool:
+        now = store.controller()
+        return now is not None and now.broker_id != first.broker_id
+
+    wait_for(replaced, "another controller", cluster)
+    assert time.monotonic() - started < 1.0
+
+
+def test_a_topic_is_deleted_from_every_disk(cluster: EmbeddedCluster, store: ClusterStore) -> None:
+    """The znodes go last, when all logs are gone; the name can be used again."""
+    for _ in range(2):
+        create(store, "gone", {0: (0,), 1: (1,), 2: (2,)})
+        wait_for(lambda: len(states(store, "gone", 3)) == 3, "leaders", cluster)
+        store.zk.create(paths.delete_topic("gone"), nodes.encode_delete_topic())
+        wait_for(lambda: store.topics_to_delete() == [], "the deletion", cluster)
+        assert "gone" not in store.topics()
+        left = [d.name for b in cluster.brokers for d in b.log_dirs.glob("gone-*")]
+        assert left == []
+
+
+def coordinator_of(cluster: EmbeddedCluster, group: str) -> Broker:
+    """Ask the first broker that runs until it knows."""
+    found: list[Broker] = []
+
+    def known() -> bool:
+        asked = next(b for b in cluster.brokers if b.running)
+        answer = ask(asked.address, ConsumerMetadataRequest(group))
+        if answer.error_code == 15:
+            assert (answer.coordinator_id, answer.host, answer.port) == (-1, "", -1)
+            return False
+        assert answer.error_code == 0
+        found.append(Broker(answer.coordinator_id, answer.host, answer.port))
+        return True
+
+    wait_for(known, f"the coordinator of {group}", cluster)
+    return found[0]
+
+
+def commit(broker: Broker, group: str, offset: int) -> int:
+    item = OffsetCommitPartition(0, offset, -1, "note")
+    request = OffsetCommitRequest(group, -1, "", [OffsetCommitTopic("committed", [item])])
+    answer = ask(broker, request)
+    code: int = answer.topics[0].partitions[0].error_code
+    return code
+
+
+def fetch(broker: Broker, group: str) -> tuple[int, int]:
+    """(offset, error code)."""
+    request = OffsetFetchRequest(group, [OffsetFetchTopic("committed", [0])])
+    answer = ask(broker, request).topics[0].partitions[0]
+    return answer.offset, answer.error_code
+
+
+def test_committed_offsets_survive_the_death_of_their_coordinator(
+    cluster: EmbeddedCluster, store: ClusterStore
+) -> None:
+    """Acknowledged under acks -1, so they are there when the coordinator is back: never "none"
+    (which would make consumers start anew), only the codes that say try again."""
+    create(store, "committed", {0: (0,)})
+    groups = [f"group-{number}" for number in range(12)]
+    coordinators = {group: coordinator_of(cluster, group) for group in groups}
+    assert set(coordinators.values()) == {b.address for b in cluster.brokers}
+    for number, group in enumerate(groups):
+        wait_for(
+            lambda g=group, n=number: commit(coordinators[g], g, n) == 0,  # type: ignore[misc]
+            f"the commit of {group}",
+            cluster,
+        )
+    others = [b.address for b in cluster.brokers if b.address != coordinators[groups[0]]]
+    assert fetch(others[0], groups[0]) == (-1, 16)
+    assert commit(others[0], groups[0], 99) == 15
+
+    victim = next(b for b in cluster.brokers if b.address == coordinators[groups[0]])
+    victim.kill()
+    victim.start()
+    cluster.await_ready()
+    for number, group in enumerate(groups):
+        answers: list[tuple[int, int]] = []
+
+        def read(group: str = group, answers: list[tuple[int, int]] = answers) -> bool:
+            answers.append(fetch(coordinator_of(cluster, group), group))
+            return answers[-1][1] == 0
+
+        wait_for(read, f"the offset of {group}", cluster)
+        assert answers[-1] == (number, 0)
+        assert {code for _, code in answers[:-1]} <= {3, 14, 16}
