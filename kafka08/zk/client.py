@@ -4,11 +4,7 @@ The one wrapper of kazoo. Every call waits for its answer (a green wait under th
 may be made from any thread or greenlet but a watch callback or session listener, and raises a
 ZooKeeperError that names the znode.
 
-*Lost connections.* An operation whose answer was lost is sent again, a write in the same session
-only, for at most session + connection timeout; then SessionLost. What may have been done before is
-recognised: a conditional write that finds its own data one version on, a create that finds its own
-znode, a delete that finds nothing, have all succeeded. If the session ended in between, a write
-raises SessionLost and the caller decides anew; it may still have been done.
+A connection that is lost is waited for (exchange.py says how long, and what is sent again).
 
 Source: I0Itec ZkClient 0.3 and kafka.utils.ZkUtils 0.8.2.2.
 """
@@ -16,8 +12,7 @@ Source: I0Itec ZkClient 0.3 and kafka.utils.ZkUtils 0.8.2.2.
 from __future__ import annotations
 
 import logging
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 from typing import Any, Self
 
@@ -26,10 +21,10 @@ from kazoo.exceptions import WriterNotClosedException
 from kazoo.retry import KazooRetry
 
 from kafka08.clock import SYSTEM_CLOCK, Clock
-from kafka08.errors import BadVersion, NodeExists, NoNode, SessionLost, ZooKeeperError
+from kafka08.errors import NodeExists, NoNode, ZooKeeperError
 from kafka08.zk import paths
 from kafka08.zk.contact import Contact
-from kafka08.zk.failures import is_connection_loss, is_expiry, translate
+from kafka08.zk.exchange import Exchange
 from kafka08.zk.handlers import thread_handler
 from kafka08.zk.operations import (
     ANY_VERSION,
@@ -87,6 +82,13 @@ class ZkClient:
         self._connected = self._handler.event_object()
         self._kazoo = self._new_kazoo(self._handler, self.chroot)
         self._kazoo.add_listener(self._on_kazoo_state)
+        self._exchange = Exchange(
+            self._kazoo,
+            self._tracker,
+            self._connected,
+            patience_seconds=(self.session_timeout_ms + self.connection_timeout_ms) / 1000,
+            clock=clock,
+        )
 
     def _new_kazoo(self, handler: Any, chroot: str) -> KazooClient:
         retry = KazooRetry(
@@ -307,7 +309,7 @@ class ZkClient:
         missing are done in a second round.
         """
         wanted = list(operations)
-        results = self._run_all(wanted, range(len(wanted)), window)
+        results = self._exchange.run(wanted, range(len(wanted)), window)
         orphans = [
             index
             for index, operation in enumerate(wanted)
@@ -315,84 +317,8 @@ class ZkClient:
         ]
         if orphans:
             self._ensure_all([paths.parent(wanted[index].path) for index in orphans])
-            results.update(self._run_all(wanted, orphans, window))
+            results.update(self._exchange.run(wanted, orphans, window))
         return [results[index] for index in range(len(wanted))]
-
-    def _run_all(
-        self, operations: Sequence[Operation], indices: Iterable[int], window: int
-    ) -> dict[int, Any]:
-        """Index → result or error; what a lost connection swallowed is sent again."""
-        results: dict[int, Any] = {}
-        session = self._tracker.sessions_ended
-        patience = (self.session_timeout_ms + self.connection_timeout_ms) / 1000
-        deadline = self._clock.monotonic() + patience
-        todo, again = list(indices), False
-        while todo:
-            lost: list[int] = []
-            for index, answer in self._exchange(operations, todo, window, deadline):
-                operation = operations[index]
-                results[index] = self._settle(operation, answer, again)
-                if is_connection_loss(answer) or (is_expiry(answer) and operation.repeatable):
-                    lost.append(index)
-            if not lost:
-                break
-            self._connected.wait(self._seconds_until(deadline))
-            if not self._seconds_until(deadline):
-                break
-            same_session = session == self._tracker.sessions_ended
-            todo = [index for index in lost if same_session or operations[index].repeatable]
-            again = True
-        return results
-
-    def _exchange(
-        self, operations: Sequence[Operation], indices: list[int], window: int, deadline: float
-    ) -> Iterator[tuple[int, Any]]:
-        """(index, kazoo's answer or exception) in order; answers come in the order of requests."""
-        outstanding: deque[tuple[int, Any]] = deque()
-        for index in indices:
-            if len(outstanding) >= window:
-                yield self._take(operations, outstanding, deadline)
-            outstanding.append((index, operations[index].send(self._kazoo)))
-        while outstanding:
-            yield self._take(operations, outstanding, deadline)
-
-    def _take(
-        self, operations: Sequence[Operation], outstanding: deque[tuple[int, Any]], deadline: float
-    ) -> tuple[int, Any]:
-        index, pending = outstanding.popleft()
-        pending.wait(self._seconds_until(deadline))
-        if not pending.ready():
-            return index, SessionLost(f"{operations[index].path}: no answer from {self.hosts}")
-        if pending.exception is not None:
-            return index, pending.exception
-        return index, pending.get()
-
-    def _seconds_until(self, deadline: float) -> float:
-        return max(0.0, deadline - self._clock.monotonic())
-
-    def _settle(self, operation: Operation, answer: Any, again: bool) -> Any:
-        """What an answer means; `again` when an earlier attempt may have been carried out."""
-        if not isinstance(answer, Exception):
-            return operation.result(answer)
-        error = answer if isinstance(answer, ZooKeeperError) else translate(answer, operation.path)
-        if again and not operation.repeatable:
-            return self._done_before(operation, error)
-        return error
-
-    def _done_before(self, operation: Operation, error: ZooKeeperError) -> Any:
-        """The result of an operation whose lost first attempt succeeded; else `error`."""
-        if isinstance(operation, Delete) and isinstance(error, NoNode):
-            return None
-        if isinstance(operation, Set) and isinstance(error, BadVersion):
-            node = self.get_or_none(operation.path)
-            if node == Node(operation.data, operation.version + 1):
-                return node.version
-        if isinstance(operation, Create) and isinstance(error, NodeExists):
-            stat, node = self.stat(operation.path), self.get_or_none(operation.path)
-            owner = self.session_id if operation.ephemeral else 0
-            if stat and node and stat.ephemeral_owner == owner and node.data == operation.data:
-                return operation.path
-        return error
 
     def _ensure_all(self, wanted: Iterable[str]) -> None:
         """Make all of them and what is above them, one burst for each level."""

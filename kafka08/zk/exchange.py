@@ -1,0 +1,130 @@
+"""Operations sent and answers awaited, through lost connections.
+
+An operation whose answer was lost is sent again, a write in the same session only, for at most the
+patience (session + connection timeout); then its result is SessionLost. What an earlier attempt may
+have done before the connection broke is recognised: a conditional write that finds its own data one
+version on, a create that finds its own znode, a delete that finds nothing, have all succeeded. When
+the session ended in between, the result of a write is SessionLost: whoever asked decides anew, and
+must know that the write may have been done.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from kazoo.client import KazooClient
+
+from kafka08.clock import Clock
+from kafka08.errors import BadVersion, NodeExists, NoNode, SessionLost, ZooKeeperError
+from kafka08.zk.failures import is_connection_loss, is_expiry, translate
+from kafka08.zk.operations import Create, Delete, Exists, Get, Node, Operation, Set
+from kafka08.zk.session import SessionTracker
+
+
+class Exchange:
+    """The way from operations to results.
+
+    connected           event of kazoo's handler, set while a connection stands
+    patience_seconds    longest wait for all that one call sends
+    """
+
+    def __init__(
+        self,
+        kazoo: KazooClient,
+        tracker: SessionTracker,
+        connected: Any,
+        *,
+        patience_seconds: float,
+        clock: Clock,
+    ) -> None:
+        self._kazoo = kazoo
+        self._tracker = tracker
+        self._connected = connected
+        self._patience_seconds = patience_seconds
+        self._clock = clock
+
+    def run(
+        self, operations: Sequence[Operation], indices: Iterable[int], window: int
+    ) -> dict[int, Any]:
+        """Carry out the operations with these indices, at most `window` outstanding: index → result
+        or ZooKeeperError."""
+        results: dict[int, Any] = {}
+        session = self._tracker.sessions_ended
+        deadline = self._clock.monotonic() + self._patience_seconds
+        todo, again = list(indices), False
+        while todo:
+            lost: list[int] = []
+            for index, answer in self._send(operations, todo, window, deadline):
+                operation = operations[index]
+                results[index] = self._settle(operation, answer, again)
+                if is_connection_loss(answer) or (is_expiry(answer) and operation.repeatable):
+                    lost.append(index)
+            if not lost:
+                break
+            self._connected.wait(self._seconds_until(deadline))
+            if not self._seconds_until(deadline):
+                break
+            same_session = session == self._tracker.sessions_ended
+            todo = [index for index in lost if same_session or operations[index].repeatable]
+            again = True
+        return results
+
+    def run_one(self, operation: Operation) -> Any:
+        """Its result or ZooKeeperError, given, not raised."""
+        return self.run([operation], [0], 1)[0]
+
+    def _send(
+        self, operations: Sequence[Operation], indices: list[int], window: int, deadline: float
+    ) -> Iterator[tuple[int, Any]]:
+        """(index, kazoo's answer or exception) in order; answers come in the order of requests."""
+        outstanding: deque[tuple[int, Any]] = deque()
+        for index in indices:
+            if len(outstanding) >= window:
+                yield self._take(operations, outstanding, deadline)
+            outstanding.append((index, operations[index].send(self._kazoo)))
+        while outstanding:
+            yield self._take(operations, outstanding, deadline)
+
+    def _take(
+        self, operations: Sequence[Operation], outstanding: deque[tuple[int, Any]], deadline: float
+    ) -> tuple[int, Any]:
+        index, pending = outstanding.popleft()
+        pending.wait(self._seconds_until(deadline))
+        if not pending.ready():
+            path = operations[index].path
+            return index, SessionLost(
+                f"{path}: no answer from ZooKeeper in {self._patience_seconds:g} s"
+            )
+        if pending.exception is not None:
+            return index, pending.exception
+        return index, pending.get()
+
+    def _seconds_until(self, deadline: float) -> float:
+        return max(0.0, deadline - self._clock.monotonic())
+
+    def _settle(self, operation: Operation, answer: Any, again: bool) -> Any:
+        """What an answer means; `again` when an earlier attempt may have been carried out."""
+        if not isinstance(answer, Exception):
+            return operation.result(answer)
+        error = answer if isinstance(answer, ZooKeeperError) else translate(answer, operation.path)
+        if again and not operation.repeatable:
+            return self._done_before(operation, error)
+        return error
+
+    def _done_before(self, operation: Operation, error: ZooKeeperError) -> Any:
+        """The result of an operation whose lost first attempt succeeded; else `error`."""
+        if isinstance(operation, Delete) and isinstance(error, NoNode):
+            return None
+        if isinstance(operation, Set) and isinstance(error, BadVersion):
+            written = Node(operation.data, operation.version + 1)
+            if self.run_one(Get(operation.path)) == written:
+                return written.version
+        if isinstance(operation, Create) and isinstance(error, NodeExists):
+            stat, node = self.run_one(Exists(operation.path)), self.run_one(Get(operation.path))
+            owner = self._kazoo._session_id if operation.ephemeral else 0
+            ours = (owner, operation.data)
+            if isinstance(node, Node) and stat and (stat.ephemeral_owner, node.data) == ours:
+                return operation.path
+        return error
