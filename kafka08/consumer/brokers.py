@@ -53,14 +53,22 @@ class BrokersFromZooKeeper:
     def client(self) -> ClusterClient:
         """Raises NoBrokersAvailable if none is registered, ZooKeeperError, Closed."""
         with self._lock:
-            if self._closed:
-                raise Closed("the consumer was shut down")
-            if self._client is None:
-                brokers = ClusterStore(self._zk).brokers().values()
-                if not brokers:
-                    raise NoBrokersAvailable("no broker is registered in /brokers/ids")
+            known = self._known()
+        if known is not None:
+            return known
+        brokers = ClusterStore(self._zk).brokers().values()
+        if not brokers:
+            raise NoBrokersAvailable("no broker is registered in /brokers/ids")
+        with self._lock:
+            if self._known() is None:  # nobody was faster
                 self._client = self._make_client([(b.host, b.port) for b in brokers])
+            assert self._client is not None
             return self._client
+
+    def _known(self) -> ClusterClient | None:
+        if self._closed:
+            raise Closed("the consumer was shut down")
+        return self._client
 
     def renew(self, stale: ClusterClient) -> None:
         """Look the brokers up again next time, unless somebody did since `stale` was made."""

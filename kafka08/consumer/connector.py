@@ -202,9 +202,9 @@ class ConsumerConnector:
         if self._ownership is not None and self.config.auto_commit_enable:
             self._commit_finally(self._ownership)
         self._status.closed()
-        self._zk.close()
         self._leaders.close()
         self._coordinators.close()
+        self._zk.close()
         self._fetchers.join(JOIN_PATIENCE_S)
         log.info("[%s] ZKConsumerConnector shutdown completed", self.consumer_id)
 
@@ -342,7 +342,7 @@ class ConsumerConnector:
             for stream in self._streams.values():
                 stream.pause()
         else:
-            self._post(Event.SESSION if event is SessionEvent.EXPIRED else Event.CHANGE)
+            self._post(Event.CHANGE)
 
     def _post(self, event: Event) -> None:
         if self._rebalancer is not None:

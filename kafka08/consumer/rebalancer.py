@@ -43,8 +43,7 @@ GATHER_S: Final = 0.05
 
 
 class Event(enum.Enum):
-    SESSION = "a session stands in which the member is not registered"
-    CHANGE = "what the group reads may have changed"
+    CHANGE = "the session, or what the group reads, may have changed"
     STOP = "the connector shuts down"
 
 
@@ -87,13 +86,14 @@ class Rebalancer:
         self._condition = threading.Condition()
         self._events: set[Event] = set()
         self._view: GroupView | None = None
-        self._registered = False
+        self._session_id: int | None = None
+        """The session in which the member is registered and owns what it owns."""
         self._first = threading.Event()
         name = f"{consumer_id}_watcher_executor"
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
-        self.post(Event.SESSION)
+        self.post(Event.CHANGE)
         self._thread.start()
 
     def post(self, event: Event) -> None:
@@ -142,8 +142,6 @@ class Rebalancer:
         """Forget what the events make out of date; False if it is time to stop."""
         if events:
             self._view = None
-        if Event.SESSION in events:
-            self._registered = False
         return Event.STOP not in events
 
     def _settle(self) -> None:
@@ -182,7 +180,7 @@ class Rebalancer:
         return None
 
     def _attempt(self) -> None:
-        if not self._registered:
+        if self._session_id is None or self._session_id != self._registry.session_id:
             self._begin_session()
         self._registry.tidy()
         if self._view is None:
@@ -203,9 +201,10 @@ class Rebalancer:
     def _begin_session(self) -> None:
         """Own nothing, then register. What was owned in an earlier session is gone already."""
         self._ownership.drop()
+        self._view = None
+        self._session_id = self._registry.session_id
         self._registry.register(self._subscription, self._clock.time_ms())
-        self._gate.admit_session()
-        self._registered = True
+        self._gate.admit_session(self._session_id)
 
     def _read(self) -> GroupView | None:
         try:

@@ -63,11 +63,19 @@ class GroupRegistry:
         answer to a claim or a release was lost."""
 
     @property
+    def session_id(self) -> int | None:
+        return self._zk.session_id
+
+    @property
     def id_path(self) -> str:
         return paths.consumer_id(self._group, self._consumer_id)
 
     def register(self, subscription: Subscription, timestamp_ms: int) -> None:
-        """Make the id znode; one left by an earlier session is waited out, as in 0.8.2.2."""
+        """Make the id znode, unless this session has made it already; one that an earlier session
+        left is waited out, as in 0.8.2.2."""
+        stat = self._zk.stat(self.id_path)
+        if stat is not None and stat.ephemeral_owner == self._zk.session_id:
+            return
         data = nodes.encode_consumer(subscription.registration(timestamp_ms))
         self._zk.create_ephemeral(self.id_path, data, expected_mine=lambda _: True)
 

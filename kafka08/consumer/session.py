@@ -27,10 +27,10 @@ class SessionGate:
         self._clock = clock
         self._session_id: int | None = None
 
-    def admit_session(self) -> None:
-        """Open for the session that stands now; called when the member has registered in it and
-        owns nothing of an earlier one."""
-        self._session_id = self._zk.session_id
+    def admit_session(self, session_id: int | None) -> None:
+        """Open for this session only; called when the member has registered in it and owns nothing
+        of an earlier one."""
+        self._session_id = session_id
 
     def deadline(self) -> float:
         """The monotonic time until which the admitted session certainly lives; -inf when it is not

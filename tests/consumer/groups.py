@@ -1,0 +1,83 @@
+"""What tests of groups share: a cluster that exists in ZooKeeper only, members, and waiting.
+
+Assignment, ownership and sessions need no broker that answers; the fetchers look for leaders in
+vain meanwhile.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from kazoo.client import KazooClient
+
+from kafka08.consumer import ConsumerConfig, ConsumerConnector, ConsumerState
+from kafka08.structs import Broker, TopicPartition
+from kafka08.zk import nodes, paths
+from kafka08.zk.client import ZkClient
+from kafka08.zk.store import ClusterStore
+
+PATIENCE_S = 20.0
+
+
+def until(done: Callable[[], bool], what: str, timeout_s: float = PATIENCE_S) -> None:
+    """Poll until `done()`; AssertionError naming `what` after the time."""
+    give_up_at = time.monotonic() + timeout_s
+    while not done():
+        assert time.monotonic() < give_up_at, f"waited {timeout_s} s for: {what}"
+        time.sleep(0.01)
+
+
+class PaperCluster:
+    """Brokers and topics as znodes alone, below the chroot of `zk`."""
+
+    def __init__(self, zk: ZkClient, connect: str) -> None:
+        self.zk = zk
+        self.connect = connect
+        self.store = ClusterStore(zk)
+        self.store.create_common_paths()
+        self.store.register_broker(Broker(1, "127.0.0.1", 1), timestamp_ms=1)
+
+    def create_topic(self, topic: str, partitions: int) -> None:
+        self.zk.create(paths.topic(topic), self._assignment(partitions))
+
+    def set_partitions(self, topic: str, partitions: int) -> None:
+        self.zk.set(paths.topic(topic), self._assignment(partitions))
+
+    def delete_topic(self, topic: str) -> None:
+        self.zk.delete_recursive(paths.topic(topic))
+
+    def _assignment(self, partitions: int) -> str:
+        return nodes.encode_assignment(dict.fromkeys(range(partitions), (1,)))
+
+    def member(self, name: str | None, **keys: object) -> ConsumerConnector:
+        """A connector of group `g` with short waits; the caller shuts it down."""
+        short = {"rebalance_backoff_ms": 100, "consumer_timeout_ms": 0}
+        return ConsumerConnector(
+            ConsumerConfig(
+                group_id="g", consumer_id=name, zookeeper_connect=self.connect, **(short | keys)
+            )
+        )
+
+    def owners(self, topic: str) -> dict[int, str]:
+        return self.store.owners("g", topic)
+
+    def wait_for_owners(self, topic: str, expected: dict[int, str]) -> None:
+        until(lambda: self.owners(topic) == expected, f"owners of {topic}: {expected}")
+
+
+def settled(*members: ConsumerConnector) -> bool:
+    return all(member.state is ConsumerState.SETTLED for member in members)
+
+
+def owned(member: ConsumerConnector) -> list[TopicPartition]:
+    return sorted(member.assignment)
+
+
+def expire_session(connect: str, zk: ZkClient) -> None:
+    """Have the server end the session of `zk`, as if it had not been heard of for too long: a
+    second connection takes the session over and closes it."""
+    twin = KazooClient(connect, client_id=(zk.session_id, zk.session_password))
+    twin.start()
+    twin.stop()
+    twin.close()

@@ -1,0 +1,367 @@
+"""Groups on a real ZooKeeper: who owns what as members, topics and sessions come and go."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from kafka08.consumer import Blacklist, ConsumerConnector, ConsumerState, Whitelist
+from kafka08.consumer.assignors import range_assign, round_robin_assign
+from kafka08.consumer.subscription import thread_ids
+from kafka08.embedded.zookeeper import ZooKeeperServer
+from kafka08.errors import (
+    Closed,
+    ConfigError,
+    ConsumerRebalanceFailed,
+    ConsumerTimeout,
+    KafkaError,
+    MessageStreamsExist,
+    SessionLost,
+)
+from kafka08.structs import Broker
+from kafka08.zk import paths
+from kafka08.zk.client import ZkClient
+from kafka08.zk.store import ClusterStore
+from tests.consumer.groups import PaperCluster, expire_session, owned, settled, until
+
+Member = Callable[..., ConsumerConnector]
+
+
+@pytest.fixture
+def cluster(zk: ZkClient, zk_connect: str) -> PaperCluster:
+    return PaperCluster(zk, zk_connect)
+
+
+@pytest.fixture
+def member(cluster: PaperCluster) -> Iterator[Member]:
+    """Makes members; shuts them all down."""
+    made: list[ConsumerConnector] = []
+
+    def make(name: str, **keys: object) -> ConsumerConnector:
+        made.append(cluster.member(name, **keys))
+        return made[-1]
+
+    yield make
+    for connector in made:
+        connector.shutdown()
+
+
+def test_a_member_alone_owns_everything(cluster: PaperCluster, member: Member) -> None:
+    """It returns settled; its znodes read like those of 0.8.2.2."""
+    cluster.create_topic("tt", 3)
+    a = member("a")
+    streams = a.create_message_streams({"tt": 2})
+    assert (len(streams["tt"]), a.state) == (2, ConsumerState.SETTLED)
+    assert cluster.owners("tt") == {0: "g_a-0", 1: "g_a-0", 2: "g_a-1"}
+    text = cluster.zk.get(paths.consumer_id("g", "g_a")).data or ""
+    expected = r'\{"version":1,"subscription":\{"tt":2\},"pattern":"static","timestamp":"\d+"\}'
+    assert re.fullmatch(expected, text)
+    for path in (paths.consumer_ids("g"), paths.owners("g", "tt")):
+        assert cluster.zk.get(path).data is None
+
+
+def test_generated_ids_look_like_the_jvms(cluster: PaperCluster, member: Member) -> None:
+    """`<group>_<host>-<ms>-<8 hex digits>`."""
+    assert re.fullmatch(r"g_.+-\d{13}-[0-9a-f]{8}", member(None).consumer_id)
+
+
+def test_members_share_by_range(cluster: PaperCluster, member: Member) -> None:
+    """Three members: every partition is owned once, by whom the assignor says; the first member's
+    share shrinks each time and grows again when others leave."""
+    cluster.create_topic("tt", 7)
+    members = []
+    for name in "abc":
+        members.append(member(name))
+        members[-1].create_message_streams({"tt": 1})
+        threads = {"tt": [f"g_{m}-0" for m in "abc"[: len(members)]]}
+        expected = {tp.partition: t for tp, t in range_assign({"tt": range(7)}, threads).items()}
+        cluster.wait_for_owners("tt", expected)
+    members[1].shutdown()
+    expected = dict.fromkeys(range(4), "g_a-0") | dict.fromkeys((4, 5, 6), "g_c-0")
+    cluster.wait_for_owners("tt", expected)
+
+
+def test_members_share_by_round_robin(cluster: PaperCluster, member: Member) -> None:
+    """Two topics over two members with two streams each, in the order of the Java hashes."""
+    for topic in ("tt", "uu"):
+        cluster.create_topic(topic, 5)
+    members = [member(n, partition_assignment_strategy="roundrobin") for n in "ab"]
+    for connector in members:
+        connector.create_message_streams_by_filter(Whitelist("tt|uu"), 2)
+    threads = [t for name in ("g_a", "g_b") for t in thread_ids(name, 2)]
+    assignment = round_robin_assign(
+        {"tt": range(5), "uu": range(5)}, {"tt": threads, "uu": threads}
+    )
+    for topic in ("tt", "uu"):
+        expected = {tp.partition: t for tp, t in assignment.items() if tp.topic == topic}
+        cluster.wait_for_owners(topic, expected)
+
+
+def test_round_robin_with_unequal_subscriptions_stalls(
+    cluster: PaperCluster, member: Member
+) -> None:
+    """The member says why, and goes on by itself once the condition holds again."""
+    cluster.create_topic("tt", 1)
+    cluster.create_topic("uu", 1)
+    keys = {"partition_assignment_strategy": "roundrobin", "rebalance_max_retries": 1}
+    a, b = member("a", **keys), member("b", **keys)
+    a.create_message_streams({"tt": 1})
+    b.create_message_streams({"tt": 1, "uu": 1})
+    until(lambda: b.state is ConsumerState.STALLED, "a stall")
+    assert "uu" in str(b.stall_cause)
+    a.shutdown()
+    until(lambda: settled(b), "b alone")
+
+
+def test_what_stays_is_not_disturbed(cluster: PaperCluster, member: Member) -> None:
+    """When a second member joins, the znodes of partitions that stay with the first are the same
+    ones as before (0.8.2.2 gives everything up first)."""
+    cluster.create_topic("tt", 4)
+    a = member("a")
+    a.create_message_streams({"tt": 1})
+    before = cluster.zk.stat(paths.owner("g", "tt", 0))
+    b = member("b")
+    b.create_message_streams({"tt": 1})
+    until(lambda: len(owned(a)) == 2 and len(owned(b)) == 2, "two each")
+    assert cluster.zk.stat(paths.owner("g", "tt", 0)) == before
+
+
+def test_a_foreign_owner_blocks_until_it_goes(
+    cluster: PaperCluster, member: Member, zk_connect: str
+) -> None:
+    """One taken partition of three: nothing is claimed and nothing left behind, the stall is raised
+    once with its cause, and the release of the znode settles it at once."""
+    cluster.create_topic("tt", 3)
+    with ZkClient(zk_connect) as other:
+        other.create(paths.owner("g", "tt", 1), "stranger-0", ephemeral=True)
+        a = member("a", rebalance_backoff_ms=60_000, zookeeper_session_timeout_ms=1000)
+        creator = threading.Thread(target=a.create_message_streams, args=({"tt": 1},), daemon=True)
+        creator.start()
+        until(lambda: cluster.zk.exists(paths.consumer_id("g", "g_a")), "its registration")
+        time.sleep(0.2)
+        assert cluster.owners("tt") == {1: "stranger-0"}
+        assert owned(a) == []
+    until(lambda: settled(a), "a to settle without waiting for its backoff", 10)
+    assert cluster.owners("tt") == dict.fromkeys(range(3), "g_a-0")
+    creator.join(10)
+
+
+def test_a_stall_is_raised_and_ends(cluster: PaperCluster, member: Member, zk_connect: str) -> None:
+    """After max.retries × backoff the stream raises why; iterating goes on; it settles later."""
+    cluster.create_topic("tt", 1)
+    cluster.zk.create(paths.owner("g", "tt", 0), "somebody-0")
+    a = member("a", rebalance_backoff_ms=50, rebalance_max_retries=2)
+    [stream] = a.create_message_streams({"tt": 1})["tt"]
+    assert a.state is ConsumerState.STALLED
+    with pytest.raises(ConsumerRebalanceFailed, match="owners/tt/0 belongs to somebody-0"):
+        next(stream)
+    with pytest.raises(ConsumerTimeout):
+        next(stream)
+    cluster.zk.delete(paths.owner("g", "tt", 0))
+    until(lambda: settled(a), "the end of the stall")
+    assert a.stall_cause is None
+
+
+def test_a_lost_session_is_replaced(cluster: PaperCluster, member: Member, zk_connect: str) -> None:
+    """The member registers again under a new session and owns the same; nothing of the old session
+    is delivered or committed in between."""
+    cluster.create_topic("tt", 2)
+    a = member("a")
+    a.create_message_streams({"tt": 1})
+    old = cluster.zk.stat(paths.consumer_id("g", "g_a"))
+    assert old is not None
+    expire_session(zk_connect, a._zk)
+    until(lambda: a._zk.session_id != old.ephemeral_owner, "a new session")
+
+    def owned_anew() -> bool:
+        owner = cluster.zk.stat(paths.owner("g", "tt", 1))
+        return owner is not None and owner.ephemeral_owner == a._zk.session_id
+
+    until(lambda: settled(a) and owned_anew(), "everything owned under the new session")
+    assert cluster.owners("tt") == {0: "g_a-0", 1: "g_a-0"}
+
+
+def test_partitions_of_a_lost_session_go_to_others(
+    cluster: PaperCluster, member: Member, zk_connect: str
+) -> None:
+    """Two members, one session expires: afterwards both own their halves, each partition once."""
+    cluster.create_topic("tt", 4)
+    a, b = member("a"), member("b")
+    for connector in (a, b):
+        connector.create_message_streams({"tt": 1})
+    until(lambda: len(owned(a)) == len(owned(b)) == 2, "two each")
+    for _ in range(3):
+        expire_session(zk_connect, a._zk)
+    expected = {0: "g_a-0", 1: "g_a-0", 2: "g_b-0", 3: "g_b-0"}
+    until(lambda: settled(a, b) and cluster.owners("tt") == expected, f"owners {expected}")
+
+
+def test_a_removed_registration_is_made_again(cluster: PaperCluster, member: Member) -> None:
+    """Somebody deletes the id znode: commits are refused until the member has registered anew."""
+    cluster.create_topic("tt", 1)
+    a = member("a")
+    a.create_message_streams({"tt": 1})
+    cluster.zk.delete(paths.consumer_id("g", "g_a"))
+    until(lambda: cluster.zk.exists(paths.consumer_id("g", "g_a")), "a new registration")
+    until(lambda: settled(a) and len(owned(a)) == 1, "its partition")
+
+
+def test_partitions_added_and_topics_created(cluster: PaperCluster, member: Member) -> None:
+    """A named topic may come later, and may grow."""
+    a = member("a")
+    a.create_message_streams({"later": 1})
+    assert settled(a)
+    cluster.create_topic("later", 2)
+    until(lambda: len(owned(a)) == 2, "the topic that came")
+    cluster.set_partitions("later", 5)
+    until(lambda: len(owned(a)) == 5, "the partitions that were added")
+    cluster.delete_topic("later")
+    until(lambda: not owned(a), "the topic that went")
+    assert cluster.owners("later") == {}
+
+
+def test_patterns_pick_topics_up(cluster: PaperCluster, member: Member) -> None:
+    """Whitelist and blacklist find what is created later and let go what is deleted."""
+    cluster.create_topic("logs.a", 1)
+    cluster.create_topic("other", 1)
+    a, b = member("a"), member("b")
+    a.create_message_streams_by_filter(Whitelist(r"logs\..*"))
+    b.create_message_streams_by_filter(Blacklist(r"logs\..*"))
+    assert {tp.topic for tp in owned(a)} == {"logs.a"}
+    assert {tp.topic for tp in owned(b)} == {"other"}
+    cluster.create_topic("logs.b", 1)
+    cluster.create_topic("__consumer_offsets", 1)
+    until(lambda: {tp.topic for tp in owned(a)} == {"logs.a", "logs.b"}, "logs.b")
+    cluster.delete_topic("logs.a")
+    until(lambda: {tp.topic for tp in owned(a)} == {"logs.b"}, "logs.a to go")
+    assert {tp.topic for tp in owned(b)} == {"other"}
+    text = cluster.zk.get(paths.consumer_id("g", "g_a")).data or ""
+    assert json.loads(text)["subscription"] == {r"logs\..*": 1}
+    assert json.loads(text)["pattern"] == "white_list"
+
+
+def test_without_brokers_it_waits_for_one(
+    zk: ZkClient, zk_connect: str, member: Member, cluster: PaperCluster
+) -> None:
+    """No broker registered: settled with nothing owned, until one comes (as 0.8.2.2)."""
+    zk.delete(paths.broker(1))
+    cluster.create_topic("tt", 1)
+    a = member("a")
+    a.create_message_streams({"tt": 1})
+    assert settled(a)
+    assert not owned(a)
+    ClusterStore(zk).register_broker(Broker(1, "127.0.0.1", 1), timestamp_ms=1)
+    until(lambda: len(owned(a)) == 1, "the broker to be noticed")
+
+
+def test_a_restarted_member_waits_for_its_own_old_node(
+    cluster: PaperCluster, member: Member, zk_connect: str
+) -> None:
+    """A configured consumer.id whose last session has not ended yet: it is waited out."""
+    cluster.create_topic("tt", 1)
+    with ZkClient(zk_connect) as old:
+        old.create(paths.consumer_id("g", "g_a"), "{}", ephemeral=True)
+        old.create(paths.owner("g", "tt", 0), "g_a-0", ephemeral=True)
+        a = member("a", zookeeper_session_timeout_ms=1000)
+        creator = threading.Thread(target=a.create_message_streams, args=({"tt": 1},), daemon=True)
+        creator.start()
+        time.sleep(0.2)
+        assert not owned(a)
+    until(lambda: settled(a) and len(owned(a)) == 1, "its turn")
+    creator.join(10)
+
+
+def test_twenty_members_settle_and_half_of_them_go(
+    cluster: PaperCluster, member: Member, zk_connect: str
+) -> None:
+    """Started and shut down within moments: every partition is owned exactly once each time."""
+    cluster.create_topic("tt", 40)
+    members = [member(f"{n:02}") for n in range(20)]
+    starts = [
+        threading.Thread(target=m.create_message_streams, args=({"tt": 1},), daemon=True)
+        for m in members
+    ]
+    for start in starts:
+        start.start()
+    for start in starts:
+        start.join(60)
+    until(lambda: all(len(owned(m)) == 2 for m in members), "two each", 60)
+    assert len(cluster.owners("tt")) == 40
+    stops = [threading.Thread(target=m.shutdown, daemon=True) for m in members[::2]]
+    for stop in stops:
+        stop.start()
+    for stop in stops:
+        stop.join(60)
+    until(lambda: all(len(owned(m)) == 4 for m in members[1::2]), "four each", 60)
+    counts = [list(cluster.owners("tt").values()).count(f"g_{m:02}-0") for m in range(1, 20, 2)]
+    assert counts == [4] * 10
+
+
+def test_streams_are_made_once(cluster: PaperCluster, member: Member) -> None:
+    """The second time is an error, whatever kind it is of."""
+    a = member("a")
+    a.create_message_streams({"tt": 1})
+    with pytest.raises(MessageStreamsExist):
+        a.create_message_streams({"uu": 1})
+    with pytest.raises(MessageStreamsExist):
+        a.create_message_streams_by_filter(Whitelist("uu"))
+
+
+@pytest.mark.parametrize("topic_streams", [{"tt": 0}, {"a/b": 1}, {"": 1}, {"..": 1}])
+def test_impossible_subscriptions_are_refused(
+    cluster: PaperCluster, member: Member, topic_streams: dict[str, int]
+) -> None:
+    """Less than one stream, or a name that no topic can have, before anything is registered."""
+    with pytest.raises(ConfigError):
+        member("a").create_message_streams(topic_streams)
+    assert cluster.zk.children_or_empty(paths.consumer_ids("g")) == []
+
+
+def test_shutdown_leaves_nothing_of_the_member(cluster: PaperCluster, member: Member) -> None:
+    """Its id and owner znodes are gone when shutdown returns; streams end; calls say so."""
+    cluster.create_topic("tt", 2)
+    a = member("a")
+    [stream] = a.create_message_streams({"tt": 1})["tt"]
+    a.shutdown()
+    assert cluster.owners("tt") == {}
+    assert cluster.zk.children(paths.consumer_ids("g")) == []
+    assert list(stream) == []
+    assert a.state is ConsumerState.CLOSED
+    with pytest.raises(Closed):
+        a.commit_offsets()
+    a.shutdown()
+    a.delete_group()
+    assert not cluster.zk.exists(paths.group("g"))
+
+
+def test_a_group_with_members_is_not_deleted(cluster: PaperCluster, member: Member) -> None:
+    """delete_group is for a group that was made for one run."""
+    a, b = member("a"), member("b")
+    b.create_message_streams({"tt": 1})
+    a.shutdown()
+    with pytest.raises(KafkaError, match="g_b"):
+        a.delete_group()
+
+
+def test_shutdown_is_bounded_when_zookeeper_is_gone() -> None:
+    """ZooKeeper dies: nothing is delivered or committed, and shutdown comes to its end."""
+    with ZooKeeperServer() as server:
+        with ZkClient(server.connect_string) as zk:
+            cluster = PaperCluster(zk, server.connect_string)
+            cluster.create_topic("tt", 1)
+            a = cluster.member("a", zookeeper_session_timeout_ms=2000)
+            [stream] = a.create_message_streams({"tt": 1})["tt"]
+        server.stop()
+        until(lambda: a.state is ConsumerState.SUSPENDED, "the loss to be noticed")
+        with pytest.raises(SessionLost):
+            a.commit_offsets()
+        with pytest.raises(ConsumerTimeout):
+            next(stream)
+        started = time.monotonic()
+        a.shutdown()
+        assert time.monotonic() - started < 20
