@@ -37,7 +37,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "consumer": CLIENT_SIDE | {"zk"},
     "admin": {"client", "protocol", "zk"},
     "migration": {"client", "consumer", "zk", "admin"},
-    "spark": {"client", "consumer", "producer", "protocol", "kernel", "zk"},
+    "spark": CLIENT_SIDE | {"consumer", "producer", "zk"},
     "embedded": {"zk", "admin", "client"},
     "demo": {"kernel", "admin", "client", "consumer", "embedded", "migration", "producer", "spark"},
     "cli": {"*"},

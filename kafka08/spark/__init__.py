@@ -1,0 +1,36 @@
+"""Spark on 0.8: a source and sink `kafka08`, and the old streaming API in `kafka08.spark.kafka`.
+
+The one home of pyspark. `source` is what Spark calls; `options`, `plan` and `resolve` decide what
+is read (the first two without Spark or a cluster), `range_reader` and `batches` read it in a task.
+Users: docs/spark.md. Reading starts at `source.py`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kafka08.spark.ranges import OffsetRange, ranges_to_json
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kafka08.spark.source import DataSource
+
+__all__ = ["DataSource", "OffsetRange", "ranges_to_json", "register"]
+
+
+def register(spark: SparkSession) -> None:
+    """Make the format `kafka08` known to `spark`. Not needed where kafka08 is pip-installed: Spark
+    finds `pyspark_kafka08` by itself."""
+    from kafka08.spark.source import DataSource
+
+    spark.dataSource.register(DataSource)
+
+
+def __getattr__(name: str) -> object:
+    """`DataSource` imports pyspark; ranges and options are there without it."""
+    if name == "DataSource":
+        from kafka08.spark.source import DataSource
+
+        return DataSource
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

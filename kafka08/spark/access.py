@@ -1,0 +1,87 @@
+"""Connections of this process to clusters, kept between tasks: Spark reuses its Python workers."""
+
+from __future__ import annotations
+
+import threading
+from typing import Final
+
+from kafka08.client.cluster import ClusterClient
+from kafka08.client.pool import ConnectionPool
+from kafka08.client.retry import RetryPolicy
+from kafka08.errors import NoBrokersAvailable
+from kafka08.network.connection import MAX_RESPONSE_BYTES, Connection
+from kafka08.spark.settings import ClusterAddress, ReadSettings
+from kafka08.zk.client import ZkClient
+from kafka08.zk.store import ClusterStore
+
+RESPONSE_OVERHEAD: Final = 64 << 10
+"""Room for everything in a Fetch answer of one partition but its messages."""
+ZOOKEEPER_TIMEOUT_MS: Final = 10_000
+
+_lock: Final = threading.Lock()
+_clusters: Final[dict[tuple[ClusterAddress, ReadSettings], ClusterClient]] = {}
+_pools: Final[dict[ReadSettings, ConnectionPool]] = {}
+
+
+def resolved(address: ClusterAddress) -> ClusterAddress:
+    """The same cluster by its brokers' addresses; asks ZooKeeper if that is what is known.
+
+    NoBrokersAvailable if no broker is registered there.
+    """
+    if address.bootstrap:
+        return address
+    with ZkClient(
+        address.zookeeper,
+        session_timeout_ms=ZOOKEEPER_TIMEOUT_MS,
+        connection_timeout_ms=ZOOKEEPER_TIMEOUT_MS,
+        name="spark",
+    ) as zk:
+        brokers = ClusterStore(zk).brokers()
+    if not brokers:
+        raise NoBrokersAvailable(f"no broker is registered at {address.zookeeper}")
+    return ClusterAddress(tuple((b.host, b.port) for _, b in sorted(brokers.items())))
+
+
+def cluster_at(address: ClusterAddress, settings: ReadSettings) -> ClusterClient:
+    """This process's client of the cluster at `address`, which must be resolved."""
+    with _lock:
+        cluster = _clusters.get((address, settings))
+        if cluster is None:
+            cluster = _clusters[address, settings] = ClusterClient(
+                address.bootstrap,
+                client_id=settings.client_id,
+                timeout_ms=settings.socket_timeout_ms,
+                retry_policy=RetryPolicy(settings.retries + 1, settings.retry_interval_ms),
+            )
+        return cluster
+
+
+def fetch_pool(settings: ReadSettings) -> ConnectionPool:
+    """Connections for fetches, which take answers as large as the largest message allowed."""
+    with _lock:
+        pool = _pools.get(settings)
+        if pool is None:
+            pool = _pools[settings] = ConnectionPool(
+                lambda host, port: Connection(
+                    host,
+                    port,
+                    client_id=settings.client_id,
+                    timeout_ms=settings.socket_timeout_ms,
+                    receive_buffer=settings.receive_buffer_bytes,
+                    max_response_bytes=max(
+                        MAX_RESPONSE_BYTES, settings.max_fetch_bytes + RESPONSE_OVERHEAD
+                    ),
+                )
+            )
+        return pool
+
+
+def close_all() -> None:
+    """Close what this process holds; the next use opens anew."""
+    with _lock:
+        for cluster in _clusters.values():
+            cluster.close()
+        for pool in _pools.values():
+            pool.close()
+        _clusters.clear()
+        _pools.clear()

@@ -1,0 +1,77 @@
+"""Offsets that were asked for and are not there any more (or not yet), and what follows. Pure."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from kafka08.errors import ClientError
+from kafka08.spark.ranges import OffsetRange
+from kafka08.structs import TopicPartition
+
+log = logging.getLogger(__name__)
+
+
+class DataLost(ClientError):
+    """Some of the offsets asked for are gone; the text lists every missing range."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """`wanted` is what was asked for, [earliest, latest) what the leader has; both None: the
+    partition is gone."""
+
+    wanted: OffsetRange
+    earliest: int | None
+    latest: int | None
+
+    @property
+    def missing(self) -> int:
+        """How many of the offsets wanted are not there."""
+        return self.wanted.size - self.kept().size
+
+    def kept(self) -> OffsetRange:
+        """What is left of the range; empty if nothing is."""
+        if self.earliest is None or self.latest is None:
+            return self.wanted._replace(until_offset=self.wanted.from_offset)
+        start = max(self.wanted.from_offset, min(self.earliest, self.wanted.until_offset))
+        until = max(start, min(self.wanted.until_offset, self.latest))
+        return self.wanted._replace(from_offset=start, until_offset=until)
+
+    def __str__(self) -> str:
+        if self.earliest is None:
+            return f"{self.wanted}: the partition is gone"
+        return f"{self.wanted}: only [{self.earliest}, {self.latest}) is there"
+
+
+def clamp(
+    wanted: Iterable[OffsetRange],
+    earliest: Mapping[TopicPartition, int],
+    latest: Mapping[TopicPartition, int],
+) -> tuple[list[OffsetRange], list[Loss]]:
+    """The ranges as far as their offsets are there, in order, and the losses. An empty range loses
+    nothing, wherever it lies."""
+    kept, losses = [], []
+    for of_partition in wanted:
+        tp = of_partition.topic_partition
+        loss = Loss(of_partition, earliest.get(tp), latest.get(tp))
+        if loss.missing:
+            losses.append(loss)
+        kept.append(loss.kept() if loss.missing else of_partition)
+    return kept, losses
+
+
+def report(losses: Iterable[Loss], *, fail: bool) -> None:
+    """Raise DataLost with all of `losses`, or log each; nothing if there are none."""
+    listed = list(losses)
+    if not listed:
+        return
+    if fail:
+        raise DataLost(
+            "offsets are missing: "
+            + "; ".join(map(str, listed))
+            + ". To read what is there, set failOnDataLoss to false"
+        )
+    for loss in listed:
+        log.warning("%d offsets are missing and passed over: %s", loss.missing, loss)

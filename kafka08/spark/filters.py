@@ -1,0 +1,81 @@
+"""Filters that Spark hands to the reader, applied to ranges before anything is read. Pure.
+
+Filters on topic and partition drop ranges, comparisons of offset cut them. Both are exact, so what
+is taken here Spark need not look at again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from pyspark.sql.datasource import (
+    EqualNullSafe,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    LessThan,
+    LessThanOrEqual,
+)
+
+from kafka08.spark.ranges import OffsetRange
+
+Cut = Callable[[int], tuple[int, int | None]]
+"""literal → offsets [from, until) that pass; None: no end."""
+
+OFFSET_CUTS: Final[dict[type[Filter], Cut]] = {
+    EqualTo: lambda value: (value, value + 1),
+    EqualNullSafe: lambda value: (value, value + 1),
+    GreaterThan: lambda value: (value + 1, None),
+    GreaterThanOrEqual: lambda value: (value, None),
+    LessThan: lambda value: (0, value),
+    LessThanOrEqual: lambda value: (0, value + 1),
+}
+TYPES: Final[dict[str, type]] = {"topic": str, "partition": int, "offset": int}
+
+
+def is_exact(wanted: Filter) -> bool:
+    """Whether `narrow` does all that this filter asks for."""
+    column = _column(wanted)
+    if column is None:
+        return False
+    if isinstance(wanted, In):
+        return column != "offset" and all(type(value) is TYPES[column] for value in wanted.value)
+    known = OFFSET_CUTS if column == "offset" else (EqualTo, EqualNullSafe)
+    return type(wanted) in known and type(_literal(wanted)) is TYPES[column]
+
+
+def narrow(ranges: Iterable[OffsetRange], filters: Iterable[Filter]) -> list[OffsetRange]:
+    """What of `ranges` passes all of `filters`, each of which `is_exact`; in order, without those
+    of which nothing is left."""
+    left = list(ranges)
+    for wanted in filters:
+        assert is_exact(wanted), wanted
+        left = [kept for of_partition in left if (kept := _narrowed(of_partition, wanted)).size]
+    return left
+
+
+def _narrowed(of_partition: OffsetRange, wanted: Filter) -> OffsetRange:
+    column = _column(wanted)
+    if column == "offset":
+        start, until = OFFSET_CUTS[type(wanted)](_literal(wanted))
+        begin = max(of_partition.from_offset, start)
+        end = of_partition.until_offset if until is None else min(of_partition.until_offset, until)
+        return of_partition._replace(from_offset=begin, until_offset=max(begin, end))
+    allowed = wanted.value if isinstance(wanted, In) else (_literal(wanted),)
+    if getattr(of_partition, column or "") in allowed:
+        return of_partition
+    return of_partition._replace(until_offset=of_partition.from_offset)
+
+
+def _column(wanted: Filter) -> str | None:
+    """topic, partition or offset; None for any other column and for filters without one."""
+    path: tuple[str, ...] = getattr(wanted, "attribute", ())
+    return path[0] if len(path) == 1 and path[0] in TYPES else None
+
+
+def _literal(wanted: Filter) -> int:
+    value: int = getattr(wanted, "value", None)  # type: ignore[assignment]  # None is not exact
+    return value

@@ -1,0 +1,214 @@
+"""The options of a read, checked before anything is asked of the cluster. Pure, without Spark.
+
+Names and refusals are those of Spark's own connector (spark-sql-kafka-0-10) where it has them;
+docs/spark.md lists all. Source of the latter: KafkaSourceProvider of Spark 4.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from kafka08.client.requests import Storage
+from kafka08.consumer.java_pattern import compile_java_pattern
+from kafka08.errors import ConfigError
+from kafka08.spark.bounds import Bound, Committed, Extreme, Offsets, take_end, take_start
+from kafka08.spark.option_text import OptionText, partitions_from_json
+from kafka08.spark.ranges import OffsetRange, ranges_from_json
+from kafka08.spark.settings import ClusterAddress, ReadSettings, take_settings
+from kafka08.structs import TopicPartition
+
+MAX_TRIGGER_DELAY_MS: Final = 15 * 60_000
+STORAGES: Final = ("zookeeper", "kafka")
+ENDING: Final = ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp")
+STARTING: Final = (
+    "startingOffsets",
+    "startingOffsetsByTimestamp",
+    "startingTimestamp",
+)
+SUBSCRIPTIONS: Final = ("assign", "subscribe", "subscribePattern")
+
+
+@dataclass(frozen=True, slots=True)
+class Topics:
+    """All partitions of these topics, which must exist."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPattern:
+    """All partitions of every topic whose whole name matches a Java pattern."""
+
+    text: str
+
+    def compiled(self) -> re.Pattern[str]:
+        return compile_java_pattern(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """These partitions, which must exist."""
+
+    partitions: tuple[TopicPartition, ...]
+
+
+Subscription: TypeAlias = Topics | TopicPattern | Assignment
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """What a read asks for.
+
+    address       how the cluster is found
+    settings      what every task needs
+    ranges        exact ranges; then `subscription` is None and start and end mean nothing
+    start, end    where to read; a stream has no end (LATEST)
+    min_partitions, max_records_per_partition   how ranges are split into tasks; None: not at all
+    min_offsets_per_trigger, max_offsets_per_trigger, max_trigger_delay_ms   of a stream
+    include_headers   add the column `headers`, which is null: 0.8 has none
+    push_filters  let Spark hand filters on topic, partition and offset to the reader
+    group         whose committed offsets are used (kafka.group.id), "" if none
+    storage       where the group's offsets are
+    commit_offsets   a stream commits what it has done for the group
+    """
+
+    address: ClusterAddress
+    settings: ReadSettings
+    ranges: tuple[OffsetRange, ...] | None
+    subscription: Subscription | None
+    start: Bound
+    end: Bound
+    min_partitions: int | None
+    max_records_per_partition: int | None
+    min_offsets_per_trigger: int | None
+    max_offsets_per_trigger: int | None
+    max_trigger_delay_ms: int
+    include_headers: bool
+    push_filters: bool
+    group: str
+    storage: Storage
+    commit_offsets: bool
+
+
+def parse_read_options(options: Mapping[str, str], *, streaming: bool = False) -> ReadOptions:
+    """ConfigError for whatever cannot be meant: it names the option and what is allowed."""
+    if not options:
+        raise ConfigError(
+            "no options reached the reader; the OPTIONS of a permanent table do not: use "
+            "spark.read.format('kafka08').option(…), CREATE TEMPORARY VIEW … USING kafka08 "
+            "OPTIONS (…), or SELECT … FROM t WITH (…)"
+        )
+    given = {name.lower() for name in options}
+    text = OptionText(options)
+    if streaming:
+        text.ignore("checkpointlocation")
+    _refuse_senseless(given, streaming)
+    ranges, subscription = _take_what(text)
+    segment_grain = text.take_choice("timestampGranularity", ["segment"]) is not None
+    start = take_start(text, streaming=streaming, segment_grain=segment_grain)
+    end = Extreme.LATEST if streaming else take_end(text, segment_grain=segment_grain)
+    low, high = (text.take_number(f"{which}OffsetsPerTrigger") for which in ("min", "max"))
+    if low is not None and high is not None and low > high:
+        raise ConfigError(
+            f"minOffsetsPerTrigger: {low} is more than maxOffsetsPerTrigger, which is {high}"
+        )
+    commit_to = text.take_choice("commitOffsets", STORAGES)
+    text.take("groupIdPrefix")  # names the groups of new consumers; 0.8 has no use for it
+    address, settings, group, storage = take_settings(text)
+    parsed = ReadOptions(
+        address=address,
+        settings=settings,
+        ranges=ranges,
+        subscription=subscription,
+        start=start,
+        end=end,
+        min_partitions=text.take_number("minPartitions"),
+        max_records_per_partition=text.take_number("maxRecordsPerPartition"),
+        min_offsets_per_trigger=low,
+        max_offsets_per_trigger=high,
+        max_trigger_delay_ms=text.take_duration_ms("maxTriggerDelay", MAX_TRIGGER_DELAY_MS),
+        include_headers=text.take_bool("includeHeaders", False),
+        push_filters=text.take_bool("pushFilters", False),
+        group=group,
+        storage=commit_to or storage,
+        commit_offsets=commit_to is not None,
+    )
+    text.finish()
+    _check_together(parsed, streaming)
+    return parsed
+
+
+def _refuse_senseless(given: set[str], streaming: bool) -> None:
+    if streaming:
+        for name in ENDING:
+            if name.lower() in given:
+                raise ConfigError(f"{name} is not valid in a stream, which has no end")
+        if "offsetranges" in given:
+            raise ConfigError("offsetRanges is not valid in a stream: ranges have an end")
+    elif "commitoffsets" in given:
+        raise ConfigError("commitOffsets is for streams; a batch does not move a group")
+    if "offsetranges" in given:
+        for name in (*SUBSCRIPTIONS, *STARTING, *ENDING):
+            if name.lower() in given:
+                raise ConfigError(f"offsetRanges says all; {name} cannot be given with it")
+
+
+def _take_what(text: OptionText) -> tuple[tuple[OffsetRange, ...] | None, Subscription | None]:
+    """Exact ranges, or the one subscription that must be there."""
+    ranges = text.take("offsetRanges")
+    chosen = {name: text.take(name) for name in SUBSCRIPTIONS}
+    chosen = {name: value for name, value in chosen.items() if value is not None}
+    if ranges is not None:
+        return ranges_from_json(ranges), None
+    if len(chosen) != 1:
+        raise ConfigError(
+            f"exactly one of {', '.join(SUBSCRIPTIONS)} or offsetRanges must be given"
+            + (f", not {' and '.join(chosen)}" if chosen else "")
+        )
+    ((name, value),) = chosen.items()
+    assert value is not None
+    if name == "assign":
+        return None, Assignment(partitions_from_json(value, name))
+    if name == "subscribePattern":
+        pattern = TopicPattern(value.strip())
+        if not pattern.text:
+            raise ConfigError(f"subscribePattern: {value!r} matches no topic")
+        pattern.compiled()
+        return None, pattern
+    topics = tuple(sorted({topic.strip() for topic in value.split(",") if topic.strip()}))
+    if not topics:
+        raise ConfigError(f"subscribe: {value!r} names no topic")
+    return None, Topics(topics)
+
+
+def _check_together(parsed: ReadOptions, streaming: bool) -> None:
+    """Conditions on more than one option."""
+    if not parsed.group and (parsed.commit_offsets or isinstance(parsed.start, Committed)):
+        option = "commitOffsets" if parsed.commit_offsets else "startingOffsets=committed"
+        raise ConfigError(f"{option} needs kafka.group.id")
+    if isinstance(parsed.subscription, Assignment):
+        for name, bound in (("startingOffsets", parsed.start), ("endingOffsets", parsed.end)):
+            if isinstance(bound, Offsets):
+                check_same_partitions(name, bound.by_partition, parsed.subscription.partitions)
+    if not streaming and isinstance(parsed.start, Offsets) and isinstance(parsed.end, Offsets):
+        for tp, offset in parsed.start.by_partition.items():
+            until = parsed.end.by_partition.get(tp, -1)
+            if offset > until >= 0:
+                raise ConfigError(f"{tp}: startingOffsets has {offset}, endingOffsets {until}")
+
+
+def check_same_partitions(
+    option: str, given: Mapping[TopicPartition, int], subscribed: tuple[TopicPartition, ...]
+) -> None:
+    """Refuse a map of offsets whose partitions are not exactly the subscribed ones."""
+    missing = [str(tp) for tp in subscribed if tp not in given]
+    extra = [str(tp) for tp in sorted(given) if tp not in subscribed]
+    if missing or extra:
+        raise ConfigError(
+            f"{option} must name exactly the subscribed partitions (use -1 for latest, -2 for "
+            f"earliest); missing: {', '.join(missing) or 'none'}; too many: "
+            f"{', '.join(extra) or 'none'}"
+        )

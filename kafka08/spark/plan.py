@@ -1,0 +1,107 @@
+"""How ranges become tasks, and how a limit is shared among partitions. Pure.
+
+The numbers are those of Spark's own connector for the same input (KafkaOffsetRangeCalculator and
+KafkaMicroBatchStream of Spark 4), so a job moved here is cut as before.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from kafka08.spark.ranges import OffsetRange
+from kafka08.structs import TopicPartition
+
+NEAR_BORDER: Final = 0.05
+"""A cut moves to a segment's border that is at most so far away, as a part of its piece."""
+
+
+def split(
+    ranges: Sequence[OffsetRange],
+    min_partitions: int | None = None,
+    max_records_per_partition: int | None = None,
+) -> list[OffsetRange]:
+    """One range per task, in order; empty ranges are dropped.
+
+    First ranges of more than `max_records_per_partition` offsets are cut into as few parts as that
+    takes; then, if there are fewer than `min_partitions`, large ones into parts by their share.
+    """
+    pieces = [of_partition for of_partition in ranges if of_partition.size]
+    if max_records_per_partition is not None:
+        pieces = [
+            part
+            for piece in pieces
+            for part in cut(piece, math.ceil(piece.size / max_records_per_partition))
+        ]
+    if min_partitions is None or len(pieces) >= min_partitions:
+        return pieces
+    total = sum(piece.size for piece in pieces)
+    whole = [_share(piece.size, total, min_partitions) == 1 for piece in pieces]
+    total -= sum(piece.size for piece, kept in zip(pieces, whole, strict=True) if kept)
+    parts = max(min_partitions - sum(whole), 1)
+    return [
+        part
+        for piece, kept in zip(pieces, whole, strict=True)
+        for part in ([piece] if kept else cut(piece, _share(piece.size, total, parts)))
+    ]
+
+
+def cut(piece: OffsetRange, parts: int) -> list[OffsetRange]:
+    """`piece` in `parts` parts, each of them remaining // (parts left) long; empty ones dropped."""
+    cuts = []
+    start = piece.from_offset
+    for left in range(parts, 0, -1):
+        until = start + (piece.until_offset - start) // left
+        cuts.append(piece._replace(from_offset=start, until_offset=until))
+        start = until
+    return [part for part in cuts if part.size]
+
+
+def move_to_borders(
+    parts: Sequence[OffsetRange], borders: Mapping[TopicPartition, Sequence[int]]
+) -> list[OffsetRange]:
+    """The same ranges, with cuts between neighbours moved to a segment's border that is near: two
+    tasks then read from different files, and neither scans what the other has read.
+
+    borders   first offsets of the segments of a partition
+    """
+    moved = list(parts)
+    for at in range(1, len(moved)):
+        left, right = moved[at - 1], moved[at]
+        cut_at = right.from_offset
+        if left.topic_partition != right.topic_partition or left.until_offset != cut_at:
+            continue
+        reach = NEAR_BORDER * min(left.size, right.size)
+        near = [
+            border
+            for border in borders.get(left.topic_partition, ())
+            if abs(border - cut_at) <= reach and left.from_offset < border < right.until_offset
+        ]
+        if near:
+            border = min(near, key=lambda border: (abs(border - cut_at), border))
+            moved[at - 1] = left._replace(until_offset=border)
+            moved[at] = right._replace(from_offset=border)
+    return moved
+
+
+def rate_limit(
+    start: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int], limit: int
+) -> dict[TopicPartition, int]:
+    """Where a batch of about `limit` offsets ends: the limit is shared in proportion to what is new
+    in each partition, rounded down, but up when it is less than one."""
+    new = {tp: max(0, end - start.get(tp, end)) for tp, end in latest.items()}
+    total = sum(new.values())
+    ends = {}
+    for tp, end in latest.items():
+        begin = start.get(tp, end)
+        share = limit * (new[tp] / total) if total else 0.0
+        offset = begin + (math.ceil(share) if share < 1 else math.floor(share))
+        ends[tp] = min(offset, end) if new[tp] else begin
+    return ends
+
+
+def _share(size: int, total: int, parts: int) -> int:
+    """Of `parts` those that `size` of `total` deserves, at least 1; halves are rounded up as Java
+    does."""
+    return max(1, math.floor(size / total * parts + 0.5))

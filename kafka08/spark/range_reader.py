@@ -1,0 +1,287 @@
+"""RangeReader: the message sets of one exact range, whatever happens to leaders meanwhile.
+
+Iterate over it in a task. The next fetch is sent before a set is handed out, so the broker works
+while Spark copies. A set that was handed out is never fetched again: no message comes twice.
+What passes (no leader, another leader, a lost connection, a broker that is silent or behind) is
+tried again here, because local mode never retries a task and a stream should outlive an election;
+without progress for `poll_timeout_ms` the last error is raised.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Final
+
+from kafka08 import kernel
+from kafka08.client.cluster import ClusterClient
+from kafka08.client.pool import ConnectionPool
+from kafka08.client.requests import (
+    fetch_request,
+    fetch_results,
+    offsets_request,
+    offsets_results,
+)
+from kafka08.client.retry import is_retriable
+from kafka08.clock import SYSTEM_CLOCK, Clock
+from kafka08.consumer.fetched import FetchedSet
+from kafka08.errors import (
+    ClientError,
+    InvalidMessage,
+    KafkaError,
+    OffsetOutOfRange,
+    ProtocolError,
+    UnknownError,
+    error_of,
+)
+from kafka08.kernel.types import CODEC_MASK
+from kafka08.network.connection import Connection
+from kafka08.protocol.fetch import FetchResponse
+from kafka08.protocol.offsets import OffsetsResponse
+from kafka08.spark.data_loss import DataLost, Loss, report
+from kafka08.spark.ranges import OffsetRange
+from kafka08.spark.settings import ReadSettings
+from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, Broker
+
+log = logging.getLogger(__name__)
+
+NO_LIMIT: Final = 2**31 - 1
+
+
+class RangeReader:
+    """Reads `wanted` from the partition's leader.
+
+    leader   who led when the read was planned; None: ask. Asked again after every error.
+    """
+
+    def __init__(
+        self,
+        wanted: OffsetRange,
+        settings: ReadSettings,
+        cluster: ClusterClient,
+        pool: ConnectionPool,
+        leader: Broker | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self.wanted = wanted
+        self.position = wanted.from_offset
+        """The next offset not handed out yet."""
+        self._tp = wanted.topic_partition
+        self._settings = settings
+        self._fetch_bytes = settings.fetch_bytes
+        self._cluster = cluster
+        self._pool = pool
+        self._leader = leader
+        self._clock = clock
+        self._lent = ExitStack()
+        self._connection: Connection | None = None
+
+    def __iter__(self) -> Iterator[FetchedSet]:
+        """Sets whose messages at or above their `offset` and below the range's end are the range's.
+        Their entries are whole and their outer CRCs are right.
+
+        Raises DataLost, InvalidMessage (a damaged message, with its offset), MessageTooLarge, and
+        the last error if there was no progress in time.
+        """
+        try:
+            while self.position < self.wanted.until_offset:
+                found = self._next_set()
+                if found is None:
+                    return
+                fetched, following = found
+                if following < self.wanted.until_offset:
+                    self._send_ahead(following)
+                yield fetched
+                self.position = following
+        finally:
+            self._disconnect()
+
+    def _next_set(self) -> tuple[FetchedSet, int] | None:
+        """The set at `position` and the offset behind it; None if nothing more of the range is
+        there."""
+        deadline = self._clock.monotonic() + self._settings.poll_timeout_ms / 1000
+        while self.position < self.wanted.until_offset:
+            try:
+                fetched = self._fetch()
+            except KafkaError as error:
+                failure = self._get_over(error)
+            else:
+                needed = fetched.size_needed(self._settings.max_fetch_bytes)
+                if needed is not None:
+                    self._fetch_bytes = needed
+                    continue
+                if len(fetched.data):
+                    return _sound(fetched, self.wanted.until_offset)
+                if fetched.high_watermark >= self.wanted.until_offset:
+                    return None  # compaction removed the rest
+                failure = DataLost(str(self._loss(self.position, fetched.high_watermark)))
+            if self._clock.monotonic() > deadline:
+                self._give_up(failure)
+                return None
+        return None
+
+    def _fetch(self) -> FetchedSet:
+        """The answer to the fetch that was sent ahead, or to a new one. Raises its error."""
+        connection = self._connected()
+        if not connection.in_flight:
+            self._send(connection, self.position)
+        response = connection.read()
+        assert isinstance(response, FetchResponse)
+        source = str(connection)
+        answer = fetch_results(response).get(self._tp)
+        if answer is None:
+            raise ProtocolError(f"{source} left out {self._tp} in its answer")
+        detail = f"{self._tp} at {source}, offset {self.position}"
+        if (error := error_of(answer.error_code, detail)) is not None:
+            raise error
+        return FetchedSet(
+            self._tp,
+            self.position,
+            answer.message_set,
+            self._fetch_bytes,
+            source,
+            answer.high_watermark,
+        )
+
+    def _send_ahead(self, offset: int) -> None:
+        """Ask for the next set already. If that fails, it is asked for again when it is due."""
+        try:
+            self._send(self._connected(), offset)
+        except KafkaError as error:
+            log.info("%s: the fetch ahead failed: %s", self._tp, error)
+            self._disconnect()
+
+    def _send(self, connection: Connection, offset: int) -> None:
+        connection.write(
+            fetch_request(
+                {self._tp: (offset, self._fetch_bytes)},
+                max_wait_ms=self._settings.fetch_wait_ms,
+                min_bytes=1,
+            )
+        )
+
+    def _connected(self) -> Connection:
+        if self._connection is None:
+            leader = self._leader or self._find_leader()
+            self._connection = self._lent.enter_context(
+                self._pool.connection(leader.host, leader.port)
+            )
+        return self._connection
+
+    def _find_leader(self) -> Broker:
+        metadata = self._cluster.metadata
+        if not metadata.knows(self._tp.topic):
+            metadata = self._cluster.refresh()
+        return metadata.leader(self._tp)
+
+    def _disconnect(self) -> None:
+        """Give the connection back; the pool keeps it only if nothing is in flight."""
+        self._connection = None
+        self._lent.close()
+
+    def _get_over(self, error: KafkaError) -> KafkaError:
+        """Do what lets the next attempt succeed, and give the error back in case it does not.
+        Raises an error that does not pass."""
+        if isinstance(error, OffsetOutOfRange):
+            try:
+                if self._pass_over_lost():
+                    return error
+            except KafkaError as failed:
+                error = failed
+        if not (passes(error) or isinstance(error, OffsetOutOfRange)):
+            raise error
+        self._recover(error)
+        return error
+
+    def _recover(self, error: KafkaError) -> None:
+        """Wait a little and look the leader up again: behind an error it may be anywhere."""
+        log.info("%s at offset %d: %s; trying again", self._tp, self.position, error)
+        self._disconnect()
+        self._clock.sleep(self._settings.backoff_ms / 1000)
+        self._leader = None
+        try:
+            self._cluster.refresh()  # of all topics: asked for by name, a deleted one is made anew
+        except ClientError as failed:
+            log.info("%s: no metadata: %s", self._tp, failed)
+
+    def _give_up(self, failure: KafkaError) -> None:
+        """Nothing came in time: an error, or the end of the range if the leader's log ends before
+        it and that loss is accepted."""
+        if isinstance(failure, DataLost) and not self._settings.fail_on_data_loss:
+            log.warning("%d offsets are passed over: %s", self._left().size, failure)
+            return
+        waited = f"no progress in {self._settings.poll_timeout_ms} ms at offset {self.position}"
+        raise type(failure)(f"{self._tp}: {waited}: {failure}") from failure
+
+    def _pass_over_lost(self) -> bool:
+        """Move on to what the leader still has of the range; False if it has `position`. DataLost
+        if loss is not accepted."""
+        self._disconnect()
+        earliest, latest = (self._log_end(which) for which in (EARLIEST_OFFSET, LATEST_OFFSET))
+        if earliest <= self.position <= latest:
+            return False
+        loss = self._loss(earliest, latest)
+        report([loss], fail=self._settings.fail_on_data_loss)
+        kept = loss.kept()
+        self.position = kept.from_offset if kept.size else self.wanted.until_offset
+        return True
+
+    def _loss(self, earliest: int, latest: int) -> Loss:
+        return Loss(self._left(), earliest, latest)
+
+    def _left(self) -> OffsetRange:
+        return self.wanted._replace(from_offset=self.position)
+
+    def _log_end(self, which: int) -> int:
+        def ask(connection: Connection) -> int:
+            response = connection.send(offsets_request({self._tp: which}))
+            assert isinstance(response, OffsetsResponse)
+            answer = offsets_results(response)[self._tp]
+            if (error := error_of(answer.error_code, str(self._tp))) is not None:
+                raise error
+            return answer.offsets[0]
+
+        return self._cluster.at_leader(self._tp, ask)
+
+
+def passes(error: KafkaError) -> bool:
+    """Whether a read may go on after `error`.
+
+    # 0.8: a fetch between the high watermark and the log end, as just after a leader change, is
+    answered by UnknownError.
+    """
+    return is_retriable(error) or isinstance(error, UnknownError | ProtocolError)
+
+
+def _sound(fetched: FetchedSet, until_offset: int) -> tuple[FetchedSet, int] | None:
+    """`fetched` up to its first damaged entry, and the offset behind its last whole one; None if
+    the damage is its first entry and behind the range.
+
+    InvalidMessage, naming partition and offset, if that damaged entry is in the range.
+    """
+    try:
+        summary = kernel.validate(fetched.data, NO_LIMIT)
+    except (kernel.CorruptMessage, kernel.UnknownCodec) as error:
+        position, offset = _place_of(error, fetched)
+        if position > 0:
+            return _sound(replace(fetched, data=fetched.data[:position]), until_offset)
+        if offset >= until_offset:
+            return None
+        raise InvalidMessage(
+            f"{fetched.topic_partition} at {fetched.source}, offset {offset}: {error}"
+        ) from error
+    return fetched, max(fetched.offset, summary.last_offset + 1)
+
+
+def _place_of(
+    error: kernel.CorruptMessage | kernel.UnknownCodec, fetched: FetchedSet
+) -> tuple[int, int]:
+    """(position, offset) of the entry at fault."""
+    if isinstance(error, kernel.CorruptMessage):
+        return error.position, error.offset
+    for entry in kernel.entries(fetched.data):
+        if entry.attributes & CODEC_MASK == error.codec:
+            return entry.position, entry.offset
+    raise AssertionError("an unknown codec comes from an entry")

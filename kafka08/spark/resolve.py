@@ -1,0 +1,165 @@
+"""What a read asks for becomes exact ranges: on the driver, once, with the numbers of that moment.
+
+`Resolver` asks the cluster; the decisions (`batch_ranges`, `by_segment_end`) are pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from kafka08.client.cluster import ClusterClient
+from kafka08.client.retry import RetryPolicy
+from kafka08.errors import ConfigError, KafkaError, UnknownTopicOrPartition
+from kafka08.spark.access import cluster_at, resolved
+from kafka08.spark.bounds import Bound, Committed, Extreme, Offsets, Times
+from kafka08.spark.committed import committed_offsets
+from kafka08.spark.data_loss import clamp, report
+from kafka08.spark.log_offsets import LogOffsets
+from kafka08.spark.options import ReadOptions, check_same_partitions
+from kafka08.spark.plan import move_to_borders, split
+from kafka08.spark.ranges import OffsetRange
+from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, Broker, TopicPartition
+
+Numbers = Mapping[TopicPartition, int]
+
+
+class Resolver:
+    """Finds the partitions and offsets that `options` mean now."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self.options = options
+        self.address = resolved(options.address)
+        self.cluster: ClusterClient = cluster_at(self.address, options.settings)
+        self.log_offsets = LogOffsets(
+            self.cluster,
+            RetryPolicy(options.settings.retries + 1, options.settings.retry_interval_ms),
+        )
+
+    def partitions(self) -> tuple[TopicPartition, ...]:
+        """The subscribed partitions there are now."""
+        assert self.options.subscription is not None
+        return self.log_offsets.subscribed(self.options.subscription)
+
+    def batch(self) -> list[OffsetRange]:
+        """The ranges of a batch, clamped to what is there (or DataLost), one per partition or as
+        `offsetRanges` has them."""
+        wanted = self.options.ranges
+        if wanted is None:
+            partitions = self.partitions()
+            wanted = tuple(
+                batch_ranges(
+                    self.offsets_at(self.options.start, partitions, "startingOffsets"),
+                    self.offsets_at(self.options.end, partitions, "endingOffsets"),
+                )
+            )
+        return self.available(wanted)
+
+    def available(self, wanted: Sequence[OffsetRange]) -> list[OffsetRange]:
+        """`wanted` as far as the leaders have it; what is missing is raised or logged."""
+        partitions = {r.topic_partition for r in wanted if r.size}
+        there = sorted(self.log_offsets.existing(partitions))
+        kept, losses = clamp(
+            wanted, self.log_offsets.earliest(there), self.log_offsets.latest(there)
+        )
+        report(losses, fail=self.options.settings.fail_on_data_loss)
+        return kept
+
+    def tasks(self, ranges: Sequence[OffsetRange]) -> list[OffsetRange]:
+        """`ranges` split as the options say, cuts moved to near segment borders."""
+        pieces = split(ranges, self.options.min_partitions, self.options.max_records_per_partition)
+        cut = {piece.topic_partition for piece in pieces if piece not in ranges}
+        return move_to_borders(pieces, self.log_offsets.segments(sorted(cut)))
+
+    def leader(self, tp: TopicPartition) -> Broker | None:
+        """Who leads as far as known; None lets the task find out."""
+        try:
+            return self.cluster.metadata.leader(tp)
+        except KafkaError:
+            return None
+
+    def offsets_at(
+        self, bound: Bound, partitions: Sequence[TopicPartition], option: str
+    ) -> dict[TopicPartition, int]:
+        """The offset that `bound` means for each of `partitions`; `option` names it in errors."""
+        if isinstance(bound, Extreme):
+            return self._extreme(bound, partitions)
+        if isinstance(bound, Committed):
+            return self._committed(bound, partitions)
+        if isinstance(bound, Times):
+            at_end = option.startswith("ending")
+            return (self._ends_by_time if at_end else self._starts_by_time)(bound, partitions)
+        check_same_partitions(option, bound.by_partition, tuple(partitions))
+        return self._exact(bound, partitions)
+
+    def _extreme(
+        self, which: Extreme, partitions: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, int]:
+        ask: Callable[[Sequence[TopicPartition]], dict[TopicPartition, int]] = (
+            self.log_offsets.earliest if which is Extreme.EARLIEST else self.log_offsets.latest
+        )
+        return ask(partitions)
+
+    def _exact(
+        self, offsets: Offsets, partitions: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, int]:
+        found = {tp: offsets.by_partition[tp] for tp in partitions}
+        for which in (EARLIEST_OFFSET, LATEST_OFFSET):
+            named = [tp for tp, offset in found.items() if offset == which]
+            found.update(self._extreme(Extreme(which), named))
+        return found
+
+    def _committed(
+        self, bound: Committed, partitions: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, int]:
+        """The group's offsets. One that was never committed is an error, or the fallback."""
+        found = committed_offsets(
+            self.cluster, self.options.group, partitions, self.options.storage
+        )
+        missing = [tp for tp in partitions if tp not in found]
+        if missing and bound.fallback is None:
+            raise UnknownTopicOrPartition(
+                f"group {self.options.group} has committed nothing in {self.options.storage} for "
+                f"{', '.join(map(str, missing))}; see committedFallback"
+            )
+        if missing:
+            assert bound.fallback is not None
+            found.update(self._extreme(bound.fallback, missing))
+        return found
+
+    def _starts_by_time(
+        self, times: Times, partitions: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, int]:
+        """The first offset of the last segment that was wholly written by then, else the earliest:
+        nothing written later is missed."""
+        before = self.log_offsets.last_segment_before({tp: times.of(tp) for tp in partitions})
+        earliest = self.log_offsets.earliest(partitions)
+        latest = self.log_offsets.latest(partitions)
+        late = [tp for tp in partitions if before[tp] == latest[tp] > earliest[tp]]
+        if late and not times.latest_if_later:
+            raise ConfigError(
+                f"nothing was written after the starting time in {', '.join(map(str, late))}; "
+                f"startingOffsetsByTimestampStrategy=latest starts at the end then"
+            )
+        return {tp: earliest[tp] if (b := before[tp]) is None else b for tp in partitions}
+
+    def _ends_by_time(
+        self, times: Times, partitions: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, int]:
+        """The end of the segment that was open at that time."""
+        before = self.log_offsets.last_segment_before({tp: times.of(tp) for tp in partitions})
+        segments = self.log_offsets.segments(partitions)
+        return {tp: by_segment_end(before[tp], segments[tp]) for tp in partitions}
+
+
+def batch_ranges(starts: Numbers, ends: Numbers) -> list[OffsetRange]:
+    """A range for each partition, in order. An end before its start, from a time or a log that
+    moved meanwhile, makes an empty range; given as numbers both ways it was refused before."""
+    return [OffsetRange(*tp, start, max(start, ends[tp])) for tp, start in sorted(starts.items())]
+
+
+def by_segment_end(last_before: int | None, borders: Sequence[int]) -> int:
+    """Where the segment ends that was open when everything up to the segment that starts at
+    `last_before` was written. `borders`: first offsets of the segments, then the log end."""
+    later = [border for border in borders if last_before is None or border > last_before]
+    # later[0] is where the open segment starts, later[1] where it ends.
+    return later[min(1, len(later) - 1)] if later else borders[-1]

@@ -1,0 +1,111 @@
+"""A Spark of our own on this machine: quiet, bound to 127.0.0.1, and gone afterwards."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from kafka08.errors import ClientError
+
+STOP_TIMEOUT_S: Final = 20
+LOG_TAIL_CHARACTERS: Final = 4000
+DEFAULTS: Final[Mapping[str, str]] = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.log.level": "WARN",
+    # Starts in half the CPU time; a session on one machine is short.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+
+
+class SparkFailed(ClientError):
+    """Spark did not start, or a job failed; the text ends with the end of Spark's log."""
+
+
+@contextmanager
+def local_session(
+    name: str,
+    java_home: Path,
+    log_file: Path,
+    *,
+    cores: int = 2,
+    conf: Mapping[str, str] | None = None,
+) -> Iterator[SparkSession]:
+    """A session on `cores` cores for the time of the block. Its Java process ends with it, so that
+    another one may follow; there must be none yet. Spark's errors in the block become SparkFailed.
+
+    java_home, log_file   see kafka08.embedded.spark_java
+    conf                  stronger than DEFAULTS
+    """
+    try:
+        with _session(name, java_home, cores, {**DEFAULTS, **(conf or {})}) as spark:
+            yield spark
+    except (PySparkException, Py4JError) as error:
+        log = log_file.read_text(errors="replace") if log_file.exists() else ""
+        raise SparkFailed(f"{error}\n{log[-LOG_TAIL_CHARACTERS:]}") from error
+
+
+@contextmanager
+def _session(
+    name: str, java_home: Path, cores: int, conf: Mapping[str, str]
+) -> Iterator[SparkSession]:
+    assert SparkContext._active_spark_context is None, "this process runs a Spark already"
+    # The gateway reads JAVA_HOME when it starts; workers are started by PYSPARK_PYTHON.
+    with _environment(
+        JAVA_HOME=str(java_home), PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1"
+    ):
+        builder = SparkSession.builder.master(f"local[{cores}]").appName(name)
+        for key, value in conf.items():
+            builder = builder.config(key, value)
+        try:
+            spark = builder.getOrCreate()
+            try:
+                yield spark
+            finally:
+                spark.stop()
+        finally:
+            _stop_java()
+
+
+def _stop_java() -> None:
+    """End the Java process. PySpark would keep it until this process ends, for the next session."""
+    gateway = SparkContext._gateway
+    if gateway is None:
+        return
+    SparkContext._gateway = SparkContext._jvm = None
+    process: subprocess.Popen[bytes] = gateway.proc
+    gateway.shutdown()
+    assert process.stdin is not None
+    process.stdin.close()  # how the gateway is told to exit
+    try:
+        process.wait(STOP_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+@contextmanager
+def _environment(**values: str) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

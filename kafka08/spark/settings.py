@@ -1,0 +1,132 @@
+"""What a task must know besides its range, and the Kafka keys it comes from. Pure.
+
+These objects travel to the workers and are the keys of their caches (`access`), so they are small,
+frozen and hashable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kafka08.client.bootstrap import parse_bootstrap
+from kafka08.client.requests import Storage
+from kafka08.config import Config, key
+from kafka08.errors import ConfigError
+from kafka08.spark.option_text import OptionText
+
+FETCH_BYTES: Final = 4 << 20
+"""0.8 scans from an index entry on every fetch, so a few large ones spare the broker."""
+MAX_FETCH_BYTES: Final = 256 << 20
+NUM_RETRIES: Final = 50
+RETRY_INTERVAL_MS: Final = 200
+"""About 10 s, which an election may take. Spark's connector says 3 and 10 ms, but each of its tries
+waits inside the JVM's consumer."""
+POLL_TIMEOUT_MS: Final = 120_000
+"""spark.network.timeout; a reader cannot see the session's own value."""
+OWN_DECODING: Final = "keys and values are bytes here; decode them with Spark's functions"
+OWN_OFFSETS: Final = "start and end come from startingOffsets and endingOffsets"
+REFUSED_KEYS: Final[Mapping[str, str]] = {
+    "auto.offset.reset": OWN_OFFSETS,
+    "key.deserializer": OWN_DECODING,
+    "value.deserializer": OWN_DECODING,
+    "enable.auto.commit": "offsets belong to Spark; see commitOffsets",
+    "auto.commit.enable": "offsets belong to Spark; see commitOffsets",
+    "interceptor.classes": "Spark reads by offset, nothing may come between",
+}
+"""As Spark's own connector refuses them."""
+
+
+class ReaderKeys(Config):
+    """The `kafka.*` options that mean something to a read, with 0.8's names and defaults."""
+
+    bootstrap_servers: str = key("", doc="host:port,host:port of some brokers.")
+    zookeeper_connect: str = key("", doc="Or: where the brokers are registered.")
+    client_id: str = key("kafka08-spark", doc="Name in requests and broker logs.")
+    group_id: str = key("", doc="Group whose committed offsets are used.")
+    offsets_storage: str = key(
+        "zookeeper", choices=("zookeeper", "kafka"), doc="Where they are committed."
+    )
+    fetch_message_max_bytes: int = key(FETCH_BYTES, low=12, doc="Bytes asked for at once.")
+    fetch_wait_max_ms: int = key(500, low=1, doc="Longest wait of a fetch at the log end.")
+    socket_timeout_ms: int = key(30_000, low=1, doc="How long a broker may take to answer.")
+    socket_receive_buffer_bytes: int = key(0, low=0, doc="SO_RCVBUF; 0: the system's choice.")
+    refresh_leader_backoff_ms: int = key(200, low=1, doc="Wait before the leader is looked up.")
+
+    ALIASES = {"max.partition.fetch.bytes": "fetch.message.max.bytes"}
+
+    def validate(self) -> None:
+        if self.fetch_wait_max_ms >= self.socket_timeout_ms:
+            raise ConfigError(
+                f"fetch.wait.max.ms ({self.fetch_wait_max_ms}) must be below socket.timeout.ms "
+                f"({self.socket_timeout_ms})"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterAddress:
+    """How the cluster is found: by some of its brokers, or by the ZooKeeper they register in."""
+
+    bootstrap: tuple[tuple[str, int], ...]
+    zookeeper: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSettings:
+    """How a task reads.
+
+    fetch_bytes, max_fetch_bytes   asked for at once, and how far that grows for one large message
+    poll_timeout_ms   a read without progress for so long fails with the last error it met
+    retries, retry_interval_ms   of the driver's questions for metadata and offsets
+    fail_on_data_loss   missing offsets are an error; else they are logged and passed over
+    """
+
+    client_id: str = "kafka08-spark"
+    fetch_bytes: int = FETCH_BYTES
+    max_fetch_bytes: int = MAX_FETCH_BYTES
+    fetch_wait_ms: int = 500
+    socket_timeout_ms: int = 30_000
+    receive_buffer_bytes: int = 0
+    backoff_ms: int = 200
+    poll_timeout_ms: int = POLL_TIMEOUT_MS
+    retries: int = NUM_RETRIES
+    retry_interval_ms: int = RETRY_INTERVAL_MS
+    fail_on_data_loss: bool = True
+
+
+def take_settings(text: OptionText) -> tuple[ClusterAddress, ReadSettings, str, Storage]:
+    """(address, settings, group, storage of its offsets) out of the options."""
+    given: dict[str, Any] = text.take_kafka_keys(REFUSED_KEYS)
+    zookeeper = text.take("zookeeper.connect")
+    if zookeeper is not None:
+        given.setdefault("zookeeper.connect", zookeeper)
+    keys = ReaderKeys(given)
+    keys.log_notes()
+    settings = ReadSettings(
+        client_id=keys.client_id,
+        fetch_bytes=keys.fetch_message_max_bytes,
+        max_fetch_bytes=text.take_number("maxFetchBytes", MAX_FETCH_BYTES),
+        fetch_wait_ms=keys.fetch_wait_max_ms,
+        socket_timeout_ms=keys.socket_timeout_ms,
+        receive_buffer_bytes=keys.socket_receive_buffer_bytes,
+        backoff_ms=keys.refresh_leader_backoff_ms,
+        poll_timeout_ms=text.take_number("kafkaConsumer.pollTimeoutMs", POLL_TIMEOUT_MS),
+        retries=text.take_number("fetchOffset.numRetries", NUM_RETRIES, low=0),
+        retry_interval_ms=text.take_number("fetchOffset.retryIntervalMs", RETRY_INTERVAL_MS, low=0),
+        fail_on_data_loss=text.take_bool("failOnDataLoss", True),
+    )
+    storage: Storage = "kafka" if keys.offsets_storage == "kafka" else "zookeeper"
+    return address_of(keys), settings, keys.group_id, storage
+
+
+def address_of(keys: ReaderKeys) -> ClusterAddress:
+    """Where the cluster is; ConfigError if nothing says so, or two things do."""
+    if bool(keys.bootstrap_servers) == bool(keys.zookeeper_connect):
+        raise ConfigError(
+            "give one of kafka.bootstrap.servers (host:port,host:port) and zookeeper.connect"
+        )
+    if keys.zookeeper_connect:
+        return ClusterAddress((), keys.zookeeper_connect)
+    brokers = parse_bootstrap(keys.bootstrap_servers, "kafka.bootstrap.servers")
+    return ClusterAddress(tuple(brokers))
