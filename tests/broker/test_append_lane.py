@@ -1,0 +1,94 @@
+"""Large compressed sets take a detour through a thread; their partition keeps its order."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+from kafka08.broker.append_lane import NATIVE_MIN_BYTES
+from kafka08.broker.delayed_produce import AppendResults
+from kafka08.errors import InvalidMessage, NotLeaderForPartition
+from kafka08.protocol import message_set
+from kafka08.structs import TopicPartition
+from tests.broker.world import World
+
+TP = TopicPartition("t", 0)
+GZIP = 1
+
+
+def large(count: int = 100) -> bytearray:
+    chance = random.Random(count)
+    data = message_set.encode([(None, chance.randbytes(1000)) for _ in range(count)], GZIP)
+    assert len(data) >= NATIVE_MIN_BYTES
+    return bytearray(data)
+
+
+def small(text: bytes) -> bytearray:
+    return bytearray(message_set.encode([(None, text)]))
+
+
+def start(tmp_path: Path) -> tuple[World, list[AppendResults]]:
+    world = World(tmp_path, native_inline=False)
+    world.lead("t", replicas=(1, 2))
+    return world, []
+
+
+def append(world: World, data: bytearray, results: list[AppendResults]) -> None:
+    world.replica_manager.append({TP: data}, required_acks=1, timeout_ms=1000, done=results.append)
+
+
+def test_later_appends_wait_behind_a_job_in_order(tmp_path: Path) -> None:
+    """Large, small, large, small: offsets in the order of arrival, and then no lane any more."""
+    world, results = start(tmp_path)
+    for data in (large(100), small(b"a"), large(90), small(b"b")):
+        append(world, data, results)
+        data[:] = bytes(len(data))  # the buffer of the request is used for something else
+    assert [] == results
+    world.runtime.run_native_jobs()
+    assert [0, 100, 101, 191] == [result[TP].base_offset for result in results]
+    assert [None] * 4 == [result[TP].error for result in results]
+    assert world.partition("t").lane is None
+    read = world.partition("t").log.read(0, 1 << 20).bytes()
+    offsets = [message.offset for message in message_set.decode(read)]
+    assert list(range(192)) == offsets
+
+
+def test_small_appends_take_no_lane(tmp_path: Path) -> None:
+    """Compressed or not, below the limit it is done at once."""
+    world, results = start(tmp_path)
+    append(world, bytearray(message_set.encode([(None, b"x" * 100)] * 50, GZIP)), results)
+    append(world, small(b"a"), results)
+    assert [0, 50] == [result[TP].base_offset for result in results]
+    assert [] == world.runtime.native_jobs
+
+
+def test_a_set_that_cannot_be_unpacked_fails_alone(tmp_path: Path) -> None:
+    """The appends behind it go on."""
+    world, results = start(tmp_path)
+    broken = large()
+    broken[5000] ^= 1
+    append(world, broken, results)
+    append(world, small(b"a"), results)
+    world.runtime.run_native_jobs()
+    assert isinstance(results[0][TP].error, InvalidMessage)
+    assert 0 == results[1][TP].base_offset
+
+
+def test_leadership_lost_during_a_job_appends_nothing(tmp_path: Path) -> None:
+    """The result of the job comes back to a follower: 6 for it and for all behind it."""
+    world, results = start(tmp_path)
+    append(world, large(), results)
+    append(world, small(b"a"), results)
+    world.lead("t", leader=2, isr=(2,), replicas=(1, 2))
+    world.runtime.run_native_jobs()
+    assert [NotLeaderForPartition] * 2 == [type(result[TP].error) for result in results]
+    assert 0 == world.partition("t").log.log_end_offset
+
+
+def test_a_new_epoch_during_a_job_appends_nothing(tmp_path: Path) -> None:
+    """Leader before and after, but in another epoch: the producer asks again."""
+    world, results = start(tmp_path)
+    append(world, large(), results)
+    world.lead("t", replicas=(1, 2))
+    world.runtime.run_native_jobs()
+    assert isinstance(results[0][TP].error, NotLeaderForPartition)

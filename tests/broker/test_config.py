@@ -1,0 +1,139 @@
+"""BrokerConfig: the keys of KafkaConfig 0.8.2.2, their defaults, ranges and rules."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka08.broker.config import BrokerConfig
+from kafka08.config import parse_properties
+from kafka08.errors import ConfigError
+
+REQUIRED = {"broker.id": "0", "zookeeper.connect": "localhost:2181"}
+
+SHIPPED = """
+# The server.properties that comes with 0.8.2.2, without its comments
+broker.id=0
+port=9092
+num.network.threads=3
+num.io.threads=8
+socket.send.buffer.bytes=102400
+socket.receive.buffer.bytes=102400
+socket.request.max.bytes=104857600
+log.dirs=/tmp/kafka-logs
+num.partitions=1
+num.recovery.threads.per.data.dir=1
+log.retention.hours=168
+log.segment.bytes=1073741824
+log.retention.check.interval.ms=300000
+log.cleaner.enable=false
+zookeeper.connect=localhost:2181
+zookeeper.connection.timeout.ms=6000
+"""
+
+
+def test_the_shipped_file_works_unchanged() -> None:
+    """Nothing in it is unknown; what has no counterpart here is named."""
+    config = BrokerConfig(parse_properties(SHIPPED))
+    assert {} == config.unknown
+    assert [
+        "log.cleaner.enable",
+        "num.io.threads",
+        "num.network.threads",
+        "num.recovery.threads.per.data.dir",
+    ] == config.without_effect
+
+
+def test_two_keys_are_required() -> None:
+    """As in the JVM, by its words."""
+    for key in REQUIRED:
+        rest = {name: value for name, value in REQUIRED.items() if name != key}
+        with pytest.raises(ConfigError, match=f"Missing required property '{key}'"):
+            BrokerConfig(rest)
+
+
+def test_defaults_reach_the_logs() -> None:
+    """The topic defaults that these keys make, as LogConfig of 0.8.2.2 has them."""
+    log_config = BrokerConfig(REQUIRED).log_config()
+    assert 1 << 30 == log_config.segment_bytes
+    assert 168 * 3_600_000 == log_config.retention_ms == log_config.segment_ms
+    assert 1_000_012 == log_config.max_message_bytes
+    assert not log_config.compact
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ({"log.retention.ms": 5, "log.retention.minutes": 1, "log.retention.hours": 1}, 5),
+        ({"log.retention.minutes": 2, "log.retention.hours": 1}, 120_000),
+        ({"log.retention.hours": 1}, 3_600_000),
+    ],
+)
+def test_the_finest_retention_key_wins(keys: dict[str, int], expected: int) -> None:
+    assert expected == BrokerConfig({**REQUIRED, **keys}).log_config().retention_ms
+
+
+def test_the_finest_roll_key_wins() -> None:
+    """log.roll.ms before log.roll.hours; the same for the jitter."""
+    config = BrokerConfig(
+        {**REQUIRED, "log.roll.hours": 2, "log.roll.jitter.hours": 1, "log.roll.jitter.ms": 7}
+    )
+    assert 7_200_000 == config.log_roll_time_ms
+    assert 7 == config.log_roll_jitter_time_ms
+    assert 9 == BrokerConfig({**REQUIRED, "log.roll.ms": 9}).log_roll_time_ms
+
+
+def test_log_dir_is_another_name_of_log_dirs() -> None:
+    """log.dirs wins; blanks and empty items fall away."""
+    assert ["/a"] == BrokerConfig({**REQUIRED, "log.dir": "/a"}).log_directories
+    both = {**REQUIRED, "log.dir": "/a", "log.dirs": "/b, /c,"}
+    assert ["/b", "/c"] == BrokerConfig(both).log_directories
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("broker.id", "-1"),
+        ("port", "70000"),
+        ("log.segment.bytes", "13"),
+        ("log.retention.ms", "-1"),
+        ("log.retention.hours", "0"),
+        ("max.connections.per.ip", "0"),
+        ("max.connections.per.ip.overrides", "host"),
+        ("log.dirs", " , "),
+        ("replica.fetch.max.bytes", "1000011"),
+        ("replica.fetch.wait.max.ms", "10001"),
+        ("offsets.commit.required.acks", "4"),
+        ("offsets.topic.compression.codec", "brotli"),
+        ("auto.create.topics.enable", "yes"),
+    ],
+)
+def test_a_bad_value_is_an_error_that_names_key_and_value(key: str, value: str) -> None:
+    """At start, before anything is opened."""
+    with pytest.raises(ConfigError) as caught:
+        BrokerConfig({**REQUIRED, key: value})
+    assert key in str(caught.value)
+    assert value in str(caught.value)
+
+
+def test_connection_limits_by_host() -> None:
+    """max.connections.per.ip.overrides is `host:count` pairs; an IPv6 address has colons itself."""
+    overrides = {"max.connections.per.ip.overrides": "127.0.0.1:5, ::1:7"}
+    assert {"127.0.0.1": 5, "::1": 7} == BrokerConfig({**REQUIRED, **overrides}).connection_limits
+
+
+def test_the_offsets_codec_is_a_number_or_a_name() -> None:
+    for text, number in (("0", 0), ("gzip", 1), ("2", 2), ("lz4", 3)):
+        config = BrokerConfig({**REQUIRED, "offsets.topic.compression.codec": text})
+        assert number == config.offsets_codec
+
+
+def test_min_insync_replicas_of_the_broker_is_not_the_topics_default() -> None:
+    """0.8.2.2 parses it and uses it nowhere; so it is named as without effect."""
+    config = BrokerConfig({**REQUIRED, "min.insync.replicas": 2})
+    assert 1 == config.log_config().min_insync_replicas
+    assert ["min.insync.replicas"] == config.without_effect
+
+
+def test_every_key_is_documented() -> None:
+    """One sentence each, for the configuration reference."""
+    assert [] == [name for name, declared in BrokerConfig.KEYS.items() if not declared.doc]

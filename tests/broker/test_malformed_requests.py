@@ -1,0 +1,89 @@
+"""Any bytes in a frame either get an answer or close that connection; nothing else happens.
+
+Every captured request of 0.8.2.2 is cut at each byte and changed at each byte.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kafka08.errors import ProtocolError
+from kafka08.protocol.metadata import MetadataRequest
+from tests.broker.world import Client, World
+
+EXCHANGES: list[dict[str, Any]] = json.loads(
+    (Path(__file__).parent.parent / "data" / "api-0.8.2.2.json").read_text()
+)
+PAYLOADS = sorted(
+    {
+        bytes.fromhex(exchange["request_hex"])[4:]
+        for exchange in EXCHANGES
+        if "request_hex" in exchange and len(exchange["request_hex"]) < 600
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    world = World(tmp_path_factory.mktemp("logs"))
+    world.lead("ref-plain-33105")
+    world.lead("ref-multi-33105", 3)
+    return world
+
+
+@pytest.fixture(autouse=True)
+def no_bug(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """No handler met an exception that is not one of the protocol's errors."""
+    yield
+    bugs = [record for record in caplog.get_records("call") if record.exc_info]
+    assert [] == [f"{bug.getMessage()}: {bug.exc_info}" for bug in bugs]
+
+
+def deliver(world: World, payload: bytes) -> None:
+    """One frame on a connection of its own: an answer, silence, a wait or ProtocolError."""
+    client = Client(world)
+    try:
+        client.send(struct.pack(">i", len(payload)) + payload)
+    except ProtocolError:
+        client.close()
+    if client.parked:
+        client.close()
+
+
+def still_serves(world: World) -> bool:
+    return len(world.client.call(MetadataRequest(["ref-plain-33105"])).topics) == 1
+
+
+def test_requests_cut_at_any_byte(world: World) -> None:
+    """A frame that ends too early closes its connection alone."""
+    for payload in PAYLOADS:
+        for end in range(1, len(payload)):
+            deliver(world, payload[:end])
+    assert still_serves(world)
+
+
+def test_requests_with_any_byte_changed(world: World) -> None:
+    """Wrong keys, counts, lengths and epochs: an answer or the end of the connection."""
+    for payload in PAYLOADS:
+        for position in range(len(payload)):
+            for flip in (0x80, 0xFF, 0x01):
+                changed = bytearray(payload)
+                changed[position] ^= flip
+                deliver(world, bytes(changed))
+    assert still_serves(world)
+
+
+@settings(max_examples=300, deadline=None)
+@given(key=st.integers(-2, 20), version=st.integers(-1, 3), rest=st.binary(max_size=60))
+def test_any_garbage_behind_a_header(world: World, key: int, version: int, rest: bytes) -> None:
+    """Random bodies for every key."""
+    deliver(world, struct.pack(">hhih", key, version, 7, 0) + rest)
+    assert still_serves(world)

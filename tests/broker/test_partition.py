@@ -1,0 +1,120 @@
+"""What a partition knows of itself: epochs, ISR, HW (kafka.cluster.Partition 0.8.2.2)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kafka08.broker.partition import Partition
+from kafka08.errors import (
+    NotEnoughReplicas,
+    NotEnoughReplicasAfterAppend,
+    NotLeaderForPartition,
+    UnknownError,
+)
+from kafka08.log.config import LogConfig
+from kafka08.log.log import Log
+from kafka08.protocol import message_set
+from kafka08.structs import LeaderAndIsr, TopicPartition
+
+ME = 1
+
+
+def leading(directory: Path, isr: tuple[int, ...] = (1, 2, 3), **config: int) -> Partition:
+    partition = Partition(TopicPartition("t", 0), ME)
+    partition.attach_log(Log(directory / "t-0", LogConfig(segment_index_bytes=4096, **config)), 0)
+    partition.make_leader(LeaderAndIsr(ME, 0, isr, 0, 1), (1, 2, 3))
+    return partition
+
+
+def append(partition: Partition, count: int, required_acks: int = 1) -> None:
+    messages = [(None, b"m%d" % number) for number in range(count)]
+    partition.append(bytearray(message_set.encode(messages)), required_acks)
+
+
+def test_the_high_watermark_is_the_least_log_end_of_the_isr(tmp_path: Path) -> None:
+    """It waits for the slowest in-sync replica, and never falls."""
+    partition = leading(tmp_path)
+    append(partition, 10)
+    assert 0 == partition.high_watermark
+    assert partition.record_follower_fetch(2, 10, now=1.0) is False
+    assert partition.record_follower_fetch(3, 4, now=1.0) is True
+    assert 4 == partition.high_watermark
+    assert partition.record_follower_fetch(3, 2, now=2.0) is False
+    assert 4 == partition.high_watermark
+
+
+def test_a_leader_alone_in_its_isr_is_in_sync_with_itself(tmp_path: Path) -> None:
+    """Its high watermark is its log end, from the moment it leads."""
+    partition = leading(tmp_path, isr=(1,))
+    append(partition, 3)
+    assert 3 == partition.high_watermark
+
+
+def test_followers_are_unknown_to_a_new_leader(tmp_path: Path) -> None:
+    """What they had under an earlier epoch says nothing now."""
+    partition = leading(tmp_path)
+    append(partition, 5)
+    for broker_id in (2, 3):
+        partition.record_follower_fetch(broker_id, 5, now=1.0)
+    partition.make_leader(LeaderAndIsr(ME, 1, (1, 2), 1, 1), (1, 2, 3))
+    append(partition, 1)
+    assert 5 == partition.high_watermark
+
+
+def test_a_broker_that_is_no_replica_is_refused(tmp_path: Path) -> None:
+    """NotAssignedReplica of the JVM, which has no code of its own."""
+    with pytest.raises(UnknownError, match="not recognized to be one of the assigned replicas"):
+        leading(tmp_path).record_follower_fetch(9, 0, now=1.0)
+
+
+def test_acks_minus_one_needs_the_topics_minimum_before_and_after(tmp_path: Path) -> None:
+    """19 before the append for exactly -1; 20 afterwards for any negative number."""
+    partition = leading(tmp_path, isr=(1,), min_insync_replicas=2)
+    with pytest.raises(NotEnoughReplicas):
+        append(partition, 1, required_acks=-1)
+    assert partition.log is not None
+    assert 0 == partition.log.log_end_offset
+    append(partition, 1, required_acks=-2)
+    with pytest.raises(NotEnoughReplicasAfterAppend):
+        partition.acknowledged(1, -2)
+
+
+def test_acks_above_one_count_in_sync_replicas_and_the_leader(tmp_path: Path) -> None:
+    """2 of 3 need one follower; 4 are never reached."""
+    partition = leading(tmp_path)
+    append(partition, 1)
+    assert not partition.acknowledged(1, 2)
+    partition.record_follower_fetch(2, 1, now=1.0)
+    assert partition.acknowledged(1, 2)
+    partition.record_follower_fetch(3, 1, now=1.0)
+    assert not partition.acknowledged(1, 4)
+
+
+def test_a_follower_refuses_what_only_a_leader_may_do(tmp_path: Path) -> None:
+    """And says whether its leader changed, so that its log must be cut."""
+    partition = leading(tmp_path)
+    assert partition.make_follower(LeaderAndIsr(2, 1, (2,), 1, 1), (1, 2)) is True
+    assert partition.make_follower(LeaderAndIsr(2, 2, (2,), 2, 1), (1, 2)) is False
+    with pytest.raises(NotLeaderForPartition):
+        append(partition, 1)
+    with pytest.raises(NotLeaderForPartition):
+        partition.acknowledged(0, -1)
+    assert () == partition.isr
+
+
+def test_a_stale_epoch_is_a_bug_here(tmp_path: Path) -> None:
+    """The replica manager sorts those out; obeying one would be loud."""
+    partition = leading(tmp_path)
+    with pytest.raises(AssertionError, match="stale"):
+        partition.make_leader(LeaderAndIsr(ME, 0, (1,), 0, 1), (1,))
+
+
+def test_the_checkpointed_high_watermark_stays_within_the_log(tmp_path: Path) -> None:
+    """After a crash the log may be shorter than the checkpoint says."""
+    partition = Partition(TopicPartition("t", 0), ME)
+    log = Log(tmp_path / "t-0", LogConfig(segment_index_bytes=4096))
+    log.append(bytearray(message_set.encode([(None, b"a"), (None, b"b")])))
+    partition.attach_log(log, 7)
+    assert 2 == partition.high_watermark

@@ -1,0 +1,212 @@
+"""LeaderAndIsr, StopReplica and UpdateMetadata as kafka.server.ReplicaManager obeys them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kafka08.errors import (
+    NotLeaderForPartition,
+    ReplicaNotAvailable,
+    UnknownTopicOrPartition,
+)
+from kafka08.protocol import message_set
+from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest, PartitionError, PartitionState
+from kafka08.protocol.metadata import BrokerEndpoint, MetadataRequest
+from kafka08.protocol.stop_replica import StopReplicaPartition, StopReplicaRequest
+from kafka08.protocol.update_metadata import UpdateMetadataRequest
+from kafka08.structs import OFFSETS_TOPIC, TopicPartition
+from tests.broker.world import CONTROLLER_EPOCH, World
+
+TP = TopicPartition("t", 0)
+OTHER = BrokerEndpoint(2, "127.0.0.1", 19092)
+CHECKPOINT = "replication-offset-checkpoint"
+
+
+def state(
+    epoch: int,
+    leader: int = 1,
+    isr: tuple[int, ...] = (1,),
+    replicas: tuple[int, ...] = (1, 2),
+    partition: int = 0,
+) -> PartitionState:
+    return PartitionState(
+        "t", partition, CONTROLLER_EPOCH, leader, epoch, list(isr), 0, list(replicas)
+    )
+
+
+def obey(
+    world: World, *states: PartitionState, epoch: int = CONTROLLER_EPOCH
+) -> tuple[int, list[PartitionError]]:
+    request = LeaderAndIsrRequest(9, epoch, list(states), [OTHER])
+    answer = world.client.call(request)
+    return answer.error_code, answer.partitions
+
+
+def append(world: World, count: int) -> None:
+    world.replica_manager.append(
+        {TP: bytearray(message_set.encode([(None, b"m")] * count))},
+        required_acks=1,
+        timeout_ms=0,
+        done=lambda results: None,
+    )
+
+
+def test_a_stale_controller_is_refused(tmp_path: Path) -> None:
+    """11 and no partitions; UpdateMetadata answers -1 instead (both captured)."""
+    world = World(tmp_path)
+    obey(world, state(0))
+    assert (11, []) == obey(world, state(1), epoch=CONTROLLER_EPOCH - 1)
+    stale = UpdateMetadataRequest(9, CONTROLLER_EPOCH - 1, [], [])
+    assert -1 == world.client.call(stale).error_code
+    stop = StopReplicaRequest(9, CONTROLLER_EPOCH - 1, 1, [StopReplicaPartition("t", 0)])
+    assert 11 == world.client.call(stop).error_code
+    assert world.partition("t").is_leader
+
+
+def test_only_a_higher_leader_epoch_is_obeyed(tmp_path: Path) -> None:
+    """13 for the same or a lower one, and nothing changes."""
+    world = World(tmp_path)
+    assert (0, [PartitionError("t", 0, 0)]) == obey(world, state(3))
+    for epoch in (3, 2):
+        assert (0, [PartitionError("t", 0, 13)]) == obey(world, state(epoch, leader=2))
+    assert world.partition("t").is_leader
+    assert (0, [PartitionError("t", 0, 0)]) == obey(world, state(4, leader=2))
+    assert not world.partition("t").is_leader
+
+
+def test_a_partition_of_others_is_left_out_of_the_answer(tmp_path: Path) -> None:
+    """This broker is not in its replicas; no log is made."""
+    world = World(tmp_path)
+    assert (0, []) == obey(world, state(0, leader=2, isr=(2,), replicas=(2, 3)))
+    assert world.log_manager.get(TP) is None
+
+
+def test_without_its_leader_a_follower_only_gets_its_log(tmp_path: Path) -> None:
+    """The leader epoch is not taken over, so the same epoch is obeyed once the leader is there."""
+    world = World(tmp_path)
+    assert (0, [PartitionError("t", 0, 0)]) == obey(world, state(0, leader=3, replicas=(1, 3)))
+    assert world.log_manager.get(TP) is not None
+    assert -1 == world.partition("t").leader_epoch
+    obey(world, state(0, leader=2))
+    assert 0 == world.partition("t").leader_epoch
+
+
+def test_a_follower_cuts_its_log_to_the_high_watermark(tmp_path: Path) -> None:
+    """What was appended above it may not be what the new leader has."""
+    world = World(tmp_path)
+    obey(world, state(0, isr=(1, 2)))
+    append(world, 5)
+    world.replica_manager.record_follower_fetch(TP, 2, 3)
+    obey(world, state(1, leader=2, isr=(2,)))
+    assert 3 == world.partition("t").log.log_end_offset
+    assert "t 0 0\n" in (tmp_path / "recovery-point-offset-checkpoint").read_text()
+
+
+def test_who_is_asked_for_a_partition_says_what_it_lacks(tmp_path: Path) -> None:
+    """3 not here, 6 not led here, 9 no replica here."""
+    world = World(tmp_path)
+    with pytest.raises(UnknownTopicOrPartition):
+        world.replica_manager.leader(TP)
+    with pytest.raises(ReplicaNotAvailable):
+        world.replica_manager.replica(TP)
+    obey(world, state(0, leader=2))
+    with pytest.raises(NotLeaderForPartition):
+        world.replica_manager.leader(TP)
+    assert world.replica_manager.replica(TP) is world.partition("t")
+
+
+def test_stop_replica_with_delete_takes_partition_and_directory(tmp_path: Path) -> None:
+    """Without delete everything stays; an unknown partition's log goes too; 0 for each."""
+    world = World(tmp_path)
+    obey(world, state(0), state(0, partition=1))
+    items = [StopReplicaPartition("t", 0), StopReplicaPartition("t", 7)]
+    keep = StopReplicaRequest(9, CONTROLLER_EPOCH, 0, items)
+    assert [0, 0] == [item.error_code for item in world.client.call(keep).partitions]
+    assert world.partition("t").is_leader
+    partition = world.partition("t")
+    drop = StopReplicaRequest(9, CONTROLLER_EPOCH, 1, items)
+    assert [0, 0] == [item.error_code for item in world.client.call(drop).partitions]
+    assert world.replica_manager.find(TP) is None
+    assert not (tmp_path / "t-0").exists()
+    assert (tmp_path / "t-1").exists()
+    assert partition.name_on_the_wire not in world.replica_manager.by_name_on_the_wire
+    obey(world, state(0))
+    assert 0 == world.partition("t").log.log_end_offset
+
+
+def test_the_high_watermark_survives_a_restart(tmp_path: Path) -> None:
+    """Written as the JVM writes it; nothing is written before the first LeaderAndIsr, when this
+    broker does not know yet what it has."""
+    world = World(tmp_path)
+    world.replica_manager.checkpoint_high_watermarks()
+    assert not (tmp_path / CHECKPOINT).exists()
+    obey(world, state(0, isr=(1, 2)))
+    append(world, 5)
+    world.replica_manager.record_follower_fetch(TP, 2, 4)
+    world.replica_manager.checkpoint_high_watermarks()
+    assert "0\n1\nt 0 4\n" == (tmp_path / CHECKPOINT).read_text()
+    world.log_manager.shutdown()
+
+    again = World(tmp_path)
+    again.replica_manager.checkpoint_high_watermarks()
+    assert "0\n1\nt 0 4\n" == (tmp_path / CHECKPOINT).read_text()
+    obey(again, state(1, isr=(1, 2)))
+    assert 4 == again.partition("t").high_watermark
+    assert 5 == again.partition("t").log.log_end_offset
+
+
+def test_leadership_is_told_to_who_listens(tmp_path: Path) -> None:
+    """Once per change, after it; a follower that never led is not told."""
+    world = World(tmp_path)
+    told: list[tuple[str, int]] = []
+
+    class Listener:
+        def on_leadership(self, partition: int) -> None:
+            assert world.partition("t", partition).is_leader
+            told.append(("leader", partition))
+
+        def on_follower(self, partition: int) -> None:
+            told.append(("follower", partition))
+
+    world.replica_manager.listen("t", Listener())
+    obey(world, state(0), state(0, leader=2, partition=1))
+    obey(world, state(1, leader=2))
+    obey(world, state(2))
+    stop = StopReplicaRequest(9, CONTROLLER_EPOCH, 1, [StopReplicaPartition("t", 0)])
+    world.client.call(stop)
+    assert [("leader", 0), ("follower", 0), ("leader", 0), ("follower", 0)] == told
+
+
+def test_topic_configuration_reaches_a_new_log(tmp_path: Path) -> None:
+    """Overrides are read from ZooKeeper when the log is made."""
+    world = World(tmp_path)
+    world.lead(OFFSETS_TOPIC, config={"cleanup.policy": "compact", "segment.bytes": "5000"})
+    config = world.partition(OFFSETS_TOPIC).log.config
+    assert config.compact
+    assert 5000 == config.segment_bytes
+
+
+def test_metadata_changes_drop_remembered_answers(tmp_path: Path) -> None:
+    """The same question before and after an UpdateMetadata gets the new truth."""
+    world = World(tmp_path, auto_create_topics_enable=False)
+    assert 3 == world.client.call(MetadataRequest(["t"])).topics[0].error_code
+    assert 3 == world.client.call(MetadataRequest(["t"])).topics[0].error_code
+    world.lead("t", 2)
+    (topic,) = world.client.call(MetadataRequest(["t"])).topics
+    assert (0, 2) == (topic.error_code, len(topic.partitions))
+    gone = [state(9, leader=-2), state(9, leader=-2, partition=1)]
+    world.client.call(UpdateMetadataRequest(9, CONTROLLER_EPOCH, gone, [OTHER]))
+    assert 3 == world.client.call(MetadataRequest(["t"])).topics[0].error_code
+
+
+def test_metadata_lists_live_brokers_only(tmp_path: Path) -> None:
+    """A dead replica is error 9 and left out; a dead leader is 5 and -1."""
+    world = World(tmp_path)
+    states = [state(0, leader=2, isr=(2, 3), replicas=(2, 3)), state(0, leader=3, partition=1)]
+    world.client.call(UpdateMetadataRequest(9, CONTROLLER_EPOCH, states, [OTHER]))
+    (topic,) = world.client.call(MetadataRequest([])).topics
+    first, second = topic.partitions
+    assert (9, 2, [2], [2]) == (first.error_code, first.leader, first.replicas, first.isr)
+    assert (5, -1, []) == (second.error_code, second.leader, second.isr)

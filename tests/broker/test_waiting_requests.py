@@ -1,0 +1,185 @@
+"""Long polls and produces that wait for replicas, from request to answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka08.protocol import message_set
+from kafka08.protocol.codec import decode_response, encode_request
+from kafka08.protocol.fetch import FetchPartition, FetchRequest, FetchTopic
+from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
+from kafka08.protocol.types import Request
+from tests.broker.world import Client, World
+
+BIG = 1 << 20
+
+
+def fetch(
+    *offsets: int, wait_ms: int = 1000, min_bytes: int = 1, replica_id: int = -1, topic: str = "t"
+) -> FetchRequest:
+    parts = [FetchPartition(number, offset, BIG) for number, offset in enumerate(offsets)]
+    return FetchRequest(replica_id, wait_ms, min_bytes, [FetchTopic(topic, parts)])
+
+
+def produce(acks: int, *partitions: int, timeout_ms: int = 1000, count: int = 1) -> ProduceRequest:
+    data = message_set.encode([(None, b"m")] * count)
+    parts = [ProducePartition(number, data) for number in partitions]
+    return ProduceRequest(acks, timeout_ms, [ProduceTopic("t", parts)])
+
+
+def ask(world: World, request: Request) -> Client:
+    """Send on a connection of its own, which is parked if the answer must wait."""
+    client = Client(world)
+    client.send(encode_request(request, 1, "test"))
+    return client
+
+
+def answered(client: Client, request: type[Request]) -> Any:
+    (frame,) = client.frames()
+    return decode_response(request, frame)[1]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    world = World(tmp_path)
+    world.lead("t", 2)
+    return world
+
+
+@pytest.fixture
+def replicated(tmp_path: Path) -> World:
+    """Two replicas, both in sync, of which this broker is the leader."""
+    world = World(tmp_path)
+    world.lead("t", 2, isr=(1, 2), replicas=(1, 2))
+    return world
+
+
+def test_a_long_poll_is_answered_by_the_append(world: World) -> None:
+    """Not before, and with what was appended."""
+    poll = ask(world, fetch(0))
+    world.runtime.advance(0.5)
+    assert poll.parked
+    ask(world, produce(1, 0))
+    part = answered(poll, FetchRequest).topics[0].partitions[0]
+    assert (0, 1) == (part.error_code, part.high_watermark)
+    assert 1 == len(list(message_set.decode(part.message_set)))
+    assert 0 == len(world.replica_manager.fetch_waits)
+
+
+def test_a_long_poll_ends_empty_with_its_time(world: World) -> None:
+    """Error 0, no messages, after max_wait_ms."""
+    poll = ask(world, fetch(0, wait_ms=300))
+    world.runtime.advance(0.299)
+    assert poll.parked
+    world.runtime.advance(0.003)
+    part = answered(poll, FetchRequest).topics[0].partitions[0]
+    assert (0, 0, b"") == (part.error_code, part.high_watermark, bytes(part.message_set))
+
+
+def test_min_bytes_are_counted_over_all_partitions(world: World) -> None:
+    """One message here and one there make 54 bytes; 55 wait for a third."""
+    poll = ask(world, fetch(0, 0, min_bytes=55))
+    ask(world, produce(1, 0))
+    ask(world, produce(1, 1))
+    assert poll.parked
+    ask(world, produce(1, 1))
+    sizes = [len(part.message_set) for part in answered(poll, FetchRequest).topics[0].partitions]
+    assert [27, 54] == sizes
+
+
+def test_a_long_poll_ends_when_leadership_is_lost(world: World) -> None:
+    """The client learns at once: 6."""
+    poll = ask(world, fetch(0))
+    world.lead("t", 2, leader=2, isr=(2,), replicas=(1, 2))
+    assert 6 == answered(poll, FetchRequest).topics[0].partitions[0].error_code
+
+
+def test_a_client_that_goes_leaves_no_wait(world: World) -> None:
+    """Its long poll, however long, is forgotten when its connection closes."""
+    poll = ask(world, fetch(0, wait_ms=2**31 - 1))
+    assert 1 == len(world.replica_manager.fetch_waits)
+    poll.close()
+    assert 0 == len(world.replica_manager.fetch_waits)
+    assert 0 == len(world.replica_manager.produce_waits)
+
+
+def test_consumers_wait_for_the_high_watermark_followers_for_the_log_end(
+    replicated: World,
+) -> None:
+    """An append wakes the follower; its next fetch moves the HW, which wakes the consumer. The
+    follower's answer carries the HW from before its fetch (captured: follower-fetch-0, -3)."""
+    consumer = ask(replicated, fetch(0))
+    follower = ask(replicated, fetch(0, replica_id=2))
+    ask(replicated, produce(1, 0, count=3))
+    assert consumer.parked
+    part = answered(follower, FetchRequest).topics[0].partitions[0]
+    assert (0, 3) == (part.high_watermark, len(list(message_set.decode(part.message_set))))
+    ask(replicated, fetch(3, replica_id=2))
+    part = answered(consumer, FetchRequest).topics[0].partitions[0]
+    assert (3, 3) == (part.high_watermark, len(list(message_set.decode(part.message_set))))
+
+
+def test_consumers_never_see_above_the_high_watermark(replicated: World) -> None:
+    """Between HW and LEO the answer is -1, at the LEO nothing (captured, consumer-fetch-*)."""
+    ask(replicated, produce(1, 0, count=3))
+    at = [ask(replicated, fetch(offset, wait_ms=0)) for offset in (0, 1, 3, 4)]
+    codes = [answered(one, FetchRequest).topics[0].partitions[0].error_code for one in at]
+    assert [0, -1, 0, 1] == codes
+
+
+def test_acks_minus_one_wait_for_the_isr(replicated: World) -> None:
+    """Answered by the follower's fetch that has everything."""
+    waiting = ask(replicated, produce(-1, 0, count=2))
+    ask(replicated, fetch(1, replica_id=2, wait_ms=0))
+    assert waiting.parked
+    ask(replicated, fetch(2, replica_id=2, wait_ms=0))
+    part = answered(waiting, ProduceRequest).topics[0].partitions[0]
+    assert (0, 0) == (part.error_code, part.base_offset)
+
+
+def test_what_is_not_acknowledged_in_time_is_seven_though_appended(replicated: World) -> None:
+    """The partition that another client's code concerns keeps that code."""
+    waiting = ask(replicated, produce(-1, 0, 9, timeout_ms=300))
+    replicated.runtime.advance(0.302)
+    parts = answered(waiting, ProduceRequest).topics[0].partitions
+    assert {0: (7, 0), 9: (3, -1)} == {
+        part.partition: (part.error_code, part.base_offset) for part in parts
+    }
+    assert 1 == replicated.partition("t").log.log_end_offset
+
+
+def test_a_produce_that_failed_everywhere_does_not_wait(replicated: World) -> None:
+    """Answered at once, whatever the acks."""
+    client = ask(replicated, produce(-1, 8, 9))
+    codes = [p.error_code for p in answered(client, ProduceRequest).topics[0].partitions]
+    assert [3, 3] == codes
+
+
+def test_a_waiting_produce_gets_six_when_leadership_is_lost(replicated: World) -> None:
+    """It is checked again when the follower's role changes."""
+    waiting = ask(replicated, produce(-1, 0))
+    replicated.lead("t", 2, leader=2, isr=(2,), replicas=(1, 2))
+    assert 6 == answered(waiting, ProduceRequest).topics[0].partitions[0].error_code
+
+
+def test_acks_zero_with_an_error_closes_the_connection(world: World) -> None:
+    """That is how such a producer learns; without an error it hears nothing."""
+    fine, wrong = ask(world, produce(0, 0)), ask(world, produce(0, 0, 9))
+    assert not fine.closed
+    assert [] == fine.frames()
+    assert wrong.closed
+    assert 2 == world.partition("t").log.log_end_offset
+
+
+def test_a_fetch_from_an_older_segment_does_not_wait(tmp_path: Path) -> None:
+    """Case C: whatever min_bytes says, the rest of the segment is answered."""
+    world = World(tmp_path)
+    world.lead("t", config={"segment.bytes": "60"})
+    for _ in range(5):
+        ask(world, produce(1, 0))
+    poll = ask(world, fetch(0, min_bytes=BIG))
+    assert not poll.parked
+    assert 54 == len(answered(poll, FetchRequest).topics[0].partitions[0].message_set)
