@@ -7,7 +7,7 @@
     JvmBroker(directory, 2, "127.0.0.1:2181/chroot").start()     # one more, in anybody's cluster
 
 The jars come from Maven Central by `pom.xml` beside this file; where they lie is remembered in
-`.jvm/` of the checkout. Every process dies with the thread that started it. Where Java, Maven or
+`.jvm/` of the checkout. Every process dies with this one. Where Java, Maven or
 the network is missing, `require_jvm()` skips the test, or fails it when CI=true.
 """
 
@@ -16,7 +16,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import time
@@ -28,6 +27,11 @@ from typing import NamedTuple, Self
 
 import pytest
 
+from kafka08.embedded.guard import Guard
+from kafka08.embedded.java import find_java
+from kafka08.embedded.ports import free_ports
+from kafka08.embedded.process import ManagedProcess
+from kafka08.errors import ConfigError
 from kafka08.network.connection import Connection
 from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
 from kafka08.structs import NO_LEADER
@@ -47,7 +51,6 @@ JAVA_FLAGS = (
 TOOL_FLAGS = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-Dkafka08.log.level=WARN")
 SERVER_FLAGS = ("-Xmx512m", "-Dkafka08.log.level=INFO")
 START_TIMEOUT_S = 60.0
-STOP_TIMEOUT_S = 30.0
 
 
 class JvmMissing(Exception):
@@ -75,13 +78,17 @@ def require_jvm() -> None:
 
 @cache
 def java() -> str:
-    """The java executable of JAVA_HOME, or else of PATH."""
-    home = os.environ.get("JAVA_HOME")
-    found = shutil.which("java", path=str(Path(home) / "bin")) if home else None
-    found = found or shutil.which("java")
-    if found is None:
-        raise JvmMissing("no java in JAVA_HOME or PATH (Debian: apt-get install openjdk-17-jre)")
-    return found
+    """The java executable, found as kafka08.embedded finds it."""
+    try:
+        return str(find_java())
+    except ConfigError as error:
+        raise JvmMissing(f"{error} (Debian: apt-get install openjdk-17-jre-headless)") from error
+
+
+@cache
+def guard() -> Guard:
+    """Kills every JVM that is still running when this process is gone."""
+    return Guard()
 
 
 @cache
@@ -112,122 +119,64 @@ def classpath() -> str:
 
 
 def command(main_class: str, *args: str, flags: Sequence[str] = TOOL_FLAGS) -> list[str]:
-    """The command line that runs `main_class`; later flags win over earlier ones.
-
-    setpriv (util-linux) has it killed when the thread that started it ends, however that ends.
-    """
-    setpriv = shutil.which("setpriv")
-    guard = [setpriv, "--pdeathsig", "KILL"] if setpriv else []
-    return [*guard, java(), *JAVA_FLAGS, *flags, "-cp", classpath(), main_class, *args]
+    """The command line that runs `main_class`; later flags win over earlier ones."""
+    return [java(), *JAVA_FLAGS, *flags, "-cp", classpath(), main_class, *args]
 
 
 def run_tool(main_class: str, *args: str, stdin: str = "", timeout_s: float = 60.0) -> ToolResult:
     """Run a tool of Kafka to its end; subprocess.TimeoutExpired if it does not come."""
-    done = subprocess.run(
+    with subprocess.Popen(
         command(main_class, *args),
-        input=stdin,
-        capture_output=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=timeout_s,
-        check=False,
         start_new_session=True,
-    )
-    return ToolResult(done.returncode, done.stdout, done.stderr)
+    ) as tool:
+        guard().add(tool.pid)
+        try:
+            stdout, stderr = tool.communicate(stdin, timeout_s)
+        except BaseException:
+            tool.kill()
+            raise
+        finally:
+            tool.wait()
+            guard().drop(tool.pid)
+    return ToolResult(tool.returncode, stdout, stderr)
 
 
-def free_port() -> int:
-    """A TCP port of 127.0.0.1 that nobody listened on a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+class JvmProcess(ManagedProcess):
+    """One JVM in the background, its output in `log`; start and stop it as often as you like.
 
-
-class JvmProcess:
-    """One JVM in the background, its output in `log_file`; start and stop it as often as you like.
-
-    `ready(process)` says whether it answers yet; a start that dies or takes too long raises with
-    the end of its log.
+    `ready` says whether it answers yet. Stop and kill, pause and resume are ManagedProcess's.
     """
 
     def __init__(
         self,
         name: str,
-        log_file: Path,
+        log: Path,
         main_class: str,
         *args: str,
-        ready: Callable[[JvmProcess], bool],
+        ready: Callable[[], bool],
         flags: Sequence[str] = (),
     ) -> None:
-        self.name = name
-        self.log_file = log_file
-        self._command = command(main_class, *args, flags=(*SERVER_FLAGS, *flags))
+        line = command(main_class, *args, flags=(*SERVER_FLAGS, *flags))
+        super().__init__(name, line, log=log, guard=guard())
         self._ready = ready
-        self._process: subprocess.Popen[bytes] | None = None
         self._log_start = 0
 
-    @property
-    def pid(self) -> int:
-        assert self._process is not None, f"{self.name} is not running"
-        return self._process.pid
-
-    @property
-    def is_running(self) -> bool:
-        return self._process is not None and self._process.poll() is None
-
     def start(self) -> None:
-        """Start and wait until it is ready."""
-        assert not self.is_running, f"{self.name} is running"
-        with self.log_file.open("ab") as log:
-            self._log_start = log.tell()
-            self._process = subprocess.Popen(
-                self._command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        wait_until(lambda: not self.is_running or self._ready(self), f"start of {self.name}", self)
-        if not self.is_running:
-            raise AssertionError(f"{self.name} ended at start:\n{self.log_excerpt()}")
-
-    def stop(self) -> None:
-        """SIGTERM, then wait for a clean end; nothing if it is not running."""
-        if self.is_running:
-            self.signal(signal.SIGTERM)
-            self._reap()
-
-    def kill(self) -> None:
-        """SIGKILL: no clean shutdown, the ZooKeeper session stays until it times out."""
-        if self.is_running:
-            self.signal(signal.SIGKILL)
-            self._reap()
-
-    def pause(self) -> None:
-        self.signal(signal.SIGSTOP)
-
-    def resume(self) -> None:
-        self.signal(signal.SIGCONT)
-
-    def signal(self, number: signal.Signals) -> None:
-        os.kill(self.pid, number)
+        """Start and wait until it is ready; AssertionError with the end of its log if it dies."""
+        self._log_start = self.log.stat().st_size if self.log.exists() else 0
+        super().start()
+        wait_until(lambda: not self.running or self._ready(), f"start of {self.name}", self)
+        assert self.running, self.describe_failure()
 
     def output(self) -> str:
         """What it has written since its last start."""
-        with self.log_file.open("rb") as log:
+        with self.log.open("rb") as log:
             log.seek(self._log_start)
             return log.read().decode(errors="replace")
-
-    def log_excerpt(self, lines: int = 40) -> str:
-        return "\n".join(self.output().splitlines()[-lines:])
-
-    def _reap(self) -> None:
-        assert self._process is not None
-        try:
-            self._process.wait(STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-            raise AssertionError(f"{self.name} did not stop:\n{self.log_excerpt()}") from None
 
     def __enter__(self) -> Self:
         self.start()
@@ -252,7 +201,7 @@ def wait_until(
     deadline = time.monotonic() + timeout_s
     while not done():
         if time.monotonic() > deadline:
-            excerpt = f":\n{process.log_excerpt()}" if process else ""
+            excerpt = f": {process.describe_failure()}" if process else ""
             raise AssertionError(f"{what} took more than {timeout_s:.0f} s{excerpt}")
         time.sleep(0.05)
 
@@ -270,7 +219,7 @@ class JvmZooKeeper(JvmProcess):
     """ZooKeeper 3.4.6, the one 0.8.2.2 ships. `connect_string` is its address."""
 
     def __init__(self, directory: Path, port: int | None = None) -> None:
-        self.port = port or free_port()
+        self.port = port or free_ports(1)[0]
         self.connect_string = f"127.0.0.1:{self.port}"
         directory.mkdir(parents=True, exist_ok=True)
         config = directory / "zookeeper.properties"
@@ -284,7 +233,7 @@ class JvmZooKeeper(JvmProcess):
             directory / "zookeeper.out",
             "org.apache.zookeeper.server.quorum.QuorumPeerMain",
             str(config),
-            ready=lambda _: self._is_ok(),
+            ready=self._is_ok,
         )
 
     def _is_ok(self) -> bool:
@@ -317,7 +266,7 @@ class JvmBroker(JvmProcess):
         flags: Sequence[str] = (),
     ) -> None:
         self.id = broker_id
-        self.port = int((properties or {}).get("port", 0)) or free_port()
+        self.port = int((properties or {}).get("port", 0)) or free_ports(1)[0]
         self.log_dir = directory / f"logs-{broker_id}"
         self.address = f"127.0.0.1:{self.port}"
         directory.mkdir(parents=True, exist_ok=True)
@@ -337,7 +286,7 @@ class JvmBroker(JvmProcess):
             directory / f"broker-{broker_id}.out",
             "kafka.Kafka",
             str(config),
-            ready=lambda process: f"[Kafka Server {broker_id}], started" in process.output(),
+            ready=lambda: f"[Kafka Server {broker_id}], started" in self.output(),
             flags=flags,
         )
 
