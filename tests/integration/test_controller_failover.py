@@ -139,6 +139,41 @@ def test_a_clean_stop_of_the_controller_takes_no_session_timeout(
     assert time.monotonic() - started < 1.0
 
 
+def test_a_controller_that_slept_too_long_gives_way(
+    cluster: EmbeddedCluster, store: ClusterStore
+) -> None:
+    """SIGSTOP past the session timeout: another one is elected. The sleeper wakes, finds its
+    session gone, registers again and serves as an ordinary broker under the new controller."""
+    first = store.controller()
+    assert first is not None
+    sleeper = cluster.brokers[first.broker_id]
+    sleeper.pause()
+    try:
+
+        def replaced() -> bool:
+            now = store.controller()
+            return now is not None and now.broker_id != first.broker_id
+
+        wait_for(replaced, "another controller", cluster)
+        wait_for(lambda: sleeper.id not in store.broker_ids(), "the sleeper to leave", cluster)
+    finally:
+        sleeper.resume()
+    wait_for(lambda: sleeper.id in store.broker_ids(), "the sleeper to return", cluster)
+    create(store, "awake", {0: (sleeper.id,)})
+    wait_for(lambda: len(states(store, "awake", 1)) == 1, "a leader", cluster)
+    for broker in (b.address for b in cluster.brokers):
+        wait_for(
+            lambda b=broker: leaders(b, "awake") == {0: sleeper.id},  # type: ignore[misc]
+            "metadata",
+            cluster,
+        )
+    second, epoch = store.controller(), store.controller_epoch()
+    assert second is not None
+    assert second.broker_id != sleeper.id
+    assert epoch is not None
+    assert states(store, "awake", 1)[0].controller_epoch == epoch[0]
+
+
 def test_a_topic_is_deleted_from_every_disk(cluster: EmbeddedCluster, store: ClusterStore) -> None:
     """The znodes go last, when all logs are gone; the name can be used again."""
     for _ in range(2):

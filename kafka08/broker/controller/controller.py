@@ -100,13 +100,13 @@ class Controller:
 
     @property
     def is_active(self) -> bool:
-        """Whether this broker is the controller and has read the cluster."""
-        return self._term is not None
+        """Whether this broker is the controller and has brought the cluster in order."""
+        return self._term is not None and self._term.ready
 
     @property
     def epoch(self) -> int | None:
         """The controller epoch of the running term; None when there is none."""
-        return None if self._term is None else self._term.context.epoch
+        return self._term.context.epoch if self._term is not None and self._term.ready else None
 
     def controlled_shutdown(self, broker_id: int) -> set[TopicPartition]:
         """Move what a broker leads elsewhere; the partitions with several replicas that it still

@@ -23,7 +23,7 @@ from kafka08.broker.controller.state_changes import StateChanges
 from kafka08.broker.controller.topic_deletion import TopicDeletion
 from kafka08.broker.controller.unclean_elections import TopicUncleanElections
 from kafka08.broker.runtime import Runtime
-from kafka08.errors import ZooKeeperError
+from kafka08.errors import NoNode, ZooKeeperError
 from kafka08.protocol.stop_replica import StopReplicaResponse
 from kafka08.structs import Broker, TopicPartition
 from kafka08.zk import nodes, paths
@@ -45,6 +45,7 @@ class Term:
 
     epoch               the controller epoch of this term, written before it began
     post                brings an event to the controller's greenlet
+    ready               whether `begin` has brought the cluster in order
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Term:
         self._store = store
         self._zk = store.zk
         self._post = post
+        self.ready = False
         self._closed = False
         self._registrations: dict[int, nodes.BrokerRegistration] = {}
         self._correlation_id = 0
@@ -108,6 +110,7 @@ class Term:
         )
         if self._config.delete_topic_enable:
             self.deletions_changed()
+        self.ready = True
 
     def close(self) -> None:
         """End the term: nothing more is sent, what still comes in is ignored. Never switches."""
@@ -184,37 +187,37 @@ class Term:
     # Reading, with watches
 
     def _watch_topics(self) -> list[str]:
-        return self._zk.watch_children(paths.BROKER_TOPICS, self._when(self.topics_changed))
+        return self._zk.watch_children(paths.BROKER_TOPICS, self._changed)
 
     def _watch_deletions(self) -> list[str]:
-        return self._zk.watch_children(paths.DELETE_TOPICS, self._when(self.deletions_changed))
+        return self._zk.watch_children(paths.DELETE_TOPICS, self._changed)
 
     def _read_registrations(self) -> dict[int, nodes.BrokerRegistration]:
-        names = self._zk.watch_children(paths.BROKER_IDS, self._when(self.brokers_changed))
+        names = self._zk.watch_children(paths.BROKER_IDS, self._changed)
         return self._store.registrations(int(name) for name in names)
 
     def _read_assignments(self, topics: Iterable[str]) -> dict[TopicPartition, tuple[int, ...]]:
         """The assignments of topics, each watched. What cannot be read is logged and left out: one
         bad znode must not stop the controller."""
-        names = sorted(topics)
-        reads = [
-            Get(paths.topic(name), Watcher(paths.topic(name), self._topic_event)) for name in names
-        ]
+        znodes = {topic: paths.topic(topic) for topic in sorted(topics)}
+        reads = [Get(path, Watcher(path, self._changed)) for path in znodes.values()]
         found: dict[TopicPartition, tuple[int, ...]] = {}
-        for name, answer in zip(names, self._zk.pipeline(reads), strict=True):
+        for topic, answer in zip(znodes, self._zk.pipeline(reads), strict=True):
             if isinstance(answer, Node):
-                found.update(decode_assignment(name, answer.data))
-            elif self._zk.exists(paths.topic(name)):
+                found.update(decode_assignment(topic, answer.data))
+            elif not isinstance(answer, NoNode):
                 raise answer
         return found
 
-    def _when(self, act: Callable[[], None]) -> Callable[[str], None]:
-        """A watch callback that posts `act`."""
-        return lambda path: self._post_own(path, act)
-
-    def _topic_event(self, path: str) -> None:
+    def _changed(self, path: str) -> None:
+        """The callback of every watch, equal for all so that watching twice is watching once."""
+        acts = {
+            paths.BROKER_IDS: self.brokers_changed,
+            paths.BROKER_TOPICS: self.topics_changed,
+            paths.DELETE_TOPICS: self.deletions_changed,
+        }
         topic = path.rpartition("/")[2]
-        self._post_own(path, lambda: self.topic_changed(topic))
+        self._post_own(path, acts.get(path) or (lambda: self.topic_changed(topic)))
 
     def _post_own(self, name: str, act: Callable[[], None]) -> None:
         """Post an event of this term; it is nothing once the term is over."""
