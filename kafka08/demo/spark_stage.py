@@ -5,11 +5,18 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from kafka08.demo.ledger import MASK, Content, message_hash
 from kafka08.embedded.java import find_java
 from kafka08.embedded.spark_java import make_java_home
 from kafka08.spark import OffsetRange, ranges_to_json
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+PART_SCHEMA: Final = "count long, size long, checksum string"
+"""The checksum is text: Spark has no unsigned 64-bit numbers."""
 
 
 def content_of_ranges(bootstrap: str, topic: str, ranges: list[tuple[int, int, int]]) -> Content:
@@ -29,14 +36,22 @@ def content_of_ranges(bootstrap: str, topic: str, ranges: list[tuple[int, int, i
                 .schema("key binary, value binary")
                 .load()
             )
-            return sum(lines.rdd.mapPartitions(content_of_rows).collect(), Content())
+            parts = lines.mapInArrow(content_of_batches, PART_SCHEMA).collect()
+            return sum(
+                (Content(p["count"], p["size"], int(p["checksum"])) for p in parts), Content()
+            )
 
 
-def content_of_rows(rows: Iterable[tuple[bytes | None, bytes | None]]) -> Iterator[Content]:
-    """The content of one task's messages, each a (key, value); runs in a worker."""
+def content_of_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """One row, PART_SCHEMA, with the content of one task's messages; runs in a worker."""
+    import pyarrow as pa
+
     count = size = checksum = 0
-    for key, value in rows:
-        count += 1
-        size += len(key or b"") + len(value or b"")
-        checksum += message_hash(key, value)
-    yield Content(count, size, checksum & MASK)
+    for batch in batches:
+        keys, values = (batch.column(name).to_pylist() for name in ("key", "value"))
+        for key, value in zip(keys, values, strict=True):
+            size += len(key or b"") + len(value or b"")
+            checksum += message_hash(key, value)
+        count += batch.num_rows
+    row = {"count": count, "size": size, "checksum": str(checksum & MASK)}
+    yield pa.RecordBatch.from_pylist([row])
