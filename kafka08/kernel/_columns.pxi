@@ -24,7 +24,7 @@ cdef inline void put_row(
     if length < 0:
         column.nulls = True
         column.validity[row >> 3] &= <uint8_t>~(1 << (row & 7))
-    else:
+    elif length:
         memcpy(column.data + column.size, data, length)
         column.size += length
     column.offsets[row + 1] = <int32_t>column.size

@@ -162,8 +162,6 @@ def _decompress_snappy(data: memoryview, max_size: int) -> bytearray:
 
 def _snappy_blocks(data: memoryview) -> list[memoryview]:
     """The raw blocks of xerial's stream; anything without its magic is one raw block."""
-    if not len(data):
-        return []
     if len(data) < XERIAL_HEADER.size or bytes(data[: len(XERIAL_MAGIC)]) != XERIAL_MAGIC:
         return [data]
     _, version, _ = XERIAL_HEADER.unpack_from(data)

@@ -100,7 +100,7 @@ def test_cut_anywhere(codec: int, data: bytes) -> None:
     """Data that ends early is an error, except at a boundary between snappy's blocks."""
     packed = bytes(compress(codec, data))
     for size in range(len(packed)):
-        if codec == SNAPPY and size in (0, *range(16, 20)):
+        if codec == SNAPPY and size in range(16, 20):
             assert decompress(codec, packed[:size], LIMIT) == b""
         else:
             with pytest.raises(DecompressionError):
