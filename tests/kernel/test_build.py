@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 def test_a_missing_compiler_is_no_error(tmp_path: Path) -> None:
-    """The build of a copy ends well, without a compiled kernel; the twin runs then (test_choice)."""
+    """The build of a copy ends well, with nothing compiled; the twin runs then (test_choice)."""
     pytest.importorskip("Cython", reason="building needs Cython, which the extra dev brings")
     kernel = tmp_path / "kafka08" / "kernel"
     shutil.copytree(ROOT / "kafka08" / "kernel", kernel, ignore=shutil.ignore_patterns("*.so"))
