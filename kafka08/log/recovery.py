@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import struct
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from kafka08 import kernel
@@ -36,12 +37,19 @@ class Recovered(NamedTuple):
 
 
 def recover_messages(
-    fd: int, size: int, *, max_entry_bytes: int, index_interval_bytes: int, start: int = 0
+    fd: int,
+    size: int,
+    *,
+    max_entry_bytes: int,
+    index_interval_bytes: int,
+    start: int = 0,
+    lowest_offset: int = 0,
 ) -> Recovered:
     """Check the first `size` bytes of a message file from the entry at `start` on.
 
     An entry ends the sound part if it is cut short, fails its CRC, is above `max_entry_bytes`, or
-    if an index entry for it would not ascend. Raises OSError.
+    if its offset does not ascend (from `lowest_offset` on): 0.8.2.2 looks at offsets only where it
+    makes an index entry, and empties the whole segment then. Raises OSError.
     """
     index: list[IndexEntry] = []
     position, last_offset, since_last_index = start, -1, 0
@@ -50,7 +58,8 @@ def recover_messages(
         length = os.preadv(fd, [buffer[: size - position]], position)
         chunk = buffer[:length]
         found = kernel.recover(chunk, max_entry_bytes, index_interval_bytes, since_last_index)
-        bad = _extend_index(index, chunk, position, found.index_points)
+        fall = _first_fall(chunk[: found.valid_bytes], max(last_offset + 1, lowest_offset))
+        bad = _extend_index(index, chunk, position, found.index_points, fall)
         if bad is not None:
             before = kernel.recover(chunk[:bad], max_entry_bytes, index_interval_bytes, 0)
             last = before.last_offset if before.count else last_offset
@@ -59,13 +68,30 @@ def recover_messages(
         since_last_index = found.since_last_index
         last_offset = found.last_offset if found.count else last_offset
         if found.error is not None:
-            return Recovered(position, last_offset, index, found.error.args[-1])
+            return Recovered(position, last_offset, index, str(found.error.args[-1]))
         if not found.count:
             needed = entry_bytes(chunk)
             if needed is None or needed > max_entry_bytes or position + needed > size:
                 return Recovered(position, last_offset, index, "the last entry is not whole")
             buffer = memoryview(bytearray(needed))
     return Recovered(position, last_offset, index, None)
+
+
+def _first_fall(entries: memoryview, lowest_offset: int) -> int | None:
+    """Position of the first entry whose offset is below `lowest_offset` or not above the one
+    before it; None if all ascend."""
+    with suppress(kernel.UnknownCodec):
+        summary = kernel.validate(entries, INT_MAX)
+        if not summary.count or (summary.monotonic and summary.first_offset >= lowest_offset):
+            return None
+    position = 0
+    while position < len(entries):
+        offset, size = _ENTRY_HEADER.unpack_from(entries, position)
+        if offset < lowest_offset:
+            return position
+        lowest_offset = offset + 1
+        position += ENTRY_HEADER_BYTES + size
+    return None
 
 
 def entry_bytes(chunk: memoryview) -> int | None:
@@ -76,14 +102,20 @@ def entry_bytes(chunk: memoryview) -> int | None:
 
 
 def _extend_index(
-    index: list[IndexEntry], chunk: memoryview, start: int, points: list[tuple[int, int, int]]
+    index: list[IndexEntry],
+    chunk: memoryview,
+    start: int,
+    points: list[tuple[int, int, int]],
+    fall: int | None,
 ) -> int | None:
-    """Add the index points of a chunk that begins at `start` of the file.
+    """Add the index points of a chunk that begins at `start` of the file, those before `fall`.
 
     A wrapper is indexed by its first inner offset. Returns the position in the chunk of the first
-    point that does not ascend or cannot be unpacked, None if all are well.
+    point that does not ascend or cannot be unpacked; else `fall`.
     """
     for at, offset, codec in points:
+        if fall is not None and at >= fall:
+            break
         if codec:
             inner = first_inner_offset(chunk[at:])
             if inner is None:
@@ -92,7 +124,7 @@ def _extend_index(
         if index and offset <= index[-1].offset:
             return at
         index.append(IndexEntry(offset, start + at))
-    return None
+    return fall
 
 
 def first_inner_offset(wrapper: memoryview) -> int | None:

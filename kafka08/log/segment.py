@@ -25,7 +25,7 @@ from kafka08.log.files import (
     storage_errors,
 )
 from kafka08.log.names import DELETED_SUFFIX, index_file, log_file
-from kafka08.log.offset_index import OffsetIndex
+from kafka08.log.offset_index import IndexEntry, OffsetIndex
 from kafka08.log.recovery import Recovered, recover_messages
 
 FIRST_SCAN_BYTES: Final = 8 << 10
@@ -128,6 +128,7 @@ class LogSegment:
     def check(self, max_message_bytes: int, *, from_last_index_entry: bool = False) -> Recovered:
         """Read the messages (or those from the last index entry on) and say how far they are
         sound. Changes nothing."""
+        known = self.index.last if from_last_index_entry else IndexEntry(self.base_offset, 0)
         with storage_errors("recover", self.log_path):
             return recover_messages(
                 self._fd,
@@ -135,7 +136,8 @@ class LogSegment:
                 # 0.8: recovery compares the limit with the size without the 12-byte header.
                 max_entry_bytes=max_message_bytes + ENTRY_HEADER_BYTES,
                 index_interval_bytes=self._index_interval_bytes,
-                start=self.index.last.position if from_last_index_entry else 0,
+                start=known.position,
+                lowest_offset=known.offset,
             )
 
     def repair(self, found: Recovered, index_bytes: int) -> int:
