@@ -1,0 +1,342 @@
+"""ConsumerConnector on a real 0.8.2.2 broker, alone, killed, and in one group with the JVM's."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from kafka08.client import ClusterClient, parse_bootstrap
+from kafka08.client.requests import produce_request, produce_results
+from kafka08.consumer import ConsumerConfig, ConsumerConnector, KafkaStream
+from kafka08.consumer.assignors import range_assign
+from kafka08.errors import ConsumerTimeout, check
+from kafka08.migration import OffsetMigration
+from kafka08.protocol import message_set
+from kafka08.structs import TopicPartition
+from kafka08.zk import paths
+from kafka08.zk.client import ZkClient
+from kafka08.zk.store import ClusterStore
+from tests.interop.jvm import JvmKafka, JvmProcess, wait_until
+
+PARTITIONS = 4
+SESSION_MS = "2000"
+
+
+@pytest.fixture
+def topic(jvm_kafka: JvmKafka, request: pytest.FixtureRequest) -> str:
+    """A topic of four partitions for this test alone."""
+    name = str(request.node.name).removeprefix("test_").replace("[", "-").rstrip("]")
+    jvm_kafka.create_topic(name, PARTITIONS)
+    return name
+
+
+@pytest.fixture
+def store(jvm_kafka: JvmKafka) -> Iterator[ClusterStore]:
+    with ZkClient(jvm_kafka.zookeeper) as zk:
+        yield ClusterStore(zk)
+
+
+def produce(kafka: JvmKafka, topic: str, count: int, codec: int = 0) -> None:
+    """`count` messages to each partition, in sets of at most 100; values are their numbers."""
+    cluster = ClusterClient(parse_bootstrap(kafka.bootstrap))
+    for number in range(PARTITIONS):
+        tp = TopicPartition(topic, number)
+        for first in range(0, count, 100):
+            values = [(None, b"%d" % i) for i in range(first, min(first + 100, count))]
+            request = produce_request(
+                {tp: message_set.encode(values, codec)}, required_acks=1, timeout_ms=5000
+            )
+            response = cluster.send(cluster.leader(tp), request)
+            check(produce_results(response)[tp].error_code)  # type: ignore[arg-type]
+    cluster.close()
+
+
+def config(kafka: JvmKafka, group: str, **keys: object) -> ConsumerConfig:
+    defaults = {
+        "group_id": group,
+        "zookeeper_connect": kafka.zookeeper,
+        "zookeeper_session_timeout_ms": SESSION_MS,
+        "rebalance_backoff_ms": 500,
+        "auto_offset_reset": "smallest",
+        "consumer_timeout_ms": 1500,
+    }
+    return ConsumerConfig(**(defaults | keys))
+
+
+def take(stream: KafkaStream, count: int) -> list[tuple[int, int]]:
+    """(partition, offset) of the next `count` messages."""
+    return [(message.partition, message.offset) for message in islice(stream, count)]
+
+
+def drain(stream: KafkaStream) -> list[tuple[int, int]]:
+    """(partition, offset) of every message until the stream is silent."""
+    seen = []
+    with suppress(ConsumerTimeout):
+        for message in stream:
+            assert message.value == b"%d" % message.offset
+            seen.append((message.partition, message.offset))
+    return seen
+
+
+def everything(count: int, first: int = 0) -> list[tuple[int, int]]:
+    return [(p, offset) for p in range(PARTITIONS) for offset in range(first, count)]
+
+
+@pytest.mark.parametrize("codec", [0, 1, 2, 3])
+def test_reads_everything_once(jvm_kafka: JvmKafka, topic: str, codec: int) -> None:
+    """Every message of every partition, compressed or not, in order; a second member later begins
+    where the first one stopped."""
+    produce(jvm_kafka, topic, 250, codec)
+    with ConsumerConnector(config(jvm_kafka, topic)) as connector:
+        [stream] = connector.create_message_streams({topic: 1})[topic]
+        seen = drain(stream)
+        assert sorted(seen, key=lambda at: at[0]) == everything(250)
+    produce(jvm_kafka, topic, 1, codec)
+    with ConsumerConnector(config(jvm_kafka, topic)) as connector:
+        [stream] = connector.create_message_streams({topic: 1})[topic]
+        assert sorted(drain_values(stream)) == [(p, 250) for p in range(PARTITIONS)]
+
+
+def test_an_oversize_message_is_read(jvm_kafka: JvmKafka, topic: str) -> None:
+    """Larger than fetch.message.max.bytes: fetched again with its size (0.8.2.2 raises), and what
+    follows it too."""
+    cluster = ClusterClient(parse_bootstrap(jvm_kafka.bootstrap))
+    tp = TopicPartition(topic, 0)
+    for value in (b"small", b"x" * 50_000, b"small"):
+        data = message_set.encode([(None, value)])
+        cluster.send(
+            cluster.leader(tp), produce_request({tp: data}, required_acks=1, timeout_ms=5000)
+        )
+    cluster.close()
+    with ConsumerConnector(config(jvm_kafka, topic, fetch_message_max_bytes=1000)) as connector:
+        [stream] = connector.create_message_streams({topic: 1})[topic]
+        assert [5, 50_000, 5] == [len(next(stream).value) for _ in range(3)]
+
+
+@pytest.mark.parametrize("storage", ["zookeeper", "kafka", "dual"])
+def test_commits_where_it_is_told(
+    jvm_kafka: JvmKafka, topic: str, store: ClusterStore, storage: str
+) -> None:
+    """An explicit commit includes the message in hand; it is found in the stores configured and in
+    no other, and the next member starts from it."""
+    produce(jvm_kafka, topic, 100)
+    keys = {
+        "auto_commit_enable": False,
+        "offsets_storage": "zookeeper" if storage == "zookeeper" else "kafka",
+        "dual_commit_enabled": storage == "dual",
+    }
+    seen = []
+    with ConsumerConnector(config(jvm_kafka, topic, **keys)) as connector:
+        [stream] = connector.create_message_streams({topic: 1})[topic]
+        seen = take(stream, 150)
+        connector.commit_offsets()
+    tps = [TopicPartition(topic, p) for p in range(PARTITIONS)]
+    with OffsetMigration(jvm_kafka.zookeeper, topic, jvm_kafka.bootstrap) as tool:
+        found = {f.topic_partition.partition: f for f in tool.facts().partitions}
+    expected = {p: max((o + 1 for q, o in seen if q == p), default=None) for p in range(PARTITIONS)}
+    moved = {p: offset for p, offset in expected.items() if offset is not None}
+    in_kafka = {p: f.kafka for p, f in found.items() if f.kafka}
+    in_zookeeper = {tp.partition: o for tp, o in store.offsets(topic, tps).items() if o}
+    assert (in_kafka or moved) == moved
+    assert (bool(in_kafka), bool(in_zookeeper)) == (storage != "zookeeper", storage != "kafka")
+    assert (in_zookeeper or moved) == moved
+    with ConsumerConnector(config(jvm_kafka, topic, **keys)) as connector:
+        [stream] = connector.create_message_streams({topic: 1})[topic]
+        rest = drain(stream)
+    assert sorted(seen + rest) == everything(100)
+
+
+def test_two_members_share_and_one_takes_over(
+    jvm_kafka: JvmKafka, topic: str, store: ClusterStore
+) -> None:
+    """Two members read everything exactly once between them; one leaves cleanly, and the other goes
+    on where it stopped, with at most the message it had in hand twice."""
+    produce(jvm_kafka, topic, 200)
+    a = ConsumerConnector(config(jvm_kafka, topic, consumer_id="a"))
+    b = ConsumerConnector(config(jvm_kafka, topic, consumer_id="b"))
+    with a, b:
+        stream_a = a.create_message_streams({topic: 1})[topic][0]
+        stream_b = b.create_message_streams({topic: 1})[topic][0]
+        wait_until(lambda: len(a.assignment) == len(b.assignment) == 2, "two partitions each")
+        seen = drain(stream_a) + drain(stream_b)
+        assert sorted(seen) == everything(200)
+        produce(jvm_kafka, topic, 50)
+        part = take(stream_b, 30)
+        b.shutdown()
+        wait_until(lambda: len(a.assignment) == PARTITIONS, "all partitions")
+        after = drain_values(stream_a)
+    assert set(part + after) == {(p, o) for p, o in everything(250) if o >= 200}
+    assert len(part + after) <= PARTITIONS * 50 + 1
+
+
+def drain_values(stream: KafkaStream) -> list[tuple[int, int]]:
+    """(partition, offset) of every message until the stream is silent, whatever they say."""
+    seen = []
+    with suppress(ConsumerTimeout):
+        for message in stream:
+            seen.append((message.partition, message.offset))
+    return seen
+
+
+def jvm_consumer(kafka: JvmKafka, group: str, topic: str, directory: Path) -> JvmProcess:
+    """A ConsoleConsumer in `group` (it registers a white_list), with the session of our members."""
+    properties = directory / "consumer.properties"
+    properties.write_text(
+        f"group.id={group}\nzookeeper.connect={kafka.zookeeper}\nconsumer.id=jvm\n"
+        f"zookeeper.session.timeout.ms={SESSION_MS}\nrebalance.backoff.ms=500\n"
+        "auto.offset.reset=smallest\nauto.commit.interval.ms=200\n"
+    )
+    where = ["--zookeeper", kafka.zookeeper, "--topic", topic]
+    return JvmProcess(
+        "JVM consumer",
+        directory / "consumer.out",
+        "kafka.tools.ConsoleConsumer",
+        *where,
+        "--consumer.config",
+        str(properties),
+        ready=lambda: True,
+    )
+
+
+def test_one_group_with_the_jvm(
+    jvm_kafka: JvmKafka, topic: str, store: ClusterStore, tmp_path: Path
+) -> None:
+    """Members of both kinds join, are killed and leave: each time every partition is owned once, by
+    the member that the assignor says, and each kind reads what it owns."""
+    produce(jvm_kafka, topic, 100)
+    last = TopicPartition(topic, 3)
+
+    def owned_as(*names: str) -> bool:
+        threads = [f"{topic}_{name}-0" for name in names]
+        expected = range_assign({topic: range(PARTITIONS)}, {topic: threads})
+        return store.owners(topic, topic) == {tp.partition: t for tp, t in expected.items()}
+
+    a = ConsumerConnector(config(jvm_kafka, topic, consumer_id="a", auto_commit_interval_ms=200))
+    with a:
+        [stream] = a.create_message_streams({topic: 1})[topic]
+        assert owned_as("a")
+        with jvm_consumer(jvm_kafka, topic, topic, tmp_path) as jvm:
+            wait_until(lambda: owned_as("a", "jvm"), "the JVM member's half", jvm)
+            z = ConsumerConnector(config(jvm_kafka, topic, consumer_id="z"))
+            with z:
+                z.create_message_streams({topic: 1})
+                wait_until(lambda: owned_as("a", "jvm", "z"), "three owners", jvm)
+            wait_until(lambda: owned_as("a", "jvm"), "two owners again", jvm)
+            before = drain(stream)
+            assert {p for p, _ in before} <= {0, 1}
+            wait_until(
+                lambda: store.offsets(topic, [last]) == {last: 100},
+                "the JVM member's commit",
+                jvm,
+            )
+            jvm.kill()
+        wait_until(lambda: owned_as("a"), "everything after the kill")
+        produce(jvm_kafka, topic, 10)
+        after = drain_values(stream)
+    assert set(before) | set(after) >= {(p, o) for p, o in everything(100) if p in {0, 1}}
+    assert {(p, o) for p, o in after if o >= 100} == set(everything(110, 100))
+
+
+def test_a_jvm_member_starts_where_ours_stopped(
+    jvm_kafka: JvmKafka, topic: str, tmp_path: Path
+) -> None:
+    """Our commits in ZooKeeper are the JVM's: it reads exactly what we have not."""
+    produce(jvm_kafka, topic, 100)
+    with ConsumerConnector(config(jvm_kafka, topic)) as connector:
+        [stream] = connector.create_message_streams({topic: 1})[topic]
+        assert sorted(drain(stream)) == everything(100)
+    produce(jvm_kafka, topic, 7)
+    with jvm_consumer(jvm_kafka, topic, topic, tmp_path) as jvm:
+        wait_until(lambda: jvm.output().count("\n6\n") >= PARTITIONS, "the new messages", jvm)
+        lines = [line for line in jvm.output().splitlines() if line.isdigit()]
+    assert sorted(lines) == sorted(str(i) for i in range(7) for _ in range(PARTITIONS))
+
+
+class KilledMember:
+    """A member process that writes what it is handed to `output`, until it is killed."""
+
+    def __init__(self, output: Path, topic: str, keys: list[str]) -> None:
+        self.output = output
+        with output.open("wb") as out:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.interop.member_process", topic, *keys],
+                stdout=out,
+                start_new_session=True,
+                cwd=Path(__file__).parent.parent.parent,
+            )
+
+    def seen(self) -> list[tuple[int, int]]:
+        """(partition, offset) of the whole lines; the last one may have been cut by the kill."""
+        lines = self.output.read_text().split("\n")[:-1]
+        return [(int(p), int(o)) for p, o in (line.split() for line in lines if line != "ready")]
+
+    def wait_for(self, count: int) -> None:
+        wait_until(lambda: len(self.seen()) >= count, f"{count} messages")
+
+    def kill(self) -> None:
+        os.kill(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+
+def test_kill_9_loses_nothing(jvm_kafka: JvmKafka, topic: str, tmp_path: Path) -> None:
+    """A member is killed again and again while it reads; whoever replaces it goes on. Everything
+    was handed out at least once, and no member skips what nobody was handed before."""
+    produce(jvm_kafka, topic, 2000)
+    keys = [
+        f"group.id={topic}",
+        f"zookeeper.connect={jvm_kafka.zookeeper}",
+        f"zookeeper.session.timeout.ms={SESSION_MS}",
+        "auto.offset.reset=smallest",
+        "auto.commit.interval.ms=20",
+        "rebalance.backoff.ms=300",
+    ]
+    next_offsets = dict.fromkeys(range(PARTITIONS), 0)
+    lives = 0
+    while any(next_offset < 2000 for next_offset in next_offsets.values()):
+        lives += 1
+        assert lives < 10, f"no progress: {next_offsets}"
+        member = KilledMember(tmp_path / f"member-{lives}.out", topic, keys)
+        member.wait_for(100 if lives < 4 else 1)
+        time.sleep(0.03 if lives < 4 else 2)
+        member.kill()
+        for number, offset in member.seen():
+            assert offset <= next_offsets[number], "a message was skipped"
+            next_offsets[number] = max(next_offsets[number], offset + 1)
+    assert next_offsets == dict.fromkeys(range(PARTITIONS), 2000)
+
+
+def test_a_group_migrates_and_goes_on(jvm_kafka: JvmKafka, topic: str, store: ClusterStore) -> None:
+    """ZooKeeper → Kafka → on with Kafka alone → back to ZooKeeper: nothing twice, nothing lost."""
+    produce(jvm_kafka, topic, 90)
+
+    def read(count: int, **keys: object) -> list[tuple[int, int]]:
+        with ConsumerConnector(config(jvm_kafka, topic, **keys)) as connector:
+            [stream] = connector.create_message_streams({topic: 1})[topic]
+            if count < 0:
+                return drain(stream)
+            seen = take(stream, count)
+            connector.commit_offsets()
+            return seen
+
+    kafka_only = {"offsets_storage": "kafka", "dual_commit_enabled": False}
+    seen = read(120)
+    with OffsetMigration(jvm_kafka.zookeeper, topic) as migration:
+        assert migration.plan().is_allowed
+        assert migration.start().copies
+        assert migration.verify().problems == ()
+    seen += read(120, **kafka_only)
+    with OffsetMigration(jvm_kafka.zookeeper, topic) as migration:
+        rolled = migration.rollback()
+        assert rolled.to_zookeeper
+    assert not store.zk.children_or_empty(paths.consumer_ids(topic))
+    seen += read(-1)
+    assert sorted(seen) == everything(90)
