@@ -75,8 +75,10 @@ class ControllerElection:
             return self._elected
 
     def session_expired(self) -> bool:
-        """Our znode went with the old session: leave office if held, then try again."""
-        self._lose_office(None)
+        """Our znode went with the old session: leave office if held, then try again. The watch may
+        have been faster, so that the office is one of the new session already: then keep it."""
+        if not (self._elected and self._holds_znode()):
+            self._lose_office(None)
         return self.refresh()
 
     def resign(self) -> None:

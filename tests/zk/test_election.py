@@ -99,6 +99,22 @@ def test_a_session_that_expires_costs_the_office(candidates: tuple[Candidate, Ca
     assert first.election.is_controller
 
 
+def test_an_office_of_the_new_session_survives_late_news_of_the_expiry(
+    candidates: tuple[Candidate, Candidate],
+) -> None:
+    """The watch of /controller may be told before the expiry; a broker that was elected again by
+    then used to resign for ever, its own znode in its way."""
+    first, _ = candidates
+    first.election.refresh()
+    expire_session(first.zk)
+    while first.events.get(timeout=WAIT_SECONDS) != "expired":
+        pass
+    first.election.refresh()
+    assert first.history == ["elected", "resigned", "elected"]
+    assert first.election.session_expired() is True
+    assert first.history == ["elected", "resigned", "elected"]
+
+
 def test_a_znode_deleted_by_hand_forces_a_new_election(
     candidates: tuple[Candidate, Candidate],
 ) -> None:
