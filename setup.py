@@ -9,6 +9,7 @@ setup(
             depends=[
                 "kafka08/kernel/crc32.h",
                 "kafka08/kernel/_sets.pxi",
+                "kafka08/kernel/_entries.pxi",
                 "kafka08/kernel/_messages.pxi",
                 "kafka08/kernel/_columns.pxi",
             ],

@@ -2,7 +2,8 @@
 # cython: initializedcheck=False, embedsignature=True
 """The compiled kernel: what `_python.py` does, by the same names. The docstrings are there.
 
-_sets.pxi      one level: check, number, search, recover, list and build entries
+_sets.pxi      one level: check, number, search, recover
+_entries.pxi   single entries: list and build them
 _messages.pxi  the messages of a set, wrappers unpacked on the way
 _columns.pxi   the same as Arrow buffers, and back
 
@@ -94,5 +95,6 @@ cdef inline void store64(uint8_t* at, int64_t value) noexcept nogil:
 
 
 include "_sets.pxi"
+include "_entries.pxi"
 include "_messages.pxi"
 include "_columns.pxi"

@@ -1,0 +1,251 @@
+# The fields of single entries: list and build them. Part of _native.pyx; the docstrings are in
+# _python_sets.py.
+
+cdef struct Fields:
+    # Key and value of a message; a length of -1 is null.
+    int64_t timestamp_ms
+    const uint8_t* key
+    int64_t key_length
+    const uint8_t* value
+    int64_t value_length
+
+
+cdef enum FieldsFault:
+    FIELDS_SOUND
+    FIELDS_MAGIC
+    FIELDS_LENGTH
+
+
+cdef FieldsFault read_fields(
+    const uint8_t* entry, int64_t message_size, Fields* fields
+) noexcept nogil:
+    # The fields of a whole entry of at least MIN_MESSAGE_BYTES.
+    cdef const uint8_t* at = entry + FIELDS_POSITION
+    cdef const uint8_t* end = entry + ENTRY_HEADER_BYTES + message_size
+    if entry[MAGIC_POSITION] > 1:
+        return FIELDS_MAGIC
+    fields.timestamp_ms = -1
+    if entry[MAGIC_POSITION] == 1:
+        fields.timestamp_ms = load64(at)  # MIN_MESSAGE_BYTES has room for it
+        at += 8
+    if end - at < 4:
+        return FIELDS_LENGTH
+    fields.key_length = <int32_t>load32(at)
+    at += 4
+    fields.key = at
+    if fields.key_length < 0:
+        fields.key_length = -1
+    elif fields.key_length > end - at:
+        return FIELDS_LENGTH
+    else:
+        at += fields.key_length
+    if end - at < 4:
+        return FIELDS_LENGTH
+    fields.value_length = <int32_t>load32(at)
+    at += 4
+    fields.value = at
+    if fields.value_length < 0:
+        fields.value_length = -1
+    elif fields.value_length > end - at:
+        return FIELDS_LENGTH
+    return FIELDS_SOUND
+
+
+cdef str fields_reason(FieldsFault fault, const uint8_t* entry):
+    if fault == FIELDS_MAGIC:
+        return f"magic {entry[MAGIC_POSITION]} is not known"
+    return "key or value leaves the message"
+
+
+cdef inline object field_bytes(const uint8_t* data, int64_t length):
+    return None if length < 0 else PyBytes_FromStringAndSize(<const char*>data, length)
+
+
+@cython.final
+cdef class MessageAndOffset:
+    cdef readonly int64_t offset
+    cdef readonly int magic
+    cdef readonly int attributes
+    cdef readonly uint32_t crc
+    cdef readonly object key
+    cdef readonly object value
+    cdef readonly Py_ssize_t position
+    cdef readonly int64_t size
+    cdef readonly int64_t timestamp_ms
+
+    @property
+    def codec(self):
+        return self.attributes & CODEC_MASK
+
+    @property
+    def entry_size(self):
+        return ENTRY_HEADER_BYTES + self.size
+
+    def __repr__(self):
+        return (
+            f"MessageAndOffset(offset={self.offset}, magic={self.magic}, "
+            f"attributes={self.attributes}, key={self.key!r}, value={self.value!r})"
+        )
+
+
+@cython.final
+cdef class EntryIterator:
+    cdef Py_buffer view
+    cdef Py_ssize_t position
+    cdef bint verify_crc
+
+    def __cinit__(self, data, bint verify_crc):
+        PyObject_GetBuffer(data, &self.view, PyBUF_SIMPLE)
+        self.verify_crc = verify_crc
+
+    def __dealloc__(self):
+        PyBuffer_Release(&self.view)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        cdef const uint8_t* entry = <const uint8_t*>self.view.buf + self.position
+        cdef int64_t offset, message_size
+        cdef uint32_t stored, computed
+        cdef Fields fields
+        cdef FieldsFault fault
+        cdef MessageAndOffset message
+        if self.view.len - self.position < ENTRY_HEADER_BYTES:
+            raise StopIteration
+        offset = load64(entry)
+        message_size = <int32_t>load32(entry + 8)
+        if message_size < MIN_MESSAGE_BYTES:
+            raise CorruptMessage(
+                self.position, offset, f"message with corrupt size {message_size}"
+            )
+        if message_size > self.view.len - self.position - ENTRY_HEADER_BYTES:
+            raise StopIteration
+        if self.verify_crc and not check_crc(entry, message_size, &stored, &computed):
+            raise CorruptMessage(self.position, offset, bad_crc(stored, computed))
+        fault = read_fields(entry, message_size, &fields)
+        if fault != FIELDS_SOUND:
+            raise CorruptMessage(self.position, offset, fields_reason(fault, entry))
+        message = MessageAndOffset.__new__(MessageAndOffset)
+        message.offset = offset
+        message.magic = entry[MAGIC_POSITION]
+        message.attributes = entry[ATTRIBUTES_POSITION]
+        message.crc = load32(entry + ENTRY_HEADER_BYTES)
+        message.key = field_bytes(fields.key, fields.key_length)
+        message.value = field_bytes(fields.value, fields.value_length)
+        message.position = self.position
+        message.size = message_size
+        message.timestamp_ms = fields.timestamp_ms
+        self.position += ENTRY_HEADER_BYTES + message_size
+        return message
+
+
+def entries(data, bint verify_crc=False):
+    return EntryIterator(data, verify_crc)
+
+
+cdef inline uint8_t* put_header(
+    uint8_t* entry, int64_t offset, int64_t message_size, int attributes
+) noexcept nogil:
+    # Everything before the key but the CRC; returns where the key's length goes.
+    store64(entry, offset)
+    store32(entry + 8, <uint32_t>message_size)
+    entry[MAGIC_POSITION] = 0
+    entry[ATTRIBUTES_POSITION] = <uint8_t>attributes
+    return entry + FIELDS_POSITION
+
+
+cdef inline uint8_t* put_field(uint8_t* at, const uint8_t* data, int64_t length) noexcept nogil:
+    store32(at, <uint32_t>length)
+    if length > 0:
+        memcpy(at + 4, data, length)
+        return at + 4 + length
+    return at + 4
+
+
+cdef inline void put_crc(uint8_t* entry, int64_t message_size) noexcept nogil:
+    store32(entry + ENTRY_HEADER_BYTES, kafka08_crc32(0, entry + CRC_END, message_size - 4))
+
+
+cdef object refuse_size():
+    return OverflowError(f"a message set may have at most {MAX_SET_BYTES} bytes")
+
+
+cdef int64_t field_length(object field) except -2:
+    # Bytes of a key or value, -1 for null.
+    cdef Py_buffer view
+    if field is None:
+        return -1
+    if type(field) is bytes:
+        return PyBytes_GET_SIZE(field)
+    PyObject_GetBuffer(field, &view, PyBUF_SIMPLE)
+    PyBuffer_Release(&view)
+    return view.len
+
+
+cdef uint8_t* put_object(uint8_t* at, object field, int64_t length) except NULL:
+    # Write a key or value that field_length measured before.
+    cdef Py_buffer view
+    if field is None:
+        return put_field(at, NULL, -1)
+    if type(field) is bytes:
+        return put_field(at, <const uint8_t*>PyBytes_AS_STRING(field), length)
+    PyObject_GetBuffer(field, &view, PyBUF_SIMPLE)
+    try:
+        if view.len != length:
+            raise BufferError("a key or value changed its size while it was written")
+        return put_field(at, <const uint8_t*>view.buf, length)
+    finally:
+        PyBuffer_Release(&view)
+
+
+def build_set(messages, int64_t base_offset=0, int attributes=0):
+    cdef list pairs = [(key, value) for key, value in messages]
+    cdef int64_t size = 0, key_length, value_length, message_size
+    cdef tuple pair
+    cdef uint8_t* entry
+    cdef uint8_t* at
+    check_base_offset(base_offset, len(pairs))
+    for pair in pairs:
+        key_length = field_length(pair[0])
+        value_length = field_length(pair[1])
+        size += ENTRY_HEADER_BYTES + MIN_MESSAGE_BYTES + max(0, key_length) + max(0, value_length)
+    if size > MAX_SET_BYTES:
+        raise refuse_size()
+    built = PyByteArray_FromStringAndSize(NULL, size)
+    entry = <uint8_t*>PyByteArray_AS_STRING(built)
+    for pair in pairs:
+        key_length = field_length(pair[0])
+        value_length = field_length(pair[1])
+        message_size = MIN_MESSAGE_BYTES + max(0, key_length) + max(0, value_length)
+        size -= ENTRY_HEADER_BYTES + message_size
+        if size < 0:
+            raise BufferError("a key or value changed its size while it was written")
+        at = put_header(entry, base_offset, message_size, attributes)
+        at = put_object(at, pair[0], key_length)
+        put_object(at, pair[1], value_length)
+        put_crc(entry, message_size)
+        entry += ENTRY_HEADER_BYTES + message_size
+        base_offset += 1
+    return built
+
+
+def wrap(value, int64_t offset, int codec):
+    cdef Py_buffer view
+    cdef uint8_t* entry
+    cdef int64_t message_size
+    PyObject_GetBuffer(value, &view, PyBUF_SIMPLE)
+    try:
+        message_size = MIN_MESSAGE_BYTES + view.len
+        if message_size + ENTRY_HEADER_BYTES > MAX_SET_BYTES:
+            raise refuse_size()
+        built = PyByteArray_FromStringAndSize(NULL, ENTRY_HEADER_BYTES + message_size)
+        entry = <uint8_t*>PyByteArray_AS_STRING(built)
+        put_field(
+            put_field(put_header(entry, offset, message_size, codec), NULL, -1),
+            <const uint8_t*>view.buf, view.len,
+        )
+        put_crc(entry, message_size)
+    finally:
+        PyBuffer_Release(&view)
+    return built
