@@ -18,7 +18,6 @@ from kafka08.structs import NO_OFFSET, TopicPartition
 Decoder = Callable[[bytes], Any]
 
 ENTRY_HEADER: Final = struct.Struct(">qi")
-_SIZE_MAX: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -89,7 +88,7 @@ class FetchedSet:
         if self.error is not None:
             raise self.error
         try:
-            summary = kernel.validate(self.data, _SIZE_MAX)
+            summary = kernel.validate(self.data, message_set.NO_LIMIT)
         except kernel.CorruptMessage as damage:
             return max(self.offset, damage.offset)
         return max(self.offset, summary.last_offset + 1) if summary.count else self.offset
