@@ -21,9 +21,12 @@ from kafka08.structs import LeaderAndIsr, TopicPartition
 ME = 1
 
 
-def leading(directory: Path, isr: tuple[int, ...] = (1, 2, 3), **config: int) -> Partition:
+def leading(
+    directory: Path, isr: tuple[int, ...] = (1, 2, 3), min_insync_replicas: int = 1
+) -> Partition:
     partition = Partition(TopicPartition("t", 0), ME)
-    partition.attach_log(Log(directory / "t-0", LogConfig(segment_index_bytes=4096, **config)), 0)
+    config = LogConfig(segment_index_bytes=4096, min_insync_replicas=min_insync_replicas)
+    partition.attach_log(Log(directory / "t-0", config), 0)
     partition.make_leader(LeaderAndIsr(ME, 0, isr, 0, 1), (1, 2, 3))
     return partition
 

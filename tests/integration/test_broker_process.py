@@ -1,0 +1,245 @@
+"""One broker as a process: start, kill -9, clean stop, and the starts that must fail."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka08.embedded.zookeeper import ZooKeeperServer
+from kafka08.network.connection import Connection
+from kafka08.protocol import message_set
+from kafka08.protocol.fetch import FetchPartition, FetchRequest, FetchTopic
+from kafka08.protocol.metadata import MetadataRequest
+from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
+from kafka08.zk import paths
+from kafka08.zk.client import ZkClient
+from kafka08.zk.store import ClusterStore
+
+DEADLINE = 30.0
+
+
+class Process:
+    """A broker process with its own log directory under `directory`."""
+
+    def __init__(self, directory: Path, connect: str, broker_id: int = 1, **keys: Any) -> None:
+        self.store_connect = connect
+        self.log = directory / f"broker-{broker_id}.log"
+        config = directory / f"server-{broker_id}.properties"
+        lines = {
+            "broker.id": broker_id,
+            "port": 0,
+            "host.name": "127.0.0.1",
+            "zookeeper.connect": connect,
+            "zookeeper.session.timeout.ms": 2000,
+            "log.dirs": directory / f"logs-{broker_id}",
+            **{name.replace("_", "."): value for name, value in keys.items()},
+        }
+        config.write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
+        with self.log.open("ab") as output:
+            self._log_start = output.tell()
+            self.popen = subprocess.Popen(
+                [sys.executable, "-m", "kafka08.broker.main", str(config)], stderr=output
+            )
+
+    def await_started(self) -> None:
+        eventually(lambda: self.popen.poll() is not None or self._says_started())
+        assert self.popen.poll() is None, self.log.read_text()
+
+    def _says_started(self) -> bool:
+        return "], started" in self.log.read_text()[self._log_start :]
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        """The exit status, once it is gone."""
+        self.popen.send_signal(number)
+        return self.popen.wait(DEADLINE)
+
+
+def eventually(condition: Callable[[], Any]) -> Any:
+    """Wait until it is true; what it returned."""
+    end = time.monotonic() + DEADLINE
+    while True:
+        found = condition()
+        if found:
+            return found
+        assert time.monotonic() < end, "it never came true"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def connect(zookeeper: ZooKeeperServer, tmp_path: Path) -> str:
+    """A chroot of its own for each test, which the broker has to make."""
+    return f"{zookeeper.connect_string}/{tmp_path.name}/kafka"
+
+
+@pytest.fixture
+def start(tmp_path: Path, connect: str) -> Iterator[Callable[..., Process]]:
+    started: list[Process] = []
+
+    def start_one(*args: Any, **keys: Any) -> Process:
+        process = Process(tmp_path, connect, *args, **keys)
+        started.append(process)
+        return process
+
+    yield start_one
+    for process in started:
+        if process.popen.poll() is None:
+            process.popen.kill()
+            process.popen.wait(DEADLINE)
+
+
+def connection_to(connect: str, broker_id: int = 1) -> Connection:
+    with ZkClient(connect) as zk:
+        broker = eventually(lambda: ClusterStore(zk).broker(broker_id))
+    return Connection(broker.host, broker.port)
+
+
+def produce(connection: Connection, topic: str, *values: bytes, acks: int = -1) -> tuple[int, int]:
+    """(error code, base offset)."""
+    data = message_set.encode([(None, value) for value in values])
+    request = ProduceRequest(acks, 5000, [ProduceTopic(topic, [ProducePartition(0, data)])])
+    part = connection.send(request).topics[0].partitions[0]  # type: ignore[attr-defined]
+    return part.error_code, part.base_offset
+
+
+def fetch(connection: Connection, topic: str, offset: int = 0) -> list[bytes]:
+    part = FetchPartition(0, offset, 1 << 20)
+    request = FetchRequest(-1, 0, 1, [FetchTopic(topic, [part])])
+    answer = connection.send(request).topics[0].partitions[0]  # type: ignore[attr-defined]
+    assert answer.error_code == 0
+    return [bytes(message.value) for message in message_set.decode(answer.message_set)]
+
+
+def create(connection: Connection, topic: str) -> None:
+    """Ask for it until it has a leader."""
+
+    def has_leader() -> bool:
+        answer = connection.send(MetadataRequest([topic]))
+        (found,) = answer.topics  # type: ignore[attr-defined]
+        return bool(found.error_code == 0 and found.partitions[0].leader == 1)
+
+    eventually(has_leader)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+        return port
+
+
+def test_a_topic_created_by_asking_survives_kill_and_stop(
+    connect: str, start: Callable[..., Process], tmp_path: Path
+) -> None:
+    """What was acknowledged is there after kill -9, which recovers, and after SIGTERM, which does
+    not; a clean stop takes the broker's znode and leaves the JVM's marker. A killed broker that
+    comes back at the same address waits until its old session has ended."""
+    port = free_port()
+    broker = start(port=port)
+    broker.await_started()
+    with connection_to(connect) as connection:
+        create(connection, "t")
+        assert (0, 0) == produce(connection, "t", b"a", b"b")
+        assert (0, 2) == produce(connection, "t", b"c")
+    assert -signal.SIGKILL == broker.stop(signal.SIGKILL)
+    assert not (tmp_path / "logs-1" / ".kafka_cleanshutdown").exists()
+
+    broker = start(port=port)
+    broker.await_started()
+    with connection_to(connect) as connection:
+        create(connection, "t")
+        assert [b"a", b"b", b"c"] == fetch(connection, "t")
+        assert (0, 3) == produce(connection, "t", b"d")
+    assert 0 == broker.stop()
+    assert (tmp_path / "logs-1" / ".kafka_cleanshutdown").exists()
+    with ZkClient(connect) as zk:
+        assert [] == ClusterStore(zk).broker_ids()
+        assert len(ClusterStore(zk).cluster_id(create=False) or "") == 22
+
+    start(port=port).await_started()
+    with connection_to(connect) as connection:
+        create(connection, "t")
+        assert [b"d"] == fetch(connection, "t", 3)
+
+
+def test_a_taken_broker_id_is_an_error(
+    connect: str, start: Callable[..., Process], tmp_path: Path
+) -> None:
+    """The second says so and exits 1; the first does not notice."""
+    start().await_started()
+    second = start(1, log_dirs=tmp_path / "other")
+    assert 1 == second.popen.wait(DEADLINE)
+    assert "already registered" in second.log.read_text()
+    with connection_to(connect) as connection:
+        create(connection, "t")
+
+
+@pytest.mark.parametrize(
+    ("keys", "status", "said"),
+    [
+        ({"broker_id": "x"}, 1, "broker.id: 'x'"),
+        ({"log_retention_hours": 0}, 1, "log.retention.hours: '0' is outside the range 1 to"),
+        ({"zookeeper_connect": "127.0.0.1:1"}, 1, "cannot connect to ZooKeeper at 127.0.0.1:1"),
+        ({"host_name": "192.0.2.1"}, 1, "cannot listen on 192.0.2.1"),
+    ],
+)
+def test_a_start_that_cannot_work_says_why(
+    start: Callable[..., Process], keys: dict[str, Any], status: int, said: str
+) -> None:
+    """One clear line, exit 1, nothing left registered or locked."""
+    broker = start(zookeeper_connection_timeout_ms=1500, **keys)
+    assert status == broker.popen.wait(DEADLINE)
+    assert said in broker.log.read_text()
+    assert "Traceback" not in broker.log.read_text()
+
+
+def test_a_wrong_command_line_is_misuse(tmp_path: Path) -> None:
+    """Exit 2 for a file that cannot be read or an override that is none."""
+    (tmp_path / "server.properties").write_text("broker.id=1\n")
+    for arguments in ([str(tmp_path / "absent")], [str(tmp_path / "server.properties"), "x"]):
+        run = subprocess.run(
+            [sys.executable, "-m", "kafka08.broker.main", *arguments],
+            capture_output=True,
+            check=False,
+            timeout=DEADLINE,
+        )
+        assert 2 == run.returncode
+
+
+def test_an_expired_session_is_registered_again(
+    connect: str, start: Callable[..., Process]
+) -> None:
+    """A broker that was stopped longer than its session comes back by itself, and serves."""
+    broker = start()
+    broker.await_started()
+    with ZkClient(connect) as zk:
+        store = ClusterStore(zk)
+        eventually(lambda: store.broker_ids() == [1])
+        os.kill(broker.popen.pid, signal.SIGSTOP)
+        eventually(lambda: store.broker_ids() == [])
+        os.kill(broker.popen.pid, signal.SIGCONT)
+        eventually(lambda: store.broker_ids() == [1])
+    with connection_to(connect) as connection:
+        create(connection, "t")
+        assert (0, 0) == produce(connection, "t", b"a")
+    assert 0 == broker.stop()
+
+
+def test_a_changed_topic_configuration_takes_effect(
+    connect: str, start: Callable[..., Process]
+) -> None:
+    """kafka-topics --alter writes the configuration and a notification; no restart is needed."""
+    start().await_started()
+    with connection_to(connect) as connection, ZkClient(connect) as zk:
+        create(connection, "t")
+        assert (0, 0) == produce(connection, "t", b"x" * 500)
+        zk.put(paths.topic_config("t"), '{"version":1,"config":{"max.message.bytes":"100"}}')
+        zk.create(paths.config_change(), '"t"', sequence=True)
+        eventually(lambda: produce(connection, "t", b"x" * 500)[0] == 10)
