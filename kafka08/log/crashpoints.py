@@ -12,8 +12,6 @@ from typing import Final
 
 CrashPoint = Callable[[str], None]
 
-APPEND_WRITTEN: Final = "append.written"
-"""The set is in the file; its index entry is not."""
 ROLL_SEALED: Final = "roll.sealed"
 """The old index is trimmed; the new segment has no files yet."""
 ROLL_LOG_CREATED: Final = "roll.log_created"
@@ -34,20 +32,6 @@ LOAD_MARKER_REMOVED: Final = "load.marker_removed"
 """The clean-shutdown marker is gone; no log was opened yet."""
 SHUTDOWN_CLOSED: Final = "shutdown.closed"
 """All logs are closed and checkpointed; the clean-shutdown marker is not written yet."""
-
-ALL: Final = (
-    APPEND_WRITTEN,
-    ROLL_SEALED,
-    ROLL_LOG_CREATED,
-    ROLL_CREATED,
-    FLUSH_SYNCED,
-    TRUNCATE_SEGMENTS_DELETED,
-    TRUNCATE_INDEX_CUT,
-    DELETE_LOG_RENAMED,
-    CHECKPOINT_WRITTEN,
-    LOAD_MARKER_REMOVED,
-    SHUTDOWN_CLOSED,
-)
 
 
 def never(_name: str) -> None:
