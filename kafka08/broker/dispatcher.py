@@ -13,6 +13,7 @@ from typing import Final
 
 from kafka08.broker.call import Call, Handle, Later, Refuse
 from kafka08.broker.context import BrokerContext
+from kafka08.broker.halt import halt_on
 from kafka08.broker.handlers import (
     consumer_metadata,
     controlled_shutdown,
@@ -29,7 +30,7 @@ from kafka08.broker.handlers import (
     update_metadata,
 )
 from kafka08.broker.short_ways import ShortWays
-from kafka08.errors import ProtocolError
+from kafka08.errors import ProtocolError, StorageError
 from kafka08.network.exchange import Answer, Exchange
 from kafka08.protocol.codec import REQUESTS, decode_request, encode_response
 from kafka08.protocol.types import Response
@@ -72,7 +73,11 @@ class Dispatcher:
         if len(payload) > 1 and not payload[0]:  # a key below 256
             short_way = self._short_ways.get(payload[1])
             if short_way is not None:
-                answer = short_way(payload)
+                try:
+                    answer = short_way(payload)
+                except StorageError as error:
+                    halt_on(error, self._broker.runtime)
+                    raise
                 if answer is not None:
                     return answer
         header, request = decode_request(payload)

@@ -9,9 +9,13 @@ threads; here nothing runs between check and watch. Source: kafka.server.Request
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Hashable, Sequence
 
 from kafka08.broker.timer import Timer, TimerTask
+
+log = logging.getLogger(__name__)
+
 
 class Wait:
     """Base of what waits. Subclasses list their cases."""
@@ -78,7 +82,11 @@ class Purgatory:
 
     def _end(self, wait: Wait) -> None:
         self._forget(wait)
-        wait.finish()
+        try:
+            wait.finish()
+        except Exception:
+            # Root of somebody's answer: who touched the key has nothing to do with it.
+            log.exception("Uncaught exception while finishing a waiting request")
 
     def _forget(self, wait: Wait) -> None:
         assert wait.task is not None

@@ -13,11 +13,14 @@ first: an idle wheel does not tick. Source: kafka.utils.timer.TimingWheel 0.9.0.
 from __future__ import annotations
 
 import heapq
+import logging
 import math
 from collections.abc import Callable
 from typing import Final
 
 from kafka08.broker.runtime import Handle, Runtime
+
+log = logging.getLogger(__name__)
 
 TICK_MS: Final = 1
 WHEEL_SIZE: Final = 20
@@ -123,6 +126,13 @@ class Timer:
             self._set_alarm()
         return task
 
+    def _run(self, task: TimerTask) -> None:
+        try:
+            task.call()
+        except Exception:
+            # Root of a callback: the other tasks must run, and the next alarm be set.
+            log.exception("Uncaught exception in a timer task")
+
     def _set_alarm(self) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
@@ -143,6 +153,6 @@ class Timer:
                     continue  # cancelled by one that ran before it
                 task.slot = None
                 if not self._wheel.add(task):
-                    task.call()
+                    self._run(task)
         if self._heap and self._alarm is None:
             self._set_alarm()

@@ -69,8 +69,8 @@ class FakeQueue:
         return len(self.items)
 
 
-class Halted(Exception):
-    """The broker ended its process."""
+class Halted(BaseException):
+    """The broker ended its process: nothing but the test may catch it."""
 
 
 class FakeRuntime:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from kafka08.broker.call import Call, Later
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.delayed_fetch import DelayedFetch
+from kafka08.broker.halt import halt_on
 from kafka08.broker.partition import error_code
 from kafka08.errors import (
     ApiError,
@@ -106,7 +107,8 @@ def read(
             found, high_watermark = broker.replica_manager.read(
                 topic_partition, partition.offset, partition.max_bytes, request.replica_id
             )
-        except StorageError:
+        except StorageError as error:
+            halt_on(error, broker.runtime)
             raise
         except Exception as error:  # noqa: BLE001 - becomes the partition's code in the answer
             report(error, topic_partition, partition.offset, call)

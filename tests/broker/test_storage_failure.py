@@ -1,0 +1,49 @@
+"""A disk that fails stops the broker, whichever way it is met."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka08.errors import StorageError
+from kafka08.protocol import message_set
+from kafka08.protocol.codec import encode_request
+from kafka08.protocol.fetch import FetchPartition, FetchRequest, FetchTopic
+from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
+from kafka08.protocol.types import Request
+from tests.broker.fake_runtime import Halted
+from tests.broker.world import World
+
+
+def fail(*_: Any) -> Any:
+    raise StorageError("cannot write t-0: No space left on device")
+
+
+def produce(*partitions: int) -> ProduceRequest:
+    data = message_set.encode([(None, b"m")])
+    parts = [ProducePartition(number, data) for number in partitions]
+    return ProduceRequest(1, 1000, [ProduceTopic("t", parts)])
+
+
+def fetch(*partitions: int) -> FetchRequest:
+    parts = [FetchPartition(number, 0, 1000) for number in partitions]
+    return FetchRequest(-1, 0, 1, [FetchTopic("t", parts)])
+
+
+@pytest.mark.parametrize(
+    "request_", [produce(0), produce(0, 1), fetch(0), fetch(0, 1)], ids=lambda r: type(r).__name__
+)
+def test_the_process_ends_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request_: Request
+) -> None:
+    """By the short way for one partition and by the handler for several; nobody is answered."""
+    world = World(tmp_path)
+    world.lead("t", 2)
+    log = world.partition("t").log
+    monkeypatch.setattr(log, "append_prepared", fail)
+    monkeypatch.setattr(log, "read", fail)
+    with pytest.raises(Halted):
+        world.client.send(encode_request(request_, 1, "test"))
+    assert [] == world.client.frames()

@@ -1,0 +1,84 @@
+"""Topics that come into being because somebody asked for them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kafka08.broker.topics import check_topic_name
+from kafka08.errors import InvalidTopic
+from kafka08.protocol.metadata import MetadataRequest
+from kafka08.structs import OFFSETS_TOPIC
+from kafka08.zk import paths
+from tests.broker.world import World
+
+
+@pytest.mark.parametrize("name", ["a", "A.b_c-9", "x" * 255, "..."])
+def test_legal_names(name: str) -> None:
+    """Letters, digits, dot, underscore and dash, up to 255 of them."""
+    check_topic_name(name)
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "x" * 256, "a b", "a/b", "é", "a\n"])
+def test_illegal_names(name: str) -> None:
+    """As kafka.common.Topic refuses them."""
+    with pytest.raises(InvalidTopic):
+        check_topic_name(name)
+
+
+def test_asking_creates_a_topic_with_the_brokers_defaults(tmp_path: Path) -> None:
+    """Configuration and assignment as 0.8.2.2 writes them; the answer is 5 until it has leaders."""
+    world = World(tmp_path, num_partitions=2)
+    (topic,) = world.client.call(MetadataRequest(["new"])).topics
+    assert (5, []) == (topic.error_code, topic.partitions)
+    assert '{"version":1,"config":{}}' == world.store.znodes[paths.topic_config("new")]
+    assignment = json.loads(world.store.znodes[paths.topic("new")])
+    assert {"version": 1, "partitions": {"0": [1], "1": [1]}} == assignment
+
+
+def test_a_topic_that_another_broker_created_meanwhile_is_left_alone(tmp_path: Path) -> None:
+    """Both answer 5; the first writer's znodes stay."""
+    world = World(tmp_path)
+    world.store.znodes[paths.topic("new")] = "of another broker"
+    assert 5 == world.client.call(MetadataRequest(["new"])).topics[0].error_code
+    assert {paths.topic("new"): "of another broker"} == world.store.znodes
+
+
+def test_one_replica_until_replication_runs(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """More are configured: a warning says what happens instead."""
+    world = World(tmp_path, default_replication_factor=3)
+    world.client.call(MetadataRequest(["new"]))
+    assert '"0":[1]' in world.store.znodes[paths.topic("new")]
+    assert "gets 1 replica of each partition instead of 3" in caplog.text
+
+
+def test_without_auto_creation_only_the_offsets_topic_is_created(tmp_path: Path) -> None:
+    """3 for the others, in the same answer; it is made as the coordinator needs it."""
+    world = World(tmp_path, auto_create_topics_enable=False, offsets_topic_num_partitions=7)
+    answer = world.client.call(MetadataRequest(["absent", OFFSETS_TOPIC]))
+    assert {"absent": 3, OFFSETS_TOPIC: 5} == {t.topic: t.error_code for t in answer.topics}
+    assert 7 == world.store.created_partitions(OFFSETS_TOPIC)
+    config = json.loads(world.store.znodes[paths.topic_config(OFFSETS_TOPIC)])["config"]
+    assert {"segment.bytes": "104857600", "cleanup.policy": "compact"} == config
+    assert paths.topic("absent") not in world.store.znodes
+
+
+def test_one_illegal_name_spoils_the_answer_and_creates_nothing(tmp_path: Path) -> None:
+    """No brokers, 17 for every topic (captured: metadata-invalid-plus-valid)."""
+    world = World(tmp_path)
+    world.lead("known")
+    answer = world.client.call(MetadataRequest(["fresh", "known", "b/d"]))
+    assert [] == answer.brokers
+    assert {"fresh": 17, "known": 17, "b/d": 17} == {t.topic: t.error_code for t in answer.topics}
+    assert {} == world.store.znodes
+
+
+def test_without_a_registered_broker_nothing_can_be_created(tmp_path: Path) -> None:
+    """-1, as AdminOperationException of the JVM."""
+    world = World(tmp_path)
+    world.store.live = []
+    assert -1 == world.client.call(MetadataRequest(["new"])).topics[0].error_code
