@@ -15,6 +15,8 @@ run while they migrate are not handled here: their members are refused.
 from __future__ import annotations
 
 import logging
+import socket
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Literal, Self
@@ -44,6 +46,8 @@ from kafka08.zk.operations import Delete
 from kafka08.zk.store import ClusterStore
 
 log = logging.getLogger(__name__)
+
+Connect = Callable[[tuple[str, int], float], socket.socket]
 
 RETRIES = RetryPolicy(tries=50, backoff_ms=200)
 """A coordinator that is loading or moving needs some seconds."""
@@ -75,9 +79,11 @@ class OffsetMigration:
         bootstrap: str | None = None,
         *,
         clock: Clock = SYSTEM_CLOCK,
+        connect: Connect = socket.create_connection,
     ) -> None:
         self.group = group
         self._clock = clock
+        self._connect_socket = connect
         self._zk = ZkClient(zookeeper, name=f"migration of {group}")
         self._zk.start()
         self._store = ClusterStore(self._zk)
@@ -98,7 +104,12 @@ class OffsetMigration:
             addresses = [(b.host, b.port) for b in self._store.brokers().values()]
         if not addresses:
             raise NoBrokersAvailable("no broker is registered in ZooKeeper")
-        return ClusterClient(addresses, client_id="kafka08-migrate", clock=self._clock)
+        return ClusterClient(
+            addresses,
+            client_id="kafka08-migrate",
+            connect=self._connect_socket,
+            clock=self._clock,
+        )
 
     def close(self) -> None:
         self._cluster.close()

@@ -1,0 +1,132 @@
+"""One broker in memory that coordinates a group: commits, answers and refuses as a test says."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from kafka08.client import ClusterClient
+from kafka08.errors import NO_ERROR
+from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest, ConsumerMetadataResponse
+from kafka08.protocol.metadata import (
+    BrokerEndpoint,
+    MetadataRequest,
+    MetadataResponse,
+    PartitionMetadata,
+    TopicMetadata,
+)
+from kafka08.protocol.offset_commit import (
+    OffsetCommitPartitionResponse,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitTopicResponse,
+)
+from kafka08.protocol.offset_fetch import (
+    OffsetFetchPartitionResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    OffsetFetchTopicResponse,
+)
+from kafka08.protocol.offsets import (
+    OffsetsPartitionResponse,
+    OffsetsRequest,
+    OffsetsResponse,
+    OffsetsTopicResponse,
+)
+from kafka08.protocol.types import Request, Response
+from kafka08.structs import EARLIEST_OFFSET, TopicPartition
+from tests.mock_clock import MockClock
+from tests.network.scripted import ScriptedNetwork
+
+HOST, PORT = "b1", 9092
+
+
+class StoreCluster:
+    """committed: what the offsets topic has. refusals: codes for the next answers of a partition.
+    asked: the offsets requests in order. log_end: of every partition; logs start at 0."""
+
+    def __init__(self) -> None:
+        self.clock = MockClock()
+        self.network = ScriptedNetwork()
+        self.network.broker(HOST, PORT, self.answer)
+        self.committed: dict[TopicPartition, int] = {}
+        self.refusals: dict[TopicPartition, deque[int]] = {}
+        self.asked: list[Request] = []
+        self.log_end = 1000
+        self.coordinator_code = NO_ERROR
+
+    def client(self) -> ClusterClient:
+        return ClusterClient([(HOST, PORT)], connect=self.network.connect, clock=self.clock)
+
+    def renew(self, stale: ClusterClient) -> None:
+        """A test that gets here has no broker left."""
+
+    def refuse(self, tp: TopicPartition, *codes: int) -> None:
+        self.refusals.setdefault(tp, deque()).extend(codes)
+
+    def answer(self, request: Request) -> Response:
+        match request:
+            case ConsumerMetadataRequest():
+                return ConsumerMetadataResponse(self.coordinator_code, 1, HOST, PORT)
+            case MetadataRequest():
+                return self._metadata(request)
+            case OffsetsRequest():
+                return self._log_offsets(request)
+            case OffsetCommitRequest():
+                self.asked.append(request)
+                return self._commit(request)
+            case OffsetFetchRequest():
+                self.asked.append(request)
+                return self._fetch(request)
+        raise AssertionError(f"{request} was not expected")
+
+    def _code(self, tp: TopicPartition) -> int:
+        waiting = self.refusals.get(tp)
+        return waiting.popleft() if waiting else NO_ERROR
+
+    def _commit(self, request: OffsetCommitRequest) -> OffsetCommitResponse:
+        topics = []
+        for topic in request.topics:
+            answers = []
+            for partition in topic.partitions:
+                tp = TopicPartition(topic.topic, partition.partition)
+                code = self._code(tp)
+                if code == NO_ERROR:
+                    self.committed[tp] = partition.offset
+                answers.append(OffsetCommitPartitionResponse(tp.partition, code))
+            topics.append(OffsetCommitTopicResponse(topic.topic, answers))
+        return OffsetCommitResponse(topics)
+
+    def _fetch(self, request: OffsetFetchRequest) -> OffsetFetchResponse:
+        topics = []
+        for topic in request.topics:
+            answers = []
+            for number in topic.partitions:
+                tp = TopicPartition(topic.topic, number)
+                code = self._code(tp)
+                offset = -1 if code else self.committed.get(tp, -1)
+                answers.append(OffsetFetchPartitionResponse(number, offset, "", code))
+            topics.append(OffsetFetchTopicResponse(topic.topic, answers))
+        return OffsetFetchResponse(topics)
+
+    def _metadata(self, request: MetadataRequest) -> MetadataResponse:
+        partitions = [PartitionMetadata(NO_ERROR, number, 1, [1], [1]) for number in range(10)]
+        topics = [TopicMetadata(NO_ERROR, topic, partitions) for topic in request.topics]
+        return MetadataResponse([BrokerEndpoint(1, HOST, PORT)], topics)
+
+    def _log_offsets(self, request: OffsetsRequest) -> OffsetsResponse:
+        return OffsetsResponse(
+            [
+                OffsetsTopicResponse(
+                    topic.topic,
+                    [
+                        OffsetsPartitionResponse(
+                            p.partition,
+                            NO_ERROR,
+                            [0 if p.time_ms == EARLIEST_OFFSET else self.log_end],
+                        )
+                        for p in topic.partitions
+                    ],
+                )
+                for topic in request.topics
+            ]
+        )

@@ -1,0 +1,242 @@
+"""One fetch thread's rounds, on brokers in memory: positions, errors, sizes, room."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from contextlib import suppress
+from math import inf
+
+import pytest
+
+from kafka08.clock import SYSTEM_CLOCK
+from kafka08.consumer import fetcher as fetcher_module
+from kafka08.consumer.config import ConsumerConfig
+from kafka08.consumer.fetcher import PartitionFetcher
+from kafka08.consumer.progress import OwnedPartition
+from kafka08.consumer.stream import KafkaStream
+from kafka08.errors import (
+    ConsumerTimeout,
+    InvalidMessage,
+    KafkaError,
+    LeaderNotAvailable,
+    MessageTooLarge,
+    NotLeaderForPartition,
+)
+from kafka08.network.connection import Connection
+from kafka08.protocol.fetch import FetchRequest
+from kafka08.structs import NO_OFFSET, TopicPartition
+from tests.client.fake_cluster import PORT, FakeCluster
+
+TP0, TP1 = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+class Supervisor:
+    def deadline(self) -> float:
+        return inf
+
+    def stall(self) -> tuple[int, KafkaError | None]:
+        return 0, None
+
+
+class Bench:
+    """A fetcher on broker 1 of a fake cluster, driven round by round, and one stream."""
+
+    def __init__(self, **keys: object) -> None:
+        self.cluster = FakeCluster({"t": {0: 1, 1: 1}})
+        self.config = ConsumerConfig(
+            **{"group_id": "g", "zookeeper_connect": "", "auto_offset_reset": "smallest", **keys}
+        )
+        self.lost: list[OwnedPartition] = []
+        self.stream = KafkaStream(
+            supervisor=Supervisor(),
+            clock=SYSTEM_CLOCK,
+            timeout_ms=0,
+            capacity=self.config.queued_max_message_chunks,
+        )
+        connection = Connection("b1", PORT, connect=self.cluster.network.connect)
+        self.fetcher = PartitionFetcher("f", connection, self.config, self._lose)
+
+    def _lose(self, partitions: Collection[OwnedPartition]) -> None:
+        self.lost.extend(partitions)
+
+    def own(self, tp: TopicPartition, offset: int = NO_OFFSET) -> OwnedPartition:
+        partition = OwnedPartition(
+            tp,
+            thread_id="c-0",
+            sink=self.stream,
+            offset=offset,
+            fetch_bytes=self.config.fetch_message_max_bytes,
+        )
+        self.fetcher.add([partition])
+        return partition
+
+    def rounds(self, count: int) -> None:
+        for _ in range(count):
+            self.fetcher._round()
+
+    def read(self) -> list[bytes]:
+        """The values of everything that has come."""
+        values = []
+        with suppress(ConsumerTimeout):
+            for message in self.stream:
+                values.append(message.value)
+        return values
+
+    def fetches(self) -> list[list[tuple[int, int]]]:
+        """(partition, offset) of each Fetch request so far."""
+        return [
+            [(p.partition, p.offset) for topic in request.topics for p in topic.partitions]
+            for request in self.cluster.network.requests(FetchRequest)
+            if isinstance(request, FetchRequest)
+        ]
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetcher_module, "HELD_CHECK_S", 0)
+
+
+def test_goes_on_behind_what_was_fetched() -> None:
+    """Each request asks for what follows, for all partitions at once."""
+    bench = Bench()
+    bench.cluster.append(TP0, b"a", b"b")
+    bench.cluster.append(TP1, b"x")
+    bench.own(TP0, 0)
+    bench.own(TP1, 0)
+    bench.rounds(1)
+    assert sorted(bench.read()) == [b"a", b"b", b"x"]
+    bench.cluster.append(TP0, b"c")
+    bench.rounds(1)
+    assert bench.read() == [b"c"]
+    assert [sorted(fetch) for fetch in bench.fetches()] == [[(0, 0), (1, 0)], [(0, 2), (1, 1)]]
+
+
+@pytest.mark.parametrize(("reset", "start"), [("smallest", 0), ("largest", 2)])
+def test_without_a_position_the_reset_decides(reset: str, start: int) -> None:
+    """Nothing committed: auto.offset.reset, and that position is what a commit would store."""
+    bench = Bench(auto_offset_reset=reset)
+    bench.cluster.append(TP0, b"a", b"b")
+    partition = bench.own(TP0)
+    bench.rounds(1)
+    assert partition.consumed_offset == start
+    assert bench.read() == [b"a", b"b"][start:]
+
+
+def test_out_of_range_resets_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    """An offset that the log does not have moves as configured, and says so."""
+    bench = Bench()
+    bench.cluster.append(TP0, b"a")
+    partition = bench.own(TP0, 50)
+    bench.rounds(2)
+    assert "Current offset 50 for partition [t,0] out of range; reset offset to 0" in caplog.text
+    assert bench.read() == [b"a"]
+    assert partition.fetch_offset == 1
+
+
+def test_a_full_stream_is_left_out() -> None:
+    """queued.max.message.chunks: no further request for a stream that has not been read, and on
+    with it as soon as it has."""
+    bench = Bench(queued_max_message_chunks=1)
+    bench.cluster.append(TP0, b"a")
+    bench.own(TP0, 0)
+    bench.rounds(3)
+    assert len(bench.fetches()) == 1
+    assert bench.read() == [b"a"]
+    bench.rounds(1)
+    assert len(bench.fetches()) == 2
+
+
+def test_a_message_larger_than_the_fetch_is_fetched_with_its_size() -> None:
+    """First too little, then exactly enough, then as configured again."""
+    bench = Bench(fetch_message_max_bytes=40)
+    bench.cluster.append(TP0, b"x" * 500, b"y")
+    partition = bench.own(TP0, 0)
+    bench.rounds(2)
+    assert [len(value) for value in bench.read()] == [500]
+    assert partition.fetch_bytes == 40
+    bench.rounds(1)
+    assert bench.read() == [b"y"]
+
+
+def test_a_message_above_the_bound_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """MessageTooLarge reaches the reader, each time it asks; other partitions go on."""
+    monkeypatch.setattr(fetcher_module, "FETCH_BYTES_MAX", 100)
+    bench = Bench(fetch_message_max_bytes=40)
+    bench.cluster.append(TP0, b"x" * 500)
+    bench.cluster.append(TP1, b"a")
+    partition = bench.own(TP0, 0)
+    bench.rounds(2)
+    for _ in range(2):
+        with pytest.raises(MessageTooLarge, match=r"\[t,0\]"):
+            next(bench.stream)
+        bench.rounds(2)
+    bench.own(TP1, 0)
+    bench.rounds(1)
+    seen = []
+    for _ in range(2):
+        with suppress(MessageTooLarge):
+            seen.append(next(bench.stream).value)
+    assert seen == [b"a"]
+    assert partition.consumed_offset == 0
+
+
+def test_a_damaged_message_is_raised_behind_the_sound_ones() -> None:
+    """What is sound is delivered; fetching holds; then the error; then it is fetched again."""
+    bench = Bench()
+    bench.cluster.append(TP0, b"a", b"b")
+    sound = bytes(bench.cluster.logs[TP0])
+    bench.cluster.logs[TP0][-1] ^= 1
+    partition = bench.own(TP0, 0)
+    bench.rounds(3)
+    assert len(bench.fetches()) == 1
+    assert next(bench.stream).value == b"a"
+    with pytest.raises(InvalidMessage):
+        next(bench.stream)
+    bench.cluster.logs[TP0][:] = sound
+    bench.rounds(1)
+    assert bench.read() == [b"b"]
+    assert partition.consumed_offset == 2
+
+
+@pytest.mark.parametrize("error", [NotLeaderForPartition, LeaderNotAvailable])
+def test_a_partition_that_moved_is_given_back(error: type[NotLeaderForPartition]) -> None:
+    """It goes to the search for leaders, and is not asked for here any more; others stay."""
+    bench = Bench()
+    bench.cluster.refuse(TP0, error.code)
+    moved, staying = bench.own(TP0, 0), bench.own(TP1, 0)
+    bench.rounds(2)
+    assert bench.lost == [moved]
+    assert bench.fetches()[1] == [(1, 0)]
+    assert not staying.revoked
+
+
+def test_a_lost_connection_gives_everything_back() -> None:
+    """All its partitions look for a leader again."""
+    bench = Bench()
+    partitions = [bench.own(TP0, 0), bench.own(TP1, 0)]
+    bench.rounds(1)
+    bench.cluster.down(1)
+    bench.rounds(1)
+    assert bench.lost == partitions
+    assert bench.fetcher.is_idle
+
+
+def test_revoked_partitions_are_forgotten() -> None:
+    """After a revocation nothing is fetched or handed over, whatever was under way."""
+    bench = Bench()
+    bench.cluster.append(TP0, b"a")
+    partition = bench.own(TP0, 0)
+    bench.stream.revoke([partition])
+    bench.rounds(1)
+    assert bench.fetches() == []
+    assert bench.fetcher.is_idle
+
+
+def test_partitions_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When all together would be too much for one request, none is left out for ever."""
+    monkeypatch.setattr(fetcher_module, "REQUEST_BYTES_MAX", 1024 * 1024)
+    bench = Bench()
+    bench.own(TP0, 0)
+    bench.own(TP1, 0)
+    bench.rounds(4)
+    assert bench.fetches() == [[(0, 0)], [(1, 0)], [(0, 0)], [(1, 0)]]

@@ -1,0 +1,189 @@
+"""Offset stores: the rules of 0.8.2.2 for what is written where, and who may write."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka08.consumer.offset_store import DualOffsetStore, KafkaOffsetStore, ZooKeeperOffsetStore
+from kafka08.errors import (
+    NotCoordinatorForConsumer,
+    OffsetMetadataTooLarge,
+    OffsetsLoadInProgress,
+    SessionLost,
+    UnknownTopicOrPartition,
+)
+from kafka08.protocol.offset_commit import OffsetCommitRequest
+from kafka08.structs import TopicPartition
+from kafka08.zk import paths
+from kafka08.zk.client import ZkClient
+from tests.consumer.store_cluster import StoreCluster
+
+A, B = TopicPartition("t", 0), TopicPartition("u", 3)
+ID_PATH = paths.consumer_id("g", "g_a")
+
+
+@pytest.fixture
+def cluster() -> StoreCluster:
+    return StoreCluster()
+
+
+@pytest.fixture
+def kafka(cluster: StoreCluster) -> KafkaOffsetStore:
+    return KafkaOffsetStore(cluster, "g", clock=cluster.clock, backoff_ms=1000)
+
+
+@pytest.fixture
+def znodes(zk: ZkClient) -> ZooKeeperOffsetStore:
+    """The store of a member that is registered."""
+    zk.create(ID_PATH, "{}", ephemeral=True)
+    return ZooKeeperOffsetStore(zk, "g", ID_PATH)
+
+
+def in_zookeeper(zk: ZkClient, tp: TopicPartition) -> tuple[str | None, int] | None:
+    """Text and version of an offset's znode."""
+    node = zk.get_or_none(paths.offset("g", *tp))
+    return None if node is None else (node.data, node.version)
+
+
+def test_zookeeper_writes_what_changed(zk: ZkClient, znodes: ZooKeeperOffsetStore) -> None:
+    """New znodes are made, moved ones set, and one that has not moved since the last write, or
+    since the start, is not touched."""
+    zk.create(paths.offset("g", *B), "7")
+    assert znodes.fetch([A, B]) == {A: -1, B: 7}
+    znodes.commit({A: 5, B: 7})
+    assert (in_zookeeper(zk, A), in_zookeeper(zk, B)) == (("5", 0), ("7", 0))
+    znodes.commit({A: 6, B: 7})
+    znodes.commit({A: 6, B: 7})
+    assert (in_zookeeper(zk, A), in_zookeeper(zk, B)) == (("6", 1), ("7", 0))
+
+
+def test_zookeeper_never_writes_no_offset(zk: ZkClient, znodes: ZooKeeperOffsetStore) -> None:
+    """A partition without a position yet has nothing to commit."""
+    znodes.commit({A: -1})
+    assert in_zookeeper(zk, A) is None
+
+
+def test_a_former_member_cannot_commit(zk: ZkClient, znodes: ZooKeeperOffsetStore) -> None:
+    """Without its id znode a member's commit fails as a whole, for old and new znodes alike."""
+    znodes.commit({A: 5})
+    zk.delete(ID_PATH)
+    with pytest.raises(SessionLost):
+        znodes.commit({A: 6, B: 1})
+    assert (in_zookeeper(zk, A), in_zookeeper(zk, B)) == (("5", 0), None)
+
+
+def test_znodes_may_come_and_go_meanwhile(zk: ZkClient, znodes: ZooKeeperOffsetStore) -> None:
+    """Somebody removes or makes the offsets' znodes: the commit finds its way."""
+    znodes.commit({A: 5})
+    zk.delete_recursive(paths.offsets("g"))
+    zk.create(paths.offset("g", *B), "1")
+    znodes.commit({A: 6, B: 2})
+    assert (in_zookeeper(zk, A), in_zookeeper(zk, B)) == (("6", 0), ("2", 1))
+
+
+def test_kafka_commits_everything_every_time(
+    cluster: StoreCluster, kafka: KafkaOffsetStore
+) -> None:
+    """All positions, moved or not (it keeps them from expiring), time and metadata left to the
+    broker; but no position is not committed."""
+    kafka.commit({A: 5, B: -1})
+    kafka.commit({A: 5, B: 2})
+    assert cluster.committed == {A: 5, B: 2}
+    first, second = cluster.asked
+    assert isinstance(first, OffsetCommitRequest)
+    assert isinstance(second, OffsetCommitRequest)
+    assert [t.topic for t in first.topics] == ["t"]
+    assert [t.topic for t in second.topics] == ["t", "u"]
+    [partition] = first.topics[0].partitions
+    assert (partition.timestamp_ms, partition.metadata) == (-1, "")
+
+
+def test_kafka_refusals_are_raised(cluster: StoreCluster, kafka: KafkaOffsetStore) -> None:
+    """The partition's own error; the others are stored."""
+    cluster.refuse(A, OffsetMetadataTooLarge.code)
+    with pytest.raises(OffsetMetadataTooLarge, match=r"\[t,0\]"):
+        kafka.commit({A: 5, B: 2})
+    assert cluster.committed == {B: 2}
+
+
+def test_a_moved_coordinator_is_looked_up_again(
+    cluster: StoreCluster, kafka: KafkaOffsetStore
+) -> None:
+    """16 fails this commit; the next one asks anew who the coordinator is."""
+    cluster.refuse(A, NotCoordinatorForConsumer.code)
+    with pytest.raises(NotCoordinatorForConsumer):
+        kafka.commit({A: 5})
+    kafka.commit({A: 5})
+    assert cluster.committed == {A: 5}
+
+
+@pytest.mark.parametrize("error", [NotCoordinatorForConsumer, OffsetsLoadInProgress])
+def test_a_fetch_waits_for_the_coordinator(
+    cluster: StoreCluster, kafka: KafkaOffsetStore, error: type[OffsetsLoadInProgress]
+) -> None:
+    """14 and 16 are asked again after offsets.channel.backoff.ms."""
+    cluster.committed[A] = 9
+    cluster.refuse(A, error.code, error.code)
+    assert kafka.fetch([A, B]) == {A: 9, B: -1}
+    assert cluster.clock.slept == [1.0, 1.0]
+
+
+def test_a_fetch_gives_up_at_last(cluster: StoreCluster) -> None:
+    """After its patience the error is raised, and at once when it is interrupted."""
+    store = KafkaOffsetStore(cluster, "g", clock=cluster.clock, backoff_ms=1000, patience_ms=3000)
+    cluster.refuse(A, *[OffsetsLoadInProgress.code] * 20)
+    with pytest.raises(OffsetsLoadInProgress):
+        store.fetch([A])
+    assert len(cluster.clock.slept) == 3
+    hurried = KafkaOffsetStore(
+        cluster, "g", clock=cluster.clock, backoff_ms=1, is_interrupted=lambda: True
+    )
+    with pytest.raises(OffsetsLoadInProgress):
+        hurried.fetch([A])
+
+
+def test_other_errors_of_a_fetch_mean_nothing_committed(
+    cluster: StoreCluster, kafka: KafkaOffsetStore
+) -> None:
+    """As in 0.8.2.2: 3 (unknown partition) is read as no offset."""
+    cluster.refuse(A, UnknownTopicOrPartition.code)
+    assert kafka.fetch([A]) == {A: -1}
+
+
+@pytest.mark.parametrize(
+    ("zookeeper_offset", "kafka_offset", "start"),
+    [(4, 2, 4), (1, 3, 3), (None, 3, 3), (4, None, 4), (None, None, -1)],
+)
+def test_dual_starts_from_the_larger(
+    zk: ZkClient,
+    cluster: StoreCluster,
+    kafka: KafkaOffsetStore,
+    znodes: ZooKeeperOffsetStore,
+    zookeeper_offset: int | None,
+    kafka_offset: int | None,
+    start: int,
+) -> None:
+    """The max rule, checked on a JVM consumer; and the winner counts as written to ZooKeeper, so
+    that is not brought up to date before the member moves on."""
+    if zookeeper_offset is not None:
+        zk.create(paths.offset("g", *A), str(zookeeper_offset))
+    if kafka_offset is not None:
+        cluster.committed[A] = kafka_offset
+    before = in_zookeeper(zk, A)
+    dual = DualOffsetStore(kafka, znodes)
+    assert dual.fetch([A]) == {A: start}
+    dual.commit({A: start})
+    assert in_zookeeper(zk, A) == before
+    dual.commit({A: 10})
+    assert (in_zookeeper(zk, A) or ("", 0))[0] == "10"
+    assert cluster.committed == {A: 10}
+
+
+def test_dual_writes_to_zookeeper_what_kafka_took(
+    zk: ZkClient, cluster: StoreCluster, kafka: KafkaOffsetStore, znodes: ZooKeeperOffsetStore
+) -> None:
+    """Kafka first; a partition that it refused is not written to ZooKeeper either."""
+    cluster.refuse(A, OffsetMetadataTooLarge.code)
+    with pytest.raises(OffsetMetadataTooLarge):
+        DualOffsetStore(kafka, znodes).commit({A: 5, B: 2})
+    assert (in_zookeeper(zk, A), in_zookeeper(zk, B)) == (None, ("2", 0))

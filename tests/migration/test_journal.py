@@ -1,0 +1,76 @@
+"""The journal: states follow each other or refuse, and of two writers one loses."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka08.errors import MigrationError
+from kafka08.migration.journal import VALID_PREVIOUS, Entry, Journal, State, decode, encode
+from kafka08.structs import TopicPartition
+from kafka08.zk import paths
+from kafka08.zk.client import ZkClient
+
+SNAPSHOT = {TopicPartition("t", 0): (5, None)}
+offsets = st.none() | st.integers(0, 2**63 - 1)
+snapshots = st.dictionaries(
+    st.builds(TopicPartition, st.text("abc._-", min_size=1, max_size=5), st.integers(0, 9)),
+    st.tuples(offsets, offsets),
+    max_size=5,
+)
+
+
+@given(snapshots, st.sampled_from(State))
+def test_reads_what_it_writes(
+    snapshot: dict[TopicPartition, tuple[int | None, int | None]], state: State
+) -> None:
+    """Any snapshot and state survive the znode."""
+    entry = Entry(state, snapshot, 17)
+    assert entry == decode(encode(entry))
+
+
+def test_the_text_is_stable(zk: ZkClient) -> None:
+    """A znode of today must be readable by later versions of this tool."""
+    entry = Journal(zk, "g").begin(SNAPSHOT, 17, None)
+    assert entry.zk_version == 0
+    assert zk.get(paths.migration("g")).data == (
+        '{"version":1,"state":"copying","updated":"17","offsets":{"t":{"0":[5,null]}}}'
+    )
+
+
+def test_only_valid_states_follow(zk: ZkClient) -> None:
+    """VALID_PREVIOUS holds for every pair, and a refusal says what to do."""
+    journal = Journal(zk, "g")
+    for previous, state in itertools.product([None, *State], State):
+        entry = None if previous is None else Entry(previous, SNAPSHOT, 1)
+        if previous in VALID_PREVIOUS[state]:
+            journal.check(state, entry)
+        else:
+            with pytest.raises(MigrationError, match="the migration of g"):
+                journal.check(state, entry)
+
+
+def test_a_resumed_migration_keeps_its_snapshot(zk: ZkClient) -> None:
+    """What both stores had before the first copy is what a rollback must find; after a rollback a
+    new migration takes a new one."""
+    journal = Journal(zk, "g")
+    entry = journal.begin(SNAPSHOT, 1, None)
+    again = journal.begin({}, 2, journal.read())
+    assert again.snapshot == SNAPSHOT
+    with pytest.raises(MigrationError, match="at the same time"):
+        journal.enter(State.COPIED, entry, 3)
+    for state in (State.COPIED, State.ROLLING_TO_NEWEST, State.ROLLED_BACK):
+        again = journal.enter(state, again, 3)
+    assert journal.read() == again
+    assert journal.begin({}, 4, again).snapshot == {}
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"version":2}', '{"version":1,"state":"x"}'])
+def test_a_strange_journal_is_an_error(zk: ZkClient, text: str) -> None:
+    """Never taken for "no migration was begun"."""
+    zk.create(paths.migration("g"), text)
+    with pytest.raises(MigrationError, match="cannot be read"):
+        Journal(zk, "g").read()

@@ -1,0 +1,213 @@
+"""OffsetMigration on a real ZooKeeper and a coordinator in memory, broken off at every write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
+
+import pytest
+
+from kafka08.consumer.offset_store import KafkaOffsetStore
+from kafka08.errors import ConsumerCoordinatorNotAvailable, MigrationError
+from kafka08.migration import OffsetMigration, State
+from kafka08.migration.journal import Entry, Journal
+from kafka08.structs import TopicPartition
+from kafka08.zk import nodes, paths
+from kafka08.zk.client import ZkClient
+from kafka08.zk.store import ClusterStore
+from tests.consumer.store_cluster import HOST, PORT, StoreCluster
+
+TPS = [TopicPartition("t", number) for number in range(4)]
+IN_ZOOKEEPER = {TPS[0]: 10, TPS[1]: 20, TPS[2]: 30}
+IN_KAFKA = {TPS[1]: 25, TPS[2]: 5}
+NEWEST = {TPS[0]: 10, TPS[1]: 25, TPS[2]: 30}
+
+
+class Killed(BaseException):
+    """kill -9, as far as one process can play it: nobody catches it."""
+
+
+@pytest.fixture
+def cluster(zk: ZkClient) -> StoreCluster:
+    """A stopped group `g`: in partition 0 only ZooKeeper has an offset, in 1 Kafka is ahead, in 2
+    ZooKeeper is, in 3 nobody has one."""
+    zk.create(paths.topic("t"), nodes.encode_assignment(dict.fromkeys(range(4), (1,))))
+    ClusterStore(zk).commit_offsets("g", IN_ZOOKEEPER)
+    cluster = StoreCluster()
+    cluster.committed.update(IN_KAFKA)
+    return cluster
+
+
+@pytest.fixture
+def migration(cluster: StoreCluster, zk_connect: str) -> Iterator[OffsetMigration]:
+    with connected(cluster, zk_connect) as migration:
+        yield migration
+
+
+def connected(cluster: StoreCluster, zk_connect: str) -> OffsetMigration:
+    return OffsetMigration(
+        zk_connect, "g", f"{HOST}:{PORT}", clock=cluster.clock, connect=cluster.network.connect
+    )
+
+
+def in_zookeeper(zk: ZkClient) -> dict[TopicPartition, int]:
+    store = ClusterStore(zk)
+    return store.offsets("g", store.offset_partitions("g"))
+
+
+def state_of(entry: Entry | None) -> State | None:
+    return None if entry is None else entry.state
+
+
+def test_a_plan_changes_nothing(
+    zk: ZkClient, cluster: StoreCluster, migration: OffsetMigration
+) -> None:
+    """It says what start would copy; neither store nor journal is touched."""
+    assert migration.plan().copies == {TPS[0]: 10, TPS[2]: 30}
+    assert (cluster.committed, in_zookeeper(zk)) == (IN_KAFKA, IN_ZOOKEEPER)
+    assert migration.journal() is None
+
+
+def test_the_whole_way(zk: ZkClient, cluster: StoreCluster, migration: OffsetMigration) -> None:
+    """start brings Kafka up to the newest of both, verify finds nothing wrong, rollback brings
+    ZooKeeper up to where the group has gone meanwhile."""
+    migration.start()
+    assert cluster.committed == NEWEST
+    assert in_zookeeper(zk) == IN_ZOOKEEPER
+    assert migration.verify().is_verified
+    assert state_of(migration.journal()) is State.VERIFIED
+    cluster.committed[TPS[3]] = 77
+    assert migration.rollback().to_zookeeper == {TPS[1]: 25, TPS[3]: 77}
+    assert in_zookeeper(zk) == NEWEST | {TPS[3]: 77}
+
+
+def test_back_to_the_snapshot(
+    zk: ZkClient, cluster: StoreCluster, migration: OffsetMigration
+) -> None:
+    """Both stores as before, whatever was read since; what Kafka did not have is ZooKeeper's."""
+    migration.start()
+    cluster.committed.update({TPS[0]: 500, TPS[1]: 501})
+    ClusterStore(zk).commit_offsets("g", {TPS[0]: 400, TPS[3]: 3})
+    migration.rollback("snapshot")
+    assert in_zookeeper(zk) == IN_ZOOKEEPER | {TPS[3]: 3}
+    assert cluster.committed == {TPS[0]: 10, TPS[1]: 25, TPS[2]: 5}
+
+
+def test_steps_out_of_order_are_refused(migration: OffsetMigration) -> None:
+    """verify and rollback want a migration that has begun."""
+    with pytest.raises(MigrationError, match="start it first"):
+        migration.verify()
+    with pytest.raises(MigrationError, match="start it first"):
+        migration.rollback()
+
+
+def test_a_live_group_is_refused(zk: ZkClient, migration: OffsetMigration) -> None:
+    """Before any write, with the members' names."""
+    zk.create(paths.consumer_id("g", "g_a"), '{"subscription":{"t":1}}', ephemeral=True)
+    with pytest.raises(MigrationError, match="g_a"):
+        migration.start()
+    assert migration.journal() is None
+
+
+def test_members_that_come_meanwhile_are_noticed(
+    zk: ZkClient, migration: OffsetMigration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A member that started during the copy may have read a half-copied offset: start says so and
+    stays unfinished; once the member is gone it can be repeated."""
+    commit = KafkaOffsetStore.commit_each
+
+    def join_and_commit(self: KafkaOffsetStore, offsets: Any) -> Any:
+        zk.create(paths.consumer_id("g", "g_a"), '{"subscription":{"t":1}}', ephemeral=True)
+        return commit(self, offsets)
+
+    monkeypatch.setattr(KafkaOffsetStore, "commit_each", join_and_commit)
+    with pytest.raises(MigrationError, match="joined meanwhile"):
+        migration.start()
+    assert state_of(migration.journal()) is State.COPYING
+    with pytest.raises(MigrationError, match="broken off"):
+        migration.verify()
+    zk.delete(paths.consumer_id("g", "g_a"))
+    monkeypatch.undo()
+    migration.start()
+    assert migration.verify().is_verified
+
+
+def test_a_coordinator_that_is_away_is_a_reason(
+    cluster: StoreCluster, migration: OffsetMigration
+) -> None:
+    """plan says so instead of failing, and start refuses."""
+    cluster.coordinator_code = ConsumerCoordinatorNotAvailable.code
+    plan = migration.plan()
+    assert any("coordinator" in refusal for refusal in plan.refusals)
+    with pytest.raises(MigrationError, match="coordinator"):
+        migration.start()
+    assert migration.journal() is None
+
+
+def steps(to: Literal["newest", "snapshot"]) -> list[Callable[[OffsetMigration], object]]:
+    return [
+        OffsetMigration.start,
+        OffsetMigration.verify,
+        lambda migration: migration.rollback(to),
+    ]
+
+
+@pytest.mark.parametrize("to", ["newest", "snapshot"])
+def test_broken_off_at_every_write_and_repeated(
+    zk: ZkClient,
+    cluster: StoreCluster,
+    zk_connect: str,
+    monkeypatch: pytest.MonkeyPatch,
+    to: Literal["newest", "snapshot"],
+) -> None:
+    """Killed before or after the n-th write, for every n: repeating the step that was broken off
+    ends like a migration that was never disturbed, and no offset goes back on the way to Kafka."""
+    writers = [
+        (Journal, "_write"),
+        (KafkaOffsetStore, "commit_each"),
+        (ClusterStore, "commit_offsets"),
+    ]
+    writes = 0
+    kill_at = -1
+
+    def deadly(original: Callable[..., Any]) -> Callable[..., Any]:
+        def write(*args: Any) -> Any:
+            nonlocal writes
+            for moment in range(2):
+                writes += 1
+                if writes == kill_at:
+                    raise Killed
+                if moment == 0:
+                    result = original(*args)
+            return result
+
+        return write
+
+    originals = [getattr(owner, name) for owner, name in writers]
+    for (owner, name), original in zip(writers, originals, strict=True):
+        monkeypatch.setattr(owner, name, deadly(original))
+    outcomes = set()
+    for round_ in range(1, 40):
+        zk.delete_recursive(paths.MIGRATIONS)
+        zk.delete_recursive(paths.offsets("g"))
+        kill_at = -1
+        originals[2](ClusterStore(zk), "g", IN_ZOOKEEPER)
+        cluster.committed = dict(IN_KAFKA)
+        writes, kill_at = 0, round_
+        killed = 0
+        for step in steps(to):
+            for _ in range(2):
+                try:
+                    with connected(cluster, zk_connect) as migration:
+                        step(migration)
+                    break
+                except Killed:
+                    killed += 1
+                    assert all(cluster.committed[tp] >= o for tp, o in IN_KAFKA.items())
+        outcomes.add((tuple(sorted(cluster.committed.items())), tuple(in_zookeeper(zk).items())))
+        assert state_of(Journal(zk, "g").read()) is State.ROLLED_BACK
+        if not killed:
+            break
+    assert not killed, "every write has had its turn"
+    assert round_ > 10
+    assert len(outcomes) == 1

@@ -1,0 +1,175 @@
+"""Plans of a migration: never rewind, refuse with every reason, roll back to what was meant."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka08.migration.plan import (
+    Action,
+    GroupFacts,
+    Offset,
+    PartitionFacts,
+    make_plan,
+    rollback_to_newest,
+    rollback_to_snapshot,
+    snapshot_of,
+    verification_problems,
+)
+from kafka08.structs import TopicPartition
+
+TP = TopicPartition("t", 0)
+
+offsets = st.none() | st.integers(0, 30)
+ranges = st.tuples(st.integers(0, 15), st.integers(0, 15)).map(lambda r: (r[0], r[0] + r[1]))
+
+
+@st.composite
+def partition_facts(draw: st.DrawFn, number: int = 0) -> PartitionFacts:
+    start, end = draw(ranges)
+    return PartitionFacts(TopicPartition("t", number), draw(offsets), draw(offsets), start, end)
+
+
+groups = st.integers(0, 5).flatmap(
+    lambda count: st.tuples(*(partition_facts(number) for number in range(count)))
+)
+
+
+def facts(zookeeper: Offset, kafka: Offset, start: Offset = 0, end: Offset = 100) -> PartitionFacts:
+    return PartitionFacts(TP, zookeeper, kafka, start, end)
+
+
+def group(*partitions: PartitionFacts) -> GroupFacts:
+    return GroupFacts("g", (), partitions)
+
+
+@pytest.mark.parametrize(
+    ("zookeeper", "kafka", "action", "offset"),
+    [
+        (50, None, Action.COPY, 50),
+        (50, 40, Action.COPY, 50),
+        (50, 50, Action.AGREE, 50),
+        (50, 60, Action.AHEAD, 60),
+        (None, 60, Action.AHEAD, 60),
+        (None, None, Action.AGREE, None),
+        (0, None, Action.COPY, 0),
+        (100, None, Action.COPY, 100),
+        (101, None, Action.REFUSE, None),
+        (50, 101, Action.REFUSE, 101),
+    ],
+)
+def test_what_is_done_with_a_partition(
+    zookeeper: Offset, kafka: Offset, action: Action, offset: Offset
+) -> None:
+    """The larger offset wins if the log (0 to 100) has it; the log end itself is in range."""
+    [step] = make_plan(group(facts(zookeeper, kafka))).steps
+    assert (step.action, step.offset) == (action, offset)
+    assert (step.reason is not None) == (action is Action.REFUSE)
+
+
+def test_an_offset_behind_the_log_is_refused_only_if_it_counts() -> None:
+    """Retention has passed ZooKeeper's old offset: no matter when Kafka's newer one is good."""
+    assert make_plan(group(facts(5, 50, start=10))).is_allowed
+    plan = make_plan(group(facts(5, None, start=10)))
+    assert plan.refusals == (
+        "[t,0]: the offset 5 in ZooKeeper is out of the range 10 to 100 of the log",
+    )
+
+
+def test_disagreement_is_refused_where_a_limit_is_set() -> None:
+    """Both stores have an offset and are further apart than allowed."""
+    apart = group(facts(50, 39))
+    assert make_plan(apart).is_allowed
+    assert make_plan(apart, max_disagreement=11).is_allowed
+    [refusal] = make_plan(apart, max_disagreement=10).refusals
+    assert "11 messages apart, more than 10" in refusal
+
+
+def test_every_reason_is_named() -> None:
+    """Members, the coordinator and each partition: all of them at once."""
+    plan = make_plan(
+        GroupFacts("g", ("g_a", "g_b"), (facts(500, None),), unavailable="nobody answered")
+    )
+    assert not plan.is_allowed
+    text = "\n".join(plan.refusals)
+    for part in ("g_a, g_b", "nobody answered", "[t,0]: the offset 500"):
+        assert part in text
+
+
+def test_an_owner_without_a_member_is_a_reason() -> None:
+    """An owner's znode outlives its member for a session timeout at most; wait for it."""
+    [refusal] = make_plan(group(replace(facts(5, None), owner="g_a-0"))).refusals
+    assert refusal == "[t,0] still belongs to g_a-0"
+
+
+def test_deleted_partitions_are_left_alone() -> None:
+    """A topic that is gone leaves an offset behind, neither copied nor a reason to refuse."""
+    plan = make_plan(group(facts(5, None, None, None)))
+    assert plan.is_allowed
+    assert plan.copies == {}
+    assert plan.steps[0].action is Action.SKIP
+
+
+@given(groups)
+def test_a_copy_never_rewinds_and_always_fits(partitions: tuple[PartitionFacts, ...]) -> None:
+    """Whatever is committed to Kafka is larger than what it has, and lies in the log; after it a
+    second plan has nothing left to copy and verification finds no problem."""
+    plan = make_plan(group(*partitions))
+    found = {p.topic_partition: p for p in partitions}
+    for tp, offset in plan.copies.items():
+        before = found[tp]
+        assert before.kafka is None or offset > before.kafka
+        assert before.holds(offset)
+    if plan.is_allowed:
+        after = group(
+            *(replace(p, kafka=plan.copies.get(p.topic_partition, p.kafka)) for p in partitions)
+        )
+        assert make_plan(after).copies == {}
+        assert verification_problems(after) == []
+
+
+@given(groups)
+def test_rolling_back_to_the_newest_never_rewinds(partitions: tuple[PartitionFacts, ...]) -> None:
+    """What ZooKeeper gets lies in the log and is not below what it had, unless that was out of the
+    log; where nothing is safe, nothing is written and it is said."""
+    rollback = rollback_to_newest(group(*partitions))
+    assert not rollback.to_kafka
+    for p in partitions:
+        tp = p.topic_partition
+        if tp in rollback.to_zookeeper:
+            offset = rollback.to_zookeeper[tp]
+            assert p.holds(offset)
+            assert p.zookeeper is None or offset > p.zookeeper or not p.holds(p.zookeeper)
+        elif p.newest is not None and p.newest_safe is None:
+            assert any(str(tp) in problem for problem in rollback.problems)
+
+
+@given(groups, groups)
+def test_rolling_back_to_the_snapshot_restores_it(
+    before: tuple[PartitionFacts, ...], after: tuple[PartitionFacts, ...]
+) -> None:
+    """Members of either storage start where the snapshot was: ZooKeeper is as it was, and Kafka as
+    well, with ZooKeeper's offset where it had none."""
+    snapshot = snapshot_of(before)
+    rollback = rollback_to_snapshot(group(*after), snapshot)
+    for p in after:
+        tp = p.topic_partition
+        if tp not in snapshot:
+            continue
+        zookeeper, kafka = snapshot[tp]
+        now = rollback.to_zookeeper.get(tp, p.zookeeper)
+        assert zookeeper == (None if tp in rollback.remove_from_zookeeper else now)
+        in_kafka = rollback.to_kafka.get(tp, p.kafka)
+        if in_kafka is not None and (zookeeper is not None or kafka is not None):
+            assert in_kafka == (zookeeper if kafka is None else kafka)
+
+
+def test_verification_names_what_members_would_skip_or_repeat() -> None:
+    """Kafka behind ZooKeeper, nothing in Kafka, out of range: each is a problem."""
+    assert verification_problems(group(facts(5, 4))) == ["[t,0]: ZooKeeper has 5, Kafka 4"]
+    assert verification_problems(group(facts(5, None))) == ["[t,0]: ZooKeeper has 5, Kafka nothing"]
+    assert "out of the range" in verification_problems(group(facts(None, 101)))[0]
+    assert verification_problems(group(facts(5, 6), facts(5, None, None, None))) == []
