@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
+from kafka08.embedded.ports import free_ports
 from kafka08.protocol import codec
 from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
 from scripts.benchmarks.load import CLIENT_ID, connect, exchange
-from tests.interop.jvm import JvmBroker, free_port
+from tests.interop.jvm import JvmBroker
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 SETTINGS = {
@@ -35,7 +36,7 @@ class Subject(Protocol):
     log_dir: Path
 
     @property
-    def pid(self) -> int: ...
+    def pid(self) -> int | None: ...
     def start(self) -> None: ...
     def kill(self) -> None: ...
 
@@ -59,7 +60,7 @@ class OurSubject:
         self, directory: Path, zookeeper: str, properties: Mapping[str, str] | None = None
     ) -> None:
         self.name = "ours"
-        port = free_port()
+        [port] = free_ports(1)
         self.address = f"127.0.0.1:{port}"
         self.log_dir = directory / "logs"
         directory.mkdir(parents=True, exist_ok=True)
@@ -78,9 +79,8 @@ class OurSubject:
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
-    def pid(self) -> int:
-        assert self._process is not None
-        return self._process.pid
+    def pid(self) -> int | None:
+        return self._process.pid if self._process is not None else None
 
     def start(self) -> None:
         with self._output.open("ab") as output:
@@ -101,13 +101,13 @@ class OurSubject:
             self._process.wait()
 
 
-def cpu_seconds(pid: int) -> float:
+def cpu_seconds(pid: int | None) -> float:
     """User and system time of a process and all its threads so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
 
 
-def resident_megabytes(pid: int) -> float:
+def resident_megabytes(pid: int | None) -> float:
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) / 1024
