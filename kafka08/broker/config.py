@@ -48,8 +48,8 @@ class BrokerConfig(Config):
     advertised_port: int | None = key(
         None, low=1, high=65535, doc="Port put into ZooKeeper for clients; default: port."
     )
-    socket_send_buffer_bytes: int = key(102_400, low=-1, doc="SO_SNDBUF; -1 leaves it alone.")
-    socket_receive_buffer_bytes: int = key(102_400, low=-1, doc="SO_RCVBUF; -1 leaves it alone.")
+    socket_send_buffer_bytes: int = key(-1, low=-1, doc="SO_SNDBUF; -1: the system adapts it.")
+    socket_receive_buffer_bytes: int = key(-1, low=-1, doc="SO_RCVBUF; -1: the system adapts it.")
     socket_request_max_bytes: int = key(104_857_600, low=1, doc="Largest request accepted.")
     max_connections_per_ip: int = key(INT_MAX, low=1, doc="Connections allowed from one address.")
     max_connections_per_ip_overrides: str = key(
@@ -148,13 +148,15 @@ class BrokerConfig(Config):
         4000, low=1, high=LONG_MAX, doc="Lag at which a follower leaves the ISR."
     )
     replica_fetch_max_bytes: int = key(1 << 20, low=0, doc="Fetch size of a follower.")
-    replica_fetch_min_bytes: int = key(1, effect=False, doc="For followers, a later issue.")
+    replica_fetch_min_bytes: int = key(1, doc="Least bytes that end a follower's wait.")
     replica_fetch_wait_max_ms: int = key(500, doc="Longest wait of a follower's fetch.")
     replica_socket_timeout_ms: int = key(30_000, doc="Longest wait for a leader's answer.")
     replica_socket_receive_buffer_bytes: int = key(
-        65_536, effect=False, doc="For followers, a later issue."
+        65_536, low=-1, doc="SO_RCVBUF of a follower's connection; -1 leaves it alone."
     )
-    num_replica_fetchers: int = key(1, low=1, effect=False, doc="For followers, a later issue.")
+    num_replica_fetchers: int = key(
+        1, low=1, doc="Connections of a follower to each broker that it follows."
+    )
     replica_high_watermark_checkpoint_interval_ms: int = key(
         5000, low=1, high=LONG_MAX, doc="How often high watermarks are written."
     )
