@@ -118,8 +118,8 @@ class Ownership:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """For one commit or release. A signal handler that interrupts a commit of its own thread
-        cannot wait for it, so it gets SessionLost's sibling: an error, at once."""
+        """For one commit or release. A signal handler that has interrupted a commit of its own
+        thread cannot wait for it: KafkaError, at once."""
         if self._holder == threading.get_ident() or not self._lock.acquire(
             timeout=COMMIT_PATIENCE_S
         ):

@@ -65,7 +65,7 @@ def config(kafka: JvmKafka, group: str, **keys: object) -> ConsumerConfig:
         "group_id": group,
         "zookeeper_connect": kafka.zookeeper,
         "zookeeper_session_timeout_ms": SESSION_MS,
-        "rebalance_backoff_ms": 500,
+        "rebalance_backoff_ms": 1000,
         "auto_offset_reset": "smallest",
         "consumer_timeout_ms": 1500,
     }
@@ -264,11 +264,11 @@ def test_a_jvm_member_starts_where_ours_stopped(
 class KilledMember:
     """A member process that writes what it is handed to `output`, until it is killed."""
 
-    def __init__(self, output: Path, topic: str, keys: list[str]) -> None:
+    def __init__(self, output: Path, topic: str, keys: list[str], delay_ms: int = 0) -> None:
         self.output = output
         with output.open("wb") as out:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.interop.member_process", topic, *keys],
+                [sys.executable, "-m", "tests.interop.member_process", topic, str(delay_ms), *keys],
                 stdout=out,
                 start_new_session=True,
                 cwd=Path(__file__).parent.parent.parent,
@@ -282,23 +282,60 @@ class KilledMember:
     def wait_for(self, count: int) -> None:
         wait_until(lambda: len(self.seen()) >= count, f"{count} messages")
 
+    def signal(self, number: signal.Signals) -> None:
+        os.kill(self._process.pid, number)
+
     def kill(self) -> None:
-        os.kill(self._process.pid, signal.SIGKILL)
+        self.signal(signal.SIGKILL)
         self._process.wait()
+
+
+def keys_of_process(kafka: JvmKafka, group: str) -> list[str]:
+    return [
+        f"group.id={group}",
+        f"zookeeper.connect={kafka.zookeeper}",
+        f"zookeeper.session.timeout.ms={SESSION_MS}",
+        "auto.offset.reset=smallest",
+        "auto.commit.interval.ms=20",
+        "rebalance.backoff.ms=1000",
+    ]
+
+
+@pytest.mark.parametrize("storage", ["zookeeper", "kafka"])
+def test_a_stopped_process_neither_delivers_nor_commits(
+    jvm_kafka: JvmKafka, topic: str, tmp_path: Path, storage: str
+) -> None:
+    """SIGSTOP beyond the session, in the middle of a set: the other member takes over and reads to
+    the end; when the process goes on, its caller is handed nothing more of the old set (but for
+    one message that was under way), and no offset goes back."""
+    produce(jvm_kafka, topic, 300)
+    keys = [*keys_of_process(jvm_kafka, topic), f"offsets.storage={storage}"]
+    frozen = KilledMember(tmp_path / "frozen.out", topic, keys, delay_ms=20)
+    try:
+        frozen.wait_for(20)
+        frozen.signal(signal.SIGSTOP)
+        before = frozen.seen()
+        other = config(jvm_kafka, topic, offsets_storage=storage, consumer_timeout_ms=6000)
+        with ConsumerConnector(other) as connector:
+            [stream] = connector.create_message_streams({topic: 1})[topic]
+            seen = drain(stream)
+            connector.commit_offsets()
+            assert set(before + seen) == set(everything(300))
+            frozen.signal(signal.SIGCONT)
+            wait_until(lambda: len(connector.assignment) == 2, "the frozen member's return")
+            time.sleep(1)
+        assert len(frozen.seen()) - len(before) <= 1
+    finally:
+        frozen.kill()
+    with OffsetMigration(jvm_kafka.zookeeper, topic) as tool:
+        assert [f.newest for f in tool.facts().partitions] == [300] * PARTITIONS
 
 
 def test_kill_9_loses_nothing(jvm_kafka: JvmKafka, topic: str, tmp_path: Path) -> None:
     """A member is killed again and again while it reads; whoever replaces it goes on. Everything
     was handed out at least once, and no member skips what nobody was handed before."""
     produce(jvm_kafka, topic, 2000)
-    keys = [
-        f"group.id={topic}",
-        f"zookeeper.connect={jvm_kafka.zookeeper}",
-        f"zookeeper.session.timeout.ms={SESSION_MS}",
-        "auto.offset.reset=smallest",
-        "auto.commit.interval.ms=20",
-        "rebalance.backoff.ms=300",
-    ]
+    keys = keys_of_process(jvm_kafka, topic)
     next_offsets = dict.fromkeys(range(PARTITIONS), 0)
     lives = 0
     while any(next_offset < 2000 for next_offset in next_offsets.values()):
