@@ -22,9 +22,6 @@ from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
 
-MAX_REPLICATION_FACTOR = 1
-"""Until replication is there, more replicas would be a promise that nobody keeps."""
-
 _POLL_SECONDS = 0.02
 
 Assignment = Mapping[int, Sequence[int]]
@@ -97,12 +94,6 @@ class AdminClient:
         parse_topic_config(overrides)
         if assignment is not None:
             check_assignment(assignment)
-            replication_factor = len(assignment[0])
-        if replication_factor > MAX_REPLICATION_FACTOR:
-            raise AdminError(
-                f"replication factor {replication_factor}: this version of kafka08 keeps "
-                f"{MAX_REPLICATION_FACTOR} replica of each partition, so more are refused"
-            )
         if self._zk.exists(paths.topic(name)):
             raise AdminError(f'Topic "{name}" already exists.')
         if assignment is None:

@@ -3,8 +3,15 @@
     unknown ── make_leader ──▶ leading ── make_follower ──▶ following ── make_leader ──▶ …
 
 Everything here is memory and the local log, and nothing switches, so what a caller checked stays
-true until it lets go of the hub. Reading ZooKeeper, waking waits and writing checkpoints are the
+true until it lets go of the hub. ZooKeeper, waking waits and writing checkpoints are the
 ReplicaManager's. Source: kafka.cluster.Partition 0.8.2.2.
+
+A change of the ISR must stand in ZooKeeper before it counts, and the write takes a while:
+
+    begin_isr_change ── the write ──▶ end_isr_change
+
+In between the HW waits for every replica that is in the old ISR or in the new one, because the
+controller may elect any of them.
 """
 
 from __future__ import annotations
@@ -40,14 +47,15 @@ UNKNOWN_LOG_END: Final = -1
 class FollowerReplica:
     """What a leader knows of a copy on another broker.
 
-    log_end_offset   the offset of its last fetch: it has everything before; UNKNOWN_LOG_END at
-                     first. UNKNOWN_LOG_END <= log_end_offset; falls only if the follower truncates
-    last_fetch       monotonic time of that fetch, in seconds, even if it made no progress
+    last_fetch       monotonic time of its last fetch, in seconds, even if it made no progress; at
+                     first, of the change that made this broker know of it
+    log_end_offset   the offset of that fetch: it has everything before; UNKNOWN_LOG_END at first.
+                     UNKNOWN_LOG_END <= log_end_offset; falls only if the follower truncates
     """
 
     broker_id: int
+    last_fetch: float
     log_end_offset: int = UNKNOWN_LOG_END
-    last_fetch: float = 0.0
 
 
 class Partition:
@@ -58,7 +66,9 @@ class Partition:
     controller_epoch  of the controller that decided it; kept for conditional ISR writes
     zk_version        of the state znode as last known; the key to conditional ISR writes
     replicas          assigned replicas (AR) as the controller sent them
-    isr               in-sync replicas while leading, else ()
+    isr               in-sync replicas while leading, as far as they stand in ZooKeeper; else ()
+    maximal_isr       `isr`, and those that a change being written adds: the HW waits for them all
+    isr_change        the state with the new ISR that is being written; None: nothing is
     followers         broker id → FollowerReplica, of the assigned replicas but this broker
     log               the local log; None only until this broker first leads or follows
     high_watermark    first offset a consumer may not see; 0 <= HW <= LEO, and only rises while
@@ -74,10 +84,12 @@ class Partition:
         "is_internal",
         "is_leader",
         "isr",
+        "isr_change",
         "lane",
         "leader",
         "leader_epoch",
         "log",
+        "maximal_isr",
         "replicas",
         "topic_partition",
         "zk_version",
@@ -94,6 +106,8 @@ class Partition:
         self.zk_version = 0
         self.replicas: tuple[int, ...] = ()
         self.isr: tuple[int, ...] = ()
+        self.maximal_isr: tuple[int, ...] = ()
+        self.isr_change: LeaderAndIsr | None = None
         self.followers: dict[int, FollowerReplica] = {}
         self.log: Log | None = None
         self.high_watermark = 0
@@ -121,34 +135,35 @@ class Partition:
         self.log = log
         self.high_watermark = min(checkpointed_high_watermark, log.log_end_offset)
 
-    def make_leader(self, state: LeaderAndIsr, replicas: Iterable[int]) -> bool:
+    def make_leader(self, state: LeaderAndIsr, replicas: Iterable[int], now: float) -> bool:
         """Lead from now on. Followers count as unknown until they fetch. True if this raised the
         HW (an ISR of one is in sync with itself)."""
         assert self.log is not None, f"{self} leads without a log"
-        self._obey(state, replicas)
+        self._obey(state, replicas, now)
         self.leader = self.broker_id
         self.is_leader = True
-        self.isr = state.isr
+        self.isr = self.maximal_isr = state.isr
         return self.maybe_raise_high_watermark()
 
-    def make_follower(self, state: LeaderAndIsr, replicas: Iterable[int]) -> bool:
+    def make_follower(self, state: LeaderAndIsr, replicas: Iterable[int], now: float) -> bool:
         """Follow `state.leader` from now on. True if that is another leader than before, so that
         the log must be cut to the HW and fetching start anew."""
-        self._obey(state, replicas)
+        self._obey(state, replicas, now)
         self.is_leader = False
-        self.isr = ()
+        self.isr = self.maximal_isr = ()
         changed = self.leader != state.leader
         self.leader = state.leader
         return changed
 
-    def _obey(self, state: LeaderAndIsr, replicas: Iterable[int]) -> None:
+    def _obey(self, state: LeaderAndIsr, replicas: Iterable[int], now: float) -> None:
         assert state.leader_epoch > self.leader_epoch, f"{self} obeys a stale {state}"
         self.leader_epoch = state.leader_epoch
         self.controller_epoch = state.controller_epoch
         self.zk_version = state.zk_version
+        self.isr_change = None
         self.replicas = tuple(replicas)
         self.followers = {
-            broker_id: FollowerReplica(broker_id)
+            broker_id: FollowerReplica(broker_id, now)
             for broker_id in self.replicas
             if broker_id != self.broker_id
         }
@@ -189,11 +204,11 @@ class Partition:
         return info
 
     def maybe_raise_high_watermark(self) -> bool:
-        """HW := the smallest LEO of the ISR, this broker's included, if that is higher."""
+        """HW := the smallest LEO of the maximal ISR, this broker's included, if that is higher."""
         assert self.log is not None
         lowest = self.log.log_end_offset
-        if len(self.isr) > 1:
-            for broker_id in self.isr:
+        if len(self.maximal_isr) > 1:
+            for broker_id in self.maximal_isr:
                 follower = self.followers.get(broker_id)
                 if follower is not None and follower.log_end_offset < lowest:
                     lowest = follower.log_end_offset
@@ -234,6 +249,71 @@ class Partition:
         follower.log_end_offset = offset
         follower.last_fetch = now
         return self.is_leader and self.maybe_raise_high_watermark()
+
+    # The in-sync replicas
+
+    def joins_isr(self, broker_id: int) -> bool:
+        """Whether a follower that has just fetched is to enter the ISR: this broker leads, nothing
+        is being written, the follower is not in it, and its LEO has reached the HW."""
+        # 0.8: the HW, not the leader's LEO, so a follower joins before it has the newest messages.
+        return (
+            self.is_leader
+            and self.isr_change is None
+            and broker_id not in self.isr
+            and self.followers[broker_id].log_end_offset >= self.high_watermark
+        )
+
+    def laggards(self, now: float, lag_seconds: float, lag_messages: int) -> tuple[int, ...]:
+        """Followers that are to leave the ISR, in its order; () while a change is being written.
+
+        1. Stuck: no fetch for more than `lag_seconds`, progress or not.
+        2. Slow: the LEO is known and more than `lag_messages` behind this broker's.
+        """
+        if not self.is_leader or self.isr_change is not None or self.log is None:
+            return ()
+        enough = self.log.log_end_offset - lag_messages
+        return tuple(
+            broker_id
+            for broker_id in self.isr
+            if (follower := self.followers.get(broker_id)) is not None
+            and (
+                now - follower.last_fetch > lag_seconds
+                or UNKNOWN_LOG_END < follower.log_end_offset < enough
+            )
+        )
+
+    def begin_isr_change(self, isr: tuple[int, ...]) -> LeaderAndIsr:
+        """What to write so that `isr` becomes the ISR; the HW waits for old and new members until
+        end_isr_change."""
+        assert self.is_leader, f"{self} changes the ISR without leading"
+        assert self.isr_change is None, f"{self} changes the ISR twice at once"
+        self.maximal_isr = (*self.isr, *(i for i in isr if i not in self.isr))
+        self.isr_change = LeaderAndIsr(
+            self.broker_id, self.leader_epoch, isr, self.zk_version, self.controller_epoch
+        )
+        return self.isr_change
+
+    def end_isr_change(self, change: LeaderAndIsr, found: LeaderAndIsr) -> bool:
+        """The znode has `found` now, written in this leader epoch: it counts. True if this raised
+        the HW. Nothing happens if `change` is history because the controller spoke meanwhile."""
+        if self.isr_change is not change:
+            return False
+        self.isr_change = None
+        self.zk_version = found.zk_version
+        self.isr = self.maximal_isr = found.isr
+        return self.maybe_raise_high_watermark()
+
+    # Following
+
+    def append_as_follower(self, message_set: Buffer, leader_high_watermark: int) -> AppendInfo:
+        """Append what the leader sent for this replica's LEO, offsets as they are, and take over
+        its HW as far as the log reaches. Raises what Log.append_as_follower does."""
+        assert self.log is not None
+        assert not self.is_leader, f"{self} appends as a follower"
+        info = self.log.append_as_follower(message_set)
+        # 0.8: it may fall, when a new leader has yet to learn how far the old one had come.
+        self.high_watermark = min(self.log.log_end_offset, leader_high_watermark)
+        return info
 
     # Reading
 

@@ -27,9 +27,11 @@ from kafka08.broker.delayed_produce import (
     empty_result,
 )
 from kafka08.broker.halt import halt_on
+from kafka08.broker.isr_changes import IsrChanges, without
 from kafka08.broker.metadata_cache import MetadataCache
 from kafka08.broker.partition import Partition
 from kafka08.broker.purgatory import Purgatory
+from kafka08.broker.replica_fetchers import Followers
 from kafka08.broker.runtime import Runtime
 from kafka08.broker.timer import Timer
 from kafka08.errors import (
@@ -55,6 +57,7 @@ from kafka08.structs import (
     DEBUGGING_CONSUMER,
     INTERNAL_TOPICS,
     NO_OFFSET,
+    Broker,
     LeaderAndIsr,
     TopicPartition,
 )
@@ -84,7 +87,8 @@ class ReplicaManager:
     """All partitions of one broker.
 
     controller_epoch   the highest seen in a controller's request; 0 at first
-    fetch_waits        parked fetches by partition
+    fetch_waits        parked fetches of consumers by partition; a move of the HW ends them
+    follower_waits     parked fetches of followers by partition; an append ends them
     produce_waits      parked produces by partition
     by_name_on_the_wire    the partitions that have a log, by Partition.name_on_the_wire
     """
@@ -98,16 +102,20 @@ class ReplicaManager:
         store: ClusterStore,
         metadata_cache: MetadataCache,
         timer: Timer,
+        followers: Followers,
     ) -> None:
         self.broker_id = config.broker_id
         self.controller_epoch = 0
         self.log_manager = log_manager
         self.fetch_waits: Purgatory = Purgatory(timer)
+        self.follower_waits: Purgatory = Purgatory(timer)
         self.produce_waits: Purgatory = Purgatory(timer)
         self._config = config
         self._runtime = runtime
         self._store = store
         self._metadata_cache = metadata_cache
+        self._followers = followers
+        self._isr_changes = IsrChanges(runtime, store, self.wake)
         self._partitions: dict[TopicPartition, Partition] = {}
         self.by_name_on_the_wire: dict[bytes, Partition] = {}
         self._listeners: dict[str, LeadershipListener] = {}
@@ -249,11 +257,11 @@ class ReplicaManager:
         return None if finished else wait
 
     def wake(self, topic_partition: TopicPartition) -> None:
-        """After an append or a move of the HW: finish the waits that it satisfies."""
-        if topic_partition in self.fetch_waits:
-            self.fetch_waits.touch(topic_partition)
-        if topic_partition in self.produce_waits:
-            self.produce_waits.touch(topic_partition)
+        """After an append, a move of the HW or of the leadership: finish the waits that it
+        satisfies."""
+        for waits in (self.follower_waits, self.fetch_waits, self.produce_waits):
+            if topic_partition in waits:
+                waits.touch(topic_partition)
 
     def record_follower_fetch(
         self, topic_partition: TopicPartition, broker_id: int, offset: int
@@ -267,8 +275,24 @@ class ReplicaManager:
                 topic_partition,
             )
             return
-        partition.record_follower_fetch(broker_id, offset, self._runtime.monotonic())
-        self.wake(topic_partition)
+        raised = partition.record_follower_fetch(broker_id, offset, self._runtime.monotonic())
+        if partition.joins_isr(broker_id):
+            self._isr_changes.begin(partition, (*partition.isr, broker_id))
+        if raised and topic_partition in self.fetch_waits:
+            self.fetch_waits.touch(topic_partition)
+        if topic_partition in self.produce_waits:
+            self.produce_waits.touch(topic_partition)
+
+    def shrink_isrs(self) -> None:
+        """Begin to put followers that are stuck or slow out of the ISRs. Never switches."""
+        config = self._config
+        now = self._runtime.monotonic()
+        for partition in self._partitions.values():
+            laggards = partition.laggards(
+                now, config.replica_lag_time_max_ms / 1000, config.replica_lag_max_messages
+            )
+            if laggards:
+                self._isr_changes.begin(partition, without(partition.isr, laggards))
 
     # Reading
 
@@ -300,12 +324,12 @@ class ReplicaManager:
                 for state in request.partition_states
                 if self._accepts(tp := TopicPartition(state.topic, state.partition), state, errors)
             ]
-            for partition, state in accepted:
-                if state.leader == self.broker_id:
-                    self._make_leader(partition, state)
-            leaders = {broker.broker_id for broker in request.leaders}
-            followers = [item for item in accepted if item[1].leader != self.broker_id]
-            self._make_followers(followers, leaders)
+            self._make_leaders([i for i in accepted if i[1].leader == self.broker_id])
+            self._make_followers(
+                [item for item in accepted if item[1].leader != self.broker_id],
+                {b.broker_id: Broker(b.broker_id, b.host, b.port) for b in request.leaders},
+            )
+            self._followers.end_idle()
             self.may_checkpoint = True
         return LeaderAndIsrResponse(
             0, [PartitionError(tp.topic, tp.partition, code) for tp, code in errors.items()]
@@ -386,20 +410,24 @@ class ReplicaManager:
         errors[topic_partition] = 0
         return True
 
-    def _make_leader(self, partition: Partition, state: PartitionState) -> None:
-        partition.make_leader(leader_and_isr(state), state.replicas)
-        state_change_log.info("Broker %d leads %s", self.broker_id, partition)
-        self.wake(partition.topic_partition)
-        listener = self._listeners.get(state.topic)
-        if listener is not None:
-            listener.on_leadership(state.partition)
+    def _make_leaders(self, states: list[tuple[Partition, PartitionState]]) -> None:
+        self._followers.stop_following({partition.topic_partition for partition, _ in states})
+        now = self._runtime.monotonic()
+        for partition, state in states:
+            partition.make_leader(leader_and_isr(state), state.replicas, now)
+            state_change_log.info("Broker %d leads %s", self.broker_id, partition)
+            self.wake(partition.topic_partition)
+            listener = self._listeners.get(state.topic)
+            if listener is not None:
+                listener.on_leadership(state.partition)
 
     def _make_followers(
-        self, states: list[tuple[Partition, PartitionState]], leaders: set[int]
+        self, states: list[tuple[Partition, PartitionState]], leaders: Mapping[int, Broker]
     ) -> None:
         """Follow new leaders: cut each log to its HW, for what is above may not be what the leader
-        has, and write recovery points before anything else is appended."""
-        cut: dict[TopicPartition, int] = {}
+        has, write recovery points before anything else is appended, and fetch from there."""
+        moved: list[tuple[Partition, Broker]] = []
+        now = self._runtime.monotonic()
         for partition, state in states:
             if state.leader not in leaders:
                 # 0.8: the epoch is not taken over, so the controller's next word is obeyed.
@@ -411,22 +439,27 @@ class ReplicaManager:
                 )
                 continue
             led = partition.is_leader
-            if partition.make_follower(leader_and_isr(state), state.replicas):
-                cut[partition.topic_partition] = partition.high_watermark
+            if partition.make_follower(leader_and_isr(state), state.replicas, now):
+                moved.append((partition, leaders[state.leader]))
             state_change_log.info("Broker %d follows in %s", self.broker_id, partition)
             self.wake(partition.topic_partition)
             listener = self._listeners.get(state.topic)
             if listener is not None and led:
                 listener.on_follower(state.partition)
-        if cut:
-            self.log_manager.truncate_to(cut)
+        if moved:
+            self._followers.stop_following({partition.topic_partition for partition, _ in moved})
+            self.log_manager.truncate_to({p.topic_partition: p.high_watermark for p, _ in moved})
+            self._followers.follow(moved)
 
     def stop_replicas(self, request: StopReplicaRequest) -> StopReplicaResponse:
-        """Obey a StopReplica request; with `delete_partitions`, drop partitions and directories.
-        Switches, as become_leader_or_follower does."""
+        """Obey a StopReplica request: follow no more, and with `delete_partitions` drop partitions
+        and directories. Switches, as become_leader_or_follower does."""
         with self._state_change_lock:
             if self._is_stale(request.controller_epoch, request.controller_id, "StopReplica"):
                 return StopReplicaResponse(StaleControllerEpoch.code, [])
+            self._followers.stop_following(
+                {TopicPartition(item.topic, item.partition) for item in request.partitions}
+            )
             if request.delete_partitions:
                 for item in request.partitions:
                     self._delete(TopicPartition(item.topic, item.partition))

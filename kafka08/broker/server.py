@@ -22,6 +22,7 @@ from kafka08.broker.lag import LagMeter
 from kafka08.broker.log_background import LogBackground
 from kafka08.broker.metadata_cache import MetadataCache
 from kafka08.broker.registration import BrokerRegistration
+from kafka08.broker.replica_fetchers import ReplicaFetchers
 from kafka08.broker.replica_manager import ReplicaManager
 from kafka08.broker.runtime import Runtime, Task
 from kafka08.broker.timer import Timer
@@ -60,6 +61,7 @@ class KafkaServer:
         self._store: ClusterStore | None = None
         self._log_manager: LogManager | None = None
         self._listener: socket.socket | None = None
+        self._fetchers: ReplicaFetchers | None = None
         self._replica_manager: ReplicaManager | None = None
         self._offset_manager: OffsetManager | None = None
         self._controller: Controller | None = None
@@ -101,6 +103,7 @@ class KafkaServer:
         endpoint = self.endpoint = self._advertised(listener.getsockname()[1])
 
         metadata_cache = MetadataCache(config.broker_id)
+        self._fetchers = ReplicaFetchers(config, runtime, log_manager, store)
         replica_manager = self._replica_manager = ReplicaManager(
             config,
             runtime,
@@ -108,6 +111,7 @@ class KafkaServer:
             store=store,
             metadata_cache=metadata_cache,
             timer=timer,
+            followers=self._fetchers,
         )
         replica_manager.load_high_watermarks()
         offset_manager = self._offset_manager = OffsetManager(runtime, config, replica_manager)
@@ -218,6 +222,7 @@ class KafkaServer:
             replica_manager.checkpoint_high_watermarks,
             "highwatermark-checkpoint",
         )
+        self._every(config.replica_lag_time_max_ms, replica_manager.shrink_isrs, "isr-expiration")
         self._every(
             config.log_retention_check_interval_ms,
             log_manager.retain,
@@ -279,6 +284,8 @@ class KafkaServer:
             self._swallow(task.kill)
         if self._lag_meter is not None:
             self._swallow(self._lag_meter.stop)
+        if self._fetchers is not None:
+            self._swallow(self._fetchers.shutdown)
         if self._replica_manager is not None:
             self._swallow(self._replica_manager.checkpoint_high_watermarks)
         if self._log_manager is not None:

@@ -72,7 +72,7 @@ class ShortWays:
             (size,) = SIZE.unpack_from(payload, end)
         except struct_error:
             return None
-        if acks != 1 and acks != 0 and (acks != -1 or len(partition.isr) > 1):  # noqa: PLR1714
+        if acks != 1 and acks != 0 and (acks != -1 or len(partition.maximal_isr) > 1):  # noqa: PLR1714
             return None
         data = payload[end + SIZE.size : end + SIZE.size + size]
         if len(data) != size or partition.is_internal:

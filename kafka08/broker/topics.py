@@ -16,7 +16,7 @@ from typing import Final
 from kafka08.assignment import assign_replicas
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.runtime import Runtime
-from kafka08.errors import InvalidTopic, NodeExists, UnknownError
+from kafka08.errors import InvalidTopic, NodeExists
 from kafka08.structs import OFFSETS_TOPIC
 from kafka08.zk import nodes, paths
 from kafka08.zk.store import ClusterStore
@@ -25,8 +25,6 @@ log = logging.getLogger(__name__)
 
 NAME_LENGTH_MAX: Final = 255
 LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
-REPLICAS_SUPPORTED: Final = 1
-"""Replicas a topic gets however many are configured: followers do not fetch yet."""
 
 
 def check_topic_name(topic: str) -> None:
@@ -60,7 +58,7 @@ class TopicCreator:
 
     def create(self, topics: Iterable[str]) -> None:
         """Create the topics; one that exists by now is fine. InvalidTopic before anything is
-        created, UnknownError when no broker is registered."""
+        created, AdminError when there are fewer brokers than replicas."""
         names = list(topics)
         for topic in names:
             check_topic_name(topic)
@@ -76,11 +74,13 @@ class TopicCreator:
                 )
 
     def create_offsets_topic(self) -> None:
-        """Create `__consumer_offsets`; fine if it exists by now."""
+        """Create `__consumer_offsets`; fine if it exists by now. It has as many replicas as there
+        are brokers, up to offsets.topic.replication.factor."""
+        live = len(self._store.broker_ids())
         self._create(
             OFFSETS_TOPIC,
             self._config.offsets_topic_num_partitions,
-            self._config.offsets_topic_replication_factor,
+            min(self._config.offsets_topic_replication_factor, max(1, live)),
             {
                 "cleanup.policy": "compact",
                 "segment.bytes": str(self._config.offsets_topic_segment_bytes),
@@ -90,18 +90,7 @@ class TopicCreator:
     def _create(
         self, topic: str, partitions: int, replication_factor: int, config: Mapping[str, str]
     ) -> None:
-        if replication_factor > REPLICAS_SUPPORTED:
-            log.warning(
-                "Topic %s gets %d replica of each partition instead of %d: replication is not "
-                "running yet",
-                topic,
-                REPLICAS_SUPPORTED,
-                replication_factor,
-            )
-            replication_factor = REPLICAS_SUPPORTED
         brokers = self._store.broker_ids()
-        if not brokers:
-            raise UnknownError("replication factor: 1 larger than available brokers: 0")
         assignment = assign_replicas(
             brokers, partitions, replication_factor, rng=self._runtime.random
         )

@@ -19,6 +19,7 @@ from kafka08.protocol import message_set
 from kafka08.structs import LeaderAndIsr, TopicPartition
 
 ME = 1
+NOW = 0.0
 
 
 def leading(
@@ -27,7 +28,7 @@ def leading(
     partition = Partition(TopicPartition("t", 0), ME)
     config = LogConfig(segment_index_bytes=4096, min_insync_replicas=min_insync_replicas)
     partition.attach_log(Log(directory / "t-0", config), 0)
-    partition.make_leader(LeaderAndIsr(ME, 0, isr, 0, 1), (1, 2, 3))
+    partition.make_leader(LeaderAndIsr(ME, 0, isr, 0, 1), (1, 2, 3), NOW)
     return partition
 
 
@@ -61,7 +62,7 @@ def test_followers_are_unknown_to_a_new_leader(tmp_path: Path) -> None:
     append(partition, 5)
     for broker_id in (2, 3):
         partition.record_follower_fetch(broker_id, 5, now=1.0)
-    partition.make_leader(LeaderAndIsr(ME, 1, (1, 2), 1, 1), (1, 2, 3))
+    partition.make_leader(LeaderAndIsr(ME, 1, (1, 2), 1, 1), (1, 2, 3), NOW)
     append(partition, 1)
     assert 5 == partition.high_watermark
 
@@ -98,8 +99,8 @@ def test_acks_above_one_count_in_sync_replicas_and_the_leader(tmp_path: Path) ->
 def test_a_follower_refuses_what_only_a_leader_may_do(tmp_path: Path) -> None:
     """And says whether its leader changed, so that its log must be cut."""
     partition = leading(tmp_path)
-    assert partition.make_follower(LeaderAndIsr(2, 1, (2,), 1, 1), (1, 2)) is True
-    assert partition.make_follower(LeaderAndIsr(2, 2, (2,), 2, 1), (1, 2)) is False
+    assert partition.make_follower(LeaderAndIsr(2, 1, (2,), 1, 1), (1, 2), NOW) is True
+    assert partition.make_follower(LeaderAndIsr(2, 2, (2,), 2, 1), (1, 2), NOW) is False
     with pytest.raises(NotLeaderForPartition):
         append(partition, 1)
     with pytest.raises(NotLeaderForPartition):
@@ -111,7 +112,7 @@ def test_a_stale_epoch_is_a_bug_here(tmp_path: Path) -> None:
     """The replica manager sorts those out; obeying one would be loud."""
     partition = leading(tmp_path)
     with pytest.raises(AssertionError, match="stale"):
-        partition.make_leader(LeaderAndIsr(ME, 0, (1,), 0, 1), (1,))
+        partition.make_leader(LeaderAndIsr(ME, 0, (1,), 0, 1), (1,), NOW)
 
 
 def test_the_checkpointed_high_watermark_stays_within_the_log(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from kafka08.broker.topics import check_topic_name
 from kafka08.errors import InvalidTopic
 from kafka08.protocol.metadata import MetadataRequest
 from kafka08.structs import OFFSETS_TOPIC
-from kafka08.zk import paths
+from kafka08.zk import nodes, paths
 from tests.broker.world import World
 
 
@@ -46,14 +46,23 @@ def test_a_topic_that_another_broker_created_meanwhile_is_left_alone(tmp_path: P
     assert {paths.topic("new"): "of another broker"} == world.store.znodes
 
 
-def test_one_replica_until_replication_runs(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """More are configured: a warning says what happens instead."""
-    world = World(tmp_path, default_replication_factor=3)
+def test_as_many_replicas_as_configured(tmp_path: Path) -> None:
+    """With fewer brokers than that nothing is created, and the whole answer is -1."""
+    world = World(tmp_path, default_replication_factor=2)
+    answer = world.client.call(MetadataRequest(["new"]))
+    assert ([], -1) == (answer.brokers, answer.topics[0].error_code)
+    assert paths.topic("new") not in world.store.znodes
+    world.store.live = [1, 2, 3]
     world.client.call(MetadataRequest(["new"]))
-    assert '"0":[1]' in world.store.znodes[paths.topic("new")]
-    assert "gets 1 replica of each partition instead of 3" in caplog.text
+    assert 2 == len(nodes.decode_assignment(world.store.znodes[paths.topic("new")])[0])
+
+
+def test_the_offsets_topic_makes_do_with_the_brokers_there_are(tmp_path: Path) -> None:
+    """min(offsets.topic.replication.factor, live brokers) replicas."""
+    world = World(tmp_path, offsets_topic_num_partitions=2)
+    world.store.live = [1, 2]
+    world.client.call(MetadataRequest([OFFSETS_TOPIC]))
+    assert 2 == len(nodes.decode_assignment(world.store.znodes[paths.topic(OFFSETS_TOPIC)])[0])
 
 
 def test_without_auto_creation_only_the_offsets_topic_is_created(tmp_path: Path) -> None:

@@ -4,7 +4,8 @@ the test. The test is the controller: `lead` tells the broker what it leads."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,10 +15,11 @@ from kafka08.broker.coordinator.offset_manager import OffsetManager
 from kafka08.broker.dispatcher import Dispatcher
 from kafka08.broker.log_background import LogBackground
 from kafka08.broker.metadata_cache import MetadataCache
+from kafka08.broker.partition import Partition
 from kafka08.broker.replica_manager import ReplicaManager
 from kafka08.broker.timer import Timer
 from kafka08.broker.topics import TopicCreator
-from kafka08.errors import BrokerNotAvailable, NodeExists
+from kafka08.errors import BadVersion, BrokerNotAvailable, NodeExists, ZooKeeperError
 from kafka08.log.manager import LogManager
 from kafka08.network.exchange import Exchange, FileSlice
 from kafka08.protocol.codec import decode_response, encode_request
@@ -26,7 +28,7 @@ from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest, PartitionState
 from kafka08.protocol.metadata import BrokerEndpoint
 from kafka08.protocol.types import Request
 from kafka08.protocol.update_metadata import UpdateMetadataRequest
-from kafka08.structs import TopicPartition
+from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.store import ClusterStore
 from tests.broker.fake_runtime import FakeRuntime
@@ -44,6 +46,8 @@ class FakeStore:
         self.live = [BROKER_ID]
         self.configs: dict[str, dict[str, str]] = {}
         self.committed: dict[str, dict[TopicPartition, int]] = {}
+        self.states: dict[TopicPartition, LeaderAndIsr] = {}
+        """State znodes; one that is not there has the version that its first writer expects."""
 
     @property
     def zk(self) -> FakeStore:
@@ -54,6 +58,22 @@ class FakeStore:
 
     def topic_configs(self, topics: Iterable[str]) -> dict[str, dict[str, str]]:
         return {topic: self.configs[topic] for topic in topics if topic in self.configs}
+
+    def update_leader_and_isr(
+        self, states: Mapping[TopicPartition, LeaderAndIsr]
+    ) -> dict[TopicPartition, LeaderAndIsr | ZooKeeperError]:
+        answers: dict[TopicPartition, LeaderAndIsr | ZooKeeperError] = {}
+        for tp, state in states.items():
+            if tp in self.states and self.states[tp].zk_version != state.zk_version:
+                answers[tp] = BadVersion(str(tp))
+            else:
+                answers[tp] = self.states[tp] = replace(state, zk_version=state.zk_version + 1)
+        return answers
+
+    def leader_and_isr(
+        self, wanted: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, LeaderAndIsr]:
+        return {tp: self.states[tp] for tp in wanted if tp in self.states}
 
     def offsets(self, group: str, wanted: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         known = self.committed.get(group, {})
@@ -79,6 +99,22 @@ class FakeStore:
     def created_partitions(self, topic: str) -> int:
         """Partitions of a topic whose znode a broker wrote."""
         return len(nodes.decode_assignment(self.znodes[paths.topic(topic)]))
+
+
+class RecordedFollowers:
+    """Notes what would be fetched: partition → leader."""
+
+    def __init__(self) -> None:
+        self.sources: dict[TopicPartition, Broker] = {}
+
+    def follow(self, partitions: Iterable[tuple[Partition, Broker]]) -> None:
+        self.sources.update((p.topic_partition, leader) for p, leader in partitions)
+
+    def stop_following(self, topic_partitions: Collection[TopicPartition]) -> None:
+        for topic_partition in topic_partitions:
+            self.sources.pop(topic_partition, None)
+
+    def end_idle(self) -> None: ...
 
 
 class NoController:
@@ -162,6 +198,7 @@ class World:
         )
         self.log_manager.load()
         store = cast("ClusterStore", self.store)
+        self.followed = RecordedFollowers()
         self.replica_manager = ReplicaManager(
             self.config,
             self.runtime,
@@ -169,6 +206,7 @@ class World:
             store=store,
             metadata_cache=self.cache,
             timer=self.timer,
+            followers=self.followed,
         )
         self.replica_manager.load_high_watermarks()
         offset_manager = OffsetManager(self.runtime, self.config, self.replica_manager)

@@ -8,7 +8,7 @@ znodes and the brokers in line. Source: the callbacks of kafka.controller.KafkaC
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 from kafka08.broker.controller.context import ControllerContext
 from kafka08.broker.controller.leader_selectors import Election, elect_controlled_shutdown
@@ -29,13 +29,10 @@ class ClusterChanges:
         context: ControllerContext,
         changes: StateChanges,
         deletion: TopicDeletion,
-        *,
-        warn_unreplicated: bool,
     ) -> None:
         self._context = context
         self._changes = changes
         self._deletion = deletion
-        self._warn_unreplicated = warn_unreplicated
 
     def take_over(self) -> None:
         """The context has been read: bring everything that lives online and tell everybody."""
@@ -96,7 +93,6 @@ class ClusterChanges:
         context, changes = self._context, self._changes
         context.history.add(f"{len(assignments)} new partitions, {min(assignments)} the first")
         context.add_assignments(assignments)
-        self._warn_about_followers(assignments)
         partitions = sorted(assignments)
         changes.partitions_to_new(partitions)
         changes.replicas_to_new(context.replicas_of(partitions))
@@ -145,14 +141,3 @@ class ClusterChanges:
             current,
             controller_epoch=context.epoch,
         )
-
-    def _warn_about_followers(self, partitions: Iterable[TopicPartition]) -> None:
-        for tp in partitions if self._warn_unreplicated else ():
-            replicas = self._context.assignments[tp]
-            if len(replicas) > 1:
-                log.warning(
-                    "%s is assigned to %s, but brokers of this version do not replicate yet: the "
-                    "first live replica leads alone",
-                    tp,
-                    list(replicas),
-                )

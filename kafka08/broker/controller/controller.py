@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.controller.leadership import ControllerMoved
-from kafka08.broker.controller.term import BROKERS_REPLICATE, Term
+from kafka08.broker.controller.term import Term
 from kafka08.broker.runtime import Runtime, Task
 from kafka08.errors import (
     BadVersion,
@@ -48,20 +48,9 @@ class Event(NamedTuple):
 
 
 class Controller:
-    """This broker's part in controlling the cluster.
+    """This broker's part in controlling the cluster."""
 
-    brokers_replicate   whether brokers copy partitions from each other
-    """
-
-    def __init__(
-        self,
-        runtime: Runtime,
-        config: BrokerConfig,
-        store: ClusterStore,
-        *,
-        brokers_replicate: bool = BROKERS_REPLICATE,
-    ) -> None:
-        self._brokers_replicate = brokers_replicate
+    def __init__(self, runtime: Runtime, config: BrokerConfig, store: ClusterStore) -> None:
         self._runtime = runtime
         self._config = config
         self._store = store
@@ -217,7 +206,6 @@ class Controller:
             epoch=epoch,
             epoch_zk_version=zk_version,
             post=self._post,
-            brokers_replicate=self._brokers_replicate,
         )
         self._term = term
         try:

@@ -48,13 +48,11 @@ def elect_new(
     live: Collection[int],
     *,
     controller_epoch: int,
-    replicated: bool = True,
 ) -> Election:
     """The first leader of a partition that never had one.
 
     1. Leader is the first live replica in assignment order.
-    2. ISR are all live assigned replicas, in that order (nobody is behind yet); with `replicated`
-       False only the leader, because nobody would copy.
+    2. ISR are all live assigned replicas, in that order: nobody is behind yet.
     3. The live assigned replicas hear of it.
     4. None alive: ElectionFailed, and no state znode is written.
     """
@@ -64,8 +62,9 @@ def elect_new(
             f"none of the assigned replicas {_ids(assignment)} is alive; live brokers are "
             f"{_ids(sorted(live))}"
         )
-    isr = receivers if replicated else receivers[:1]
-    state = LeaderAndIsr(receivers[0], INITIAL_LEADER_EPOCH, isr, NOT_WRITTEN, controller_epoch)
+    state = LeaderAndIsr(
+        receivers[0], INITIAL_LEADER_EPOCH, receivers, NOT_WRITTEN, controller_epoch
+    )
     return Election(state, receivers)
 
 

@@ -50,10 +50,7 @@ class UncleanElections(Protocol):
 class StateChanges:
     """The moves of one active controller.
 
-    send          takes a finished batch
-    replicated    False while no broker of ours follows another: a new partition's ISR is its leader
-                  alone, and of several replicas only those in the ISR can hold messages, so that an
-                  unclean election would empty the partition and is not made
+    send   takes a finished batch
     """
 
     def __init__(
@@ -64,14 +61,12 @@ class StateChanges:
         send: Callable[[RequestBatch], None],
         *,
         controller_id: int,
-        replicated: bool,
     ) -> None:
         self._context = context
         self._leadership = leadership
         self._unclean = unclean
         self._send = send
         self._controller_id = controller_id
-        self._replicated = replicated
 
     def new_batch(self) -> RequestBatch:
         return RequestBatch(self._context, self._controller_id)
@@ -130,7 +125,7 @@ class StateChanges:
             context.live,
             current,
             controller_epoch=context.epoch,
-            unclean_allowed=self._unclean_allowed(tp, current),
+            unclean_allowed=self._unclean.allowed(tp.topic),
         )
 
     def _initialize(
@@ -148,7 +143,6 @@ class StateChanges:
                     context.assignments[tp],
                     context.live,
                     controller_epoch=context.epoch,
-                    replicated=self._replicated,
                 )
             except KafkaError as reason:
                 failures[tp] = reason
@@ -270,7 +264,7 @@ class StateChanges:
                     current,
                     replica,
                     controller_epoch=context.epoch,
-                    unclean_allowed=self._unclean_allowed(tp, current),
+                    unclean_allowed=self._unclean.allowed(tp.topic),
                 )
             return current
 
@@ -313,11 +307,6 @@ class StateChanges:
         context.replica_states.move(legal, ReplicaState.NONEXISTENT)
 
     # Shared
-
-    def _unclean_allowed(self, tp: TopicPartition, current: LeaderAndIsr) -> bool:
-        if not self._replicated and len(self._context.assignments[tp]) > 1 and current.isr:
-            return False
-        return self._unclean.allowed(tp.topic)
 
     def _topics_without_live_isr(self, partitions: Iterable[TopicPartition]) -> set[str]:
         context = self._context

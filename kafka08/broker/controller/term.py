@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Any
 
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.controller.channel import ChannelManager
@@ -31,10 +31,6 @@ from kafka08.zk.operations import Get, Node, Watcher
 from kafka08.zk.store import ClusterStore
 
 log = logging.getLogger(__name__)
-
-BROKERS_REPLICATE: Final = False
-"""Whether brokers of this version copy partitions from each other. Until they do, the first live
-replica of a new partition leads alone."""
 
 Post = Callable[[str, Callable[[], None]], None]
 """Queue an event under a name; one that waits under the same name already is not queued again."""
@@ -57,7 +53,6 @@ class Term:
         epoch: int,
         epoch_zk_version: int,
         post: Post,
-        brokers_replicate: bool,
     ) -> None:
         self.context = ControllerContext(epoch=epoch, epoch_zk_version=epoch_zk_version)
         self._config = config
@@ -81,14 +76,11 @@ class Term:
             TopicUncleanElections(store, default=config.unclean_leader_election_enable),
             self._send,
             controller_id=config.broker_id,
-            replicated=brokers_replicate,
         )
         self._deletion = TopicDeletion(
             self.context, changes, on_stopped=self._on_stopped, remove=self._remove_topic
         )
-        self._changes = ClusterChanges(
-            self.context, changes, self._deletion, warn_unreplicated=not brokers_replicate
-        )
+        self._changes = ClusterChanges(self.context, changes, self._deletion)
 
     def begin(self) -> None:
         """Read the whole cluster, in few bursts, and bring it in order."""

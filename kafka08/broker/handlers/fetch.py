@@ -89,8 +89,10 @@ def park(
         lambda: call.answer_encoded(answer(read(broker, request, wanted, call), call)),
         from_follower=request.replica_id >= 0,
     )
-    if not broker.replica_manager.fetch_waits.add(wait, list(wanted), request.max_wait_ms):
-        call.when_closed(lambda: broker.replica_manager.fetch_waits.abandon(wait))
+    manager = broker.replica_manager
+    waits = manager.follower_waits if request.replica_id >= 0 else manager.fetch_waits
+    if not waits.add(wait, list(wanted), request.max_wait_ms):
+        call.when_closed(lambda: waits.abandon(wait))
     return Later.PARKED
 
 

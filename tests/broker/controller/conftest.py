@@ -46,9 +46,7 @@ class Cluster:
             broker.register()
         return broker
 
-    def controller(
-        self, broker_id: int, *, brokers_replicate: bool = True, **keys: Any
-    ) -> Controller:
+    def controller(self, broker_id: int, **keys: Any) -> Controller:
         """A started controller of its own ZooKeeper session."""
         zk = ZkClient(self.connect, name=f"controller {broker_id}")
         zk.start()
@@ -58,9 +56,7 @@ class Cluster:
             **keys,
         )
         runtime: Any = ThreadRuntime()
-        controller = Controller(
-            runtime, config, ClusterStore(zk), brokers_replicate=brokers_replicate
-        )
+        controller = Controller(runtime, config, ClusterStore(zk))
         controller.startup()
         self._controllers.append((controller, zk))
         return controller

@@ -206,19 +206,6 @@ class TestTopics:
         cluster.active_controller(1)
         cluster.wait_for_state("t", 0, 1, (1,))
 
-    def test_without_replication_the_first_live_replica_leads_alone(self, cluster: Cluster) -> None:
-        """An assignment with several replicas, written by others: ISR of one, and no unclean
-        election onto a replica that holds nothing."""
-        cluster.broker(1)
-        two = cluster.broker(2)
-        cluster.active_controller(1, brokers_replicate=False)
-        cluster.create_topic("t", {0: (2, 1)})
-        cluster.wait_for_state("t", 0, 2, (2,))
-        two.leave()
-        cluster.wait_for_state("t", 0, -1, (2,))
-        two.register()
-        cluster.wait_for_state("t", 0, 2, (2,))
-
     def test_a_deletion_waits_for_a_dead_broker(self, cluster: Cluster) -> None:
         """What lives is deleted at once; the rest when the broker is back; then the znodes go."""
         cluster.broker(1)

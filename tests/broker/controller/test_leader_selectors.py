@@ -37,11 +37,6 @@ class TestNew:
         election = elect_new((3, 1, 2), {1, 2}, controller_epoch=EPOCH)
         assert election == Election(LeaderAndIsr(1, 0, (1, 2), -1, EPOCH), (1, 2))
 
-    def test_2_without_replication_the_leader_is_alone(self) -> None:
-        """Nobody would copy, so nobody else is in sync; all hear of it."""
-        election = elect_new((3, 1, 2), {1, 2}, controller_epoch=EPOCH, replicated=False)
-        assert election == Election(LeaderAndIsr(1, 0, (1,), -1, EPOCH), (1, 2))
-
     def test_4_nobody_alive(self) -> None:
         """No state is written for a partition without a live replica."""
         with pytest.raises(ElectionFailed, match=r"\[3,1\].*\[2\]"):

@@ -17,17 +17,23 @@ from kafka08.log.log import Log
 from kafka08.log.manager import LogManager
 from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest, PartitionState
 from kafka08.protocol.metadata import BrokerEndpoint
-from kafka08.structs import OFFSETS_TOPIC, OffsetAndMetadata, TopicPartition
+from kafka08.structs import OFFSETS_TOPIC, LeaderAndIsr, OffsetAndMetadata, TopicPartition
 from tests.broker.fake_runtime import FakeRuntime
+from tests.broker.world import RecordedFollowers
 
 BROKER_ID = 1
 
 
 class NoTopicConfigs:
-    """A ClusterStore in which no topic has overrides."""
+    """A ClusterStore in which no topic has overrides, and every ISR can be written."""
 
     def topic_configs(self, topics: Iterable[str]) -> dict[str, dict[str, str]]:
         return {}
+
+    def update_leader_and_isr(
+        self, states: dict[TopicPartition, LeaderAndIsr]
+    ) -> dict[TopicPartition, LeaderAndIsr]:
+        return states
 
 
 class Coordinator:
@@ -51,6 +57,7 @@ class Coordinator:
             store=store,
             metadata_cache=MetadataCache(BROKER_ID),
             timer=Timer(self.runtime),
+            followers=RecordedFollowers(),
         )
         self.replica_manager.load_high_watermarks()
         self.offsets = OffsetManager(self.runtime, self.config, self.replica_manager)

@@ -1,0 +1,145 @@
+"""IsrChanges: writes the ISRs that this broker's partitions want into ZooKeeper, conditionally.
+
+A leader decides in the hub (Partition.joins_isr, Partition.laggards) and the write goes through one
+greenlet, many partitions in one burst. What comes back:
+
+    written       the new ISR counts
+    BadVersion    the znode is read. Written in this leader epoch, so by this broker earlier: what
+                  it says counts. Written in a later one: the controller has decided something, and
+                  its LeaderAndIsr is on the way; until then nothing more is written
+    SessionLost   nobody knows; written again until it is one of the above
+
+Source: Partition.updateIsr and kafka.utils.ReplicationUtils 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from kafka08.broker.partition import Partition
+from kafka08.broker.runtime import Runtime
+from kafka08.errors import BadVersion, NoNode, ZooKeeperError
+from kafka08.structs import LeaderAndIsr, TopicPartition
+from kafka08.zk.store import ClusterStore
+
+log = logging.getLogger(__name__)
+
+RETRY_SECONDS: Final = 1.0
+"""Pause before a write whose outcome is not known is made again."""
+
+Pending = dict[TopicPartition, tuple[Partition, LeaderAndIsr]]
+"""The change that each partition began and that is not in ZooKeeper yet."""
+
+
+class IsrChanges:
+    """The ISR writes of one broker.
+
+    on_raised   hears of each partition whose HW rose because its new ISR counts; may not switch
+    """
+
+    def __init__(
+        self, runtime: Runtime, store: ClusterStore, on_raised: Callable[[TopicPartition], object]
+    ) -> None:
+        self._runtime = runtime
+        self._store = store
+        self._on_raised = on_raised
+        self._waiting: Pending = {}
+        self._writing = False
+
+    def begin(self, partition: Partition, isr: tuple[int, ...]) -> None:
+        """Have `isr` written. Returns at once; never switches."""
+        verb = "Expanding" if len(isr) > len(partition.isr) else "Shrinking"
+        log.info(
+            "%s ISR for partition %s from %s to %s",
+            verb,
+            partition.topic_partition,
+            ",".join(map(str, partition.isr)),
+            ",".join(map(str, isr)),
+        )
+        self._waiting[partition.topic_partition] = (partition, partition.begin_isr_change(isr))
+        if not self._writing:
+            self._writing = True
+            self._runtime.spawn(self._run, name="isr-changes")
+
+    def _run(self) -> None:
+        """Write until nothing waits, then end."""
+        unknown: Pending = {}
+        try:
+            while self._waiting or unknown:
+                if unknown and not self._waiting:
+                    self._runtime.sleep(RETRY_SECONDS)
+                todo, self._waiting = {**unknown, **self._waiting}, {}
+                unknown = self._write({tp: item for tp, item in todo.items() if is_wanted(*item)})
+        finally:
+            self._writing = False
+
+    def _write(self, todo: Pending) -> Pending:
+        """One burst; gives those whose outcome is not known."""
+        unknown: Pending = {}
+        conflicts: Pending = {}
+        answers = self._attempt({tp: change for tp, (_, change) in todo.items()})
+        for tp, item in todo.items():
+            answer = answers[tp]
+            if isinstance(answer, LeaderAndIsr):
+                self._end(*item, answer)
+            elif isinstance(answer, BadVersion | NoNode):
+                conflicts[tp] = item
+            else:
+                log.warning("The new ISR of %s is not known to be written: %s", tp, answer)
+                unknown[tp] = item
+        return {**unknown, **self._resolve(conflicts)}
+
+    def _attempt(
+        self, states: dict[TopicPartition, LeaderAndIsr]
+    ) -> dict[TopicPartition, LeaderAndIsr | ZooKeeperError]:
+        try:
+            return self._store.update_leader_and_isr(states)
+        except ZooKeeperError as error:
+            return dict.fromkeys(states, error)
+
+    def _resolve(self, conflicts: Pending) -> Pending:
+        """Look what stands where our condition did not hold; gives what could not be read."""
+        if not conflicts:
+            return {}
+        try:
+            found = self._store.leader_and_isr(conflicts)
+        except ZooKeeperError as error:
+            log.warning("Cannot read states after conflicts: %s", error)
+            return conflicts
+        for tp, (partition, change) in conflicts.items():
+            state = found.get(tp)
+            if state is not None and is_ours(state, change):
+                self._end(partition, change, state)
+            else:
+                # 0.8: a leader whose version is stale waits for the controller's next word.
+                log.info(
+                    "Cached zkVersion [%d] not equal to that in zookeeper, skip updating ISR of %s",
+                    change.zk_version,
+                    tp,
+                )
+        return {}
+
+    def _end(self, partition: Partition, change: LeaderAndIsr, found: LeaderAndIsr) -> None:
+        if partition.end_isr_change(change, found):
+            self._on_raised(partition.topic_partition)
+
+
+def is_wanted(partition: Partition, change: LeaderAndIsr) -> bool:
+    """Whether the controller has not spoken since the change was begun."""
+    return partition.is_leader and partition.isr_change is change
+
+
+def is_ours(state: LeaderAndIsr, change: LeaderAndIsr) -> bool:
+    """Whether a state was written by the leader that wants `change`, in the same epochs."""
+    return (state.leader, state.leader_epoch, state.controller_epoch) == (
+        change.leader,
+        change.leader_epoch,
+        change.controller_epoch,
+    )
+
+
+def without(isr: Iterable[int], laggards: Iterable[int]) -> tuple[int, ...]:
+    """The ISR that is left."""
+    return tuple(broker_id for broker_id in isr if broker_id not in laggards)

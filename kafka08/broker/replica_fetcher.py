@@ -1,0 +1,309 @@
+"""ReplicaFetcher: copies partitions from one other broker, as a consumer that reads to the LEO.
+
+One greenlet, one connection, one Fetch request after the other over all of its partitions; each
+asks for what follows the local LEO, which also tells the leader how far this replica is. The sets
+are appended as they are. Where the leader cannot give what is asked (OffsetOutOfRange), the local
+log is cut or begun anew, or the broker halts rather than lose messages. Source:
+kafka.server.AbstractFetcherThread and ReplicaFetcherThread 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from kafka08.broker.config import BrokerConfig
+from kafka08.broker.halt import halt_on
+from kafka08.broker.partition import Partition
+from kafka08.broker.runtime import Runtime
+from kafka08.errors import (
+    ApiError,
+    ClientError,
+    InvalidMessage,
+    KafkaError,
+    OffsetOutOfRange,
+    ProtocolError,
+    StorageError,
+    check,
+)
+from kafka08.network.connection import Connection
+from kafka08.protocol.fetch import (
+    FetchPartition,
+    FetchPartitionResponse,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+)
+from kafka08.protocol.offsets import (
+    OffsetsPartition,
+    OffsetsRequest,
+    OffsetsResponse,
+    OffsetsTopic,
+)
+from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, Broker, TopicPartition
+
+if TYPE_CHECKING:
+    from kafka08.log.manager import LogManager
+    from kafka08.zk.store import ClusterStore
+
+log = logging.getLogger(__name__)
+
+CONNECTION_BACKOFF_SECONDS: Final = 0.25
+"""Pause after a leader could not be reached. 0.8.2.2 has none and fills its log."""
+PARTITION_BACKOFF_SECONDS: Final = 0.05
+"""Pause of a partition that its leader answered with an error: mostly it does not lead yet."""
+ENTRY_HEADER: Final = struct.Struct(">qi")
+"""Offset and size in front of each message."""
+
+
+@dataclass(slots=True, eq=False)
+class Followed:
+    """A partition in a fetcher's care. A new object each time it is added, so that an answer to a
+    question of an earlier time is not taken for this one's.
+
+    max_bytes     fetch size; grows when one message is larger
+    paused_until  monotonic time before which it is left out, after an error
+    """
+
+    partition: Partition
+    max_bytes: int
+    paused_until: float = 0.0
+
+
+class ReplicaFetcher:
+    """Follows partitions led by `leader`. Only `run` switches.
+
+    name   also the client id: ReplicaFetcherThread-<fetcher id>-<leader id>
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        runtime: Runtime,
+        log_manager: LogManager,
+        store: ClusterStore,
+        *,
+        leader: Broker,
+        fetcher_id: int,
+    ) -> None:
+        self.name = f"ReplicaFetcherThread-{fetcher_id}-{leader.id}"
+        self._config = config
+        self._runtime = runtime
+        self._log_manager = log_manager
+        self._store = store
+        self._leader = leader
+        self._followed: dict[TopicPartition, Followed] = {}
+        self._changed = runtime.event()
+        self._stopped = False
+        self._connection = Connection(
+            leader.host,
+            leader.port,
+            client_id=self.name,
+            timeout_ms=config.replica_socket_timeout_ms,
+            connect=runtime.connect,
+            receive_buffer=config.replica_socket_receive_buffer_bytes,
+            clock=runtime,
+        )
+
+    def __len__(self) -> int:
+        return len(self._followed)
+
+    def add(self, partitions: Iterable[Partition]) -> None:
+        """Follow these too, from their LEO on. A fetch that is parked at the leader is given up, so
+        that the new ones need not wait for it."""
+        for partition in partitions:
+            self._followed[partition.topic_partition] = Followed(
+                partition, self._config.replica_fetch_max_bytes
+            )
+        self._changed.set()
+        if self._connection.in_flight:
+            self._connection.abort()
+
+    def remove(self, topic_partitions: Iterable[TopicPartition]) -> None:
+        """Follow these no more: nothing is appended to them from now on."""
+        for topic_partition in topic_partitions:
+            self._followed.pop(topic_partition, None)
+
+    def stop(self) -> None:
+        """Append nothing from now on; `run` returns soon."""
+        self._stopped = True
+        self._followed.clear()
+        self._changed.set()
+        self._connection.abort()
+
+    def run(self) -> None:
+        """Fetch until stopped. Switches."""
+        log.info("[%s], Starting", self.name)
+        try:
+            while not self._stopped:
+                wanted = self._wanted()
+                if wanted:
+                    self._fetch(wanted)
+                else:
+                    self._changed.wait(PARTITION_BACKOFF_SECONDS if self._followed else None)
+        finally:
+            self._connection.close()
+        log.info("[%s], Stopped", self.name)
+
+    def _wanted(self) -> dict[TopicPartition, Followed]:
+        """The partitions to ask for now."""
+        self._changed.clear()
+        now = self._runtime.monotonic()
+        return {tp: item for tp, item in self._followed.items() if item.paused_until <= now}
+
+    def _fetch(self, wanted: dict[TopicPartition, Followed]) -> None:
+        """One request and what its answer brings."""
+        try:
+            response = self._connection.send(self._request(wanted))
+        except (ClientError, ProtocolError) as error:
+            if not self._changed.is_set():
+                log.warning("[%s], Error in fetch. Possible cause: %s", self.name, error)
+                self._changed.wait(CONNECTION_BACKOFF_SECONDS)
+            return
+        assert isinstance(response, FetchResponse)
+        for topic in response.topics:
+            for data in topic.partitions:
+                tp = TopicPartition(topic.topic, data.partition)
+                followed = wanted.get(tp)
+                if followed is not None and followed is self._followed.get(tp):
+                    self._take(tp, followed, data)
+
+    def _request(self, wanted: dict[TopicPartition, Followed]) -> FetchRequest:
+        topics: dict[str, list[FetchPartition]] = {}
+        for (topic, number), followed in wanted.items():
+            assert followed.partition.log is not None
+            topics.setdefault(topic, []).append(
+                FetchPartition(number, followed.partition.log.log_end_offset, followed.max_bytes)
+            )
+        config = self._config
+        return FetchRequest(
+            config.broker_id,
+            config.replica_fetch_wait_max_ms,
+            config.replica_fetch_min_bytes,
+            [FetchTopic(topic, partitions) for topic, partitions in topics.items()],
+        )
+
+    def _take(self, tp: TopicPartition, followed: Followed, data: FetchPartitionResponse) -> None:
+        """Append one partition's set, or deal with its error; on failure it pauses."""
+        try:
+            check(data.error_code, f"{tp} from broker {self._leader.id}")
+            self._append(tp, followed, data)
+        except OffsetOutOfRange:
+            self._reset(tp, followed)
+        except InvalidMessage as error:
+            log.error("Found invalid messages during fetch for partition %s: %s", tp, error)
+            self._pause(followed)
+        except StorageError as error:
+            halt_on(error, self._runtime)
+        except ApiError as error:
+            log.error("[%s], Error for partition %s: %s", self.name, tp, error)
+            self._pause(followed)
+
+    def _append(self, tp: TopicPartition, followed: Followed, data: FetchPartitionResponse) -> None:
+        message_set = data.message_set
+        info = followed.partition.append_as_follower(message_set, data.high_watermark)
+        if info.count == 0 and len(message_set) >= ENTRY_HEADER.size:
+            _, size = ENTRY_HEADER.unpack_from(message_set)
+            followed.max_bytes = max(followed.max_bytes, ENTRY_HEADER.size + size)
+            log.warning(
+                "A message of %s is larger than replica.fetch.max.bytes: fetching %d bytes from "
+                "now on",
+                tp,
+                followed.max_bytes,
+            )
+
+    def _pause(self, followed: Followed) -> None:
+        followed.paused_until = self._runtime.monotonic() + PARTITION_BACKOFF_SECONDS
+
+    # Out of range
+
+    def _reset(self, tp: TopicPartition, followed: Followed) -> None:
+        """The leader does not have our LEO: bring the log to where it can be followed. Switches."""
+        try:
+            leader_end = self._ask(tp, LATEST_OFFSET)
+            if leader_end < self._log_end_offset(followed):
+                self._cut(tp, followed, leader_end)
+            else:
+                leader_start = self._ask(tp, EARLIEST_OFFSET)
+                if followed is self._followed.get(tp):
+                    self._begin_anew(tp, followed, leader_start)
+        except KafkaError as error:
+            log.error("Error getting offset for partition %s: %s", tp, error)
+            self._pause(followed)
+
+    def _cut(self, tp: TopicPartition, followed: Followed, leader_end: int) -> None:
+        """The leader was elected without having all that we have: drop what it lacks, if the topic
+        allows to lose messages at all; else halt, for somebody must decide."""
+        end, me = self._log_end_offset(followed), self._config.broker_id
+        allowed = self._may_lose_messages(tp.topic)
+        if followed is not self._followed.get(tp):
+            return
+        if not allowed:
+            log.critical(
+                "Halting because log truncation is not allowed for topic %s, Current leader %d's "
+                "latest offset %d is less than replica %d's latest offset %d",
+                tp.topic,
+                self._leader.id,
+                leader_end,
+                me,
+                end,
+            )
+            self._runtime.halt(1)
+        self._log_manager.truncate_to({tp: leader_end})
+        self._clamp(followed)
+        log.warning(
+            "Replica %d for partition %s reset its fetch offset from %d to current leader %d's "
+            "latest offset %d",
+            me,
+            tp,
+            end,
+            self._leader.id,
+            leader_end,
+        )
+
+    def _begin_anew(self, tp: TopicPartition, followed: Followed, leader_start: int) -> None:
+        """The leader has deleted what follows our end: go on where it begins."""
+        end = self._log_end_offset(followed)
+        self._log_manager.truncate_fully_and_start_at(tp, leader_start)
+        self._clamp(followed)
+        log.warning(
+            "Replica %d for partition %s reset its fetch offset from %d to current leader %d's "
+            "start offset %d",
+            self._config.broker_id,
+            tp,
+            end,
+            self._leader.id,
+            leader_start,
+        )
+
+    def _may_lose_messages(self, topic: str) -> bool:
+        """unclean.leader.election.enable of the topic, as it stands in ZooKeeper now. Switches."""
+        default = str(self._config.unclean_leader_election_enable)
+        overrides = self._store.topic_config(topic)
+        return overrides.get("unclean.leader.election.enable", default).strip().lower() == "true"
+
+    def _ask(self, tp: TopicPartition, time_ms: int) -> int:
+        """The leader's first or last offset. KafkaError if it does not say. Switches."""
+        question = OffsetsPartition(tp.partition, time_ms, 1)
+        response = self._connection.send(
+            OffsetsRequest(self._config.broker_id, [OffsetsTopic(tp.topic, [question])])
+        )
+        assert isinstance(response, OffsetsResponse)
+        for topic in response.topics:
+            for answer in topic.partitions:
+                check(answer.error_code, f"{tp} from broker {self._leader.id}")
+                if answer.offsets:
+                    return answer.offsets[0]
+        raise ProtocolError(f"broker {self._leader.id} gave no offset of {tp}")
+
+    @staticmethod
+    def _log_end_offset(followed: Followed) -> int:
+        assert followed.partition.log is not None
+        return followed.partition.log.log_end_offset
+
+    def _clamp(self, followed: Followed) -> None:
+        partition = followed.partition
+        partition.high_watermark = min(partition.high_watermark, self._log_end_offset(followed))

@@ -1,0 +1,120 @@
+"""ReplicaFetchers: which fetcher copies which partition.
+
+One fetcher for each leader and fetcher id; a partition's id is abs(31 * hash(topic) + partition)
+modulo num.replica.fetchers, so the partitions of one leader are spread over so many connections.
+Source: kafka.server.AbstractFetcherManager 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from kafka08.broker.config import BrokerConfig
+from kafka08.broker.partition import Partition
+from kafka08.broker.replica_fetcher import ReplicaFetcher
+from kafka08.broker.runtime import Runtime, Task
+from kafka08.hashing import java_abs, java_string_hash
+from kafka08.structs import Broker, TopicPartition
+
+if TYPE_CHECKING:
+    from kafka08.log.manager import LogManager
+    from kafka08.zk.store import ClusterStore
+
+log = logging.getLogger(__name__)
+
+STOP_SECONDS: Final = 5.0
+"""Longest wait for a fetcher to notice that it is stopped."""
+
+
+class Followers(Protocol):
+    """What the ReplicaManager asks of its fetchers. Nothing here switches."""
+
+    def follow(self, partitions: Iterable[tuple[Partition, Broker]]) -> None:
+        """Copy each partition from its leader, from its LEO on."""
+
+    def stop_following(self, topic_partitions: Collection[TopicPartition]) -> None:
+        """Append nothing to these from now on; those that are not followed are ignored."""
+
+    def end_idle(self) -> None:
+        """End the fetchers that have no partitions left."""
+
+
+class Source(NamedTuple):
+    """Where a fetcher fetches."""
+
+    leader: Broker
+    fetcher_id: int
+
+
+class ReplicaFetchers:
+    """All fetchers of one broker; they are `Followers`."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        runtime: Runtime,
+        log_manager: LogManager,
+        store: ClusterStore,
+    ) -> None:
+        self._config = config
+        self._runtime = runtime
+        self._log_manager = log_manager
+        self._store = store
+        self._fetchers: dict[Source, tuple[ReplicaFetcher, Task]] = {}
+        self._stopped = False
+
+    def follow(self, partitions: Iterable[tuple[Partition, Broker]]) -> None:
+        if self._stopped:
+            return
+        by_source: dict[Source, list[Partition]] = {}
+        for partition, leader in partitions:
+            source = Source(leader, self._fetcher_id(partition.topic_partition))
+            by_source.setdefault(source, []).append(partition)
+        for source, added in by_source.items():
+            self._fetcher(source).add(added)
+            log.info(
+                "[ReplicaFetcherManager on broker %d] Added fetcher for partitions %s to %s",
+                self._config.broker_id,
+                ",".join(str(partition.topic_partition) for partition in added),
+                source.leader,
+            )
+
+    def stop_following(self, topic_partitions: Collection[TopicPartition]) -> None:
+        for fetcher, _ in self._fetchers.values():
+            fetcher.remove(topic_partitions)
+
+    def end_idle(self) -> None:
+        for source, (fetcher, _) in list(self._fetchers.items()):
+            if not len(fetcher):
+                fetcher.stop()
+                del self._fetchers[source]
+
+    def shutdown(self) -> None:
+        """End all of them, for good. Switches."""
+        self._stopped = True
+        ending = list(self._fetchers.values())
+        self._fetchers.clear()
+        for fetcher, _ in ending:
+            fetcher.stop()
+        for _, task in ending:
+            task.join(STOP_SECONDS)
+            task.kill()
+
+    def _fetcher_id(self, topic_partition: TopicPartition) -> int:
+        value = 31 * java_string_hash(topic_partition.topic) + topic_partition.partition
+        return java_abs(value) % self._config.num_replica_fetchers
+
+    def _fetcher(self, source: Source) -> ReplicaFetcher:
+        if source not in self._fetchers:
+            fetcher = ReplicaFetcher(
+                self._config,
+                self._runtime,
+                self._log_manager,
+                self._store,
+                leader=source.leader,
+                fetcher_id=source.fetcher_id,
+            )
+            self._fetchers[source] = fetcher, self._runtime.spawn(fetcher.run, name=fetcher.name)
+        return self._fetchers[source][0]
