@@ -20,6 +20,8 @@ PROPERTIES = "server.properties"
 class EmbeddedBroker:
     """A broker process. It keeps its id, port and directory over stop, kill and start.
 
+    port         what clients are told
+    listen_port  what it listens on, if that is another (behind a relay)
     directory    holds server.properties, server.log and logs/ (log.dirs)
     config       Kafka keys; those that make it this broker are set here
     """
@@ -29,6 +31,7 @@ class EmbeddedBroker:
         broker_id: int,
         port: int,
         *,
+        listen_port: int | None = None,
         host: str,
         directory: Path,
         zookeeper_connect: str,
@@ -38,16 +41,19 @@ class EmbeddedBroker:
         self.id = broker_id
         self.host = host
         self.port = port
+        self.listen_port = listen_port or port
         self.directory = directory
         self.config = {
             "host.name": host,
             "log.dirs": str(directory / "logs"),
             **config,
             "broker.id": str(broker_id),
-            "port": str(port),
+            "port": str(self.listen_port),
+            "advertised.port": str(port),
             "zookeeper.connect": zookeeper_connect,
         }
         self.expected_running = False
+        self.is_paused = False
         self._properties = directory / PROPERTIES
         source = str(Path(kafka08.__file__).parent.parent)
         path = os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH")]))
@@ -79,6 +85,7 @@ class EmbeddedBroker:
         self._properties.write_text("".join(lines), encoding="latin-1")
         self.process.start()
         self.expected_running = True
+        self.is_paused = False
 
     def begin_stop(self) -> None:
         self.expected_running = False
@@ -97,16 +104,26 @@ class EmbeddedBroker:
     def pause(self) -> None:
         """SIGSTOP: alive to TCP, dead to everybody else."""
         self.process.pause()
+        self.is_paused = True
 
     def resume(self) -> None:
         self.process.resume()
+        self.is_paused = False
 
     def accepts_connections(self) -> bool:
         try:
-            socket.create_connection((self.host, self.port), timeout=1.0).close()
+            socket.create_connection((self.host, self.listen_port), timeout=1.0).close()
         except OSError:
             return False
         return True
+
+    def partition_directory(self, topic: str, partition: int) -> Path:
+        """Where it keeps a partition. KafkaError if it has none of it."""
+        for log_dir in self.config["log.dirs"].split(","):
+            directory = Path(log_dir) / f"{topic}-{partition}"
+            if directory.is_dir():
+                return directory
+        raise KafkaError(f"broker {self.id} has no directory of [{topic},{partition}]")
 
     def check_alive(self) -> None:
         """KafkaError, with the end of its log, when it ended although nobody stopped it."""

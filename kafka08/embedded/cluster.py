@@ -5,6 +5,10 @@
 
 For tests, the demo and `kafka08 up`. All processes start at the same time; brokers wait for
 ZooKeeper by themselves. Nothing is left running, whichever way this process ends (guard.py).
+
+Faults are one line each, `heal` undoes them all:
+
+    cluster.kill(cluster.leader_of("t", 0))
 """
 
 from __future__ import annotations
@@ -18,27 +22,33 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from kafka08.admin.client import AdminClient
 from kafka08.client.cluster import ClusterClient
+from kafka08.client.metadata import ClusterMetadata
 from kafka08.config import load_properties
 from kafka08.embedded.broker import PROPERTIES, EmbeddedBroker
+from kafka08.embedded.damage import corrupt_tail
 from kafka08.embedded.guard import Guard
 from kafka08.embedded.ports import free_ports, is_free
+from kafka08.embedded.process import ManagedProcess
+from kafka08.embedded.relay import LinkSpec, Relay
 from kafka08.embedded.zookeeper import ZooKeeperServer
 from kafka08.errors import KafkaError
-from kafka08.structs import Broker
+from kafka08.structs import NO_LEADER, Broker, LeaderAndIsr, TopicPartition
+from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
+from kafka08.zk.faults import end_session
 from kafka08.zk.store import ClusterStore
 
 log = logging.getLogger(__name__)
 
 START_SECONDS = 60.0
+TOPIC_SECONDS = 20.0
 _POLL_SECONDS = 0.02
 
 DEFAULTS: dict[str, str] = {
     # A broker may be up before ZooKeeper is, on a slow machine by far.
     "zookeeper.connection.timeout.ms": "30000",
-    # Brokers keep one replica for now; the default of 3 would only be warned about.
-    "offsets.topic.replication.factor": "1",
 }
 """What an embedded broker has set besides Kafka's own defaults; `config` wins over it."""
 
@@ -49,6 +59,10 @@ class EmbeddedCluster:
     config      Kafka keys for every broker
     data_dir    kept when given, and used again by a later cluster, at the same addresses if they
                 are free; None: temporary, removed at stop
+    ports       of ZooKeeper and then of each broker, to be taken where they are free; others are
+                chosen for those that are not, and for those beyond the list
+    cuttable    put a relay in front of every broker and of ZooKeeper, so that `cut` works. It costs
+                some tens of microseconds a request and a copy of every byte
     """
 
     def __init__(
@@ -56,24 +70,39 @@ class EmbeddedCluster:
         brokers: int = 3,
         config: Mapping[str, Any] | None = None,
         data_dir: Path | str | None = None,
+        *,
+        ports: Sequence[int] = (),
+        cuttable: bool = False,
     ) -> None:
         self._temporary = data_dir is None
         self.data_dir = Path(data_dir or tempfile.mkdtemp(prefix="kafka08-cluster-")).absolute()
         self._count = brokers
         self._config = DEFAULTS | {key: str(value) for key, value in (config or {}).items()}
         self._guard = Guard(self.data_dir if self._temporary else None)
+        self._ports = list(ports)
         self.zookeeper = ZooKeeperServer(
-            self.data_dir / "zookeeper", durable=not self._temporary, guard=self._guard
+            self.data_dir / "zookeeper",
+            preferred_port=self._ports[0] if self._ports else 0,
+            durable=not self._temporary,
+            guard=self._guard,
         )
         self.brokers: list[EmbeddedBroker] = []
+        self._cuttable = cuttable
+        self._relay: Relay | None = None
+        self._cut: set[int] = set()
 
     @property
     def bootstrap(self) -> str:
         """`host:port,host:port` of all brokers, as metadata.broker.list takes it."""
         return ",".join(f"{broker.host}:{broker.port}" for broker in self.brokers)
 
+    @property
+    def processes(self) -> list[ManagedProcess]:
+        """Brokers first, then ZooKeeper."""
+        return [*(broker.process for broker in self.brokers), self.zookeeper.process]
+
     def start(self) -> None:
-        """Start everything and wait until every broker answers with the whole cluster.
+        """Start everything and wait until it can be used, as `await_ready` does.
 
         KafkaError, with the end of the log of the process that failed, when it does not come up.
         """
@@ -89,39 +118,70 @@ class EmbeddedCluster:
         self.await_ready()
 
     def _start_brokers(self) -> None:
-        fresh = free_ports(self._count, self.zookeeper.host)
-        ports = [self._earlier_port(number) or port for number, port in enumerate(fresh)]
+        host = self.zookeeper.host
+        fresh = free_ports(2 * self._count, host)
+        ports = [self._wanted_port(number) or fresh.pop() for number in range(self._count)]
+        listen_ports = list(ports)
+        zookeeper_port = self.zookeeper.port
+        if self._cuttable:
+            listen_ports = [fresh.pop() for _ in ports]
+            zookeeper_port, *ports = self._start_relay(ports, listen_ports)
         self.brokers = [
             EmbeddedBroker(
                 number,
                 port,
-                host=self.zookeeper.host,
+                listen_port=listen_port,
+                host=host,
                 directory=self.data_dir / f"broker-{number}",
-                zookeeper_connect=self.zookeeper.connect_string,
+                zookeeper_connect=f"{host}:{zookeeper_port}",
                 config=self._config,
                 guard=self._guard,
             )
-            for number, port in enumerate(ports)
+            for number, (port, listen_port) in enumerate(zip(ports, listen_ports, strict=True))
         ]
         for broker in self.brokers:
             broker.start()
 
-    def _earlier_port(self, number: int) -> int | None:
-        """The port this broker had in an earlier cluster on the same directory, if it is free.
+    def _start_relay(self, ports: Sequence[int], listen_ports: Sequence[int]) -> list[int]:
+        """Links to ZooKeeper (for brokers alone) and to each broker; their ports."""
+        host = self.zookeeper.host
+        self._stop_relay()
+        self._relay = Relay(
+            [
+                LinkSpec("zookeeper", host, 0, self.zookeeper.port),
+                *(
+                    LinkSpec(f"broker-{number}", host, port, listen_port)
+                    for number, (port, listen_port) in enumerate(
+                        zip(ports, listen_ports, strict=True)
+                    )
+                ),
+            ]
+        )
+        return self._relay.ports
+
+    def _stop_relay(self) -> None:
+        if self._relay is not None:
+            self._relay.stop()
+        self._relay = None
+        self._cut.clear()
+
+    def _wanted_port(self, number: int) -> int | None:
+        """The port this broker had in an earlier cluster on the same directory, else the preferred
+        one, if it is free.
 
         Its znode may still stand after a crash, and only the same address may take it over.
         """
         properties = self.data_dir / f"broker-{number}" / PROPERTIES
-        if not properties.exists():
-            return None
-        port = int(load_properties(properties)["port"])
-        return port if is_free(self.zookeeper.host, port) else None
+        candidates = self._ports[number + 1 : number + 2]
+        if properties.exists():
+            candidates.insert(0, int(load_properties(properties)["advertised.port"]))
+        return next((port for port in candidates if is_free(self.zookeeper.host, port)), None)
 
     def await_ready(
         self, brokers: Sequence[EmbeddedBroker] | None = None, timeout: float = START_SECONDS
     ) -> None:
         """Until the brokers (None: those that were started) are registered, a controller is there,
-        and each answers and knows all the others. KafkaError when one ends or time is up."""
+        and each answers and is in its own metadata. KafkaError when one ends or time is up."""
         waited = [b for b in self.brokers if b.expected_running] if brokers is None else brokers
         if not waited:
             return
@@ -131,9 +191,11 @@ class EmbeddedCluster:
             while not self._registered(store, waited):
                 self._check_start(waited, deadline, timeout)
                 time.sleep(_POLL_SECONDS)
-            # 0.8: brokers hear of each other with the first partition, not before.
-            expected = self._expected() if store.topics() else set()
+            has_topics = bool(store.topics())
         for broker in waited:
+            # 0.8: a broker is told of itself and the others when it starts, but not before there
+            # is a partition; of one that starts later it hears with the next change of a partition.
+            expected = {broker.address} if has_topics else set()
             while not _knows(broker, expected):
                 self._check_start(waited, deadline, timeout)
                 time.sleep(_POLL_SECONDS)
@@ -145,6 +207,7 @@ class EmbeddedCluster:
         for broker in self.brokers:
             broker.stop()
         self.zookeeper.stop()
+        self._stop_relay()
         self._guard.close()
         if self._temporary:
             shutil.rmtree(self.data_dir, ignore_errors=True)
@@ -154,6 +217,112 @@ class EmbeddedCluster:
         broker.stop()
         broker.start()
         self.await_ready()
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = 1,
+        replication_factor: int = 1,
+        config: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Create a topic and wait until every running broker knows its leaders, so that a client
+        may use it at once."""
+        with AdminClient(self.zookeeper.connect_string) as admin:
+            admin.create_topic(name, partitions, replication_factor, config)
+            admin.await_leaders(name, int(TOPIC_SECONDS * 1000))
+        deadline = time.monotonic() + TOPIC_SECONDS
+        for broker in self.brokers:
+            while broker.expected_running and not _leads(broker, name, partitions):
+                self._check_start([broker], deadline, TOPIC_SECONDS)
+                time.sleep(_POLL_SECONDS)
+
+    def leader_of(self, topic: str, partition: int = 0) -> EmbeddedBroker:
+        """The broker that leads the partition. KafkaError while none does."""
+        return self.brokers[self._state(topic, partition).leader]
+
+    def followers_of(self, topic: str, partition: int = 0) -> list[EmbeddedBroker]:
+        """The brokers in the partition's ISR that do not lead it, in the order of the ISR."""
+        state = self._state(topic, partition)
+        return [self.brokers[number] for number in state.isr if number != state.leader]
+
+    def kill(self, broker: EmbeddedBroker | int, *, expire: bool = True) -> None:
+        """SIGKILL. `expire`: end its ZooKeeper session too, so that the cluster notices now and
+        not after zookeeper.session.timeout.ms, as it would by itself."""
+        broker = self._broker(broker)
+        broker.kill()
+        if expire:
+            self.expire_session(broker)
+
+    def pause(self, broker: EmbeddedBroker | int) -> None:
+        """SIGSTOP: alive to TCP, dead to everybody else, until `resume`."""
+        self._broker(broker).pause()
+
+    def resume(self, broker: EmbeddedBroker | int) -> None:
+        self._broker(broker).resume()
+
+    def expire_session(self, broker: EmbeddedBroker | int) -> None:
+        """End the broker's ZooKeeper session on the server. Its znodes go at once; it registers
+        again if it runs. Nothing happens if it is not registered."""
+        with ZkClient(self.zookeeper.connect_string) as zk:
+            registration = zk.stat(paths.broker(self._broker(broker).id))
+        if registration is not None:
+            end_session(self.zookeeper.connect_string, registration.ephemeral_owner)
+
+    def corrupt_tail(
+        self, broker: EmbeddedBroker | int, topic: str, partition: int = 0, size: int = 16
+    ) -> Path:
+        """Turn over the last `size` bytes of the broker's newest segment of the partition; gives
+        the file. One that was killed finds it when it starts; one that runs serves it."""
+        return corrupt_tail(self._broker(broker).partition_directory(topic, partition), size)
+
+    def cut(self, broker: EmbeddedBroker | int) -> None:
+        """Cut the broker's network: to clients, other brokers and ZooKeeper, until `restore`.
+
+        Nothing is closed and nothing is lost: bytes under way wait, as on a network whose packets
+        are sent again. Needs cuttable=True, and Linux for connections that the broker opens.
+        """
+        if self._relay is None:
+            raise KafkaError("only a cluster that was started with cuttable=True can be cut")
+        self._cut.add(self._broker(broker).id)
+        self._apply_cuts()
+
+    def restore(self, broker: EmbeddedBroker | int) -> None:
+        """Mend what `cut` did."""
+        if self._cut:
+            self._cut.discard(self._broker(broker).id)
+            self._apply_cuts()
+
+    def heal(self) -> None:
+        """Undo every fault (but damage to files): networks mended, the paused resumed, brokers that
+        do not run started, all of them ready. Quick when there is nothing to heal."""
+        faulty = bool(self._cut)
+        if faulty:
+            self._cut.clear()
+            self._apply_cuts()
+        for broker in self.brokers:
+            faulty = faulty or broker.is_paused or not broker.running
+            if broker.is_paused:
+                broker.resume()
+            if not broker.running:
+                broker.start()
+        if faulty:
+            self.await_ready()
+
+    def _broker(self, broker: EmbeddedBroker | int) -> EmbeddedBroker:
+        return self.brokers[broker] if isinstance(broker, int) else broker
+
+    def _state(self, topic: str, partition: int) -> LeaderAndIsr:
+        tp = TopicPartition(topic, partition)
+        with ZkClient(self.zookeeper.connect_string) as zk:
+            state = ClusterStore(zk).leader_and_isr([tp]).get(tp)
+        if state is None or state.leader == NO_LEADER:
+            raise KafkaError(f"{tp} has no leader")
+        return state
+
+    def _apply_cuts(self) -> None:
+        assert self._relay is not None, "nothing is cut without a relay"
+        cut = [self.brokers[number] for number in sorted(self._cut)]
+        self._relay.cut([(f"broker-{broker.id}", broker.process.pid or 0) for broker in cut])
 
     def check_alive(self) -> None:
         """KafkaError, with the end of its log, for a process that ended although nobody asked."""
@@ -183,9 +352,6 @@ class EmbeddedCluster:
             registered.get(broker.id) == broker.address for broker in wanted
         )
 
-    def _expected(self) -> set[Broker]:
-        return {broker.address for broker in self.brokers if broker.expected_running}
-
     def _check_start(
         self, brokers: Sequence[EmbeddedBroker], deadline: float, timeout: float
     ) -> None:
@@ -197,12 +363,25 @@ class EmbeddedCluster:
 
 
 def _knows(broker: EmbeddedBroker, expected: set[Broker]) -> bool:
-    """Whether a client that asks this broker alone gets an answer with the `expected` ones."""
-    client = ClusterClient([(broker.host, broker.port)], client_id="kafka08-embedded")
+    """Whether this broker answers, and with the `expected` ones among the brokers."""
     try:
-        client.refresh()
-        return expected <= set(client.brokers())
+        return expected <= set(_ask(broker).brokers.values())
     except KafkaError:
         return False
+
+
+def _leads(broker: EmbeddedBroker, topic: str, partitions: int) -> bool:
+    """Whether the broker names a leader for each of the topic's partitions."""
+    try:
+        known = _ask(broker, topic).partitions(topic)
+    except KafkaError:
+        return False
+    return len(known) == partitions and all(p.leader != NO_LEADER for p in known)
+
+
+def _ask(broker: EmbeddedBroker, *topics: str) -> ClusterMetadata:
+    client = ClusterClient([(broker.host, broker.port)], client_id="kafka08-embedded")
+    try:
+        return client.refresh(topics)
     finally:
         client.close()

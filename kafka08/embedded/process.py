@@ -104,11 +104,24 @@ class ManagedProcess:
 
     def log_excerpt(self, lines: int = EXCERPT_LINES) -> str:
         """The end of what it printed."""
+        return self.said_since(0, lines) or (
+            "(the log is empty)" if self.log.exists() else "(no log)"
+        )
+
+    @property
+    def log_size(self) -> int:
+        """Bytes it has printed so far."""
+        return self.log.stat().st_size if self.log.exists() else 0
+
+    def said_since(self, position: int, lines: int = EXCERPT_LINES) -> str:
+        """The end of what it printed after the first `position` bytes; "" if nothing."""
         try:
-            text = self.log.read_text(errors="replace")
+            with self.log.open("rb") as log:
+                log.seek(position)
+                text = log.read().decode(errors="replace")
         except FileNotFoundError:
-            return "(no log)"
-        return "\n".join(text.splitlines()[-lines:]) or "(the log is empty)"
+            return ""
+        return "\n".join(text.splitlines()[-lines:])
 
     def describe_failure(self) -> str:
         """Name, exit code and the end of its log, for an error."""

@@ -41,6 +41,7 @@ class ZooKeeperServer:
     """One server on `host`, on `port` or (0) on a free one: that of an earlier server on the same
     directory if possible.
 
+    preferred_port  taken, if it is free, when port is 0 and no earlier server had one
     data_dir      where data, configuration and log go; None: a temporary directory, removed at stop
     durable       force every write to disk (None: yes in a directory that was given). Without, a
                   crash of the machine LOSES data; a crash of the process does not
@@ -53,6 +54,7 @@ class ZooKeeperServer:
         port: int = 0,
         host: str = "127.0.0.1",
         *,
+        preferred_port: int = 0,
         durable: bool | None = None,
         tick_ms: int = 500,
         guard: Guard | None = None,
@@ -60,6 +62,7 @@ class ZooKeeperServer:
         self.host = host
         self.port = port
         self._wanted_port = port
+        self._preferred_port = preferred_port
         self._tick_ms = tick_ms
         self._temporary = data_dir is None
         self._durable = not self._temporary if durable is None else durable
@@ -164,11 +167,12 @@ class ZooKeeperServer:
         self._process.start()
 
     def _earlier_port(self) -> int:
-        """The port that a server on this directory had before, if it is free; else 0."""
-        if not self._config.exists():
-            return 0
-        port = int(load_properties(self._config).get("clientPort", "0"))
-        return port if port and is_free(self.host, port) else 0
+        """The port that a server on this directory had before, else the preferred one, if it is
+        free; else 0."""
+        candidates = [self._preferred_port]
+        if self._config.exists():
+            candidates.insert(0, int(load_properties(self._config).get("clientPort", "0")))
+        return next((port for port in candidates if port and is_free(self.host, port)), 0)
 
     def _write_config(self) -> None:
         self._config.write_text(

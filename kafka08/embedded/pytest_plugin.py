@@ -1,0 +1,126 @@
+"""The pytest plugin: a real cluster for a test session, a fresh topic for a test.
+
+    def test_it(kafka08_cluster, kafka08_topic):
+        my_program(kafka08_cluster.bootstrap, kafka08_topic)
+        kafka08_cluster.kill(kafka08_cluster.leader_of(kafka08_topic))
+        ...
+
+Registered as an entry point, so installing kafka08 is enough. It starts nothing and imports next
+to nothing before a test asks for a fixture. docs/testing.md has the whole story.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+if TYPE_CHECKING:
+    from kafka08.embedded.cluster import EmbeddedCluster
+
+EXCERPT_LINES: Final = 30
+"""What a failure shows of each process, at most, and only of what it said during the test."""
+TOPIC_NAME_LENGTH: Final = 100
+
+_CLUSTER: Final = pytest.StashKey["EmbeddedCluster"]()
+_MARKS: Final = pytest.StashKey[dict[Path, int]]()
+_TOPICS: Final = pytest.StashKey[int]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addini("kafka08_brokers", "brokers of kafka08_cluster", default="3")
+    parser.addini(
+        "kafka08_config", "KEY=VALUE lines: configuration of its brokers", type="linelist"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        "kafka08_topic(partitions=1, replication_factor=1, config=None): "
+        "how the fixture kafka08_topic makes its topic",
+    )
+
+
+@pytest.fixture(scope="session")
+def kafka08_cluster(request: pytest.FixtureRequest) -> Iterator[EmbeddedCluster]:
+    """ZooKeeper and brokers for the session, with networks that can be cut. One for each worker
+    of pytest-xdist, so that the faults of one do not meet the tests of another. After each test
+    that used it, it is healed."""
+    # Not at the top: every pytest run of an environment with kafka08 loads this module.
+    from kafka08.config import parse_overrides
+    from kafka08.embedded.cluster import EmbeddedCluster
+    from kafka08.errors import ConfigError
+
+    config = request.config
+    brokers = int(config.getini("kafka08_brokers"))
+    keys = parse_overrides(config.getini("kafka08_config"))
+    try:
+        with EmbeddedCluster(brokers, keys, cuttable=True) as cluster:
+            config.stash[_CLUSTER] = cluster
+            yield cluster
+            del config.stash[_CLUSTER]
+    except ConfigError as error:
+        if os.environ.get("CI") == "true":
+            raise
+        pytest.skip(f"no cluster: {error}")
+
+
+@pytest.fixture
+def kafka08_topic(request: pytest.FixtureRequest, kafka08_cluster: EmbeddedCluster) -> str:
+    """The name of a topic that no other test has, ready to be used.
+
+    One partition and one replica, or what `@pytest.mark.kafka08_topic(partitions=4, ...)` says.
+    """
+    marker = request.node.get_closest_marker("kafka08_topic")
+    number = request.config.stash.get(_TOPICS, 0)
+    request.config.stash[_TOPICS] = number + 1
+    words = re.sub(r"[^a-zA-Z0-9]+", "-", request.node.name).strip("-")
+    name = f"{words[:TOPIC_NAME_LENGTH]}-{number}"
+    kafka08_cluster.create_topic(name, **(marker.kwargs if marker else {}))
+    return name
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
+    """Remember how long the logs are, so that a failure shows only what the test brought about."""
+    cluster = item.config.stash.get(_CLUSTER, None)
+    item.stash[_MARKS] = {} if cluster is None else sizes_of_logs(cluster)
+    yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show what brokers and ZooKeeper said during a test that failed."""
+    report = yield
+    cluster = item.config.stash.get(_CLUSTER, None)
+    if report.failed and cluster is not None and uses_cluster(item):
+        marks = item.stash.get(_MARKS, {})
+        for process in cluster.processes:
+            if said := process.said_since(marks.get(process.log, 0), EXCERPT_LINES):
+                report.sections.append((f"kafka08 {process.name} ({process.log})", said))
+    return report
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
+    """Heal the cluster for the next test, before the session's last test takes it down."""
+    cluster = item.config.stash.get(_CLUSTER, None)
+    if cluster is not None and uses_cluster(item):
+        cluster.heal()
+    yield
+
+
+def uses_cluster(item: pytest.Item) -> bool:
+    fixtures: Any = getattr(item, "fixturenames", ())
+    return "kafka08_cluster" in fixtures
+
+
+def sizes_of_logs(cluster: EmbeddedCluster) -> dict[Path, int]:
+    return {process.log: process.log_size for process in cluster.processes}

@@ -1,0 +1,172 @@
+"""A relay between clients and the servers of an embedded cluster, whose links can be cut.
+
+Run as a file, with the standard library alone, so that it is up in a few hundredths of a second.
+Commands are JSON lines on stdin, each answered by a line on stdout:
+
+    {"links": [{"name": "broker-0", "host": "127.0.0.1", "listen": 0, "target": 10001}, …]}
+                                    → {"ports": [34567, …]}      once, first; listen 0: any port
+    {"cut": [["broker-0", 4711], …]}  → {}     the links that are cut now, and whose process
+
+A cut loses no byte and closes nothing: what is under way waits, as packets do that are sent again
+until the network is back. Cut is a connection over a link that is named, and one that the process
+named opened over any link. End of stdin ends the relay.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import socket
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+CHUNK_BYTES = 256 * 1024
+
+
+class Link(NamedTuple):
+    """One address that clients know, and the server behind it."""
+
+    name: str
+    host: str
+    target: int
+
+
+class Relayed:
+    """One client's connection over a link."""
+
+    def __init__(self, link: Link, client: socket.socket) -> None:
+        self.link = link
+        self.client = client
+        self.client_port: int = client.getpeername()[1]
+        self.may_pass = asyncio.Event()
+
+    async def run(self) -> None:
+        """Carry bytes both ways until both sides are done."""
+        await self.may_pass.wait()
+        server = socket.socket()
+        try:
+            server.setblocking(False)
+            await asyncio.get_running_loop().sock_connect(
+                server, (self.link.host, self.link.target)
+            )
+            for end in (self.client, server):
+                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            await asyncio.gather(self._carry(self.client, server), self._carry(server, self.client))
+        except OSError:
+            pass  # the server is gone: the client's connection goes as well
+        finally:
+            self.client.close()
+            server.close()
+
+    async def _carry(self, source: socket.socket, sink: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while data := await loop.sock_recv(source, CHUNK_BYTES):
+            await self.may_pass.wait()
+            await loop.sock_sendall(sink, data)
+        await self.may_pass.wait()
+        with suppress(OSError):
+            sink.shutdown(socket.SHUT_WR)
+
+
+class Relay:
+    """All links and what is cut."""
+
+    def __init__(self) -> None:
+        self._connections: set[Relayed] = set()
+        self._cut_links: set[str] = set()
+        self._cut_processes: set[int] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def listen(self, spec: dict[str, Any]) -> int:
+        """Open a link; the port that clients use."""
+        listener = socket.socket()
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((spec["host"], spec["listen"]))
+        listener.listen(512)
+        listener.setblocking(False)
+        link = Link(spec["name"], spec["host"], spec["target"])
+        self._keep(self._accept(link, listener))
+        port: int = listener.getsockname()[1]
+        return port
+
+    def cut(self, cuts: list[tuple[str, int]]) -> None:
+        """Let everything pass but what is cut by `cuts`."""
+        self._cut_links = {name for name, _ in cuts}
+        self._cut_processes = {pid for _, pid in cuts}
+        self._decide(self._connections)
+
+    async def _accept(self, link: Link, listener: socket.socket) -> None:
+        while True:
+            client, _ = await asyncio.get_running_loop().sock_accept(listener)
+            client.setblocking(False)
+            try:
+                relayed = Relayed(link, client)
+            except OSError:
+                client.close()  # gone before we looked
+                continue
+            self._connections.add(relayed)
+            self._decide({relayed})
+            self._keep(self._run(relayed))
+
+    async def _run(self, relayed: Relayed) -> None:
+        try:
+            await relayed.run()
+        finally:
+            self._connections.discard(relayed)
+
+    def _decide(self, connections: set[Relayed]) -> None:
+        ports = {port for pid in self._cut_processes for port in ports_of(pid)}
+        for relayed in connections:
+            if relayed.link.name in self._cut_links or relayed.client_port in ports:
+                relayed.may_pass.clear()
+            else:
+                relayed.may_pass.set()
+
+    def _keep(self, work: Any) -> None:
+        # The loop itself holds tasks only weakly.
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def ports_of(pid: int) -> set[int]:
+    """Local TCP ports of a process's connections, as /proc has them; empty where there is none."""
+    inodes = set()
+    with suppress(OSError):
+        for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(OSError):
+                if match := re.fullmatch(r"socket:\[(\d+)\]", os.readlink(descriptor)):
+                    inodes.add(match[1])
+    ports = set()
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[9] in inodes:
+                ports.add(int(fields[1].rpartition(":")[2], 16))
+    return ports
+
+
+async def main() -> None:
+    """Serve until stdin ends."""
+    relay = Relay()
+    commands = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(commands), sys.stdin
+    )
+    while line := await commands.readline():
+        command = json.loads(line)
+        answer: dict[str, Any] = {}
+        if "links" in command:
+            answer["ports"] = [relay.listen(link) for link in command["links"]]
+        else:
+            relay.cut(command["cut"])
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

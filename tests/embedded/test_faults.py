@@ -1,0 +1,138 @@
+"""Faults of an embedded cluster, each by one line, and that they are mended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from kafka08.client import ClusterClient
+from kafka08.client.bootstrap import parse_bootstrap
+from kafka08.consumer import SimpleConsumer
+from kafka08.embedded import EmbeddedCluster
+from kafka08.embedded.damage import corrupt_tail
+from kafka08.errors import KafkaError, RequestTimeout
+from kafka08.log.check import check_log
+from kafka08.producer import KeyedMessage, Producer, ProducerConfig
+from kafka08.structs import LATEST_OFFSET, TopicPartition
+from kafka08.zk.client import ZkClient
+from kafka08.zk.store import ClusterStore
+from tests.embedded.test_process import eventually
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[EmbeddedCluster]:
+    keys = {"zookeeper.session.timeout.ms": 1500}
+    with EmbeddedCluster(brokers=2, config=keys, cuttable=True) as cluster:
+        yield cluster
+
+
+@pytest.fixture(autouse=True)
+def healed(cluster: EmbeddedCluster) -> Iterator[None]:
+    yield
+    cluster.heal()
+    cluster.check_alive()
+
+
+def registered(cluster: EmbeddedCluster) -> list[int]:
+    with ZkClient(cluster.zookeeper.connect_string) as zk:
+        return ClusterStore(zk).broker_ids()
+
+
+def send(cluster: EmbeddedCluster, topic: str, count: int) -> None:
+    config = ProducerConfig(metadata_broker_list=cluster.bootstrap, request_required_acks=1)
+    with Producer(config) as producer:
+        producer.send([KeyedMessage(topic, b"message %d" % n) for n in range(count)])
+
+
+def test_a_killed_broker_is_missed_at_once(cluster: EmbeddedCluster) -> None:
+    """kill ends its session too; heal starts it again at its address with its data."""
+    cluster.create_topic("killed")
+    send(cluster, "killed", 3)
+    leader = cluster.leader_of("killed")
+    cluster.kill(leader)
+    assert registered(cluster) == [1 - leader.id]
+    cluster.heal()
+    assert registered(cluster) == [0, 1]
+    eventually(lambda: end_of(cluster, "killed") == 3, "it serves its log again")
+
+
+def end_of(cluster: EmbeddedCluster, topic: str) -> int:
+    try:
+        leader = cluster.leader_of(topic)
+        with SimpleConsumer(leader.host, leader.port) as consumer:
+            return consumer.earliest_or_latest(TopicPartition(topic, 0), LATEST_OFFSET)
+    except KafkaError:
+        return -1
+
+
+def test_a_broker_whose_session_expired_registers_again(cluster: EmbeddedCluster) -> None:
+    """The session ends on the server; the broker finds out, says so, and comes back."""
+    broker = cluster.brokers[1]
+    position = broker.process.log_size
+    cluster.expire_session(broker)
+    eventually(lambda: registered(cluster) == [0, 1], "it registered again")
+    said = "done re-registering broker"
+    eventually(lambda: said in broker.process.said_since(position, 1000), "it says so")
+
+
+def test_a_broker_that_is_cut_off_is_alone(cluster: EmbeddedCluster) -> None:
+    """Clients get no answer, ZooKeeper ends its session; after restore the answer arrives over the
+    same connection, for nothing was lost."""
+    cluster.create_topic("cut")
+    leader = cluster.leader_of("cut")
+    tp = TopicPartition("cut", 0)
+    with SimpleConsumer(leader.host, leader.port, timeout_ms=300) as consumer:
+        assert consumer.earliest_or_latest(tp, LATEST_OFFSET) == 0
+        cluster.cut(leader)
+        with pytest.raises(RequestTimeout):
+            consumer.earliest_or_latest(tp, LATEST_OFFSET)
+        eventually(lambda: registered(cluster) == [1 - leader.id], "its session ended")
+        assert leader.running
+    cluster.restore(leader)
+    eventually(lambda: registered(cluster) == [0, 1], "it is back")
+    eventually(lambda: end_of(cluster, "cut") == 0, "it serves")
+
+
+def test_others_do_not_notice_a_cut(cluster: EmbeddedCluster) -> None:
+    """Only connections to and from the broker that is cut wait."""
+    other = cluster.brokers[1]
+    cluster.cut(0)
+    client = ClusterClient(parse_bootstrap(f"{other.host}:{other.port}"))
+    client.refresh()
+    client.close()
+    assert 1 in registered(cluster)
+
+
+def test_a_paused_broker_is_resumed_by_heal(cluster: EmbeddedCluster) -> None:
+    """pause takes it out of the cluster, heal brings it back."""
+    cluster.pause(1)
+    eventually(lambda: registered(cluster) == [0], "its session ended")
+    cluster.heal()
+    eventually(lambda: registered(cluster) == [0, 1], "it registered again")
+
+
+def test_a_damaged_tail_is_cut_off_at_the_next_start(cluster: EmbeddedCluster) -> None:
+    """The check sees the damage; recovery after kill -9 keeps all messages before it."""
+    cluster.create_topic("damaged")
+    for _ in range(3):
+        send(cluster, "damaged", 1)
+    leader = cluster.leader_of("damaged")
+    cluster.kill(leader)
+    path = cluster.corrupt_tail(leader, "damaged", size=4)
+    assert check_log(path.parent)
+    cluster.heal()
+    eventually(lambda: end_of(cluster, "damaged") == 2, "the last message is gone")
+    assert not check_log(path.parent)
+    with pytest.raises(KafkaError, match="no 1000000 bytes to damage"):
+        corrupt_tail(path.parent, 1_000_000)
+    with pytest.raises(KafkaError, match=r"no directory of \[nothing,0\]"):
+        cluster.corrupt_tail(leader, "nothing")
+
+
+def test_only_a_cuttable_cluster_is_cut() -> None:
+    """The error says what is missing."""
+    cluster = EmbeddedCluster(brokers=1)
+    with pytest.raises(KafkaError, match="cuttable=True"):
+        cluster.cut(cluster.brokers[0] if cluster.brokers else 0)
+    cluster.stop()

@@ -1,0 +1,127 @@
+"""The pytest plugin, in runs of pytest of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from tests.embedded.test_process import eventually, state_of
+
+COMMAND = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+INI = "[pytest]\nkafka08_brokers = 1\nkafka08_config =\n    num.partitions=2\n"
+
+
+def environ() -> dict[str, str]:
+    """Ours, without what pytest-xdist and pytest tell the processes below them."""
+    return {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
+
+
+def write(tmp_path: Path, source: str) -> None:
+    (tmp_path / "pytest.ini").write_text(INI)
+    (tmp_path / "test_it.py").write_text(textwrap.dedent(source))
+
+
+def run(tmp_path: Path, source: str, *options: str) -> subprocess.CompletedProcess[str]:
+    write(tmp_path, source)
+    return subprocess.run(
+        [*COMMAND, *options],
+        cwd=tmp_path,
+        env=environ(),
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+
+
+def test_topics_are_fresh_faults_are_healed_and_failures_tell(tmp_path: Path) -> None:
+    """One cluster serves all tests of a session; a failure shows what the broker said in it."""
+    result = run(
+        tmp_path,
+        """
+        import pytest
+        from kafka08.admin import AdminClient
+
+        def partitions(cluster, topic):
+            with AdminClient(cluster.zookeeper.connect_string) as admin:
+                return len(admin.describe_topics([topic])[0].partitions)
+
+        def test_first(kafka08_cluster, kafka08_topic):
+            assert kafka08_topic == "test-first-0"
+            assert partitions(kafka08_cluster, kafka08_topic) == 1
+
+        @pytest.mark.kafka08_topic(partitions=3)
+        @pytest.mark.parametrize("x", [1])
+        def test_killer(kafka08_cluster, kafka08_topic, x):
+            assert partitions(kafka08_cluster, kafka08_topic) == 3
+            kafka08_cluster.kill(kafka08_cluster.leader_of(kafka08_topic))
+
+        def test_that_fails(kafka08_cluster, kafka08_topic):
+            assert kafka08_cluster.leader_of(kafka08_topic).running
+            raise AssertionError("on purpose")
+
+        def test_without_a_cluster():
+            raise AssertionError("on purpose")
+        """,
+    )
+    assert "2 failed, 2 passed" in result.stdout, result.stdout
+    assert result.stdout.count("kafka08 broker 0 (") == 1
+    assert "Created log for partition [test-that-fails-2,0]" in result.stdout
+    assert "test-first-0" not in result.stdout.partition("kafka08 broker 0 (")[2]
+
+
+def test_workers_of_xdist_have_clusters_of_their_own(tmp_path: Path) -> None:
+    """Tests that run at the same time do not meet each other's faults."""
+    result = run(
+        tmp_path,
+        """
+        import pytest
+
+        @pytest.mark.parametrize("n", [1, 2])
+        def test_one(kafka08_cluster, kafka08_topic, n, worker_id):
+            with open(f"{worker_id}.txt", "a") as addresses:
+                addresses.write(kafka08_cluster.bootstrap)
+        """,
+        "-n2",
+        "--dist=each",
+    )
+    assert "4 passed" in result.stdout, result.stdout
+    assert len({path.read_text() for path in tmp_path.glob("gw*.txt")}) == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_nothing_is_left_of_an_interrupted_run(tmp_path: Path, number: signal.Signals) -> None:
+    """Ctrl-C in a test ends in a clean stop; a killed pytest leaves the rest to the guard."""
+    write(
+        tmp_path,
+        """
+        import time
+        def test_waits(kafka08_cluster):
+            processes = [*kafka08_cluster.processes, kafka08_cluster._relay]
+            with open("pids.part", "w") as file:
+                print(*(p.pid for p in processes), kafka08_cluster.data_dir, file=file)
+            __import__("os").rename("pids.part", "pids")
+            time.sleep(100)
+        """,
+    )
+    with subprocess.Popen(
+        COMMAND,
+        cwd=tmp_path,
+        env=environ(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as pytest_run:
+        eventually((tmp_path / "pids").exists, "the test runs")
+        *pids, directory = (tmp_path / "pids").read_text().split()
+        assert len(pids) == 3
+        os.killpg(pytest_run.pid, number)
+        pytest_run.wait(30)
+    eventually(lambda: not any(state_of(int(pid)) for pid in pids), "all processes ended")
+    eventually(lambda: not Path(directory).exists(), "the directory is gone")
