@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from kafka08.client.cluster import ClusterClient
 from kafka08.client.retry import RetryPolicy
 from kafka08.errors import ConfigError, KafkaError, UnknownTopicOrPartition
-from kafka08.spark.access import cluster_at, resolved
+from kafka08.spark.access import cluster_at
 from kafka08.spark.bounds import Bound, Committed, Extreme, Offsets, Times
 from kafka08.spark.committed import committed_offsets
 from kafka08.spark.data_loss import clamp, report
@@ -24,12 +24,14 @@ Numbers = Mapping[TopicPartition, int]
 
 
 class Resolver:
-    """Finds the partitions and offsets that `options` mean now."""
+    """Finds the partitions and offsets that `options`, whose address is resolved, mean now.
 
-    def __init__(self, options: ReadOptions) -> None:
+    cluster   for tests; else this process's own
+    """
+
+    def __init__(self, options: ReadOptions, cluster: ClusterClient | None = None) -> None:
         self.options = options
-        self.address = resolved(options.address)
-        self.cluster: ClusterClient = cluster_at(self.address, options.settings)
+        self.cluster = cluster or cluster_at(options.address, options.settings)
         self.log_offsets = LogOffsets(
             self.cluster,
             RetryPolicy(options.settings.retries + 1, options.settings.retry_interval_ms),

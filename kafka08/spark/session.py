@@ -63,21 +63,21 @@ def _session(
     name: str, java_home: Path, cores: int, conf: Mapping[str, str]
 ) -> Iterator[SparkSession]:
     assert SparkContext._active_spark_context is None, "this process runs a Spark already"
-    # The gateway reads JAVA_HOME when it starts; workers are started by PYSPARK_PYTHON.
-    with _environment(
-        JAVA_HOME=str(java_home), PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1"
-    ):
-        builder = SparkSession.builder.master(f"local[{cores}]").appName(name)
-        for key, value in conf.items():
-            builder = builder.config(key, value)
-        try:
+    builder = SparkSession.builder.master(f"local[{cores}]").appName(name)
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    try:
+        # Read when Java starts, and inherited by it for the workers.
+        with _environment(
+            JAVA_HOME=str(java_home), PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1"
+        ):
             spark = builder.getOrCreate()
-            try:
-                yield spark
-            finally:
-                spark.stop()
+        try:
+            yield spark
         finally:
-            _stop_java()
+            spark.stop()
+    finally:
+        _stop_java()
 
 
 def _stop_java() -> None:

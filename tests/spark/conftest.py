@@ -1,0 +1,93 @@
+"""One Spark session for all tests here, and clusters to read: ours and a real 0.8.2.2.
+
+What needs a session or a cluster carries the marker `spark`. Without PySpark, pyarrow or Java these
+tests are left out, with CI=true they fail.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kafka08.embedded.cluster import EmbeddedCluster
+from kafka08.embedded.java import find_java
+from kafka08.embedded.spark_java import make_java_home
+from kafka08.errors import ConfigError
+from tests.interop.jvm import JvmKafka, require_jvm
+from tests.spark.filling import Topics
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MISSING = [name for name in ("pyspark", "pyarrow") if find_spec(name) is None]
+WITHOUT_SPARK = {"test_options.py", "test_plan.py", "test_ranges.py", "test_data_loss.py"}
+NEEDS_SESSION = {"spark", "brokers"}
+
+if MISSING and os.environ.get("CI") != "true":
+    collect_ignore_glob = ["test_[!opdr]*.py", "test_range_reader.py", "test_rdd*.py"]
+
+
+def pytest_report_header() -> str:
+    missing = ", ".join(MISSING)
+    return f"tests/spark: no {missing}, see pip install 'kafka08[spark]'" if missing else ""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if NEEDS_SESSION.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.spark)
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """local[2] for the whole run; PySpark finds the source by itself, nothing is registered."""
+    from kafka08.spark.session import local_session
+
+    directory = tmp_path_factory.mktemp("spark")
+    log_file = directory / "spark.log"
+    try:
+        java = find_java()
+    except ConfigError as error:
+        if os.environ.get("CI") == "true":
+            raise
+        pytest.skip(str(error))
+    conf = {
+        "spark.sql.python.filterPushdown.enabled": "true",
+        "spark.sql.warehouse.dir": str(directory / "warehouse"),
+        "spark.sql.shuffle.partitions": "2",
+    }
+    home = make_java_home(directory / "java", java, log_file)
+    with local_session("kafka08 tests", home, log_file, conf=conf) as session:
+        yield session
+
+
+BROKER_KEYS = {
+    "num.partitions": "2",
+    "log.segment.bytes": "2000000",
+    "log.retention.check.interval.ms": "1000",
+    "offsets.topic.num.partitions": "2",
+    "delete.topic.enable": "true",
+}
+
+
+@pytest.fixture(scope="session", params=["ours", "jvm"])
+def brokers(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Topics]:
+    """A cluster with small segments, ours and then the JVM's, to be filled by the tests: each
+    takes topics of its own."""
+    with ExitStack() as stack:
+        if request.param == "jvm":
+            require_jvm()
+            jvm = stack.enter_context(JvmKafka(tmp_path_factory.mktemp("jvm"), BROKER_KEYS))
+            topics = Topics(jvm.bootstrap, jvm.zookeeper)
+        else:
+            ours = stack.enter_context(EmbeddedCluster(brokers=1, config=BROKER_KEYS))
+            topics = Topics(ours.bootstrap, ours.zookeeper.connect_string)
+        stack.callback(topics.close)
+        yield topics

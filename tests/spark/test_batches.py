@@ -1,0 +1,110 @@
+"""Arrow batches: the same rows as the plain iterator, only the columns asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka08 import kernel
+from kafka08.consumer.fetched import FetchedSet
+from kafka08.errors import InvalidMessage
+from kafka08.protocol import compression, message_set
+from kafka08.spark.batches import BatchBuilder
+from kafka08.spark.ranges import OffsetRange
+from tests.spark.logs import T0
+from tests.strategies import pairs
+
+SCHEMA = pa.schema(
+    [
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.timestamp("us", tz="UTC")),
+        ("timestampType", pa.int32()),
+    ]
+)
+
+
+def fetched(data: bytes, offset: int = 0) -> FetchedSet:
+    return FetchedSet(T0, offset, data, 1 << 20, "b1:9092")
+
+
+def built(schema: Any, wanted: OffsetRange, *sets: FetchedSet) -> list[dict[str, Any]]:
+    return [
+        row for batch in BatchBuilder(schema, wanted).batches(sets) for row in batch.to_pylist()
+    ]
+
+
+@given(st.lists(st.tuples(pairs, st.integers(0, 3)), max_size=5), st.data())
+def test_rows_are_those_of_the_messages(
+    sets: list[tuple[list[tuple[bytes | None, bytes | None]], int]], data: st.DataObject
+) -> None:
+    """Over sets of all codecs and any range, batches hold exactly what decoding yields."""
+    log, end = b"", 0
+    for messages, codec in sets:
+        log += message_set.encode(messages, codec, end)
+        end += len(messages)
+    start = data.draw(st.integers(0, end))
+    until = data.draw(st.integers(start, end))
+    wanted = OffsetRange("t", 0, start, until)
+    rows = built(SCHEMA, wanted, fetched(log, start))
+    expected = [
+        {
+            "key": m.key,
+            "value": m.value,
+            "topic": "t",
+            "partition": 0,
+            "offset": m.offset,
+            "timestamp": None,
+            "timestampType": -1,
+        }
+        for m in message_set.decode(log, start)
+        if m.offset < until
+    ]
+    assert rows == expected
+
+
+@pytest.mark.parametrize("columns", [["value"], ["offset", "key"], ["topic"], ["partition"]])
+def test_columns_left_out_are_not_built(columns: list[str]) -> None:
+    """A schema of some columns, in its own order."""
+    schema = pa.schema([SCHEMA.field(name) for name in columns])
+    data = message_set.encode([(b"k", b"v")] * 3)
+    rows = built(schema, OffsetRange("t", 0, 1, 3), fetched(data, 1))
+    whole = {"key": b"k", "value": b"v", "topic": "t", "partition": 0}
+    assert rows == [{name: whole.get(name, offset) for name in columns} for offset in (1, 2)]
+
+
+def test_headers_are_null() -> None:
+    """0.8 has none; the column exists where it is asked for."""
+    kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    schema = pa.schema([("headers", kind)])
+    rows = built(schema, OffsetRange("t", 0, 0, 2), fetched(message_set.encode([(None, b"v")] * 2)))
+    assert rows == [{"headers": None}] * 2
+
+
+def test_batches_are_cut() -> None:
+    """At 64 Ki rows, and at 8 MiB of values."""
+    many = message_set.encode([(None, b"")] * 70_000)
+    wanted = OffsetRange("t", 0, 0, 70_000)
+    counts = [b.num_rows for b in BatchBuilder(SCHEMA, wanted).batches([fetched(many)])]
+    assert counts == [65536, 70_000 - 65536]
+    large = message_set.encode([(None, bytes(3 << 20))] * 5, 2)
+    counts = [b.num_rows for b in BatchBuilder(SCHEMA, wanted).batches([fetched(large)])]
+    assert counts == [2, 2, 1]
+
+
+def test_damage_inside_a_compressed_set_is_named() -> None:
+    """The CRCs inside of wrappers are checked here."""
+    inner = kernel.build_set([(None, b"a"), (None, b"bb")], 5)
+    inner[-1] ^= 1
+    data = bytes(
+        kernel.wrap(compression.compress(compression.SNAPPY, inner), 6, compression.SNAPPY)
+    )
+    with pytest.raises(InvalidMessage, match=r"\[t,0\] at b1:9092, offset 6: "):
+        built(SCHEMA, OffsetRange("t", 0, 5, 7), fetched(data, 5))

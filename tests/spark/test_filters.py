@@ -1,0 +1,67 @@
+"""Filters that Spark pushes: exact ones narrow ranges, all others stay Spark's."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql.datasource import (
+    EqualNullSafe,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNotNull,
+    LessThan,
+    LessThanOrEqual,
+    Not,
+)
+
+from kafka08.spark.filters import is_exact, narrow
+from kafka08.spark.ranges import OffsetRange
+
+RANGES = [OffsetRange("t", 0, 10, 20), OffsetRange("t", 1, 0, 50), OffsetRange("u", 0, 5, 6)]
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ([], RANGES),
+        ([EqualTo(("topic",), "u")], RANGES[2:]),
+        ([In(("topic",), ("t", "v"))], RANGES[:2]),
+        ([EqualTo(("partition",), 1)], RANGES[1:2]),
+        ([In(("partition",), (1, 2)), EqualNullSafe(("topic",), "u")], []),
+        ([EqualTo(("offset",), 12)], [("t", 0, 12, 13), ("t", 1, 12, 13)]),
+        ([GreaterThan(("offset",), 12)], [("t", 0, 13, 20), ("t", 1, 13, 50)]),
+        ([GreaterThanOrEqual(("offset",), 12)], [("t", 0, 12, 20), ("t", 1, 12, 50)]),
+        ([LessThan(("offset",), 6)], [("t", 1, 0, 6), ("u", 0, 5, 6)]),
+        ([LessThanOrEqual(("offset",), 4)], [("t", 1, 0, 5)]),
+        (
+            [GreaterThan(("offset",), 11), LessThan(("offset",), 14), EqualTo(("partition",), 0)],
+            [("t", 0, 12, 14)],
+        ),
+    ],
+)
+def test_narrow(filters: list[Filter], expected: list[tuple[str, int, int, int]]) -> None:
+    """All filters together, ranges in order, nothing empty left."""
+    assert all(map(is_exact, filters))
+    assert narrow(RANGES, filters) == expected
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        EqualTo(("value",), b"x"),
+        EqualTo(("topic", "x"), "t"),
+        EqualTo(("partition",), "0"),
+        EqualTo(("partition",), None),
+        EqualTo(("partition",), True),
+        GreaterThan(("partition",), 0),
+        In(("offset",), (1, 2)),
+        In(("partition",), (1, None)),
+        Not(EqualTo(("partition",), 1)),
+        IsNotNull(("partition",)),
+    ],
+)
+def test_other_filters_are_sparks(other: Filter) -> None:
+    """Whatever cannot be done exactly is given back."""
+    assert not is_exact(other)

@@ -1,0 +1,315 @@
+"""RangeReader: exactly the messages of its range, each once, whatever the brokers do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka08 import kernel
+from kafka08.errors import (
+    InvalidMessage,
+    LeaderNotAvailable,
+    MessageTooLarge,
+    NoBrokersAvailable,
+    NotLeaderForPartition,
+    UnknownError,
+    UnknownTopicOrPartition,
+)
+from kafka08.protocol import codec
+from kafka08.protocol.fetch import FetchRequest
+from kafka08.protocol.metadata import MetadataRequest
+from kafka08.protocol.types import Request, Response
+from kafka08.spark.data_loss import DataLost
+from kafka08.spark.ranges import OffsetRange
+from kafka08.structs import NO_LEADER
+from tests.client.fake_cluster import PORT
+from tests.network.scripted import Hangup
+from tests.spark.logs import SETTINGS, T0, LogCluster, Pair, Row, rows
+
+LENIENT = replace(SETTINGS, fail_on_data_loss=False)
+
+
+def numbered(start: int, until: int) -> list[Pair]:
+    return [(None if o % 3 else b"k%d" % o, b"value %d" % o) for o in range(start, until)]
+
+
+def expected(start: int, until: int) -> list[Row]:
+    pairs = numbered(start, until)
+    return [(start + at, key, value) for at, (key, value) in enumerate(pairs)]
+
+
+@pytest.fixture
+def cluster() -> LogCluster:
+    """Offsets 0 to 99 of [t,0], led by broker 1, in sets of 10 of every codec in turn."""
+    made = LogCluster({"t": {0: 1}})
+    for at in range(10):
+        made.write(T0, numbered(at * 10, at * 10 + 10), codec=at % 4)
+    return made
+
+
+@given(st.integers(0, 100), st.integers(0, 100), st.integers(50, 3000))
+def test_every_cut_of_compressed_sets(start: int, until: int, fetch_bytes: int) -> None:
+    """Whatever the range and the fetch size, its messages come, and no other: sets are cut at
+    both ends of the range, inside wrappers too."""
+    made = LogCluster({"t": {0: 1}})
+    for at in range(10):
+        made.write(T0, numbered(at * 10, at * 10 + 10), codec=at % 4)
+    start, until = sorted((start, until))
+    settings = replace(SETTINGS, fetch_bytes=fetch_bytes)
+    assert rows(made.reader(OffsetRange("t", 0, start, until), settings)) == expected(start, until)
+
+
+def test_empty_range_opens_no_connection(cluster: LogCluster) -> None:
+    """Nothing is asked for nothing."""
+    assert rows(cluster.reader(OffsetRange("t", 0, 7, 7), leader=1)) == []
+    assert cluster.network.opened == []
+
+
+def test_the_planned_leader_is_asked_without_metadata(cluster: LogCluster) -> None:
+    """A task goes straight to the leader in its partition object."""
+    assert rows(cluster.reader(OffsetRange("t", 0, 0, 100), leader=1)) == expected(0, 100)
+    assert cluster.network.requests(MetadataRequest) == []
+
+
+def test_the_next_fetch_is_sent_before_a_set_is_handed_out(cluster: LogCluster) -> None:
+    """So the broker works while Spark copies; but nothing is fetched beyond the range."""
+    reader = cluster.reader(OffsetRange("t", 0, 0, 100), replace(SETTINGS, fetch_bytes=1000))
+    sets = iter(reader)
+    first = next(sets)
+    fetches = cluster.network.requests(FetchRequest)
+    assert len(fetches) == 2
+    assert isinstance(fetches[1], FetchRequest)
+    assert fetches[1].topics[0].partitions[0].offset == list(first)[-1].offset + 1
+    list(sets)
+    wanted = [
+        request.topics[0].partitions[0].offset
+        for request in cluster.network.requests(FetchRequest)
+        if isinstance(request, FetchRequest)
+    ]
+    assert len(set(wanted)) == len(wanted), "an offset was fetched twice"
+    assert max(wanted) < 100
+
+
+def test_an_abandoned_read_leaves_no_answer_behind(cluster: LogCluster) -> None:
+    """A connection with a fetch in flight is closed, one without is used again."""
+    sets = iter(cluster.reader(OffsetRange("t", 0, 0, 100)))
+    next(sets)
+    sets.close()  # type: ignore[attr-defined]  # it is a generator
+    assert all(sock.closed for sock in cluster.network.sockets[1:])
+    assert rows(cluster.reader(OffsetRange("t", 0, 0, 100))) == expected(0, 100)
+    used = len(cluster.network.sockets)
+    assert rows(cluster.reader(OffsetRange("t", 0, 0, 100))) == expected(0, 100)
+    assert len(cluster.network.sockets) == used
+
+
+@pytest.mark.parametrize(
+    "error",
+    [NotLeaderForPartition, LeaderNotAvailable, UnknownTopicOrPartition, UnknownError],
+)
+def test_passing_errors_are_tried_again(cluster: LogCluster, error: type[UnknownError]) -> None:
+    """After each error the leader is looked up, and no row comes twice."""
+    cluster.refuse(T0, 0, error.code, error.code, 0, error.code)
+    assert rows(cluster.reader(OffsetRange("t", 0, 5, 95))) == expected(5, 95)
+    assert cluster.clock.slept == [0.1] * 3
+
+
+def test_the_leader_moves_between_sets(cluster: LogCluster) -> None:
+    """The read goes on at the new leader."""
+    read: list[Row] = []
+    for fetched in cluster.reader(OffsetRange("t", 0, 0, 100), leader=1):
+        read += [(m.offset, m.key, m.value) for m in fetched.decoded(until_offset=100)]
+        cluster.leaders[T0] = 2
+    assert read == expected(0, 100)
+    assert ("b2", PORT) in cluster.network.opened
+
+
+def test_a_partition_without_a_leader_is_waited_for(cluster: LogCluster) -> None:
+    """Until somebody leads again, within the time."""
+    cluster.leaders[T0] = NO_LEADER
+    reader = cluster.reader(OffsetRange("t", 0, 0, 100))
+    sleep = cluster.clock.sleep
+
+    def sleep_until_elected(seconds: float) -> None:
+        sleep(seconds)
+        if len(cluster.clock.slept) == 5:
+            cluster.leaders[T0] = 2
+
+    cluster.clock.sleep = sleep_until_elected  # type: ignore[method-assign]
+    assert rows(reader) == expected(0, 100)
+
+
+def test_no_progress_ends_with_the_last_error(cluster: LogCluster) -> None:
+    """After poll_timeout_ms, naming partition and offset."""
+    cluster.leaders[T0] = NO_LEADER
+    with pytest.raises(LeaderNotAvailable, match=r"\[t,0\]: no progress in 3000 ms at offset 5"):
+        rows(cluster.reader(OffsetRange("t", 0, 5, 100)))
+    assert 3.0 <= sum(cluster.clock.slept) <= 3.3
+
+
+def test_all_brokers_gone(cluster: LogCluster) -> None:
+    """That passes too, for a while."""
+    cluster.down(1)
+    cluster.down(2)
+    with pytest.raises(NoBrokersAvailable, match="no progress"):
+        rows(cluster.reader(OffsetRange("t", 0, 5, 100), leader=1))
+
+
+@pytest.mark.parametrize("cut_every", [1, 7, 50])
+def test_connections_lost_at_each_byte(cluster: LogCluster, cut_every: int) -> None:
+    """However far the answers come before the connection breaks, the rows are exact."""
+    answer, cuts = cluster.answer, iter(range(0, 1200, cut_every))
+
+    def cut(request: Request) -> Response | None:
+        response = answer(1, request)
+        assert response is not None
+        at = next(cuts, None) if isinstance(request, FetchRequest) else None
+        if at is None:
+            return response
+        raise Hangup(codec.encode_response(response, 0)[:at])
+
+    cluster.network.broker("b1", PORT, cut)
+    settings = replace(SETTINGS, poll_timeout_ms=10_000_000)
+    assert rows(cluster.reader(OffsetRange("t", 0, 0, 100), settings)) == expected(0, 100)
+
+
+# ------------------------------------------------------------------------------ sizes and damage
+
+
+def test_large_messages_make_the_fetch_grow(cluster: LogCluster) -> None:
+    """A message larger than the fetch size is asked for again with room, which then stays."""
+    cluster.write(T0, [(None, b"x" * 50_000), (None, b"y" * 50_000), (None, b"z")])
+    read = rows(cluster.reader(OffsetRange("t", 0, 95, 103)))
+    assert [value for _, _, value in read][5:] == [b"x" * 50_000, b"y" * 50_000, b"z"]
+    sizes = [
+        request.topics[0].partitions[0].max_bytes
+        for request in cluster.network.requests(FetchRequest)
+        if isinstance(request, FetchRequest)
+    ]
+    assert sizes == sorted(sizes)
+    assert sizes.count(50_026) >= 1
+
+
+def test_too_large_a_message_is_named(cluster: LogCluster) -> None:
+    """Beyond max_fetch_bytes the read fails with offset and size."""
+    cluster.write(T0, [(None, b"x" * 50_000)])
+    with pytest.raises(MessageTooLarge, match="offset 100 has 50026 bytes, more than the 20000"):
+        rows(
+            cluster.reader(OffsetRange("t", 0, 95, 101), replace(SETTINGS, max_fetch_bytes=20_000))
+        )
+
+
+def test_damage_is_named_and_what_lies_before_it_is_read(cluster: LogCluster) -> None:
+    """A wrong CRC fails the read with topic, partition and offset, behind the rows before it."""
+    cluster.logs[T0][: 10 * 30] = _flipped(bytes(cluster.logs[T0][: 10 * 30]), offset=4)
+    sets = iter(cluster.reader(OffsetRange("t", 0, 0, 100)))
+    assert [message.offset for message in next(sets)] == [0, 1, 2, 3]
+    with pytest.raises(InvalidMessage, match=r"\[t,0\] at b1:9092, offset 4: "):
+        next(sets)
+
+
+def test_damage_behind_the_range_does_not_matter(cluster: LogCluster) -> None:
+    """A range ends in front of its end."""
+    cluster.logs[T0][: 10 * 30] = _flipped(bytes(cluster.logs[T0][: 10 * 30]), offset=4)
+    assert rows(cluster.reader(OffsetRange("t", 0, 0, 4))) == expected(0, 4)
+
+
+def test_an_unknown_codec_is_named(cluster: LogCluster) -> None:
+    """It is never skipped."""
+    entry = kernel.wrap(b"whatever", 104, 5)
+    cluster.logs[T0] += entry
+    cluster.shapes[T0].end = 105
+    with pytest.raises(InvalidMessage, match="offset 104: 5 is an unknown compression codec"):
+        rows(cluster.reader(OffsetRange("t", 0, 90, 105)))
+
+
+def _flipped(data: bytes, offset: int) -> bytes:
+    """`data` with one bit of the value of the entry at `offset` changed."""
+    entry = next(e for e in kernel.entries(data) if e.offset == offset)
+    changed = bytearray(data)
+    changed[entry.position + entry.size + 11] ^= 1
+    return bytes(changed)
+
+
+# -------------------------------------------------------------------------------- holes and loss
+
+
+def test_holes_are_no_loss() -> None:
+    """Compaction may have removed messages anywhere, across the end of the range too."""
+    cluster = LogCluster({"t": {0: 1}})
+    cluster.write(T0, numbered(0, 10))
+    cluster.leave_hole(T0, 20)
+    cluster.write(T0, numbered(30, 40))
+    cluster.leave_hole(T0, 10)
+    assert rows(cluster.reader(OffsetRange("t", 0, 5, 35))) == expected(5, 10) + expected(30, 35)
+    assert rows(cluster.reader(OffsetRange("t", 0, 12, 28))) == []
+    assert rows(cluster.reader(OffsetRange("t", 0, 38, 50))) == expected(38, 40)
+    assert cluster.clock.slept == []
+
+
+@pytest.mark.parametrize("fail", [True, False])
+def test_retention_overtakes_the_read(cluster: LogCluster, fail: bool) -> None:
+    """What retention deleted meanwhile is an error naming all offsets, or is passed over."""
+    cluster.trim(T0, 40)
+    reader = cluster.reader(OffsetRange("t", 0, 10, 90), SETTINGS if fail else LENIENT)
+    if fail:
+        with pytest.raises(DataLost, match=r"\[t,0\] \[10, 90\): only \[40, 100\) is there"):
+            rows(reader)
+    else:
+        assert rows(reader) == expected(40, 90)
+
+
+@pytest.mark.parametrize("fail", [True, False])
+def test_everything_is_gone(cluster: LogCluster, fail: bool) -> None:
+    """A range wholly below the earliest offset is an error, or empty."""
+    cluster.trim(T0, 40)
+    reader = cluster.reader(OffsetRange("t", 0, 10, 30), SETTINGS if fail else LENIENT)
+    if fail:
+        with pytest.raises(DataLost):
+            rows(reader)
+    else:
+        assert rows(reader) == []
+
+
+@pytest.mark.parametrize("fail", [True, False])
+def test_the_log_was_truncated(cluster: LogCluster, fail: bool) -> None:
+    """A log that ends inside the range (an unclean election) is waited for, then lost."""
+    reader = cluster.reader(OffsetRange("t", 0, 90, 120), SETTINGS if fail else LENIENT)
+    answer = cluster.answer
+
+    def slow(request: Request) -> Response | None:
+        cluster.clock.advance(0.5)
+        return answer(1, request)
+
+    cluster.network.broker("b1", PORT, slow)
+    if fail:
+        with pytest.raises(DataLost, match=r"\[100, 120\): only \[100, 100\) is there"):
+            rows(reader)
+    else:
+        assert rows(reader) == expected(90, 100)
+
+
+def test_a_lagging_high_watermark_is_waited_for(cluster: LogCluster) -> None:
+    """An empty answer before the end of the range is asked for again."""
+    cluster.shapes[T0].visible = 60
+    asked = 0
+    answer = cluster.answer
+
+    def catching_up(request: Request) -> Response | None:
+        nonlocal asked
+        asked += isinstance(request, FetchRequest)
+        if asked == 9:
+            cluster.shapes[T0].visible = None
+        return answer(1, request)
+
+    cluster.network.broker("b1", PORT, catching_up)
+    assert rows(cluster.reader(OffsetRange("t", 0, 50, 100))) == expected(50, 100)
+
+
+def test_a_silent_broker_is_no_end_of_the_log(cluster: LogCluster) -> None:
+    """Where loss is accepted, an error still is an error: only the leader says where a log ends."""
+    cluster.refuse(T0, *[NotLeaderForPartition.code] * 100)
+    with pytest.raises(NotLeaderForPartition, match="no progress"):
+        rows(cluster.reader(OffsetRange("t", 0, 5, 100), LENIENT))
