@@ -8,10 +8,12 @@ setup(
             ["kafka08/kernel/_native.pyx"],
             depends=[
                 "kafka08/kernel/crc32.h",
+                "kafka08/kernel/md5.h",
                 "kafka08/kernel/_sets.pxi",
                 "kafka08/kernel/_entries.pxi",
                 "kafka08/kernel/_messages.pxi",
                 "kafka08/kernel/_columns.pxi",
+                "kafka08/kernel/_compaction.pxi",
             ],
             optional=True,
         )

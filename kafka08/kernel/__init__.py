@@ -22,6 +22,7 @@ from kafka08.kernel.types import (
     CorruptMessage,
     MessageTooLarge,
     RecoverResult,
+    Retained,
     Run,
     ScanResult,
     UnknownCodec,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         MessageAndMetadata,
         MessageAndOffset,
         MessageIterator,
+        OffsetMap,
         SetSummary,
         assign_offsets,
         build_from_columns,
@@ -59,6 +61,7 @@ else:
     MessageAndMetadata = _chosen.MessageAndMetadata
     MessageAndOffset = _chosen.MessageAndOffset
     MessageIterator = _chosen.MessageIterator
+    OffsetMap = _chosen.OffsetMap
     SetSummary = _chosen.SetSummary
     assign_offsets = _chosen.assign_offsets
     build_from_columns = _chosen.build_from_columns
@@ -86,7 +89,9 @@ __all__ = [
     "MessageAndOffset",
     "MessageIterator",
     "MessageTooLarge",
+    "OffsetMap",
     "RecoverResult",
+    "Retained",
     "Run",
     "ScanResult",
     "SetSummary",

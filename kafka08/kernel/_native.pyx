@@ -6,6 +6,7 @@ _sets.pxi      one level: check, number, search, recover
 _entries.pxi   single entries: list and build them
 _messages.pxi  the messages of a set, wrappers unpacked on the way
 _columns.pxi   the same as Arrow buffers, and back
+_compaction.pxi  the last offset of each key, and what stays of a set
 
 Bytes are reached through buffers that are held while they are read, each length is read once and
 checked against what is left before it is used, and loops over much data run without the GIL.
@@ -19,21 +20,21 @@ from cpython.bytearray cimport (
 )
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free, realloc
-from libc.string cimport memcpy, memset
+from libc.stdlib cimport calloc, free, realloc
+from libc.string cimport memcmp, memcpy, memset
 
 cimport cython
 
 from kafka08.kernel.types import (
     DEFAULT_MAX_COLUMN_BYTES, DEFAULT_MAX_ROWS, Columns, CorruptMessage, MessageTooLarge,
-    RecoverResult, Run, ScanResult, UnknownCodec,
+    RecoverResult, Retained, Run, ScanResult, UnknownCodec,
 )
 
 cdef extern from "crc32.h" nogil:
     uint32_t kafka08_crc32(uint32_t crc, const uint8_t* data, size_t size)
     const char* kafka08_crc32_select(int portable)
 
-INTERFACE = 1
+INTERFACE = 2
 NAME = "native"
 
 kafka08_crc32_select(0)
@@ -98,3 +99,4 @@ include "_sets.pxi"
 include "_entries.pxi"
 include "_messages.pxi"
 include "_columns.pxi"
+include "_compaction.pxi"

@@ -3,6 +3,7 @@
 _python_sets      one level: check, number, search, recover, list and build entries
 _python_messages  the messages of a set, wrappers unpacked on the way
 _python_columns   the same as Arrow buffers, and back
+_python_compaction  the last offset of each key, and what stays of a set
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from kafka08.kernel._python_columns import build_from_columns, column_batches, columns
+from kafka08.kernel._python_compaction import OffsetMap
 from kafka08.kernel._python_messages import MessageAndMetadata, MessageIterator, messages
 from kafka08.kernel._python_sets import (
     MessageAndOffset,
@@ -28,7 +30,7 @@ from kafka08.kernel._python_sets import (
     wrap,
 )
 
-INTERFACE: Final = 1
+INTERFACE: Final = 2
 """Rises with every change of a name, signature or meaning; `_native` carries the same number."""
 NAME: Final = "python"
 
@@ -38,6 +40,7 @@ __all__ = [
     "MessageAndMetadata",
     "MessageAndOffset",
     "MessageIterator",
+    "OffsetMap",
     "SetSummary",
     "assign_offsets",
     "build_from_columns",

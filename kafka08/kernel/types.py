@@ -110,6 +110,21 @@ class RecoverResult:
     error: CorruptMessage | MessageTooLarge | None
 
 
+class Retained(NamedTuple):
+    """What OffsetMap.retain did with a set.
+
+    written  bytes copied
+    read     messages looked at
+    kept     messages copied
+    unkeyed  messages left out because they have no key, which a compacted log has no place for
+    """
+
+    written: int
+    read: int
+    kept: int
+    unkeyed: int
+
+
 class Run(NamedTuple):
     """Bytes [start, end) of a set: entries that are all plain (codec 0), or one wrapper."""
 

@@ -107,6 +107,13 @@ def columns(kernel: ModuleType, data: bytes) -> Any:
     )
 
 
+def compaction(kernel: ModuleType, data: bytes) -> Any:
+    offset_map = kernel.OffsetMap(4, 3)
+    refused = offset_map.add(data, 6)
+    output = bytearray(len(data))
+    return refused, len(offset_map), offset_map.retain(data, output, False), output
+
+
 def gather(iterator: Any, show: Callable[[Any], Any]) -> list[Any]:
     """What an iterator gives, its error last."""
     found = []
@@ -130,6 +137,7 @@ CALLS = [
     messages,
     unchecked_messages,
     columns,
+    compaction,
 ]
 
 
