@@ -3,7 +3,7 @@
 A configuration is a class whose annotated fields are its keys: the field `group_id` is the key
 `group.id`. It is made from a mapping of keys, from keywords, or from both (keywords win):
 
-    ConsumerConfig({"group.id": "g", "zookeeper.connect": "localhost:2181"}, consumer_timeout_ms=100)
+    ConsumerConfig({"group.id": "g", "zookeeper.connect": "host:2181"}, consumer_timeout_ms=100)
 
 Values may be text, as in a properties file, or already of the field's type. A value that does not
 parse or is out of range raises ConfigError, which names key, value and range. A key that the class
@@ -119,9 +119,10 @@ class Config:
 
     def with_changes(self, **keywords: Any) -> Any:
         """The same configuration with some keys set anew, checked again."""
-        values = {
+        values: dict[str, Any] = {
             name: getattr(self, name.replace(".", "_")) for name in self.given & set(self.KEYS)
         }
+        values.update(self.unknown)
         values.update({name.replace("_", "."): value for name, value in keywords.items()})
         return type(self)(values)
 
@@ -194,14 +195,16 @@ def _bounds(declared: Key) -> str:
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _PAIR = re.compile(r"((?:\\.|[^\\=:\s])*)\s*[=:]?\s*(.*)", re.DOTALL)
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 def parse_properties(text: str) -> dict[str, str]:
     """The pairs of a Java .properties text. As in Java: `=`, `:` or blanks separate, a trailing
     backslash continues a line, `#` and `!` start comments, and blanks at the end of a value stay.
+    ConfigError for a \\u without four hexadecimal digits.
     """
     pairs: dict[str, str] = {}
-    for line in _logical_lines(text.splitlines()):
+    for line in _logical_lines(_LINE_END.split(text)):
         match = _PAIR.fullmatch(line)
         assert match is not None, "the pattern matches every line"
         name, value = (_ESCAPE.sub(_unescape, part) for part in match.groups())
@@ -217,13 +220,13 @@ def load_properties(path: str | Path) -> dict[str, str]:
         raise ConfigError(f"cannot read the configuration file {path}: {error.strerror}") from error
 
 
-def parse_overrides(overrides: Iterable[str]) -> dict[str, str]:
-    """`KEY=VALUE` texts of a command line as pairs."""
+def parse_overrides(overrides: Iterable[str], option: str = "--override") -> dict[str, str]:
+    """`KEY=VALUE` texts of a command line as pairs; ConfigError naming `option` for others."""
     pairs = {}
     for override in overrides:
         name, separator, value = override.partition("=")
         if not separator or not name:
-            raise ConfigError(f"--override {override!r} is not of the form KEY=VALUE")
+            raise ConfigError(f"{option} {override!r} is not of the form KEY=VALUE")
         pairs[name] = value
     return pairs
 
@@ -246,4 +249,6 @@ def _logical_lines(lines: Iterable[str]) -> Iterable[str]:
 
 def _unescape(match: re.Match[str]) -> str:
     code = match[1]
+    if code == "u":
+        raise ConfigError(f"malformed \\uxxxx escape in the property {match.string!r}")
     return chr(int(code[1:], 16)) if code[0] == "u" and len(code) > 1 else _ESCAPES.get(code, code)

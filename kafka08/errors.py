@@ -21,6 +21,7 @@
     │   └── Closed                  a connector or connection is used after its end
     ├── ZooKeeperError              what ZooKeeper refused or did not answer
     │   ├── NodeExists, NoNode, BadVersion
+    │   ├── ZooKeeperUnreachable    no session within zookeeper.connection.timeout.ms
     │   ├── SessionLost             the session ended (or is suspended) while it was needed
     │   └── BrokerIdTaken           /brokers/ids/<id> belongs to somebody else
     ├── AdminError                  a topic command that cannot be done; nothing was changed
@@ -289,6 +290,10 @@ class Closed(ClientError):
 
 class ZooKeeperError(KafkaError):
     """ZooKeeper refused an operation or could not be reached; names the znode."""
+
+
+class ZooKeeperUnreachable(ZooKeeperError):
+    """No server let us begin a session in time; says what became of each."""
 
 
 class NodeExists(ZooKeeperError):

@@ -116,3 +116,26 @@ def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
     """A missing properties file is a ConfigError with its path."""
     with pytest.raises(ConfigError, match=r"none\.properties"):
         load_properties(tmp_path / "none.properties")
+
+
+def test_lines_end_where_java_ends_them() -> None:
+    """CR, LF and CR LF end a line; what Unicode calls a line end, as a byte of UTF-8, does not."""
+    assert {"a": "1", "b": "2", "c": "3\x85\x0b4"} == parse_properties("a=1\rb=2\r\nc=3\x85\x0b4")
+
+
+def test_a_malformed_escape_is_refused() -> None:
+    """A \\u needs four hexadecimal digits; the error shows where."""
+    with pytest.raises(ConfigError, match="12zz"):
+        parse_properties("a=\\u12zz")
+
+
+def test_a_changed_configuration_still_warns_of_unknown_keys() -> None:
+    """with_changes keeps what was not understood, so that its owner can say so."""
+    changed = Sample({"group.id": "g", "nonsense": "1"}).with_changes(fetch_max_bytes=7)
+    assert {"nonsense": "1"} == changed.unknown
+
+
+def test_a_bad_pair_names_the_option_it_came_from() -> None:
+    """The text that is no pair, and the option it stood behind."""
+    with pytest.raises(ConfigError, match=r"--config 'retention\.ms' is not of the form KEY=VALUE"):
+        parse_overrides(["retention.ms"], "--config")

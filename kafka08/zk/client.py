@@ -21,7 +21,7 @@ from kazoo.exceptions import WriterNotClosedException
 from kazoo.retry import KazooRetry
 
 from kafka08.clock import SYSTEM_CLOCK, Clock
-from kafka08.errors import NodeExists, NoNode, ZooKeeperError
+from kafka08.errors import NodeExists, NoNode, ZooKeeperError, ZooKeeperUnreachable
 from kafka08.zk import paths
 from kafka08.zk.contact import Contact
 from kafka08.zk.exchange import Exchange
@@ -40,6 +40,7 @@ from kafka08.zk.operations import (
     WatchCallback,
     Watcher,
 )
+from kafka08.zk.reachability import explain
 from kafka08.zk.session import SessionListener, SessionState, SessionTracker
 from kafka08.zk.transaction import Transaction
 
@@ -54,6 +55,7 @@ PIPELINE_WINDOW = 200
 class ZkClient:
     """One session. `connect` is `host:port,host:port/chroot`; all paths are below the chroot.
 
+    connect       ConfigError if it is not of that form; a port that is not given is 2181
     handler       kazoo handler (handlers.py); None: threads
     name          whose session this is, for log lines
     make_chroot   create the chroot at start (brokers do; clients fail when it is absent)
@@ -106,18 +108,22 @@ class ZkClient:
         return kazoo
 
     def start(self) -> None:
-        """Connect. Raises ZooKeeperError naming hosts and timeout, or the chroot that is absent."""
+        """Connect. Raises ZooKeeperUnreachable naming hosts, timeout and what is wrong with each,
+        NoNode naming the chroot that is absent."""
         self._kazoo.start_async().wait(self.connection_timeout_ms / 1000)
         if not self._kazoo.connected:
             self.close()
-            raise ZooKeeperError(
-                f"cannot connect to ZooKeeper at {self.hosts} "
-                f"within {self.connection_timeout_ms} ms"
+            raise ZooKeeperUnreachable(
+                f"cannot connect to ZooKeeper at {self.hosts} within {self.connection_timeout_ms} "
+                f"ms ({explain(self.hosts)})"
             )
         if self.chroot and not self.exists("/"):
             if not self._make_chroot:
                 self.close()
-                raise NoNode(f"the chroot {self.chroot} does not exist at {self.hosts}")
+                raise NoNode(
+                    f"the chroot {self.chroot} does not exist at {self.hosts}; the first broker "
+                    "that has it in its zookeeper.connect makes it"
+                )
             self._create_chroot()
 
     def close(self) -> None:

@@ -7,6 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from kafka08.errors import ConfigError
+
+ZOOKEEPER_PORT: Final = 2181
+PORT_MAX: Final = 65535
+
 BROKER_IDS: Final = "/brokers/ids"
 BROKER_TOPICS: Final = "/brokers/topics"
 CONTROLLER: Final = "/controller"
@@ -107,7 +112,30 @@ def parent(path: str) -> str:
 
 
 def split_connect(connect: str) -> tuple[str, str]:
-    """`h1:1,h2:2/chroot` as ("h1:1,h2:2", "/chroot"); the chroot is "" when there is none."""
-    hosts, slash, chroot = connect.partition("/")
-    chroot = chroot.strip("/")
-    return hosts.strip(), f"{slash}{chroot}" if chroot else ""
+    """`h1:1,h2:2/chroot` as ("h1:1,h2:2", "/chroot"); the chroot is "" when there is none, a port
+    that is not given is 2181. ConfigError naming the part that is none of these."""
+    hosts, slash, path = connect.partition("/")
+    addresses = [part.strip() for part in hosts.split(",") if part.strip()]
+    if not addresses:
+        raise ConfigError(
+            f"zookeeper.connect: {connect!r} names no server; give host:port,host:port"
+        )
+    chroot = path.strip("/")
+    if any(part in {"", ".", ".."} for part in chroot.split("/")) and chroot:
+        raise ConfigError(f"zookeeper.connect: '/{chroot}' cannot be the path of a znode")
+    normal = ",".join(_address(part) for part in addresses)
+    return normal, f"{slash}{chroot}" if chroot else ""
+
+
+def _address(part: str) -> str:
+    """`host:port`, with ZooKeeper's own port if there is none; an IPv6 host stands in brackets."""
+    host, colon, port = part.rpartition(":")
+    if not colon or part.endswith("]"):
+        host, port = part, str(ZOOKEEPER_PORT)
+    if not host or (":" in host and not (host.startswith("[") and host.endswith("]"))):
+        raise ConfigError(f"zookeeper.connect: {part!r} is not of the form host:port")
+    if not (port.isascii() and port.isdigit() and 1 <= int(port) <= PORT_MAX):
+        raise ConfigError(
+            f"zookeeper.connect: {part!r}: the port must be a number from 1 to {PORT_MAX}"
+        )
+    return f"{host}:{port}"

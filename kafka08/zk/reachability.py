@@ -1,0 +1,26 @@
+"""Why no session began: asked of every server of a connect string, for the error that says so."""
+
+from __future__ import annotations
+
+import socket
+
+PROBE_SECONDS = 1.0
+
+
+def explain(hosts: str) -> str:
+    """One clause for each of `h1:1,h2:2`: what became of a connection to it. Waits at most
+    PROBE_SECONDS for each address."""
+    return "; ".join(f"{address}: {_probe(address)}" for address in hosts.split(","))
+
+
+def _probe(address: str) -> str:
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), PROBE_SECONDS):
+            return (
+                "accepts connections but begins no session (is it ZooKeeper, and has it a quorum?)"
+            )
+    except TimeoutError:
+        return "does not answer"
+    except OSError as error:
+        return (error.strerror or str(error)).lower()

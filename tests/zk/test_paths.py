@@ -1,0 +1,33 @@
+"""kafka08.zk.paths.split_connect: what zookeeper.connect may look like, and what it may not."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka08.errors import ConfigError
+from kafka08.zk.paths import split_connect
+
+
+@pytest.mark.parametrize(
+    ("connect", "hosts", "chroot"),
+    [
+        ("a:1", "a:1", ""),
+        ("a:1/", "a:1", ""),
+        ("a:1, b:2/kafka/eu/", "a:1,b:2", "/kafka/eu"),
+        ("a,b:2", "a:2181,b:2", ""),
+        ("[::1]:2/x", "[::1]:2", "/x"),
+        ("[::1]", "[::1]:2181", ""),
+    ],
+)
+def test_hosts_and_chroot_come_apart(connect: str, hosts: str, chroot: str) -> None:
+    """Blanks go, a missing port is ZooKeeper's own, one chroot stands behind all hosts."""
+    assert (hosts, chroot) == split_connect(connect)
+
+
+@pytest.mark.parametrize(
+    "connect", ["", "/x", " , ", "a:", "a:b", "a:0", "a:65536", "::1", ":1", "a:1/x//y", "a:1/../x"]
+)
+def test_what_cannot_be_reached_is_refused(connect: str) -> None:
+    """A missing host, a port that is none, or a chroot that is no path: an error with the key."""
+    with pytest.raises(ConfigError, match=r"zookeeper\.connect"):
+        split_connect(connect)
