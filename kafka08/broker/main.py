@@ -74,8 +74,8 @@ def run(properties: Mapping[str, str]) -> int:
 
 
 def set_up_logging() -> None:
-    """Log to stderr as log4j's pattern `[%d] %p %m (%c)` does."""
-    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, stream=sys.stderr)
+    """Log to stderr as log4j's pattern `[%d] %p %m (%c)` does, and nowhere else."""
+    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, stream=sys.stderr, force=True)
     logging.getLogger("kazoo").setLevel(logging.WARNING)
 
 

@@ -74,7 +74,7 @@ class Followed:
 
 
 class ReplicaFetcher:
-    """Follows partitions led by `leader`. Only `run` switches.
+    """Follows partitions led by `leader`. Only `run` and `round` switch.
 
     name   also the client id: ReplicaFetcherThread-<fetcher id>-<leader id>
     """
@@ -139,23 +139,19 @@ class ReplicaFetcher:
         log.info("[%s], Starting", self.name)
         try:
             while not self._stopped:
-                wanted = self._wanted()
-                if wanted:
-                    self._fetch(wanted)
-                else:
-                    self._changed.wait(PARTITION_BACKOFF_SECONDS if self._followed else None)
+                self.round()
         finally:
             self._connection.close()
         log.info("[%s], Stopped", self.name)
 
-    def _wanted(self) -> dict[TopicPartition, Followed]:
-        """The partitions to ask for now."""
+    def round(self) -> None:
+        """One request and what its answer brings, or a wait for something to ask for. Switches."""
         self._changed.clear()
         now = self._runtime.monotonic()
-        return {tp: item for tp, item in self._followed.items() if item.paused_until <= now}
-
-    def _fetch(self, wanted: dict[TopicPartition, Followed]) -> None:
-        """One request and what its answer brings."""
+        wanted = {tp: item for tp, item in self._followed.items() if item.paused_until <= now}
+        if not wanted:
+            self._changed.wait(PARTITION_BACKOFF_SECONDS if self._followed else None)
+            return
         try:
             response = self._connection.send(self._request(wanted))
         except (ClientError, ProtocolError) as error:

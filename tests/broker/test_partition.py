@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -122,3 +123,96 @@ def test_the_checkpointed_high_watermark_stays_within_the_log(tmp_path: Path) ->
     log.append(bytearray(message_set.encode([(None, b"a"), (None, b"b")])))
     partition.attach_log(log, 7)
     assert 2 == partition.high_watermark
+
+
+class TestJoining:
+    """updateLeaderHWAndMaybeExpandIsr: three conditions, and one write at a time."""
+
+    def test_1_not_in_the_isr_yet(self, tmp_path: Path) -> None:
+        """Who is in it does not join again."""
+        partition = leading(tmp_path, isr=(1, 2))
+        partition.record_follower_fetch(2, 0, NOW)
+        assert not partition.joins_isr(2)
+
+    def test_2_assigned(self, tmp_path: Path) -> None:
+        """Who is no replica is not even recorded (KAFKA-1097)."""
+        with pytest.raises(UnknownError, match="not recognized"):
+            leading(tmp_path).record_follower_fetch(9, 0, NOW)
+
+    def test_3_its_leo_has_reached_the_hw(self, tmp_path: Path) -> None:
+        """The HW, not the leader's LEO."""
+        partition = leading(tmp_path, isr=(1, 2))
+        append(partition, 5)
+        partition.record_follower_fetch(2, 3, NOW)
+        partition.record_follower_fetch(3, 2, NOW)
+        assert not partition.joins_isr(3)
+        partition.record_follower_fetch(3, 3, NOW)
+        assert partition.joins_isr(3)
+
+    def test_the_hw_waits_for_who_is_about_to_join(self, tmp_path: Path) -> None:
+        """Its name may stand in ZooKeeper already; it counts as in sync when the write is known."""
+        partition = leading(tmp_path, isr=(1,))
+        append(partition, 2)
+        partition.record_follower_fetch(3, 2, NOW)
+        change = partition.begin_isr_change((1, 3))
+        assert not partition.joins_isr(2)
+        append(partition, 1)
+        assert 2 == partition.high_watermark
+        assert (1,) == partition.isr
+        assert not partition.end_isr_change(change, replace(change, zk_version=7))
+        assert {1, 3} == set(partition.isr)
+        assert (7, 2) == (partition.zk_version, partition.high_watermark)
+        assert partition.record_follower_fetch(3, 3, NOW)
+
+    def test_the_controllers_word_ends_a_change(self, tmp_path: Path) -> None:
+        """What comes back of the write afterwards is history."""
+        partition = leading(tmp_path, isr=(1,))
+        change = partition.begin_isr_change((1, 3))
+        partition.make_leader(LeaderAndIsr(ME, 1, (1, 2), 5, 1), (1, 2), NOW)
+        assert not partition.end_isr_change(change, replace(change, zk_version=7))
+        assert ((1, 2), (1, 2), 5) == (partition.isr, partition.maximal_isr, partition.zk_version)
+
+
+class TestLeaving:
+    """getOutOfSyncReplicas, with 10 s and 4 messages."""
+
+    def test_1_stuck_followers(self, tmp_path: Path) -> None:
+        """No fetch for longer than the limit; one without progress is enough to stay."""
+        partition = leading(tmp_path)
+        append(partition, 1)
+        partition.record_follower_fetch(2, 0, now=5.0)
+        assert () == partition.laggards(10.0, 10.0, 4)
+        assert (3,) == partition.laggards(10.5, 10.0, 4)
+        assert (2, 3) == partition.laggards(15.5, 10.0, 4)
+
+    def test_2_slow_followers(self, tmp_path: Path) -> None:
+        """More than so many messages behind, if it is known where they are."""
+        partition = leading(tmp_path)
+        append(partition, 9)
+        partition.record_follower_fetch(2, 5, now=1.0)
+        assert () == partition.laggards(1.0, 10.0, 4)
+        append(partition, 1)
+        assert (2,) == partition.laggards(1.0, 10.0, 4)
+
+    def test_the_hw_waits_for_who_is_about_to_leave(self, tmp_path: Path) -> None:
+        """The controller may still elect it; when the write stands, the HW rises."""
+        partition = leading(tmp_path, isr=(1, 2))
+        append(partition, 3)
+        change = partition.begin_isr_change((1,))
+        append(partition, 1)
+        assert 0 == partition.high_watermark
+        assert partition.end_isr_change(change, replace(change, zk_version=1))
+        assert ((1,), 4) == (partition.isr, partition.high_watermark)
+
+
+def test_a_follower_takes_the_leaders_high_watermark_as_far_as_its_log_goes(
+    tmp_path: Path,
+) -> None:
+    """min(LEO, hw of the answer); a message may come before it is known to be committed."""
+    partition = leading(tmp_path)
+    partition.make_follower(LeaderAndIsr(2, 1, (1, 2), 1, 1), (1, 2), NOW)
+    two = message_set.encode([(None, b"a"), (None, b"b")])
+    partition.append_as_follower(two, 9)
+    assert 2 == partition.high_watermark
+    partition.append_as_follower(b"", 1)
+    assert 1 == partition.high_watermark

@@ -59,6 +59,9 @@ class FakeStore:
     def topic_configs(self, topics: Iterable[str]) -> dict[str, dict[str, str]]:
         return {topic: self.configs[topic] for topic in topics if topic in self.configs}
 
+    def topic_config(self, topic: str) -> dict[str, str]:
+        return self.configs.get(topic, {})
+
     def update_leader_and_isr(
         self, states: Mapping[TopicPartition, LeaderAndIsr]
     ) -> dict[TopicPartition, LeaderAndIsr | ZooKeeperError]:
@@ -174,13 +177,20 @@ def file_bytes(piece: FileSlice) -> bytes:
 
 
 class World:
-    """One broker, id 1 at 127.0.0.1:19091, with logs under `directory`."""
+    """One broker, by default id 1 at 127.0.0.1:19091, with logs under `directory`."""
 
-    def __init__(self, directory: Path, *, native_inline: bool = True, **config: Any) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        broker_id: int = BROKER_ID,
+        native_inline: bool = True,
+        **config: Any,
+    ) -> None:
         self.runtime = FakeRuntime(native_inline=native_inline)
         self.config = BrokerConfig(
             {
-                "broker.id": BROKER_ID,
+                "broker.id": broker_id,
                 "zookeeper.connect": "nowhere:1",
                 "log.dirs": str(directory),
                 "log.index.size.max.bytes": 4096,
@@ -189,7 +199,7 @@ class World:
         )
         self.store = FakeStore()
         self.timer = Timer(self.runtime)
-        self.cache = MetadataCache(BROKER_ID)
+        self.cache = MetadataCache(broker_id)
         self.log_manager = LogManager(
             [directory],
             self.config.log_config(),

@@ -1,0 +1,58 @@
+"""What a real 0.8.2.2 leader answered while its follower lagged, caught up and lagged again.
+
+The exchanges under `client_side` of tests/data/controller-0.8.2.2.json, in their order, with the
+script's broker 2 as the follower: which hw comes when, what consumers may see, when acks=-1 end.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka08.protocol.codec import decode_response, request_class
+from tests.broker.world import Client, World
+
+CAPTURE: dict[str, Any] = json.loads(
+    (Path(__file__).parent.parent / "data" / "controller-0.8.2.2.json").read_text()
+)
+EXCHANGES: list[dict[str, Any]] = CAPTURE["client_side"]
+BROKER_LEVEL = "broker-level-min.insync.replicas=2-acks-minus1"
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    world = World(tmp_path, min_insync_replicas=2)
+    world.lead("fk-a", 2, isr=(1, 2), replicas=(1, 2))
+    world.lead("mi")
+    return world
+
+
+def answer_of(exchange: dict[str, Any], frame: bytes) -> Any:
+    header = bytes.fromhex(exchange["request_hex"])
+    request = request_class(int.from_bytes(header[4:6], "big"), int.from_bytes(header[6:8], "big"))
+    return decode_response(request, frame)
+
+
+def test_the_leader_answers_as_the_real_one_did(world: World) -> None:
+    """Each answer equals the captured one, as a message and at about the time it came."""
+    for exchange in EXCHANGES:
+        client = Client(world)
+        client.send(bytes.fromhex(exchange["request_hex"]))
+        frames = client.frames()
+        waited = exchange["ms"] > 200
+        assert waited == (not frames), exchange["name"]
+        if waited:
+            world.runtime.advance(exchange["ms"] / 1000)
+            frames = client.frames()
+        expected = answer_of(exchange, bytes.fromhex(exchange["response_hex"])[4:])
+        assert [expected] == [answer_of(exchange, f) for f in frames], exchange["name"]
+
+
+def test_the_broker_level_minimum_is_not_applied(world: World) -> None:
+    """0.8: min.insync.replicas counts as a topic's override alone; the capture ends with that."""
+    assert BROKER_LEVEL == EXCHANGES[-1]["name"]
+    assert 2 == world.config.min_insync_replicas
+    assert 1 == world.partition("mi").log.config.min_insync_replicas

@@ -1,0 +1,88 @@
+"""ISR changes go to ZooKeeper conditionally and count when they stand there (updateIsr)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka08.errors import SessionLost
+from kafka08.structs import LeaderAndIsr, TopicPartition
+from tests.broker.world import World
+
+TP = TopicPartition("t", 0)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    world = World(tmp_path, replica_lag_time_max_ms=1000)
+    world.lead("t", isr=(1,), replicas=(1, 2))
+    return world
+
+
+def fetch(world: World, offset: int = 0) -> Any:
+    world.replica_manager.record_follower_fetch(TP, 2, offset)
+    return world.partition("t")
+
+
+def test_a_follower_that_caught_up_joins(world: World) -> None:
+    """The znode keeps leader and both epochs; its new version is the next condition."""
+    partition = fetch(world)
+    assert LeaderAndIsr(1, 0, (1, 2), 1, 5) == world.store.states[TP]
+    assert ((1, 2), 1, None) == (partition.isr, partition.zk_version, partition.isr_change)
+
+
+def test_a_follower_that_went_silent_leaves(world: World) -> None:
+    """Looked at now and then; the leader itself never leaves."""
+    partition = fetch(world)
+    world.runtime.advance(0.9)
+    world.replica_manager.shrink_isrs()
+    assert (1, 2) == partition.isr
+    world.runtime.advance(0.2)
+    world.replica_manager.shrink_isrs()
+    assert ((1,), (1,)) == (partition.isr, world.store.states[TP].isr)
+
+
+def test_what_this_leader_wrote_earlier_counts(world: World) -> None:
+    """The answer to a write was lost: the next one meets its version, and adopts it."""
+    world.store.states[TP] = LeaderAndIsr(1, 0, (1, 2), 4, 5)
+    partition = fetch(world)
+    assert ((1, 2), 4) == (partition.isr, partition.zk_version)
+
+
+def test_what_the_controller_wrote_is_waited_for(world: World) -> None:
+    """A higher leader epoch: nothing is written until its LeaderAndIsr comes, and the HW waits for
+    whoever may be in the ISR."""
+    world.store.states[TP] = LeaderAndIsr(2, 1, (2,), 4, 5)
+    partition = fetch(world)
+    assert ((1,), (1, 2)) == (partition.isr, partition.maximal_isr)
+    fetch(world)
+    assert 4 == world.store.states[TP].zk_version
+    world.lead("t", isr=(1,), replicas=(1, 2))
+    assert ((1,), None) == (partition.maximal_isr, partition.isr_change)
+
+
+def test_an_unknown_outcome_is_tried_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The session was lost under the write: it is made again until ZooKeeper says what stands."""
+    write, attempts = world.store.update_leader_and_isr, 0
+
+    def lose_two(states: Any) -> Any:
+        nonlocal attempts
+        attempts += 1
+        if attempts == 1:
+            raise SessionLost("all of them")
+        if attempts == 2:
+            return dict.fromkeys(states, SessionLost("this one"))
+        return write(states)
+
+    monkeypatch.setattr(world.store, "update_leader_and_isr", lose_two)
+    partition = fetch(world)
+    assert (3, (1, 2)) == (attempts, partition.isr)
+
+
+def test_a_topic_that_is_gone_is_left_alone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its state znode is not there any more: StopReplica is on its way."""
+    world.store.states[TP] = LeaderAndIsr(1, 0, (1,), 9, 5)
+    monkeypatch.setattr(world.store, "leader_and_isr", lambda wanted: {})
+    assert (1,) == fetch(world).isr

@@ -1,0 +1,196 @@
+"""A follower copies a leader: two brokers in one process, joined by a socket that is a call."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from kafka08.broker.replica_fetcher import ReplicaFetcher
+from kafka08.protocol import message_set
+from kafka08.protocol.types import Buffer
+from kafka08.structs import Broker, TopicPartition
+from kafka08.zk.store import ClusterStore
+from tests.broker.fake_runtime import Halted
+from tests.broker.world import Client, World
+
+TP = TopicPartition("t", 0)
+LEADER = Broker(1, "127.0.0.1", 19091)
+FETCH_WAIT_SECONDS = 0.5
+
+
+class Wire:
+    """The follower's socket to the leader. What the leader parks is answered after its wait."""
+
+    family = socket.AF_UNIX
+
+    def __init__(self, pair: Pair) -> None:
+        self._pair = pair
+        self._leader = leader = pair.leader
+        self._client = Client(leader)
+        self._received = b""
+
+    def settimeout(self, seconds: float | None) -> None: ...
+
+    def setsockopt(self, *_: object) -> None: ...
+
+    def sendall(self, data: bytes) -> None:
+        self._client.send(data)
+        if self._client.parked:
+            self._leader.runtime.advance(FETCH_WAIT_SECONDS + 0.002)
+        for frame in self._client.frames():
+            self._received += len(frame).to_bytes(4, "big") + frame
+        self._pair.while_fetching()
+
+    def recv_into(self, buffer: Any) -> int:
+        count = min(len(buffer), len(self._received))
+        buffer[:count] = self._received[:count]
+        self._received = self._received[count:]
+        return count
+
+    def close(self) -> None: ...
+
+
+class Pair:
+    """Broker 1 leads [t,0], broker 2 follows it with everything that a fetcher needs."""
+
+    def __init__(self, directory: Path, **keys: Any) -> None:
+        self.leader = World(directory / "leader", **keys)
+        self.follower = World(directory / "follower", broker_id=2, **keys)
+        self.lead()
+        self.follower.lead("t", leader=1, isr=(1, 2), replicas=(1, 2))
+        runtime: Any = self.follower.runtime
+        runtime.connect = lambda *_: Wire(self)
+        self.fetcher = ReplicaFetcher(
+            self.follower.config,
+            runtime,
+            self.follower.log_manager,
+            cast("ClusterStore", self.follower.store),
+            leader=LEADER,
+            fetcher_id=0,
+        )
+        self.fetcher.add([self.copy])
+        self.while_fetching: Callable[[], object] = lambda: None
+        """Called while the answer to a request is on its way."""
+
+    def lead(self) -> None:
+        self.leader.lead("t", isr=(1, 2), replicas=(1, 2))
+
+    @property
+    def original(self) -> Any:
+        return self.leader.partition("t")
+
+    @property
+    def copy(self) -> Any:
+        return self.follower.partition("t")
+
+    def produce(self, *values: bytes) -> None:
+        append(self.leader, message_set.encode([(None, value) for value in values]))
+
+    def logs(self) -> list[tuple[str, bytes]]:
+        """Name and bytes of every segment, of the leader and then of the follower."""
+        return [
+            (file.name, file.read_bytes())
+            for partition in (self.original, self.copy)
+            for file in sorted(partition.log.directory.glob("*.log"))
+        ]
+
+
+def append(world: World, data: Buffer) -> None:
+    world.replica_manager.append(
+        {TP: bytearray(data)}, required_acks=1, timeout_ms=0, done=lambda results: None
+    )
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Pair:
+    return Pair(tmp_path)
+
+
+def test_the_copy_is_byte_for_byte_and_its_hw_one_fetch_late(pair: Pair) -> None:
+    """Also over several sets, one of them compressed."""
+    pair.produce(b"a", b"b")
+    append(pair.leader, message_set.encode([(b"k", b"c" * 99)] * 3, codec=2))
+    pair.fetcher.round()
+    assert (5, 0) == (pair.copy.log.log_end_offset, pair.copy.high_watermark)
+    pair.fetcher.round()
+    assert (5, 5) == (pair.original.high_watermark, pair.copy.high_watermark)
+    original, copy = pair.logs()
+    assert original == copy
+
+
+def test_a_message_above_the_fetch_size_gets_room(tmp_path: Path) -> None:
+    """replica.fetch.max.bytes is raised for its partition: the topic may allow more."""
+    pair = Pair(tmp_path, message_max_bytes=500, replica_fetch_max_bytes=500)
+    pair.leader.log_manager.update_topic_config("t", {"max.message.bytes": "5000"})
+    pair.follower.log_manager.update_topic_config("t", {"max.message.bytes": "5000"})
+    pair.produce(b"x" * 2000)
+    pair.fetcher.round()
+    assert 0 == pair.copy.log.log_end_offset
+    pair.fetcher.round()
+    assert 1 == pair.copy.log.log_end_offset
+
+
+def test_an_error_of_the_leader_pauses_the_partition(pair: Pair) -> None:
+    """It does not lead yet, say; the follower asks again a moment later."""
+    pair.leader.lead("t", leader=2, isr=(2,), replicas=(1, 2))
+    pair.fetcher.round()
+    pair.lead()
+    pair.produce(b"a")
+    pair.fetcher.round()
+    assert 0 == pair.copy.log.log_end_offset
+    pair.follower.runtime.advance(0.1)
+    pair.fetcher.round()
+    assert 1 == pair.copy.log.log_end_offset
+
+
+def test_what_is_followed_no_more_is_not_appended(pair: Pair) -> None:
+    """Nor is an answer that was asked for before the partition was added again."""
+    pair.produce(b"a")
+    for change in (lambda: pair.fetcher.add([pair.copy]), lambda: pair.fetcher.remove([TP])):
+        pair.while_fetching = change
+        pair.fetcher.round()
+        assert 0 == pair.copy.log.log_end_offset
+    assert 0 == len(pair.fetcher)
+
+
+class TestOutOfRange:
+    """handleOffsetOutOfRange: what the leader does not have."""
+
+    def longer_copy(self, pair: Pair) -> None:
+        """The follower has two messages that the leader lacks: it was elected out of sync."""
+        pair.produce(b"a")
+        pair.fetcher.round()
+        more = bytearray(message_set.encode([(None, b"x"), (None, b"y")], base_offset=1))
+        pair.copy.append_as_follower(more, 3)
+
+    def test_a_shorter_leader_has_the_copy_cut(self, pair: Pair) -> None:
+        """To the leader's LEO, where unclean elections are allowed."""
+        self.longer_copy(pair)
+        pair.fetcher.round()
+        assert (1, 1) == (pair.copy.log.log_end_offset, pair.copy.high_watermark)
+        pair.produce(b"b")
+        pair.fetcher.round()
+        original, copy = pair.logs()
+        assert original == copy
+
+    def test_it_halts_rather_than_lose_messages(self, pair: Pair) -> None:
+        """unclean.leader.election.enable=false on the topic, as ZooKeeper has it now."""
+        self.longer_copy(pair)
+        pair.follower.store.configs["t"] = {"unclean.leader.election.enable": "false"}
+        with pytest.raises(Halted):
+            pair.fetcher.round()
+        assert 3 == pair.copy.log.log_end_offset
+
+    def test_a_leader_that_begins_later_has_the_copy_begun_anew(self, pair: Pair) -> None:
+        """Old segments are gone there: the copy starts at its first offset."""
+        pair.original.log.truncate_fully_and_start_at(7)
+        pair.produce(b"a")
+        pair.fetcher.round()
+        assert (7, 7) == (pair.copy.log.log_start_offset, pair.copy.log.log_end_offset)
+        pair.fetcher.round()
+        original, copy = pair.logs()
+        assert original == copy
