@@ -185,9 +185,11 @@ class ConsumerConnector:
             )
 
     def shutdown(self) -> None:
-        """End the streams, commit (if auto.commit.enable), leave the group. May be called from any
-        thread, from a signal handler, and again. In any state it takes at most the timeouts of a
-        commit and of ZooKeeper; a commit that fails is logged."""
+        """End the streams, commit what is finished (if auto.commit.enable), leave the group. A
+        message in hand is not finished unless its thread has committed it.
+
+        May be called from any thread, from a signal handler, and again. In any state it takes at
+        most the timeouts of a commit and of ZooKeeper; a commit that fails is logged."""
         if self._closing.is_set():
             return
         self._closing.set()

@@ -233,9 +233,14 @@ class KafkaStream:
 
     def position(self) -> tuple[OwnedPartition, int] | None:
         """The partition being read and the first offset in it that is not finished; None between
-        two sets. For the reading thread itself the message in its hand counts as finished."""
+        two sets. To ask in the reading thread declares the message in its hand finished."""
         with self._condition:
-            return None if self._chunk is None else (self._chunk.partition, self._unfinished())
+            if self._chunk is None:
+                return None
+            # A signal handler may run in the reading thread while that fetches its next message.
+            if self._is_reader and not self._busy:
+                self._acknowledged = self._messages.position_offset
+            return self._chunk.partition, self._unfinished()
 
     def pause(self) -> None:
         """Hand nothing out until the supervisor's deadline allows it. Never waits."""
@@ -260,7 +265,8 @@ class KafkaStream:
         self._on_room()
 
     def close(self) -> None:
-        """End the stream; positions stay as `position` would tell the calling thread."""
+        """End the stream. A message in hand that its reader has not committed stays unfinished: who
+        shuts down may be a signal handler, or the reader's own error."""
         with self._condition:
             self._fence()
             self._closed = True
@@ -276,9 +282,6 @@ class KafkaStream:
         handed_out = self._messages.position_offset
         if handed_out < 0:
             return self._chunk.partition.consumed_offset
-        # A signal handler may run in the reading thread while that is still fetching its message.
-        if self._is_reader and not self._busy:
-            self._acknowledged = handed_out
         return handed_out + (handed_out == self._acknowledged)
 
     def _fence(self) -> None:

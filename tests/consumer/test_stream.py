@@ -261,14 +261,30 @@ def test_a_reset_without_unread_sets_moves_the_committed_position(stream: KafkaS
     assert (partition.fetch_offset, partition.consumed_offset) == (40, 40)
 
 
-def test_closing_ends_the_iteration(stream: KafkaStream) -> None:
-    """After close a for loop ends, whatever was waiting; the closing reader's is finished."""
+@pytest.mark.parametrize("committed", [False, True])
+def test_closing_ends_the_iteration(stream: KafkaStream, committed: bool) -> None:
+    """After close a for loop ends, whatever was waiting; the message in hand is finished only if
+    its reader has said so by a commit."""
     partition = partition_of(stream)
     stream.offer(chunk_of(partition, b"a", b"b"))
     for _ in stream:
+        if committed:
+            stream.position()
         stream.close()
-    assert partition.consumed_offset == 1
+    assert partition.consumed_offset == committed
     assert not stream.offer(chunk_of(partition, b"c"))
+
+
+def test_what_a_reader_committed_is_not_taken_back(stream: KafkaStream) -> None:
+    """The reader commits with a message in hand; a later commit from elsewhere says the same, and
+    so does a revocation."""
+    partition = partition_of(stream)
+    stream.offer(chunk_of(partition, b"a", b"b"))
+    next(stream)
+    assert stream.position() == (partition, 1)
+    assert position_seen_by_others(stream) == 1
+    elsewhere(lambda: stream.revoke([partition]))
+    assert partition.consumed_offset == 1
 
 
 def test_closing_wakes_a_waiting_reader(supervisor: AllIsWell) -> None:
