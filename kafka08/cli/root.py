@@ -11,13 +11,16 @@ from kafka08 import __version__
 
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "demo": ("kafka08.cli.demo:demo", "Load, consume, migrate and read real text, verified."),
-    "up": ("kafka08.cli.up:up", "Run a local cluster in the foreground."),
+    "up": ("kafka08.cli.up:up", "Run a local cluster, in the foreground or detached."),
+    "status": ("kafka08.cli.up:status", "Say where the detached cluster answers."),
+    "down": ("kafka08.cli.up:down", "Stop the detached cluster."),
     "zookeeper": ("kafka08.cli.node:zookeeper", "Run one ZooKeeper server."),
     "broker": ("kafka08.cli.node:broker", "Run one broker."),
     "topic": ("kafka08.cli.topic:topic", "Create, list, describe and delete topics."),
     "produce": ("kafka08.cli.produce:produce", "Send lines of text to a topic."),
     "consume": ("kafka08.cli.consume:consume", "Print the messages of topics, as a group member."),
     "migrate": ("kafka08.cli.migrate:migrate", "Move a stopped group's offsets to Kafka and back."),
+    "completion": ("kafka08.cli.completion:completion", "Print the shell's completion script."),
     "log": ("kafka08.cli.log:log", "Look into log segments and check log directories."),
 }
 """Name → (where the command is, its line in the help)."""
@@ -65,3 +68,6 @@ def print_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 )
 def root(**_: Any) -> None:
     """An Apache Kafka 0.8 cluster in Python, its clients and its tools."""
+    from kafka08.cli.talk import set_up_talk
+
+    set_up_talk()

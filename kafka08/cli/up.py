@@ -1,35 +1,184 @@
-"""`kafka08 up`: a local cluster in the foreground."""
+"""`kafka08 up | status | down`: a local cluster, in the foreground or one that stays."""
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+import time
+from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from kafka08.cli.options import config_options, example, read_config
 
+if TYPE_CHECKING:
+    from kafka08.embedded.standing import ClusterDirectory, StandingCluster
 
-@click.command(epilog=example("kafka08 up --brokers 3 --data-dir cluster"))
+ZOOKEEPER_PORT, FIRST_BROKER_PORT = 2181, 9092
+"""Where people look first; others are taken if these are not free."""
+_POLL_SECONDS = 0.05
+
+data_dir_option = click.option(
+    "--data-dir",
+    envvar="KAFKA08_DATA_DIR",
+    show_envvar=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="The cluster's directory; default: one for each user.",
+)
+
+
+@click.command(epilog=example("kafka08 up --detach --brokers 3 --data-dir cluster"))
 @click.option("--brokers", default=3, show_default=True, type=click.IntRange(1, 20))
 @click.option(
     "--data-dir",
+    envvar="KAFKA08_DATA_DIR",
+    show_envvar=True,
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where ZooKeeper and the brokers keep their data; default: a temporary directory.",
+    help="Where ZooKeeper and the brokers keep their data. Default: a temporary directory; with "
+    "--detach, one for each user.",
 )
+@click.option("--detach", is_flag=True, help="Return when it is ready, and let it run.")
 @config_options
 def up(
-    brokers: int, data_dir: Path | None, config_file: str | None, overrides: tuple[str, ...]
+    brokers: int,
+    data_dir: Path | None,
+    detach: bool,
+    config_file: str | None,
+    overrides: tuple[str, ...],
 ) -> None:
-    """Run ZooKeeper and some brokers until SIGTERM or Ctrl-C; the keys given go to every broker."""
+    """Run ZooKeeper and some brokers until SIGTERM or Ctrl-C, or, detached, until `kafka08 down`.
+
+    The keys given go to every broker. If a cluster runs in the directory already, says where it
+    answers and starts nothing.
+    """
+    config = read_config(config_file, overrides)
+    if detach:
+        show(start_detached(open_directory(data_dir), brokers, config))
+        return
+    directory = None if data_dir is None else open_directory(data_dir)
+    if directory is not None and not directory.claim():
+        show(await_ready(directory))
+        click.echo("It runs already: nothing was started.", err=True)
+        return
+    try:
+        run(brokers, config, data_dir, directory)
+    finally:
+        if directory is not None:
+            directory.release()
+
+
+@click.command(epilog=example('eval "$(kafka08 status --env)"'))
+@data_dir_option
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--env", "as_env", is_flag=True, help="Shell lines that set the other commands up.")
+def status(data_dir: Path | None, as_json: bool, as_env: bool) -> None:
+    """Say where the detached cluster answers; exits 1 if none runs."""
+    directory = open_directory(data_dir)
+    standing = directory.running()
+    if standing is None:
+        click.echo(f"No cluster runs in {directory.path}", err=True)
+        sys.exit(1)
+    if as_json:
+        click.echo(json.dumps(asdict(standing)))
+    elif as_env:
+        standing = await_ready(directory)
+        click.echo(f"export KAFKA08_ZOOKEEPER={standing.zookeeper}")
+        click.echo(f"export KAFKA08_BOOTSTRAP={standing.bootstrap}")
+    elif not standing.is_ready:
+        click.echo(f"starting   process {standing.pid} in {standing.directory}")
+    else:
+        show(standing)
+
+
+@click.command(epilog=example("kafka08 down"))
+@data_dir_option
+def down(data_dir: Path | None) -> None:
+    """Stop the detached cluster cleanly. Its data stays for the next `up` on the directory."""
+    directory = open_directory(data_dir)
+    stopped = directory.stop()
+    if stopped is None:
+        click.echo(f"No cluster runs in {directory.path}", err=True)
+    else:
+        click.echo(f"Stopped the cluster in {directory.path}; its data stays there.", err=True)
+
+
+def open_directory(data_dir: Path | None) -> ClusterDirectory:
+    from kafka08.embedded.standing import ClusterDirectory, default_directory
+
+    return ClusterDirectory(data_dir or default_directory())
+
+
+def run(
+    brokers: int,
+    config: dict[str, str],
+    data_dir: Path | None,
+    directory: ClusterDirectory | None,
+) -> None:
+    """Be the process that the cluster belongs to."""
     from kafka08.cli.signals import wait_for_stop
     from kafka08.embedded import EmbeddedCluster
+    from kafka08.embedded.standing import StandingCluster
 
-    config = read_config(config_file, overrides)
-    with EmbeddedCluster(brokers=brokers, config=config, data_dir=data_dir) as cluster:
-        zookeeper = cluster.zookeeper.connect_string
-        click.echo(f"ZooKeeper  {zookeeper}")
-        click.echo(f"brokers    {cluster.bootstrap}")
-        click.echo(f"data       {cluster.data_dir}")
-        click.echo(f"try        kafka08 topic create words --zookeeper {zookeeper}")
+    ports = [ZOOKEEPER_PORT, *range(FIRST_BROKER_PORT, FIRST_BROKER_PORT + brokers)]
+    with EmbeddedCluster(brokers, config, data_dir, ports=ports) as cluster:
+        if directory is not None:
+            show(directory.announce(cluster))
+        else:
+            addresses = cluster.zookeeper.connect_string, cluster.bootstrap
+            show(StandingCluster(0, str(cluster.data_dir), *addresses))
         click.echo("Ctrl-C stops the cluster.", err=True)
         wait_for_stop(cluster.check_alive)
+
+
+def start_detached(
+    directory: ClusterDirectory, brokers: int, config: dict[str, str]
+) -> StandingCluster:
+    """The cluster of the directory, started if need be. ClickException if it does not come up."""
+    if directory.running() is not None:
+        click.echo("It runs already: nothing was started.", err=True)
+        return await_ready(directory)
+    directory.path.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "kafka08.cli", "up", f"--brokers={brokers}"]
+    command.append(f"--data-dir={directory.path}")
+    command += [f"--override={key}={value}" for key, value in config.items()]
+    with directory.log.open("w") as output:
+        owner = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    while owner.poll() is None:
+        standing = directory.running()
+        if standing is not None and standing.is_ready:
+            return standing
+        time.sleep(_POLL_SECONDS)
+    raise click.ClickException(f"the cluster did not start:\n{directory.log.read_text().rstrip()}")
+
+
+def await_ready(directory: ClusterDirectory) -> StandingCluster:
+    """The cluster that another process runs there, once it is ready. ClickException if it ends."""
+    while (standing := directory.running()) is not None:
+        if standing.is_ready:
+            return standing
+        time.sleep(_POLL_SECONDS)
+    raise click.ClickException(f"the cluster in {directory.path} ended while it was starting")
+
+
+def show(standing: StandingCluster) -> None:
+    """Where it answers, where its data is, and lines to go on with."""
+    click.echo(f"ZooKeeper  {standing.zookeeper}")
+    click.echo(f"brokers    {standing.bootstrap}")
+    click.echo(f"data       {standing.directory}")
+    click.echo(
+        f"shell      export KAFKA08_ZOOKEEPER={standing.zookeeper} "
+        f"KAFKA08_BOOTSTRAP={standing.bootstrap}"
+    )
+    click.echo(
+        'python     ConsumerConnector(ConsumerConfig(group_id="readers", '
+        f'zookeeper_connect="{standing.zookeeper}"))'
+    )

@@ -1,0 +1,108 @@
+"""What every command owes its user: a help line, an example that parses, completion."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import click
+import pytest
+
+from kafka08.cli import root
+from kafka08.cli.root import COMMANDS
+
+
+def commands(group: click.Group = root, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The words of every command and group, `kafka08` itself as ()."""
+    yield path
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, click.Group):
+            yield from commands(command, (*path, name))
+        else:
+            yield (*path, name)
+
+
+def find(path: tuple[str, ...]) -> click.Command:
+    command: click.Command = root
+    for name in path:
+        assert isinstance(command, click.Group)
+        found = command.get_command(click.Context(command), name)
+        assert found is not None, f"no command {' '.join(path)}"
+        command = found
+    return command
+
+
+def test_an_unknown_command_is_misuse() -> None:
+    """Exit code 2, and the word in question."""
+    with pytest.raises(click.UsageError, match="nonsense"):
+        root.main(["nonsense"], standalone_mode=False)
+
+
+@pytest.mark.parametrize("path", list(commands()), ids=" ".join)
+def test_it_has_help_and_an_example_that_parses(path: tuple[str, ...]) -> None:
+    """The example names this command and is accepted word for word by it, options included."""
+    command = find(path)
+    assert command.help, "a sentence about what it does"
+    assert command.epilog is not None, "an example (options.example)"
+    match = re.fullmatch(r"Example: (.*)", command.epilog)
+    assert match, command.epilog
+    # `... | kafka08 produce words` and `eval "$(kafka08 status --env)"` hold the command too.
+    [line] = re.findall(r"kafka08[^)|]*", match[1])
+    words = shlex.split(line.rstrip('"'))[1:]
+    assert tuple(words[: len(path)]) == path
+    if path and not isinstance(command, click.Group):
+        # Unknown options and words too many are refused here; files need not exist.
+        given, rest, _ = command.make_parser(click.Context(command)).parse_args(words[len(path) :])
+        assert not rest
+        for parameter in command.params:
+            if isinstance(parameter, click.Argument) and parameter.required:
+                assert given.get(parameter.name), (
+                    f"{parameter.human_readable_name} is not in {line}"
+                )
+
+
+@pytest.mark.parametrize("path", list(commands()), ids=" ".join)
+def test_every_option_says_what_it_is(path: tuple[str, ...]) -> None:
+    """Long options only, each with a help text or a value that its default explains."""
+    for parameter in find(path).params:
+        if isinstance(parameter, click.Option):
+            assert all(name.startswith("--") for name in parameter.opts), parameter.opts
+            told = parameter.help or parameter.show_default or parameter.type.name == "choice"
+            assert told, parameter.opts
+
+
+def test_the_table_of_commands_says_what_each_does() -> None:
+    """`kafka08 --help` shows one line for each, without importing any."""
+    for _, line in COMMANDS.values():
+        assert line.endswith(".")
+        assert len(line) < 70
+
+
+def test_words_are_completed() -> None:
+    """`kafka08 completion bash` prints what a shell evaluates; then Tab knows the verbs."""
+    script = subprocess.run(
+        [sys.executable, "-m", "kafka08.cli", "completion", "bash"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert "_KAFKA08_COMPLETE=bash_complete" in script
+    completed = subprocess.run(
+        [sys.executable, "-m", "kafka08.cli"],
+        env={
+            **os.environ,
+            "_KAFKA08_COMPLETE": "bash_complete",
+            "COMP_WORDS": "kafka08 topic ",
+            "COMP_CWORD": "2",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout
+    assert {"plain,create", "plain,list", "plain,describe"} <= set(completed.split())
