@@ -1,0 +1,126 @@
+"""What a workload did to a cluster and saw of it, and whether a log that loses nothing allows that.
+
+    history = History()
+    history.acknowledged(tp, offset, value)     a send was answered with this offset
+    history.unknown(tp, value)                  no answer, or "timed out": it may be there or not
+    history.read(reader, tp, offset, value)     some reader was given this message
+    problems = history.problems(final)          `final`: partition → offset → value, read at the end
+
+A value is sent at most once, so that every message can be told from every other. What must hold
+(after jepsen's kafka workload):
+
+1. Lost: each acknowledged value stands at its offset in the end.
+2. Changed: an offset never has two contents, whoever read it and whenever.
+3. Vanished: what was read once is there in the end.
+4. Repeated: no value stands at two offsets.
+5. Out of order: a sender's acknowledged offsets rise, and a reader's offsets rise.
+6. Invented: no value is read that was not sent.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from kafka08.structs import TopicPartition
+
+Final = Mapping[TopicPartition, Mapping[int, bytes]]
+
+
+class Event(NamedTuple):
+    """One message seen by `who`, a sender or a reader."""
+
+    who: str
+    tp: TopicPartition
+    offset: int
+    value: bytes
+
+    def __str__(self) -> str:
+        return f"{self.tp} offset {self.offset} {self.value!r} ({self.who})"
+
+
+class History:
+    """Events in the order in which they were noted; any thread may note one."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.acknowledgements: list[Event] = []
+        self.reads: list[Event] = []
+        self._unknown: dict[TopicPartition, set[bytes]] = {}
+
+    def acknowledged(self, who: str, tp: TopicPartition, offset: int, value: bytes) -> None:
+        with self._lock:
+            self.acknowledgements.append(Event(who, tp, offset, value))
+
+    def unknown(self, tp: TopicPartition, value: bytes) -> None:
+        with self._lock:
+            self._unknown.setdefault(tp, set()).add(value)
+
+    def read(self, who: str, tp: TopicPartition, offset: int, value: bytes) -> None:
+        with self._lock:
+            self.reads.append(Event(who, tp, offset, value))
+
+    def problems(self, final: Final) -> list[str]:
+        """A sentence for each thing that does not hold; [] for a sound history."""
+        return [
+            *self._lost(final),
+            *self._changed_or_vanished(final),
+            *_repeated(final),
+            *_out_of_order(self.acknowledgements, "acknowledged"),
+            *_out_of_order(self.reads, "read"),
+            *self._invented(final),
+        ]
+
+    def _lost(self, final: Final) -> list[str]:
+        return [
+            f"lost: {event}, there is {final.get(event.tp, {}).get(event.offset)!r}"
+            for event in self.acknowledgements
+            if final.get(event.tp, {}).get(event.offset) != event.value
+        ]
+
+    def _changed_or_vanished(self, final: Final) -> list[str]:
+        problems = []
+        seen: dict[tuple[TopicPartition, int], bytes] = {}
+        for event in self.reads:
+            earlier = seen.setdefault((event.tp, event.offset), event.value)
+            if earlier != event.value:
+                problems.append(f"changed: {event}, was {earlier!r}")
+            last = final.get(event.tp, {}).get(event.offset)
+            if last is None:
+                problems.append(f"vanished: {event}")
+            elif last != event.value:
+                problems.append(f"changed: {event}, is {last!r}")
+        return problems
+
+    def _invented(self, final: Final) -> list[str]:
+        sent = {tp: set(values) for tp, values in self._unknown.items()}
+        for event in self.acknowledgements:
+            sent.setdefault(event.tp, set()).add(event.value)
+        return [
+            f"invented: {tp} offset {offset} {value!r}"
+            for tp, messages in final.items()
+            for offset, value in messages.items()
+            if value not in sent.get(tp, ())
+        ]
+
+
+def _repeated(final: Final) -> list[str]:
+    problems = []
+    for tp, messages in final.items():
+        first: dict[bytes, int] = {}
+        for offset, value in sorted(messages.items()):
+            if first.setdefault(value, offset) != offset:
+                problems.append(f"repeated: {tp} {value!r} at {first[value]} and {offset}")
+    return problems
+
+
+def _out_of_order(events: list[Event], verb: str) -> list[str]:
+    problems = []
+    last: dict[tuple[str, TopicPartition], int] = {}
+    for event in events:
+        key = (event.who, event.tp)
+        if event.offset <= last.get(key, -1):
+            problems.append(f"out of order: {event} {verb} after {last[key]}")
+        last[key] = event.offset
+    return problems

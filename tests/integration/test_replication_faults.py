@@ -1,0 +1,173 @@
+"""Three brokers, three replicas, acks=-1, and something breaks. Nothing acknowledged may be lost.
+
+Each test runs a workload with a checked history (tests/histories) over a fault, heals the cluster,
+and then compares: every replica's log is the same, byte for byte, and sound (check_log).
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from kafka08.admin import AdminClient
+from kafka08.embedded.broker import EmbeddedBroker
+from kafka08.embedded.cluster import EmbeddedCluster
+from kafka08.log.check import check_log
+from kafka08.zk.client import ZkClient
+from kafka08.zk.store import ClusterStore
+from tests.histories.workload import Workload
+
+DEADLINE_SECONDS = 60.0
+PARTITIONS = 2
+CONFIG = {
+    "zookeeper.session.timeout.ms": "3000",
+    "replica.lag.time.max.ms": "2000",
+    "replica.high.watermark.checkpoint.interval.ms": "500",
+    "controlled.shutdown.retry.backoff.ms": "100",
+}
+SAFE = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
+topics = (f"faults-{number}" for number in itertools.count())
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster(brokers=3, config=CONFIG, cuttable=True) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def cluster(running: EmbeddedCluster) -> EmbeddedCluster:
+    running.heal()
+    return running
+
+
+@pytest.fixture
+def topic(cluster: EmbeddedCluster) -> str:
+    name = next(topics)
+    cluster.create_topic(name, PARTITIONS, 3, SAFE)
+    return name
+
+
+def wait_for(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        time.sleep(0.05)
+
+
+def await_full_isr(cluster: EmbeddedCluster, topic: str) -> None:
+    def is_full() -> bool:
+        [described] = admin.describe_topics([topic])
+        return all(len(partition.isr) == 3 for partition in described.partitions)
+
+    with AdminClient(cluster.zookeeper.connect_string) as admin:
+        wait_for(is_full, f"all replicas of {topic} to be in sync")
+
+
+def controller(cluster: EmbeddedCluster) -> EmbeddedBroker:
+    with ZkClient(cluster.zookeeper.connect_string) as zk:
+        node = ClusterStore(zk).controller()
+    assert node is not None
+    return cluster.brokers[node.broker_id]
+
+
+def segments(broker: EmbeddedBroker, topic: str, partition: int) -> dict[str, bytes]:
+    directory = broker.partition_directory(topic, partition)
+    return {path.name: path.read_bytes() for path in sorted(directory.glob("*.log"))}
+
+
+def assert_replicas_equal(cluster: EmbeddedCluster, topic: str) -> None:
+    """All copies become and are the same, and each is sound."""
+    for number in range(PARTITIONS):
+        wait_for(
+            lambda number=number: (  # type: ignore[misc]
+                segments(cluster.brokers[0], topic, number)
+                == segments(cluster.brokers[1], topic, number)
+                == segments(cluster.brokers[2], topic, number)
+            ),
+            f"the replicas of [{topic},{number}] to be equal",
+        )
+        for broker in cluster.brokers:
+            assert [] == check_log(broker.partition_directory(topic, number))
+
+
+def kill_all(cluster: EmbeddedCluster) -> None:
+    for broker in cluster.brokers:
+        broker.kill()
+
+
+def torn_tail(cluster: EmbeddedCluster, topic: str) -> None:
+    """A leader dies, and what it had written last is garbage when it comes back."""
+    leader = cluster.leader_of(topic)
+    cluster.kill(leader)
+    cluster.corrupt_tail(leader, topic, size=7)
+
+
+FAULTS: dict[str, Callable[[EmbeddedCluster, str], object]] = {
+    "leader killed": lambda cluster, topic: cluster.kill(cluster.leader_of(topic)),
+    "follower killed": lambda cluster, topic: cluster.kill(cluster.followers_of(topic)[0]),
+    "controller killed": lambda cluster, topic: cluster.kill(controller(cluster)),
+    "leader stopped cleanly": lambda cluster, topic: cluster.leader_of(topic).stop(),
+    "leader's session expires": lambda cluster, topic: cluster.expire_session(
+        cluster.leader_of(topic)
+    ),
+    "torn tail": torn_tail,
+}
+"""What may happen while two brokers go on: the workload must make progress before it is healed."""
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_nothing_is_lost_when_one_broker_fails(
+    cluster: EmbeddedCluster, topic: str, fault: str
+) -> None:
+    """Two in-sync replicas are left, so sending goes on, and the third catches up afterwards."""
+    with Workload(cluster.bootstrap, topic, partitions=PARTITIONS) as work:
+        work.await_progress()
+        FAULTS[fault](cluster, topic)
+        work.await_progress()
+        cluster.heal()
+        await_full_isr(cluster, topic)
+        work.await_progress()
+    assert [] == work.problems()
+    assert_replicas_equal(cluster, topic)
+
+
+LONG_FAULTS: dict[str, Callable[[EmbeddedCluster, EmbeddedBroker], object]] = {
+    "paused": EmbeddedCluster.pause,
+    "cut off": EmbeddedCluster.cut,
+}
+
+
+@pytest.mark.parametrize("fault", LONG_FAULTS)
+def test_a_leader_that_is_unreachable_loses_its_office(
+    cluster: EmbeddedCluster, topic: str, fault: str
+) -> None:
+    """Alive, but not to ZooKeeper: another leads once its session ends; back again, it follows."""
+    leader = cluster.leader_of(topic)
+    with Workload(cluster.bootstrap, topic, partitions=PARTITIONS) as work:
+        work.await_progress()
+        LONG_FAULTS[fault](cluster, leader)
+        wait_for(lambda: cluster.leader_of(topic) is not leader, "another leader")
+        work.await_progress()
+        cluster.heal()
+        await_full_isr(cluster, topic)
+        work.await_progress()
+    assert [] == work.problems()
+    assert_replicas_equal(cluster, topic)
+
+
+def test_nothing_is_lost_when_all_brokers_are_killed_at_once(
+    cluster: EmbeddedCluster, topic: str
+) -> None:
+    """Their disks are kept, and whoever of the ISR comes back first leads."""
+    with Workload(cluster.bootstrap, topic, partitions=PARTITIONS) as work:
+        work.await_progress()
+        kill_all(cluster)
+        cluster.heal()
+        await_full_isr(cluster, topic)
+        work.await_progress()
+    assert [] == work.problems()
+    assert_replicas_equal(cluster, topic)
