@@ -6,31 +6,43 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from kafka08.config import load_properties, parse_overrides
+from kafka08.topic_name import fault_of
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Names = TypeVar("Names", str, tuple[str, ...], None)
 
 
 def zookeeper_option(function: Function) -> Function:
     """--zookeeper HOST:PORT[,..][/chroot], or KAFKA08_ZOOKEEPER."""
+    return _zookeeper_option(required=True)(function)
+
+
+def client_zookeeper_option(function: Function) -> Function:
+    """The same for a command with --config, which may have it: see `read_client_config`."""
+    return _zookeeper_option(required=False)(function)
+
+
+def _zookeeper_option(*, required: bool) -> Callable[[Function], Function]:
     return click.option(
         "--zookeeper",
         envvar="KAFKA08_ZOOKEEPER",
         show_envvar=True,
-        required=True,
+        required=required,
         metavar="HOST:PORT[,..][/chroot]",
         help="Where ZooKeeper answers.",
-    )(function)
+    )
 
 
-def bootstrap_option(function: Function) -> Function:
-    """--bootstrap HOST:PORT[,..], or KAFKA08_BOOTSTRAP."""
+def client_bootstrap_option(function: Function) -> Function:
+    """--bootstrap HOST:PORT[,..], or KAFKA08_BOOTSTRAP, or in --config: see
+    `read_client_config`."""
     return click.option(
         "--bootstrap",
         envvar="KAFKA08_BOOTSTRAP",
         show_envvar=True,
-        required=True,
         metavar="HOST:PORT[,..]",
         help="Some brokers of the cluster.",
     )(function)
@@ -54,14 +66,59 @@ def config_options(function: Function) -> Function:
 
 
 def read_config(
-    config_file: str | None, overrides: tuple[str, ...], defaults: Mapping[str, str] = {}
+    config_file: str | None,
+    overrides: tuple[str, ...],
+    defaults: Mapping[str, str] = {},
+    options: Mapping[str, str] = {},
 ) -> dict[str, str]:
-    """The keys of `defaults`, the file and the overrides, each stronger than the one before."""
+    """The keys of `defaults`, the file, the `options` of the command line and the overrides, each
+    stronger than the one before."""
     properties = dict(defaults)
     if config_file is not None:
         properties.update(load_properties(config_file))
+    properties.update(options)
     properties.update(parse_overrides(overrides))
     return properties
+
+
+def read_client_config(
+    option: str,
+    key: str,
+    *,
+    defaults: Mapping[str, str] = {},
+    options: Mapping[str, str] = {},
+) -> dict[str, str]:
+    """`read_config` of the running command, whose `option` (zookeeper, bootstrap) is `key`.
+
+    On the command line it is stronger than --config, in the environment weaker; UsageError if no
+    place has it.
+    """
+    context = click.get_current_context()
+    given = context.params[option]
+    stated = {} if given is None else {key: given}
+    explicit = context.get_parameter_source(option) is ParameterSource.COMMANDLINE
+    properties = read_config(
+        context.params["config_file"],
+        context.params["overrides"],
+        {**defaults, **stated},
+        {**options, **(stated if explicit else {})},
+    )
+    if key not in properties:
+        raise click.UsageError(
+            f"Missing option '--{option}' (env var: 'KAFKA08_{option.upper()}'), "
+            f"or {key} in --config.",
+            context,
+        )
+    return properties
+
+
+def legal_topic(_: click.Context, parameter: click.Parameter, value: Names) -> Names:
+    """Callback of an argument that names one topic or several, whether they exist or not."""
+    names: tuple[str, ...] = (value,) if isinstance(value, str) else value or ()
+    for name in names:
+        if fault := fault_of(name):
+            raise click.BadParameter(fault, param=parameter)
+    return value
 
 
 def example(text: str) -> str:

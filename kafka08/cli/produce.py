@@ -2,62 +2,123 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
-from typing import BinaryIO
+import sys
+from contextlib import closing
+from io import BufferedReader
+from typing import TYPE_CHECKING, cast
 
 import click
 
-from kafka08.cli.options import bootstrap_option, config_options, example, read_config
+from kafka08.cli.lines import line_batches
+from kafka08.cli.options import (
+    client_bootstrap_option,
+    config_options,
+    example,
+    legal_topic,
+    read_client_config,
+)
+from kafka08.cli.signals import Stopped, StopRequest
+from kafka08.errors import FailedToSend, KafkaError
 
-BATCH_COUNT = 500
-"""Lines handed to the producer at once."""
+if TYPE_CHECKING:
+    from kafka08.producer import Producer
+
+
+class LinesNotSent(KafkaError):
+    """Some lines were not acknowledged, or not read any more; names them by number."""
+
+
+def not_empty(_: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    if value == "":
+        raise click.BadParameter("it is empty, so no line can be split there", param=parameter)
+    return value
 
 
 @click.command(epilog=example("seq 100 | kafka08 produce words --bootstrap localhost:9092"))
-@click.argument("topic")
-@bootstrap_option
+@click.argument("topic", callback=legal_topic)
+@client_bootstrap_option
 @config_options
 @click.option(
-    "--input", "source", type=click.File("rb"), default="-", help="A file; default stdin."
+    "--input",
+    "path",
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True),
+    default="-",
+    help="A file; default stdin.",
 )
-@click.option("--key-separator", help="Split each line here into key and value (once).")
-def produce(
-    topic: str,
-    bootstrap: str,
-    config_file: str | None,
-    overrides: tuple[str, ...],
-    source: BinaryIO,
-    key_separator: str | None,
-) -> None:
-    """Send each line of the input as one message to TOPIC.
+@click.option(
+    "--key-separator", callback=not_empty, help="Split each line here into key and value (once)."
+)
+def produce(topic: str, path: str, key_separator: str | None, **_: object) -> None:
+    """Send each line of the input as one message to TOPIC, as soon as it is there.
 
     Unlike 0.8's producers it waits for the leader's acknowledgement (request.required.acks=1):
-    with 0.8's default of 0 a message that nobody took would be lost without a word.
+    with 0.8's default of 0 a message that nobody took would be lost without a word. It stops at
+    the first line that is refused. SIGTERM and Ctrl-C wait for the lines under way, not for more.
     """
-    from kafka08.producer import KeyedMessage, Producer, ProducerConfig
+    from kafka08.producer import Producer, ProducerConfig
 
     defaults = {
-        "metadata.broker.list": bootstrap,
         "request.required.acks": "1",
         "partitioner.class": "kafka.producer.ByteArrayPartitioner",
     }
-    config = ProducerConfig(read_config(config_file, overrides, defaults))
-    separator = None if key_separator is None else key_separator.encode()
-    sent = 0
-    with Producer(config) as producer:
-        messages = (
-            KeyedMessage(topic, value, key=key) for key, value in split_lines(source, separator)
-        )
-        while batch := list(islice(messages, BATCH_COUNT)):
-            producer.send(batch)
-            sent += len(batch)
-    click.echo(f"Sent {sent} messages to {topic}", err=True)
+    config = ProducerConfig(
+        read_client_config("bootstrap", "metadata.broker.list", defaults=defaults)
+    )
+    source = open_input(path)
+    stop = StopRequest()
+    with closing(source), Producer(config) as producer:
+        sender = LineSender(producer, topic, key_separator)
+        batches = line_batches(source)
+        try:
+            while True:
+                with stop.waiting():
+                    lines = next(batches, None)
+                if lines is None:
+                    break
+                sender.send(lines)
+        except Stopped:
+            raise LinesNotSent("stopped by a signal before the end of the input") from None
+        finally:
+            click.echo(f"Sent {sender.count} messages to {topic}", err=True)
 
 
-def split_lines(source: BinaryIO, separator: bytes | None) -> Iterator[tuple[bytes | None, bytes]]:
-    """(key, value) of each line, without its line end; a line without the separator has no key."""
-    for line in source:
-        text = line.removesuffix(b"\n").removesuffix(b"\r")
-        key, found, value = text.partition(separator) if separator else (b"", b"", b"")
-        yield (key, value) if found else (None, text)
+def open_input(path: str) -> BufferedReader:
+    """The file, or stdin for `-`. Raises UsageError when stdin is closed, OSError."""
+    if path != "-":
+        return open(path, "rb")
+    if sys.stdin is None:
+        raise click.UsageError("standard input is closed; give a file with --input")
+    return cast(BufferedReader, sys.stdin.buffer)
+
+
+class LineSender:
+    """Sends lines to `topic`, split into key and value at the first `separator`, and counts those
+    that were acknowledged."""
+
+    def __init__(self, producer: Producer, topic: str, separator: str | None) -> None:
+        self.count = 0
+        self._producer = producer
+        self._topic = topic
+        self._separator = separator.encode() if separator else None
+        self._taken = 0
+
+    def send(self, lines: list[bytes]) -> None:
+        """LinesNotSent, with the lines' numbers in the input, if some were not acknowledged."""
+        from kafka08.producer import KeyedMessage
+
+        first = self._taken + 1
+        self._taken += len(lines)
+        pairs = [split_line(line, self._separator) for line in lines]
+        try:
+            self._producer.send([KeyedMessage(self._topic, value, key=key) for key, value in pairs])
+        except FailedToSend as error:
+            self.count += len(lines) - len(error.messages)
+            where = f"line {first}" if len(lines) == 1 else f"lines {first} to {self._taken}"
+            raise LinesNotSent(f"{where}: {error}") from error
+        self.count += len(lines)
+
+
+def split_line(line: bytes, separator: bytes | None) -> tuple[bytes | None, bytes]:
+    """Key and value; a line without the separator has no key."""
+    key, found, value = line.partition(separator) if separator else (b"", b"", b"")
+    return (key, value) if found else (None, line)

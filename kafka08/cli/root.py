@@ -68,3 +68,6 @@ def print_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 )
 def root(**_: Any) -> None:
     """An Apache Kafka 0.8 cluster in Python, its clients and its tools."""
+    from kafka08.cli.talk import set_up_talk
+
+    set_up_talk()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 
 def stop_event() -> threading.Event:
@@ -38,3 +39,38 @@ def raise_on_terminate() -> None:
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGTERM, terminate)
+
+
+class Stopped(Exception):
+    """SIGTERM or SIGINT came."""
+
+
+class StopRequest:
+    """Lets SIGTERM and SIGINT break off a wait, but nothing that is being done between two waits.
+
+    A second SIGINT raises KeyboardInterrupt at once, wherever it finds the program.
+    """
+
+    def __init__(self) -> None:
+        self._came = False
+        self._waiting = False
+        signal.signal(signal.SIGTERM, self._receive)
+        signal.signal(signal.SIGINT, self._receive)
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Around a wait: raises Stopped out of it, or before it when the signal came earlier."""
+        self._waiting = True
+        try:
+            if self._came:
+                raise Stopped
+            yield
+        finally:
+            self._waiting = False
+
+    def _receive(self, number: int, _: object) -> None:
+        if self._came and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self._came = True
+        if self._waiting:
+            raise Stopped

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import click
 
 from kafka08.admin import AdminClient, describe_lines
-from kafka08.cli.options import example, zookeeper_option
+from kafka08.cli.options import example, legal_topic, zookeeper_option
 from kafka08.config import parse_overrides
 
 
@@ -30,7 +30,7 @@ def admin_client(zookeeper: str) -> Iterator[AdminClient]:
 @topic.command(
     epilog=example("kafka08 topic create words --partitions 4 --config retention.ms=1000")
 )
-@click.argument("name")
+@click.argument("name", callback=legal_topic)
 @click.option("--partitions", default=1, show_default=True, type=click.IntRange(1))
 @click.option("--replication-factor", default=1, show_default=True, type=click.IntRange(1))
 @click.option("--config", "config", multiple=True, metavar="KEY=VALUE", help="A topic override.")
@@ -47,7 +47,11 @@ def create(
     """Create the topic NAME."""
     with admin_client(zookeeper) as admin:
         assignment = admin.create_topic(
-            name, partitions, replication_factor, parse_overrides(config), dry_run=dry_run
+            name,
+            partitions,
+            replication_factor,
+            parse_overrides(config, "--config"),
+            dry_run=dry_run,
         )
     if dry_run:
         for partition, replicas in sorted(assignment.items()):
@@ -71,7 +75,7 @@ def list_(as_json: bool, zookeeper: str) -> None:
 
 
 @topic.command(epilog=example("kafka08 topic describe words"))
-@click.argument("names", nargs=-1)
+@click.argument("names", nargs=-1, callback=legal_topic)
 @click.option("--json", "as_json", is_flag=True, help="One JSON list.")
 @zookeeper_option
 def describe(names: tuple[str, ...], as_json: bool, zookeeper: str) -> None:
@@ -86,7 +90,7 @@ def describe(names: tuple[str, ...], as_json: bool, zookeeper: str) -> None:
 
 
 @topic.command(epilog=example("kafka08 topic delete words"))
-@click.argument("name")
+@click.argument("name", callback=legal_topic)
 @click.option("--dry-run", is_flag=True, help="Only check that the topic exists.")
 @zookeeper_option
 def delete(name: str, dry_run: bool, zookeeper: str) -> None:

@@ -1,0 +1,73 @@
+"""How a failure is told: what went wrong where, and one thing to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import click
+
+from kafka08.errors import (
+    ConfigError,
+    ConsumerRebalanceFailed,
+    InvalidMessage,
+    LeaderNotAvailable,
+    MessageSetSizeTooLarge,
+    MessageSizeTooLarge,
+    MessageTooLarge,
+    NoBrokersAvailable,
+    NotEnoughReplicas,
+    RequestTimedOut,
+    SessionLost,
+    UnknownTopicOrPartition,
+    ZooKeeperUnreachable,
+)
+
+FAILED: Final = 1
+MISUSE: Final = 2
+
+ADVICE: Final[dict[type[Exception], str]] = {
+    ZooKeeperUnreachable: "see that ZooKeeper runs there, or give its address with --zookeeper",
+    SessionLost: "see that ZooKeeper answers, then run the command again",
+    NoBrokersAvailable: "see that a broker runs there, or give others with --bootstrap",
+    LeaderNotAvailable: "see which broker is down: kafka08 topic describe",
+    UnknownTopicOrPartition: "see which topics there are: kafka08 topic list",
+    NotEnoughReplicas: "see which replicas are missing: kafka08 topic describe",
+    RequestTimedOut: "see which replicas lag: kafka08 topic describe",
+    MessageSizeTooLarge: "send smaller messages, or raise max.message.bytes of the topic",
+    MessageSetSizeTooLarge: "send fewer messages at a time, or raise segment.bytes of the topic",
+    MessageTooLarge: "raise fetch.message.max.bytes: --override fetch.message.max.bytes=N",
+    InvalidMessage: "check the log on its leader: kafka08 log check DIRECTORY",
+    ConsumerRebalanceFailed: "see that ZooKeeper and all brokers answer, then run it again",
+}
+"""Error → what a user can do about it. The first of a chain of causes that is here counts."""
+
+
+def report(error: Exception) -> int:
+    """Say on stderr what happened and what can be done; the exit code."""
+    click.echo(f"Error: {text_of(error)}", err=True)
+    if (advice := advice_for(error)) is not None:
+        click.echo(f"Try: {advice}", err=True)
+    return MISUSE if isinstance(error, ConfigError) else FAILED
+
+
+def text_of(error: Exception) -> str:
+    """An error of the operating system without its number, any other as it is."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+    return str(error)
+
+
+def advice_for(error: Exception) -> str | None:
+    """What helps against `error` or, if nothing is known of it, against what caused it."""
+    for cause in _chain(error):
+        for kind, advice in ADVICE.items():
+            if isinstance(cause, kind):
+                return advice
+    return None
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__

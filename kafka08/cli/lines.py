@@ -1,0 +1,55 @@
+"""Lines of a binary stream, handed on as they come and never cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, Protocol
+
+from kafka08.errors import KafkaError
+
+READ_BYTES: Final = 64 * 1024
+LINE_BYTES_MAX: Final = 100 * 1024 * 1024
+"""Longer than any request that a broker takes by default (socket.request.max.bytes)."""
+
+
+class LineTooLong(KafkaError):
+    """A line that no broker would take, so it is not read to its end."""
+
+
+class Source(Protocol):
+    """A buffered binary stream."""
+
+    def read1(self, size: int, /) -> bytes:
+        """Up to `size` bytes, as soon as there are some; empty at the end."""
+
+
+def line_batches(source: Source, line_bytes_max: int = LINE_BYTES_MAX) -> Iterator[list[bytes]]:
+    """The lines of `source` without their ends (LF or CR LF), those that have arrived together in
+    one list of at least one; a last line without an end counts.
+
+    Nobody waits for a line behind another one, and a line longer than READ_BYTES has a list to
+    itself, so that what is wrong with it touches no other. LineTooLong names its number.
+    """
+    number = 1
+    pieces: list[bytes] = []
+    while chunk := source.read1(READ_BYTES):
+        head, end, rest = chunk.partition(b"\n")
+        pieces.append(head)
+        if not end:
+            if sum(map(len, pieces)) > line_bytes_max:
+                raise LineTooLong(f"line {number} is longer than {line_bytes_max} bytes")
+            continue
+        *whole, tail = rest.split(b"\n")
+        lines = [b"".join(pieces), *whole]
+        pieces = [tail]
+        number += len(lines)
+        if len(lines[0]) > READ_BYTES:
+            yield [_without_end(lines.pop(0))]
+        if lines:
+            yield [_without_end(line) for line in lines]
+    if last := b"".join(pieces):
+        yield [_without_end(last)]
+
+
+def _without_end(line: bytes) -> bytes:
+    return line.removesuffix(b"\r")

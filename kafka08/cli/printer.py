@@ -1,0 +1,116 @@
+"""Streams of messages onto a file descriptor, one thread each, until told to stop."""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import threading
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from kafka08.errors import ConsumerTimeout
+
+if TYPE_CHECKING:
+    from kafka08.consumer import ConsumerConnector, KafkaStream
+    from kafka08.kernel import MessageAndMetadata
+
+POLL_MS: Final = 100
+"""How often a stream without messages looks whether it should stop; the consumer.timeout.ms that
+the streams must have."""
+
+
+class Printer:
+    """Prints each message as a line of its own, and commits what was printed.
+
+    descriptor      where to; a reader that goes away ends the printing with BrokenPipeError
+    max_messages    print exactly so many, if there are; None: no limit
+    idle_limit_ms   stop a stream after so much silence; < 0: never
+    stopping        set from outside to end it
+
+    `count` messages were printed; `failure` is the first error of a stream, or None.
+    """
+
+    def __init__(
+        self,
+        descriptor: int,
+        render: Callable[[MessageAndMetadata], bytes],
+        max_messages: int | None,
+        *,
+        idle_limit_ms: int,
+        stopping: threading.Event,
+    ) -> None:
+        self.count = 0
+        self.failure: Exception | None = None
+        self._descriptor = descriptor
+        self._render = render
+        self._max_messages = max_messages
+        self._idle_limit_ms = idle_limit_ms
+        self._stopping = stopping
+        self._lock = threading.Lock()
+
+    def run(self, connector: ConsumerConnector, streams: list[KafkaStream]) -> None:
+        """Return after the limit, an error, silence, or when told to stop, with all committed that
+        was printed and (unless auto.commit.enable is off) nothing else."""
+        threads = [
+            threading.Thread(target=self._run_stream, args=(connector, s), name=f"stream-{n}")
+            for n, s in enumerate(streams)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def _run_stream(self, connector: ConsumerConnector, stream: KafkaStream) -> None:
+        try:
+            for message in self._until_stopped(stream):
+                if not self._print(message):
+                    return  # without a commit, which would count the message in hand as finished
+            if connector.config.auto_commit_enable:
+                connector.commit_offsets()
+        except Exception as error:  # noqa: BLE001 - the root of a thread; the command raises it
+            self.failure = self.failure or error
+            self._stopping.set()
+
+    def _until_stopped(self, stream: KafkaStream) -> Iterator[MessageAndMetadata]:
+        silent_ms = 0
+        while not self._stopping.is_set():
+            try:
+                for message in stream:
+                    silent_ms = 0
+                    yield message
+                    if self._stopping.is_set():
+                        return
+            except ConsumerTimeout:
+                silent_ms += POLL_MS
+                if 0 <= self._idle_limit_ms <= silent_ms:
+                    return
+                self._check_reader()
+            else:
+                return
+
+    def _print(self, message: MessageAndMetadata) -> bool:
+        """Whether the message was printed; False beyond the limit."""
+        line = self._render(message) + b"\n"
+        with self._lock:
+            if self._max_messages is not None and self.count >= self._max_messages:
+                return False
+            write_all(self._descriptor, line)
+            self.count += 1
+            if self.count == self._max_messages:
+                self._stopping.set()
+        return True
+
+    def _check_reader(self) -> None:
+        """BrokenPipeError if nobody reads any more, so that `| head` ends also in a quiet topic."""
+        poll = select.poll()
+        poll.register(self._descriptor, 0)
+        if any(event & select.POLLERR for _, event in poll.poll(0)):
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write every byte of `data`, past all buffers. Raises OSError."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
