@@ -1,0 +1,188 @@
+"""DStreams of Kafka messages without a receiver: each interval becomes one RDD of exact ranges.
+
+Spark asks for the RDD of an interval on the driver; the ranges of it go from where the last one
+ended to the latest offsets, or as far as maxRatePerPartition allows. Nothing is stored in between,
+and no message is in two RDDs. Source: DirectKafkaInputDStream 2.4.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from pyspark import RDD
+from pyspark.streaming import DStream, StreamingContext, StreamingListener
+from pyspark.streaming.dstream import TransformedDStream
+
+from kafka08.client.retry import RetryPolicy, retry
+from kafka08.clock import SYSTEM_CLOCK
+from kafka08.errors import ConfigError, KafkaError
+from kafka08.spark.committed import commit_offsets, committed_offsets
+from kafka08.spark.kafka import OffsetRange, OldCluster
+from kafka08.spark.options import Topics
+from kafka08.spark.rdd import Handle, KafkaRDD
+from kafka08.structs import TopicPartition
+
+log = logging.getLogger(__name__)
+
+MAX_RATE: Final = "spark.streaming.kafka.maxRatePerPartition"
+MAX_RETRIES: Final = "spark.streaming.kafka.maxRetries"
+BACKPRESSURE: Final = "spark.streaming.backpressure.enabled"
+RETRY_BACKOFF_MS: Final = 200
+KEPT_BATCHES: Final = 1000
+"""RDDs of so many intervals are remembered, for outputs that come late."""
+
+ForEach = Callable[..., Any]
+Numbers = Mapping[TopicPartition, int]
+
+
+class KafkaDStream(TransformedDStream[Any]):
+    """`foreachRDD` and `transform` hand out KafkaRDDs, which have `offsetRanges()`."""
+
+    def __init__(self, ticks: DStream[Any], batches: Batches) -> None:
+        super().__init__(ticks, lambda time, _: batches.at(time))
+        self._batches = batches
+
+    def foreachRDD(self, func: ForEach) -> None:
+        """`func(rdd)` or `func(time, rdd)` for each interval."""
+        call = _with_time(func)
+        super().foreachRDD(lambda time, _: call(time, self._batches.at(time)))
+
+    def transform(self, func: ForEach) -> TransformedDStream[Any]:  # type: ignore[override]
+        """The stream of what `func(rdd)` or `func(time, rdd)` makes of each RDD."""
+        call = _with_time(func)
+        return TransformedDStream(self, lambda time, _: call(time, self._batches.at(time)))
+
+
+class Batches:
+    """The RDD of each interval, made when it is first asked for. On the driver, in one thread.
+
+    next_offsets   where the next interval starts
+    limit          most messages of one partition in an interval, None for all
+    retries        further tries to learn the latest offsets
+    """
+
+    def __init__(
+        self, ssc: StreamingContext, cluster: OldCluster, start: Numbers, handle: Handle
+    ) -> None:
+        self.next_offsets = dict(start)
+        self._sc = ssc.sparkContext
+        self._cluster = cluster
+        self._handle = handle
+        rate = int(self._sc.getConf().get(MAX_RATE, "0") or 0)
+        seconds = ssc._jssc.ssc().graph().batchDuration().milliseconds() / 1000
+        self._limit = max(1, int(rate * seconds)) if rate > 0 else None
+        self._policy = RetryPolicy(
+            1 + int(self._sc.getConf().get(MAX_RETRIES, "1") or 1), RETRY_BACKOFF_MS
+        )
+        self._made: OrderedDict[datetime, KafkaRDD] = OrderedDict()
+
+    def at(self, time: datetime) -> KafkaRDD:
+        """The RDD of the interval that ends at `time`, always the same one."""
+        if time not in self._made:
+            self._made[time] = self._next()
+            if len(self._made) > KEPT_BATCHES:
+                self._made.popitem(last=False)
+        return self._made[time]
+
+    def ranges_until(self, time: datetime) -> dict[TopicPartition, int]:
+        """The ends of that interval's ranges, empty if it is not known any more."""
+        rdd = self._made.get(time)
+        return {r.topic_partition: r.until_offset for r in rdd.offsetRanges()} if rdd else {}
+
+    def _next(self) -> KafkaRDD:
+        latest = retry(
+            lambda: self._cluster.offsets.latest(sorted(self.next_offsets)),
+            self._policy,
+            SYSTEM_CLOCK,
+            what="asking for the latest offsets",
+        )
+        ranges = [
+            OffsetRange(*tp, start, clamped(start, latest[tp], self._limit))
+            for tp, start in sorted(self.next_offsets.items())
+        ]
+        self.next_offsets = {r.topic_partition: r.until_offset for r in ranges}
+        return self._cluster.rdd(self._sc, ranges, self._handle)
+
+
+def clamped(start: int, latest: int, limit: int | None) -> int:
+    """Where an interval ends. A log that ends before `start` (an unclean election, or a topic that
+    was made anew) gives an empty range, and an error once it is asked for what is behind."""
+    end = max(start, latest)
+    return end if limit is None else min(end, start + limit)
+
+
+def direct_stream(
+    ssc: StreamingContext,
+    topics: Sequence[str],
+    cluster: OldCluster,
+    from_offsets: Mapping[Any, int] | None,
+    handle: Handle,
+) -> KafkaDStream:
+    """See KafkaUtils.createDirectStream."""
+    if from_offsets:
+        start = {TopicPartition(*tp): int(offset) for tp, offset in from_offsets.items()}
+        cluster.check([OffsetRange(*tp, offset, offset) for tp, offset in start.items()])
+    else:
+        partitions = cluster.offsets.subscribed(Topics(tuple(sorted(topics))))
+        start = _reset(cluster, partitions)
+    return _stream(ssc, Batches(ssc, cluster, start, handle))
+
+
+def group_stream(
+    ssc: StreamingContext, topics: Sequence[str], cluster: OldCluster, group: str, handle: Handle
+) -> KafkaDStream:
+    """See KafkaUtils.createStream."""
+    partitions = cluster.offsets.subscribed(Topics(tuple(topics)))
+    committed = committed_offsets(cluster.client, group, partitions, "zookeeper")
+    missing = [tp for tp in partitions if tp not in committed]
+    batches = Batches(ssc, cluster, {**committed, **_reset(cluster, missing)}, handle)
+    ssc.addStreamingListener(GroupCommitter(cluster, group, batches))
+    return _stream(ssc, batches)
+
+
+class GroupCommitter(StreamingListener):
+    """Commits for a group what each completed interval has read."""
+
+    def __init__(self, cluster: OldCluster, group: str, batches: Batches) -> None:
+        super().__init__()
+        self._cluster = cluster
+        self._group = group
+        self._batches = batches
+
+    def onBatchCompleted(self, batchCompleted: Any) -> None:
+        milliseconds = batchCompleted.batchInfo().batchTime().milliseconds()
+        ends = self._batches.ranges_until(datetime.fromtimestamp(milliseconds / 1000.0))
+        try:
+            if ends:
+                commit_offsets(self._cluster.client, self._group, ends, "zookeeper")
+        except KafkaError as error:
+            log.warning("offsets of group %s: %s; tried with the next batch", self._group, error)
+
+
+def _reset(cluster: OldCluster, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+    """Where auto.offset.reset starts."""
+    ask = cluster.offsets.earliest if cluster.starts_at_earliest else cluster.offsets.latest
+    return ask(partitions)
+
+
+def _stream(ssc: StreamingContext, batches: Batches) -> KafkaDStream:
+    if ssc._jssc.ssc().checkpointDir() is not None:
+        raise ConfigError(
+            "a DStream checkpoint cannot be used with this stream: keep offsetRanges() with your "
+            "results and pass fromOffsets (or use the group of createStream)"
+        )
+    if ssc.sparkContext.getConf().get(BACKPRESSURE, "false") == "true":
+        log.warning("%s has no effect on this stream; %s has", BACKPRESSURE, MAX_RATE)
+    nothing: RDD[Any] = ssc.sparkContext.parallelize([], 1)
+    return KafkaDStream(ssc.queueStream([nothing], default=nothing), batches)
+
+
+def _with_time(func: ForEach) -> ForEach:
+    """As DStream does: a function of one argument gets no time."""
+    if func.__code__.co_argcount == 1:
+        return lambda _, rdd: func(rdd)
+    return func

@@ -1,0 +1,135 @@
+"""createDirectStream and createStream as streaming-kafka-0-8 had them."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kafka08.errors import ConfigError
+from kafka08.spark.dstream import clamped
+from kafka08.spark.kafka import KafkaUtils, OffsetRange, TopicAndPartition
+from kafka08.structs import TopicPartition
+from tests.spark.filling import Topics, rows_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.streaming import StreamingContext
+
+BATCH_SECONDS = 1
+
+
+@pytest.fixture
+def ssc(spark: SparkSession) -> Iterator[StreamingContext]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # DStreams are deprecated, not gone
+        from pyspark.streaming import StreamingContext
+
+        context = StreamingContext(spark.sparkContext, BATCH_SECONDS)
+    yield context
+    context.stop(stopSparkContext=False, stopGraceFully=False)
+
+
+def wait_for(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        time.sleep(0.05)
+
+
+def into(seen: list[Any]) -> Callable[[Any], None]:
+    return lambda rdd: seen.extend(rdd.collect())
+
+
+@pytest.mark.parametrize(
+    ("start", "latest", "limit", "end"),
+    [(5, 9, None, 9), (5, 9, 2, 7), (5, 9, 10, 9), (5, 5, None, 5), (5, 3, None, 5), (5, 3, 2, 5)],
+)
+def test_end_of_an_interval(start: int, latest: int, limit: int | None, end: int) -> None:
+    """At the latest offset or the limit, never before its start."""
+    assert clamped(start, latest, limit) == end
+
+
+def test_direct_stream(spark: SparkSession, ssc: StreamingContext, brokers: Topics) -> None:
+    """Every message once, from the given offsets on; foreachRDD and transform see the ranges."""
+    topic = brokers.filled([20, 10])
+    start = {TopicAndPartition(topic, 0): 15, TopicAndPartition(topic, 1): 0}
+    params = {"metadata.broker.list": brokers.bootstrap}
+    stream = KafkaUtils.createDirectStream(
+        ssc,
+        [topic],
+        params,
+        fromOffsets=start,
+        keyDecoder=lambda key: key,
+        valueDecoder=lambda value: value,
+        messageHandler=lambda m: (m.partition, m.offset, m.key, m.message),
+    )
+    rows: list[Any] = []
+    ranges: list[OffsetRange] = []
+    transformed: list[OffsetRange] = []
+
+    def keep(rdd: Any) -> None:
+        ranges.extend(r for r in rdd.offsetRanges() if r.size)
+        rows.extend(rdd.collect())
+
+    def count(_: Any, rdd: Any) -> Any:
+        transformed.extend(r for r in rdd.offsetRanges() if r.size)
+        return rdd.map(lambda row: row[1])
+
+    stream.foreachRDD(keep)
+    offsets: list[int] = []
+    stream.transform(count).foreachRDD(lambda rdd: offsets.extend(rdd.collect()))
+    ssc.start()
+    wait_for(lambda: len(offsets) == 15, "what was there")
+    brokers.append(topic, 1, 5)
+    wait_for(lambda: len(offsets) == 20, "what came later")
+    assert sorted(rows) == rows_of(0, 15, 20) + rows_of(1, 0, 15)
+    assert sorted(offsets) == sorted([*range(15, 20), *range(15)])
+    assert sorted(ranges) == sorted(transformed)
+    assert sum(r.size for r in ranges) == 20
+
+
+def test_smallest(spark: SparkSession, ssc: StreamingContext, brokers: Topics) -> None:
+    """Without offsets, auto.offset.reset=smallest starts at the earliest, else at the latest."""
+    topic = brokers.filled([6])
+    params = {"metadata.broker.list": brokers.bootstrap, "auto.offset.reset": "smallest"}
+    values: dict[str, list[Any]] = {"smallest": [], "largest": []}
+    for reset, seen in values.items():
+        stream = KafkaUtils.createDirectStream(ssc, [topic], {**params, "auto.offset.reset": reset})
+        stream.map(lambda pair: pair[1]).foreachRDD(into(seen))
+    ssc.start()
+    wait_for(lambda: len(values["smallest"]) == 6, "the earliest messages")
+    brokers.append(topic, 0, 2)
+    wait_for(lambda: len(values["largest"]) == 2, "new messages")
+    wait_for(lambda: len(values["smallest"]) == 8, "new messages")
+
+
+def test_group_stream(spark: SparkSession, ssc: StreamingContext, brokers: Topics) -> None:
+    """createStream starts where the group stands in ZooKeeper and commits what is done."""
+    topic = brokers.filled([10])
+    group = f"group-of-{topic}"
+    tp = TopicPartition(topic, 0)
+    with brokers.simple_consumer() as consumer:
+        consumer.commit_offsets(group, {tp: 4})
+        seen: list[Any] = []
+        stream = KafkaUtils.createStream(ssc, brokers.zookeeper, group, {topic: 1})
+        stream.foreachRDD(lambda rdd: seen.extend(rdd.collect()))
+        ssc.start()
+        wait_for(lambda: len(seen) == 6, "the messages behind the group's offset")
+        wait_for(lambda: consumer.fetch_offsets(group, [tp])[tp].offset == 10, "the commit")
+    assert [value for _, value in seen] == [
+        None if value is None else value.decode() for *_, value in rows_of(0, 4, 10)
+    ]
+
+
+def test_checkpoint_is_refused(
+    spark: SparkSession, ssc: StreamingContext, brokers: Topics, tmp_path: Any
+) -> None:
+    """Offsets come from fromOffsets or the group; the error says so."""
+    topic = brokers.filled([1])
+    ssc.checkpoint(str(tmp_path))
+    with pytest.raises(ConfigError, match="fromOffsets"):
+        KafkaUtils.createDirectStream(ssc, [topic], {"bootstrap.servers": brokers.bootstrap})

@@ -1,0 +1,133 @@
+"""What options mean in offsets: by time at the grain of segments, committed, and what is lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka08.errors import ConfigError, UnknownTopicOrPartition
+from kafka08.protocol.offsets import OffsetsPartitionResponse
+from kafka08.spark.data_loss import DataLost
+from kafka08.spark.options import parse_read_options
+from kafka08.spark.ranges import OffsetRange
+from kafka08.spark.resolve import Resolver, by_segment_end
+from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, TopicPartition
+from tests.spark.logs import T0, LogCluster
+
+
+class SegmentedCluster(LogCluster):
+    """[t,0] with segments at 0, 10 and 20, last written at 100, 200 and 300 ms, log end 25;
+    [t,1] empty; [u,0]."""
+
+    SEGMENTS = ((0, 100), (10, 200), (20, 300))
+
+    def __init__(self) -> None:
+        super().__init__({"t": {0: 1, 1: 2}, "u": {0: 1}})
+        for tp, count in ((T0, 25), (TopicPartition("u", 0), 4)):
+            self.write(tp, [(None, b"v")] * count)
+
+    def _offset(self, broker_id: int, tp: TopicPartition, time_ms: int) -> OffsetsPartitionResponse:
+        answer = super()._offset(broker_id, tp, time_ms)
+        if answer.error_code or tp != T0 or time_ms == EARLIEST_OFFSET:
+            return answer
+        bases = [base for base, _ in self.SEGMENTS]
+        if time_ms != LATEST_OFFSET:
+            bases = [base for base, written in self.SEGMENTS if written <= time_ms]
+            ends = [25] if time_ms >= 400 else []
+        else:
+            ends = [25]
+        # kafka.server.KafkaApis.fetchOffsetsBefore: descending, as many as were asked for.
+        return OffsetsPartitionResponse(tp.partition, 0, sorted(bases + ends, reverse=True))
+
+
+def resolver(**given: str) -> Resolver:
+    options = {"kafka.bootstrap.servers": "b1:9092", **given}
+    return Resolver(parse_read_options(options), SegmentedCluster().client)
+
+
+def ranges(**given: str) -> list[tuple[int, int, int]]:
+    return [(r.partition, r.from_offset, r.until_offset) for r in resolver(**given).batch()]
+
+
+BY_TIME = {"assign": '{"t":[0]}', "timestampGranularity": "segment"}
+
+
+@pytest.mark.parametrize(
+    ("time_ms", "start"),
+    [(50, 0), (100, 0), (150, 0), (200, 10), (299, 10), (300, 20)],
+)
+def test_start_by_time(time_ms: int, start: int) -> None:
+    """The last segment wholly written by then, the earliest if there is none: what was written
+    later is all there."""
+    assert ranges(startingTimestamp=str(time_ms), **BY_TIME) == [(0, start, 25)]
+    by_partition = f'{{"t":{{"0":{time_ms}}}}}'
+    assert ranges(startingOffsetsByTimestamp=by_partition, **BY_TIME) == [(0, start, 25)]
+
+
+def test_start_later_than_everything() -> None:
+    """Is an error, or the log end, as the strategy says."""
+    with pytest.raises(ConfigError, match=r"nothing was written after .* \[t,0\]"):
+        ranges(startingTimestamp="500", **BY_TIME)
+    strategy = {"startingOffsetsByTimestampStrategy": "latest"}
+    assert ranges(startingTimestamp="500", **strategy, **BY_TIME) == [(0, 25, 25)]
+
+
+@pytest.mark.parametrize(
+    ("time_ms", "end"),
+    [(50, 10), (100, 20), (199, 20), (200, 25), (300, 25), (500, 25)],
+)
+def test_end_by_time(time_ms: int, end: int) -> None:
+    """The end of the segment that was open at that time: what was written earlier is all there."""
+    assert ranges(endingTimestamp=str(time_ms), **BY_TIME) == [(0, 0, end)]
+
+
+@pytest.mark.parametrize(
+    ("last_before", "borders", "end"),
+    [(None, [0], 0), (None, [0, 5], 5), (0, [0, 5], 5), (5, [0, 5], 5), (0, [0, 5, 9, 12], 9)],
+)
+def test_segment_end(last_before: int | None, borders: list[int], end: int) -> None:
+    """Short logs: an empty one, one of one segment, one that was all written by then."""
+    assert by_segment_end(last_before, borders) == end
+
+
+def test_subscriptions_find_partitions() -> None:
+    """By name, by pattern and by partition, sorted; what does not exist is named."""
+    assert ranges(subscribe="u,t") == [(0, 0, 25), (1, 0, 0), (0, 0, 4)]
+    assert ranges(subscribePattern="[tv]") == [(0, 0, 25), (1, 0, 0)]
+    assert ranges(subscribePattern="x.*") == []
+    assert ranges(assign='{"t":[1],"u":[0]}') == [(1, 0, 0), (0, 0, 4)]
+    with pytest.raises(UnknownTopicOrPartition, match="x"):
+        ranges(subscribe="t,x")
+    with pytest.raises(UnknownTopicOrPartition, match=r"\[t,2\], \[u,1\]"):
+        ranges(assign='{"t":[0,2],"u":[1]}')
+
+
+def test_offsets_stand_for_ends() -> None:
+    """-2 and -1 in a map; a map must name exactly the partitions found."""
+    assert ranges(
+        subscribe="t",
+        startingOffsets='{"t":{"0":-2,"1":-2}}',
+        endingOffsets='{"t":{"0":-1,"1":-1}}',
+    ) == [(0, 0, 25), (1, 0, 0)]
+    with pytest.raises(ConfigError, match=r"endingOffsets .* missing: \[t,1\]; too many: none"):
+        ranges(subscribe="t", endingOffsets='{"t":{"0":-1}}')
+
+
+def test_losses_are_listed_together() -> None:
+    """Every missing range in one error, partitions that are gone too; or clamped."""
+    wanted = '[["t",0,20,30],["t",1,0,1],["x",0,0,9],["u",0,1,2],["t",0,5,5]]'
+    with pytest.raises(DataLost) as lost:
+        ranges(offsetRanges=wanted)
+    assert "[t,0] [20, 30): only [0, 25) is there; [t,1] [0, 1): only [0, 0) is there" in str(
+        lost.value
+    )
+    assert "[x,0] [0, 9): the partition is gone" in str(lost.value)
+    kept = ranges(offsetRanges=wanted, failOnDataLoss="false")
+    assert kept == [(0, 20, 25), (1, 0, 0), (0, 0, 0), (0, 1, 2), (0, 5, 5)]
+
+
+def test_cuts_move_to_segments() -> None:
+    """Only ranges that are cut have their segments looked up."""
+    found = resolver(assign='{"t":[0]}', minPartitions="2")
+    whole = OffsetRange("t", 0, 0, 21)
+    assert [r.until_offset for r in found.tasks([whole])] == [10, 21]
+    assert found.tasks([OffsetRange("t", 0, 9, 10)]) == [OffsetRange("t", 0, 9, 10)]
