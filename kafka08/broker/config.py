@@ -12,10 +12,12 @@ from typing import Any, Final
 
 from kafka08.config import INT_MAX, LONG_MAX, Config, key
 from kafka08.errors import ConfigError
+from kafka08.log.cleaner_plan import MAX_CHUNK_BYTES, CleanerConfig
 from kafka08.log.config import LogConfig
 
 HOUR_MS: Final = 3_600_000
 MINUTE_MS: Final = 60_000
+MEGABYTE: Final = 1 << 20
 MIN_MESSAGE_BYTES: Final = 14
 """The header of a message without key and value; no segment can be smaller."""
 DOUBLE_MAX: Final = 1.7976931348623157e308
@@ -96,18 +98,30 @@ class BrokerConfig(Config):
         300_000, low=1, high=LONG_MAX, doc="How often segments are looked at for deletion."
     )
     log_cleanup_policy: str = key("delete", doc="delete or compact.")
-    log_cleaner_enable: bool = key(False, effect=False, doc="Compaction comes with a later issue.")
-    log_cleaner_threads: int = key(1, low=0, effect=False, doc="Compaction.")
-    log_cleaner_io_max_bytes_per_second: float = key(DOUBLE_MAX, effect=False, doc="Compaction.")
-    log_cleaner_dedupe_buffer_size: int = key(
-        500 << 20, low=0, high=LONG_MAX, effect=False, doc="Compaction."
+    log_cleaner_enable: bool = key(
+        False, doc="Whether topics with cleanup.policy=compact are compacted; else they only grow."
     )
-    log_cleaner_io_buffer_size: int = key(512 << 10, low=0, effect=False, doc="Compaction.")
-    log_cleaner_io_buffer_load_factor: float = key(0.9, effect=False, doc="Compaction.")
-    log_cleaner_backoff_ms: int = key(15_000, low=0, high=LONG_MAX, effect=False, doc="Compaction.")
-    log_cleaner_min_cleanable_ratio: float = key(0.5, effect=False, doc="Compaction.")
+    log_cleaner_threads: int = key(1, low=1, doc="Logs that may be cleaned at the same time.")
+    log_cleaner_io_max_bytes_per_second: float = key(
+        DOUBLE_MAX, low=1, doc="What all of them together may read and write."
+    )
+    log_cleaner_dedupe_buffer_size: int = key(
+        500 << 20, low=0, high=LONG_MAX, doc="Memory for their offset maps: more than 1 MB each."
+    )
+    log_cleaner_io_buffer_size: int = key(
+        512 << 10, low=1, doc="Memory for what they read and write; a worker reads half its share."
+    )
+    log_cleaner_io_buffer_load_factor: float = key(
+        0.9, low=0.01, high=1, doc="How full an offset map may get."
+    )
+    log_cleaner_backoff_ms: int = key(
+        15_000, low=0, high=LONG_MAX, doc="Pause when there is nothing to clean."
+    )
+    log_cleaner_min_cleanable_ratio: float = key(
+        0.5, doc="Part of a log that must be dirty before it is cleaned."
+    )
     log_cleaner_delete_retention_ms: int = key(
-        86_400_000, low=0, high=LONG_MAX, effect=False, doc="Compaction."
+        86_400_000, low=0, high=LONG_MAX, doc="How long tombstones are kept in the clean part."
     )
     log_index_size_max_bytes: int = key(10 << 20, low=4, doc="Size of an offset index.")
     log_index_interval_bytes: int = key(4096, low=0, doc="Bytes of log between index entries.")
@@ -225,6 +239,11 @@ class BrokerConfig(Config):
                 f"range -1 to {self.offsets_topic_replication_factor} "
                 f"(offsets.topic.replication.factor)"
             )
+        if self.log_cleaner_dedupe_buffer_size // self.log_cleaner_threads <= MEGABYTE:
+            raise ConfigError(
+                f"log.cleaner.dedupe.buffer.size: {self.log_cleaner_dedupe_buffer_size} is not "
+                f"more than {MEGABYTE} per log.cleaner.threads ({self.log_cleaner_threads})"
+            )
         self.connection_limits  # noqa: B018 - raises for a malformed list
         self.offsets_codec  # noqa: B018 - raises for an unknown codec
 
@@ -291,6 +310,18 @@ class BrokerConfig(Config):
             return int(text)
         raise ConfigError(
             f"offsets.topic.compression.codec: {text!r} is not one of 0 to 3, {', '.join(CODECS)}"
+        )
+
+    def cleaner_config(self) -> CleanerConfig:
+        """What these keys give each worker of the cleaner."""
+        threads = self.log_cleaner_threads
+        return CleanerConfig(
+            map_bytes=self.log_cleaner_dedupe_buffer_size // threads,
+            load_factor=self.log_cleaner_io_buffer_load_factor,
+            # One half is for what is written.
+            chunk_bytes=max(
+                1, min(self.log_cleaner_io_buffer_size // threads // 2, MAX_CHUNK_BYTES)
+            ),
         )
 
     def log_config(self) -> LogConfig:

@@ -20,6 +20,7 @@ from kafka08.broker.dispatcher import Dispatcher
 from kafka08.broker.halt import halt_on
 from kafka08.broker.lag import LagMeter
 from kafka08.broker.log_background import LogBackground
+from kafka08.broker.log_cleaner import CleanerWorkers
 from kafka08.broker.metadata_cache import MetadataCache
 from kafka08.broker.registration import BrokerRegistration
 from kafka08.broker.replica_fetchers import ReplicaFetchers
@@ -69,6 +70,7 @@ class KafkaServer:
         self._config_changes: TopicConfigChanges | None = None
         self._registration: BrokerRegistration | None = None
         self._lag_meter: LagMeter | None = None
+        self._cleaner: CleanerWorkers | None = None
         self._scheduled: list[Task] = []
 
     # Start
@@ -129,6 +131,8 @@ class KafkaServer:
         offset_manager.startup()
         self._socket_server = self._serve(listener, Dispatcher(context), timer)
         self._schedule(replica_manager, log_manager)
+        self._cleaner = CleanerWorkers(config, runtime, log_manager)
+        self._cleaner.start()
         controller.startup()
         self._config_changes = TopicConfigChanges(runtime, store, log_manager)
         self._config_changes.start()
@@ -282,6 +286,8 @@ class KafkaServer:
             self._swallow(self._config_changes.stop)
         for task in self._scheduled:
             self._swallow(task.kill)
+        if self._cleaner is not None:
+            self._swallow(self._cleaner.stop)
         if self._lag_meter is not None:
             self._swallow(self._lag_meter.stop)
         if self._fetchers is not None:

@@ -49,6 +49,8 @@ _POLL_SECONDS = 0.02
 DEFAULTS: dict[str, str] = {
     # A broker may be up before ZooKeeper is, on a slow machine by far.
     "zookeeper.connection.timeout.ms": "30000",
+    # Otherwise the offsets topic only grows.
+    "log.cleaner.enable": "true",
 }
 """What an embedded broker has set besides Kafka's own defaults; `config` wins over it."""
 

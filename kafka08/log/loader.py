@@ -13,7 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from kafka08.log.files import remove, rename, storage_errors
+from kafka08.config import INT_MAX
+from kafka08.log.files import READ_ONLY, OpenFile, file_size, remove, rename, storage_errors
 from kafka08.log.names import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
@@ -22,8 +23,9 @@ from kafka08.log.names import (
     SWAP_SUFFIX,
     base_offset_of,
     index_file,
+    log_file,
 )
-from kafka08.log.recovery import Recovered
+from kafka08.log.recovery import Recovered, recover_messages
 from kafka08.log.segment import LogSegment
 
 log = logging.getLogger(__name__)
@@ -134,8 +136,25 @@ def _finish_interrupted(directory: Path) -> None:
                 remove(path)
             elif target.name.endswith(LOG_SUFFIX):
                 log.info("Found log file %s from interrupted swap operation, repairing.", path)
+                _remove_replaced(directory, path)
                 remove(target.with_suffix(INDEX_SUFFIX))
                 rename(path, target)
+
+
+def _remove_replaced(directory: Path, swap: Path) -> None:
+    """Delete the segments that a cleaned one was also made of: those that begin after it and at or
+    below its last offset. 0.8.2.2 leaves them, and so two segments with the same offsets."""
+    file = OpenFile(swap, READ_ONLY)
+    size = file_size(file, swap)
+    with storage_errors("read", swap):
+        last_offset = recover_messages(
+            file.fd, size, max_entry_bytes=INT_MAX, index_interval_bytes=INT_MAX
+        ).last_offset
+    for base_offset in _base_offsets(directory):
+        if base_offset_of(swap) < base_offset <= last_offset:
+            log.info("Deleting segment %d, which %s replaces.", base_offset, swap)
+            remove(log_file(directory, base_offset))
+            remove(index_file(directory, base_offset))
 
 
 def _base_offsets(directory: Path) -> list[int]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import shutil
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from kafka08 import kernel
@@ -31,6 +31,7 @@ from kafka08.errors import (
 from kafka08.kernel.types import Buffer
 from kafka08.log import crashpoints
 from kafka08.log.background import Background, Inline, PendingFlush
+from kafka08.log.cleaned_segment import CleanedSegment
 from kafka08.log.config import LogConfig
 from kafka08.log.files import remove, storage_errors
 from kafka08.log.loader import load_segments
@@ -62,6 +63,9 @@ class Log:
     draw_jitter      random source of segment.jitter.ms
     crash            see kafka08.log.crashpoints
 
+    `sealed_changes` rises with everything that cuts or deletes sealed segments; a cleaning under
+    way is void then.
+
     Opening may read the whole log (recovery) and may do so in any thread; afterwards one thread at
     a time. Raises StorageError, or CorruptLog for file names that are no segments.
     """
@@ -87,6 +91,7 @@ class Log:
         self._crash = crash
         self._closed = False
         self._truncations = 0
+        self.sealed_changes = 0
         self._unsynced_names = True
         self.last_flush_ms = clock.time_ms()
         with storage_errors("create", self.directory):
@@ -142,6 +147,25 @@ class Log:
             SegmentFacts(segment.base_offset, segment.size, segment.last_modified_ms)
             for segment in self._segments
         ]
+
+    @property
+    def sealed_segments(self) -> list[LogSegment]:
+        """The segments that take no more appends, oldest first; what a cleaner may replace."""
+        return self._segments[:-1]
+
+    @property
+    def active_base_offset(self) -> int:
+        """Where the segment that takes the appends begins."""
+        return self._active.base_offset
+
+    def base_offset_of(self, offset: int) -> int:
+        """Where the segment begins that `offset` falls into; the log start if it is below."""
+        return self._bases[max(0, bisect_right(self._bases, offset) - 1)]
+
+    @property
+    def is_closed(self) -> bool:
+        """Closed or deleted."""
+        return self._closed
 
     @property
     def unflushed_messages(self) -> int:
@@ -375,8 +399,28 @@ class Log:
         count = deletable(policy, facts, self._clock.time_ms())
         if count == len(facts):
             self.roll()
+        if count:
+            self.sealed_changes += 1
         self._delete_segments(0, count)
         return count
+
+    def replace_segments(self, old: Sequence[LogSegment], cleaned: CleanedSegment) -> None:
+        """Put `cleaned`, which is finished, in the place of `old`: sealed segments of this log,
+        adjacent, the first of the same base offset. Readers of them go on undisturbed.
+
+        After a crash at any point the next load finds the old ones or the new one. After a
+        StorageError that is so as well, but this log must not be used any more.
+        """
+        start = self._segments.index(old[0])
+        end = start + len(old)
+        assert self._segments[start:end] == list(old), f"{self.name}: {old} are not adjacent"
+        assert end < len(self._segments), f"{self.name}: the active segment cannot be replaced"
+        assert old[0].base_offset == cleaned.base_offset, f"{self.name}: {old[0]} is not the first"
+        cleaned.begin_swap()
+        self._delete_segments(start, end)
+        cleaned.finish_swap()
+        self._segments.insert(start, self._open_segment(cleaned.base_offset))
+        self._bases.insert(start, cleaned.base_offset)
 
     def truncate_to(self, offset: int) -> None:
         """Drop everything at or above `offset`; it is the new LEO, unless it was lower already.
@@ -397,6 +441,8 @@ class Log:
             return
         self._truncations += 1
         keep = bisect_right(self._bases, offset)
+        if keep < len(self._segments):
+            self.sealed_changes += 1
         self._delete_segments(keep, len(self._segments))
         self._crash(crashpoints.TRUNCATE_SEGMENTS_DELETED)
         self._active = self._segments[-1]
@@ -410,6 +456,7 @@ class Log:
         """Delete every message; the log goes on, empty, at `offset`."""
         log.info("Truncating log %s fully, to start at offset %d.", self.name, offset)
         self._truncations += 1
+        self.sealed_changes += 1
         self._delete_segments(0, len(self._segments))
         self._crash(crashpoints.TRUNCATE_SEGMENTS_DELETED)
         self._add_segment(offset)

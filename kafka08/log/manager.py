@@ -16,6 +16,7 @@ from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.errors import ConfigError, CorruptLog, StorageError
 from kafka08.log import crashpoints
 from kafka08.log.background import Background, Inline
+from kafka08.log.cleaner_points import CleanerPoints
 from kafka08.log.config import LogConfig
 from kafka08.log.directory import LogDirectory
 from kafka08.log.log import DrawJitter, Log, no_jitter
@@ -75,6 +76,7 @@ class LogManager:
         try:
             for path in paths:
                 self._directories.append(LogDirectory(path, crash))
+            self.cleaner_points = CleanerPoints(self.directories, crash)
         except StorageError:
             self._release()
             raise
@@ -109,6 +111,9 @@ class LogManager:
                 directory.remove_marker()
             for loaded in run(jobs):
                 self.logs[loaded.topic_partition] = loaded
+            for path in self.directories:
+                here = {tp for tp, one in self.logs.items() if one.directory.parent == path}
+                self.cleaner_points.keep(path, here)
         except (CorruptLog, StorageError):
             self._release()
             raise
@@ -184,6 +189,7 @@ class LogManager:
         removed = self.logs.pop(topic_partition, None)
         if removed is None:
             return False
+        self.cleaner_points.forget(removed.directory.parent, topic_partition)
         removed.delete()
         log.info("Deleted log for partition %s in %s.", topic_partition, removed.directory)
         return True
@@ -212,6 +218,7 @@ class LogManager:
         for topic_partition, offset in offsets.items():
             found = self.logs.get(topic_partition)
             if found is not None:
+                self._lower_cleaner_point(found, offset)
                 found.truncate_to(offset)
         self.checkpoint_recovery_points()
 
@@ -219,8 +226,15 @@ class LogManager:
         """Empty a log (if it exists), let it go on at `offset`, and checkpoint."""
         found = self.logs.get(topic_partition)
         if found is not None:
+            self.cleaner_points.forget(found.directory.parent, topic_partition)
             found.truncate_fully_and_start_at(offset)
         self.checkpoint_recovery_points()
+
+    def _lower_cleaner_point(self, one: Log, offset: int) -> None:
+        """What comes into the log above `offset` was never cleaned."""
+        if offset <= one.log_end_offset:
+            base_offset = one.base_offset_of(offset)
+            self.cleaner_points.lower(one.directory.parent, one.topic_partition, base_offset)
 
     # What has to be done now and then
 

@@ -70,6 +70,11 @@ class OffsetIndex:
             self.seal()
 
     @property
+    def size(self) -> int:
+        """Bytes of the entries."""
+        return self.entries * ENTRY_BYTES
+
+    @property
     def is_full(self) -> bool:
         """No room for another entry; always so until `grow`."""
         return self.entries >= self.capacity

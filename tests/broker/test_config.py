@@ -36,7 +36,6 @@ def test_the_shipped_file_works_unchanged() -> None:
     config = BrokerConfig(parse_properties(SHIPPED))
     assert {} == config.unknown
     assert [
-        "log.cleaner.enable",
         "num.io.threads",
         "num.network.threads",
         "num.recovery.threads.per.data.dir",
@@ -137,3 +136,28 @@ def test_min_insync_replicas_of_the_broker_is_not_the_topics_default() -> None:
 def test_every_key_is_documented() -> None:
     """One sentence each, for the configuration reference."""
     assert [] == [name for name, declared in BrokerConfig.KEYS.items() if not declared.doc]
+
+
+def test_each_worker_of_the_cleaner_gets_its_share() -> None:
+    """Memory is divided, half of the I/O buffer is for writing, one call reads at most 1 MB."""
+    keys = {
+        "log.cleaner.threads": "2",
+        "log.cleaner.dedupe.buffer.size": str(48 << 20),
+        "log.cleaner.io.buffer.size": "400000",
+        "log.cleaner.io.buffer.load.factor": "0.5",
+    }
+    cleaner = BrokerConfig(REQUIRED | keys).cleaner_config()
+    assert (24 << 20, 100_000, 0.5) == (
+        cleaner.map_bytes,
+        cleaner.chunk_bytes,
+        cleaner.load_factor,
+    )
+    large = BrokerConfig(REQUIRED | {"log.cleaner.io.buffer.size": str(1 << 30)})
+    assert 1 << 20 == large.cleaner_config().chunk_bytes
+
+
+def test_a_worker_of_the_cleaner_needs_more_than_a_megabyte() -> None:
+    """The rule of KafkaConfig; the error names key and value."""
+    keys = {"log.cleaner.threads": "2", "log.cleaner.dedupe.buffer.size": str(2 << 20)}
+    with pytest.raises(ConfigError, match=r"log\.cleaner\.dedupe\.buffer\.size: 2097152"):
+        BrokerConfig(REQUIRED | keys)

@@ -1,0 +1,64 @@
+"""CleanerWorkers: the greenlets that keep compacted logs small.
+
+Reading, mapping and copying are native jobs, so the event loop goes on; in the loop remain the
+decisions, renames and one small file. Source: kafka.log.LogCleaner.CleanerThread 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from kafka08.broker.config import BrokerConfig
+from kafka08.broker.halt import halt_on
+from kafka08.broker.runtime import Runtime, Task
+from kafka08.errors import StorageError
+from kafka08.log.cleaner import LogCleaner
+from kafka08.log.manager import LogManager
+from kafka08.log.throttle import Throttle
+
+log = logging.getLogger("kafka.log.LogCleaner")
+
+SHORTEST_BACKOFF_SECONDS: Final = 0.01
+
+
+class CleanerWorkers:
+    """log.cleaner.threads greenlets, from `start` to `stop`, if log.cleaner.enable is set."""
+
+    def __init__(self, config: BrokerConfig, runtime: Runtime, log_manager: LogManager) -> None:
+        self._runtime = runtime
+        self._count = config.log_cleaner_threads if config.log_cleaner_enable else 0
+        self._backoff_seconds = max(SHORTEST_BACKOFF_SECONDS, config.log_cleaner_backoff_ms / 1000)
+        self.cleaner = LogCleaner(
+            log_manager,
+            config.cleaner_config(),
+            clock=runtime,
+            throttle=Throttle(config.log_cleaner_io_max_bytes_per_second, runtime),
+            native=runtime.run_native,
+        )
+        self._tasks: list[Task] = []
+
+    def start(self) -> None:
+        if self._count:
+            log.info("Starting the log cleaner")
+        self._tasks = [
+            self._runtime.spawn(self._work, name=f"kafka-log-cleaner-{number}")
+            for number in range(self._count)
+        ]
+
+    def stop(self) -> None:
+        """End them where they wait; a pass under way is dropped. Before the logs are closed."""
+        for task in self._tasks:
+            task.kill()
+        self._tasks.clear()
+
+    def _work(self) -> None:
+        while True:
+            try:
+                while self.cleaner.clean_one():
+                    pass
+            except StorageError as error:
+                halt_on(error, self._runtime)
+            except Exception:
+                log.exception("Error in the log cleaner")
+            self._runtime.sleep(self._backoff_seconds)

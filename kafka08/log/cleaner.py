@@ -1,0 +1,131 @@
+"""LogCleaner: cleans the filthiest compacted log of a LogManager, again and again.
+
+It has no thread and no timer: its owner calls `clean_one` until there is nothing to do, and again
+after log.cleaner.backoff.ms. Several callers (log.cleaner.threads) get different logs.
+Source: kafka.log.LogCleaner and kafka.log.LogCleanerManager 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from kafka08.clock import SYSTEM_CLOCK, Clock
+from kafka08.log import crashpoints
+from kafka08.log.cleaner_plan import (
+    CleanerConfig,
+    DirtyLog,
+    filthiest,
+    first_dirty_offset,
+    measure,
+)
+from kafka08.log.cleaner_stats import CleanerStats
+from kafka08.log.cleaning import (
+    Cleaning,
+    CleaningAborted,
+    CleaningFailed,
+    RunNative,
+    run_here,
+    sealed_facts,
+)
+from kafka08.log.log import Log
+from kafka08.log.manager import LogManager
+from kafka08.log.throttle import Throttle
+from kafka08.structs import TopicPartition
+
+log = logging.getLogger("kafka.log.LogCleaner")
+
+
+class LogCleaner:
+    """Cleans the logs of `manager` whose cleanup.policy is compact.
+
+    native        runs the jobs that read, map and copy; the event loop goes on meanwhile
+    throttle      shared by all cleanings; None: as fast as it goes
+
+    messages_unkeyed   messages dropped so far because they had no key
+    last_stats         of the last cleaning that was finished, None before
+
+    A log that cannot be cleaned is set aside, with an error that says why, until it has rolled
+    another segment; the others go on. (0.8.2.2's cleaner ends for good.)
+    """
+
+    def __init__(
+        self,
+        manager: LogManager,
+        config: CleanerConfig,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+        throttle: Throttle | None = None,
+        native: RunNative = run_here,
+        crash: crashpoints.CrashPoint = crashpoints.never,
+    ) -> None:
+        self._manager = manager
+        self._config = config
+        self._clock = clock
+        self._throttle = throttle or Throttle(float("inf"), clock)
+        self._native = native
+        self._crash = crash
+        self._in_progress: set[TopicPartition] = set()
+        self._set_aside: dict[TopicPartition, int] = {}
+        self.messages_unkeyed = 0
+        self.last_stats: CleanerStats | None = None
+
+    def clean_one(self) -> bool:
+        """Try to clean the log that needs it most; False if none does.
+
+        May switch. StorageError if a disk failed in the middle of a swap: the broker must stop.
+        """
+        dirty = self.filthiest()
+        if dirty is None:
+            return False
+        topic_partition = dirty.topic_partition
+        self._in_progress.add(topic_partition)
+        try:
+            self._clean(self._manager.logs[topic_partition], dirty.first_dirty_offset)
+        except CleaningAborted:
+            log.info("The cleaning for partition %s is aborted", topic_partition)
+        except CleaningFailed as error:
+            log.error("Cannot clean log for partition %s: %s", topic_partition, error)
+            one = self._manager.logs[topic_partition]
+            self._set_aside[topic_partition] = one.active_base_offset
+        finally:
+            self._in_progress.discard(topic_partition)
+        return True
+
+    def filthiest(self) -> DirtyLog | None:
+        """The log to clean next: compacted, not being cleaned, its dirty ratio the highest and
+        above its min.cleanable.dirty.ratio. None if there is none."""
+        return filthiest(
+            (self._measure(topic_partition, one), one.config.min_cleanable_dirty_ratio)
+            for topic_partition, one in self._manager.logs.items()
+            if one.config.compact
+            and topic_partition not in self._in_progress
+            and self._set_aside.get(topic_partition) != one.active_base_offset
+        )
+
+    def _measure(self, topic_partition: TopicPartition, one: Log) -> DirtyLog:
+        point = self._manager.cleaner_points.get(one.directory.parent, topic_partition)
+        first_dirty = first_dirty_offset(point, one.log_start_offset, one.active_base_offset)
+        return measure(topic_partition, sealed_facts(one), first_dirty)
+
+    def _clean(self, one: Log, first_dirty: int) -> None:
+        cleaning = Cleaning(
+            one,
+            first_dirty,
+            self._config,
+            clock=self._clock,
+            throttle=self._throttle,
+            native=self._native,
+            crash=self._crash,
+        )
+        end_offset = cleaning.run()
+        self._set_aside.pop(one.topic_partition, None)
+        self._manager.cleaner_points.record(one.directory.parent, one.topic_partition, end_offset)
+        self.last_stats = stats = cleaning.stats
+        log.info("%s", stats)
+        if stats.messages_unkeyed:
+            self.messages_unkeyed += stats.messages_unkeyed
+            log.warning(
+                "Dropped %d messages without a key from compacted log %s",
+                stats.messages_unkeyed,
+                one.name,
+            )

@@ -1,0 +1,261 @@
+"""Cleaning: one pass over one log, in which each key keeps the last of its messages.
+
+1. Map: the dirty segments are read, and each key's last offset goes into the offset map.
+2. Clean: every segment from the log start to where the map ends is copied without the messages
+   that have a later one of their key there, and without tombstones that are old enough. Small
+   segments become one. Each copy takes the place of its originals when it is on disk.
+
+Offsets never change. A pass that ends half way has lost nothing: what it replaced is cleaner, and
+the next pass does the rest. Source: kafka.log.Cleaner 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol, TypeVar
+
+from kafka08 import kernel
+from kafka08.clock import Clock
+from kafka08.errors import CorruptLog, StorageError
+from kafka08.log import crashpoints
+from kafka08.log.cleaned_segment import CleanedSegment
+from kafka08.log.cleaner_chunks import Source, clean_chunk, map_chunk
+from kafka08.log.cleaner_plan import (
+    CleanerConfig,
+    SealedSegment,
+    delete_horizon_ms,
+    group_segments,
+    last_clean,
+)
+from kafka08.log.cleaner_stats import CleanerStats
+from kafka08.log.files import storage_errors
+from kafka08.log.log import Log
+from kafka08.log.segment import LogSegment
+from kafka08.log.throttle import Throttle
+
+T = TypeVar("T")
+
+log = logging.getLogger("kafka.log.LogCleaner")
+
+NOT_REFUSED: Final = -1
+
+
+class RunNative(Protocol):
+    """Runs a job that leaves the event loop alone, and waits for it; may switch."""
+
+    def __call__(self, call: Callable[..., T], *args: object) -> T: ...
+
+
+def run_here(call: Callable[..., T], *args: object) -> T:
+    """Where nobody else is waiting."""
+    return call(*args)
+
+
+class CleaningAborted(Exception):
+    """The log was truncated, closed or deleted meanwhile; nothing is wrong with it."""
+
+
+class CleaningFailed(Exception):
+    """The log cannot be cleaned as it is, or there is no room for the copy; it is as before."""
+
+
+def sealed_facts(cleaned_log: Log) -> list[SealedSegment]:
+    """A log's sealed segments as the plan sees them."""
+    segments = cleaned_log.sealed_segments
+    bases = [*(segment.base_offset for segment in segments), cleaned_log.active_base_offset]
+    return [
+        SealedSegment(segment.base_offset, bases[number], segment.size, segment.index.size)
+        for number, segment in enumerate(segments, 1)
+    ]
+
+
+class Cleaning:
+    """A pass over `cleaned_log` from `first_dirty_offset` on; `run` once.
+
+    native     runs the jobs that read, map and copy
+    throttle   counts what is read and written, and sleeps
+    crash      see kafka08.log.crashpoints
+
+    Between its steps others may use the log as they like: what they append is not looked at, and
+    after a truncation the pass ends by itself.
+    """
+
+    def __init__(
+        self,
+        cleaned_log: Log,
+        first_dirty_offset: int,
+        config: CleanerConfig,
+        *,
+        clock: Clock,
+        throttle: Throttle,
+        native: RunNative = run_here,
+        crash: crashpoints.CrashPoint = crashpoints.never,
+    ) -> None:
+        self._log = cleaned_log
+        self._first_dirty_offset = first_dirty_offset
+        self._config = config
+        self._clock = clock
+        self._throttle = throttle
+        self._native = native
+        self._crash = crash
+        self._changes = cleaned_log.sealed_changes
+        self._horizon_ms = self._delete_horizon_ms()
+        self.stats = CleanerStats(cleaned_log.name, first_dirty_offset)
+
+    def run(self) -> int:
+        """Clean, and return the offset up to which the log is clean: where a segment begins.
+
+        May switch. CleaningAborted, CleaningFailed; StorageError if a disk failed during a swap,
+        after which the log must not be used any more.
+
+        A segment with more keys than the map can take is cleaned in several rounds, each of which
+        maps a stretch of it. (0.8.2.2's cleaner dies of it.)
+        """
+        stats = self.stats
+        log.info("Beginning cleaning of log %s.", self._log.name)
+        start, whole = self._first_dirty_offset, False
+        began = self._clock.monotonic()
+        while not whole:
+            before_map = self._clock.monotonic()
+            offset_map, start, whole = self._build_map(start)
+            stats.map_seconds += self._clock.monotonic() - before_map
+            stats.map_use = max(stats.map_use, len(offset_map) / self._config.max_slots)
+            self._clean_below(start, offset_map)
+        stats.end_offset = start
+        stats.seconds = self._clock.monotonic() - began
+        return start
+
+    def _delete_horizon_ms(self) -> int:
+        position = last_clean(sealed_facts(self._log), self._first_dirty_offset)
+        modified_ms = None
+        if position is not None:
+            modified_ms = self._log.sealed_segments[position].last_modified_ms
+        return delete_horizon_ms(modified_ms, self._log.config.delete_retention_ms)
+
+    # Map
+
+    def _build_map(self, start: int) -> tuple[kernel.OffsetMap, int, bool]:
+        """A map of the messages from `start` on, the offset it reaches (exclusive), and whether a
+        segment begins there. Whole segments are taken while they fit."""
+        segments = self._log.sealed_segments
+        facts = sealed_facts(self._log)
+        offset_map = kernel.OffsetMap(*self._config.map_size(self._log.active_base_offset - start))
+        reached = start
+        for segment, fact in zip(segments, facts, strict=True):
+            if fact.end_offset <= start:
+                continue
+            refused = self._map_segment(segment, offset_map, start)
+            if refused != NOT_REFUSED:
+                return (
+                    (offset_map, refused, False)
+                    if reached == start
+                    else (offset_map, reached, True)
+                )
+            reached = fact.end_offset
+        return offset_map, reached, True
+
+    def _map_segment(
+        self, segment: LogSegment, offset_map: kernel.OffsetMap, from_offset: int
+    ) -> int:
+        source = Source(segment.log_path, segment.file, segment.size)
+        position = segment.position_of(from_offset) if segment.base_offset < from_offset else 0
+        while position is not None and position < source.size:
+            before = position
+            position, refused = self._step(
+                map_chunk, source, position, self._config.chunk_bytes, offset_map, from_offset
+            )
+            self.stats.map_bytes += position - before
+            self._pace(position - before)
+            if refused != NOT_REFUSED:
+                return refused
+        return NOT_REFUSED
+
+    # Clean
+
+    def _clean_below(self, end_offset: int, offset_map: kernel.OffsetMap) -> None:
+        """Clean every segment that begins below `end_offset`."""
+        config = self._log.config
+        facts = [fact for fact in sealed_facts(self._log) if fact.base_offset < end_offset]
+        segments = self._log.sealed_segments
+        for start, end in group_segments(facts, config.segment_bytes, config.segment_index_bytes):
+            self._clean_group(segments[start:end], offset_map)
+
+    def _clean_group(self, group: Sequence[LogSegment], offset_map: kernel.OffsetMap) -> None:
+        cleaned = self._begin_segment(group[0].base_offset)
+        try:
+            for segment in group:
+                self._clean_segment(segment, offset_map, cleaned)
+            with storage_errors("read the time of", group[-1].log_path):
+                modified_ns = os.stat(group[-1].log_path).st_mtime_ns
+            self._step(cleaned.finish, modified_ns)
+            log.info(
+                "Swapping in cleaned segment %d for segment(s) %s in log %s.",
+                cleaned.base_offset,
+                ",".join(str(segment.base_offset) for segment in group),
+                self._log.name,
+            )
+            self._log.replace_segments(group, cleaned)
+        finally:
+            cleaned.discard()
+
+    def _begin_segment(self, base_offset: int) -> CleanedSegment:
+        config = self._log.config
+        try:
+            return CleanedSegment(
+                self._log.directory,
+                base_offset,
+                index_interval_bytes=config.index_interval_bytes,
+                index_bytes=config.segment_index_bytes,
+                crash=self._crash,
+            )
+        except StorageError as error:
+            raise CleaningFailed(str(error)) from error
+
+    def _clean_segment(
+        self, segment: LogSegment, offset_map: kernel.OffsetMap, cleaned: CleanedSegment
+    ) -> None:
+        keep_tombstones = segment.last_modified_ms > self._horizon_ms
+        log.info(
+            "Cleaning segment %d in log %s into %d, %s deletes.",
+            segment.base_offset,
+            self._log.name,
+            cleaned.base_offset,
+            "retaining" if keep_tombstones else "discarding",
+        )
+        source = Source(segment.log_path, segment.file, segment.size)
+        position = 0
+        while position < source.size:
+            found = self._step(
+                clean_chunk,
+                source,
+                position,
+                self._config.chunk_bytes,
+                offset_map,
+                cleaned,
+                keep_tombstones,
+            )
+            self.stats.add(found, found.position - position)
+            self._pace(found.position - position + found.written)
+            position = found.position
+
+    # Others
+
+    def _step(self, call: Callable[..., T], *args: object) -> T:
+        """One native job. Others ran meanwhile."""
+        try:
+            result = self._native(call, *args)
+        except (StorageError, CorruptLog) as error:
+            self._check()
+            raise CleaningFailed(str(error)) from error
+        self._check()
+        return result
+
+    def _pace(self, size: int) -> None:
+        self._throttle.observe(size)
+        self._check()
+
+    def _check(self) -> None:
+        if self._log.is_closed or self._log.sealed_changes != self._changes:
+            raise CleaningAborted(self._log.name)
