@@ -1,0 +1,143 @@
+"""Seats of a cluster: id, port and log directory, taken by a JVM broker or by ours in turn."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from kafka08.admin import AdminClient
+from kafka08.embedded.broker import EmbeddedBroker
+from kafka08.embedded.ports import free_ports
+from kafka08.log.check import check_log
+from kafka08.zk.client import ZkClient
+from kafka08.zk.store import ClusterStore
+from tests.interop.jvm import JvmBroker, JvmZooKeeper, guard
+
+HOST = "127.0.0.1"
+DEADLINE_SECONDS = 90.0
+CONFIG = {
+    "zookeeper.session.timeout.ms": "3000",
+    "zookeeper.connection.timeout.ms": "30000",
+    "replica.lag.time.max.ms": "2000",
+    "offsets.topic.num.partitions": "4",
+    "controlled.shutdown.max.retries": "3",
+    "controlled.shutdown.retry.backoff.ms": "500",
+    "delete.topic.enable": "true",
+}
+
+
+def wait_for(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        time.sleep(0.05)
+
+
+class Seat:
+    """Broker `broker_id` of the cluster, whoever it is now."""
+
+    def __init__(self, directory: Path, broker_id: int, port: int, cluster: MixedCluster) -> None:
+        self.id = broker_id
+        self.logs = directory / f"logs-{broker_id}"
+        self._cluster = cluster
+        keys = {**CONFIG, "log.dirs": str(self.logs)}
+        connect = cluster.zookeeper.connect_string
+        self._jvm = JvmBroker(directory, broker_id, connect, {**keys, "port": str(port)})
+        self._ours = EmbeddedBroker(
+            broker_id,
+            port,
+            host=HOST,
+            directory=directory / f"ours-{broker_id}",
+            zookeeper_connect=connect,
+            config=keys,
+            guard=guard(),
+        )
+
+    def start_jvm(self) -> None:
+        self._jvm.start()
+        self._await_registration()
+
+    def start_ours(self) -> None:
+        self._ours.start()
+        self._await_registration()
+
+    def stop(self) -> None:
+        """A clean stop, with a controlled shutdown."""
+        (self._jvm if self._jvm.running else self._ours).stop()
+
+    def kill(self) -> None:
+        (self._jvm if self._jvm.running else self._ours).kill()
+
+    def end(self) -> None:
+        self._jvm.kill()
+        self._ours.kill()
+
+    def _await_registration(self) -> None:
+        def is_there() -> bool:
+            self._ours.check_alive()
+            return self.id in self._cluster.store.broker_ids()
+
+        wait_for(is_there, f"broker {self.id} to register")
+
+    def segments(self, topic: str, partition: int) -> dict[str, bytes]:
+        directory = self.logs / f"{topic}-{partition}"
+        assert [] == check_log(directory)
+        return {path.name: path.read_bytes() for path in sorted(directory.glob("*.log"))}
+
+
+class MixedCluster:
+    """A ZooKeeper and some seats, ids from 1 on."""
+
+    def __init__(self, directory: Path, seats: int) -> None:
+        self.zookeeper = JvmZooKeeper(directory)
+        self.zookeeper.start()
+        self._zk = ZkClient(self.zookeeper.connect_string, connection_timeout_ms=30_000)
+        self._zk.start()
+        self.store = ClusterStore(self._zk)
+        self.admin = AdminClient(zk=self._zk)
+        ports = free_ports(seats)
+        self.seats = [Seat(directory, n, port, self) for n, port in enumerate(ports, 1)]
+        self.bootstrap = ",".join(f"{HOST}:{port}" for port in ports)
+
+    def controller(self) -> int | None:
+        node = self.store.controller()
+        return None if node is None else node.broker_id
+
+    def leaders(self, topic: str) -> set[int | None]:
+        [described] = self.admin.describe_topics([topic])
+        return {partition.leader for partition in described.partitions}
+
+    def await_isr(self, topic: str, *members: int) -> None:
+        """Until these, and no others, are in sync in every partition."""
+
+        def is_so() -> bool:
+            [described] = self.admin.describe_topics([topic])
+            return all(set(members) == set(p.isr) for p in described.partitions)
+
+        wait_for(is_so, f"the ISR of {topic} to be {members}")
+
+    def await_equal_logs(self, topic: str, partitions: int) -> None:
+        """Until all seats have the same bytes."""
+
+        def are_equal() -> bool:
+            first, *others = ([s.segments(topic, n) for n in range(partitions)] for s in self.seats)
+            return all(first == other for other in others)
+
+        wait_for(are_equal, f"the copies of {topic} to be equal")
+
+    def close(self) -> None:
+        for seat in self.seats:
+            seat.end()
+        self._zk.close()
+        self.zookeeper.kill()
+
+
+@contextmanager
+def mixed_cluster(directory: Path, seats: int) -> Iterator[MixedCluster]:
+    cluster = MixedCluster(directory, seats)
+    try:
+        yield cluster
+    finally:
+        cluster.close()
