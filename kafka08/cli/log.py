@@ -8,6 +8,11 @@ from pathlib import Path
 import click
 
 from kafka08.cli.options import example
+from kafka08.errors import CorruptLog, KafkaError
+
+
+class NothingToCheck(KafkaError):
+    """A directory that holds no partition and is no log directory."""
 
 
 @click.group(epilog=example("kafka08 log check /tmp/kafka-logs"))
@@ -27,19 +32,29 @@ def log() -> None:
 def dump_files(
     files: tuple[Path, ...], deep_iteration: bool, print_data_log: bool, verify_index_only: bool
 ) -> None:
-    """Print .log and .index FILES as kafka.tools.DumpLogSegments does."""
+    """Print .log and .index FILES as kafka.tools.DumpLogSegments does.
+
+    Exits 1 if a file is neither, or if --verify-index-only found something.
+    """
     from kafka08.log.dump import LogDump
+    from kafka08.log.names import INDEX_SUFFIX, LOG_SUFFIX
 
     dump = LogDump(
         deep_iteration=deep_iteration,
         print_data_log=print_data_log,
         verify_index_only=verify_index_only,
     )
+    failed = False
     for path in files:
+        if path.suffix not in {LOG_SUFFIX, INDEX_SUFFIX}:
+            click.echo(f"Ignoring unknown file {path}", err=True)
+            failed = True
         for line in dump.lines(path):
             click.echo(line)
     for line in dump.complaints():
         click.echo(line, err=True)
+        failed = failed or verify_index_only
+    sys.exit(1 if failed else 0)
 
 
 @log.command(epilog=example("kafka08 log check /tmp/kafka-logs"))
@@ -50,7 +65,10 @@ def dump_files(
     type=click.Path(exists=True, file_okay=False, path_type=Path),
 )
 def check(directories: tuple[Path, ...]) -> None:
-    """Check log DIRECTORIES (a log.dir or single partitions): offsets, indexes and every CRC."""
+    """Check log DIRECTORIES (a log.dir or single partitions): offsets, indexes and every CRC.
+
+    Exits 1 if there is a problem. What a running broker is just writing may look like one.
+    """
     from kafka08.log.check import check_log
 
     partitions = [p for directory in directories for p in partition_directories(directory)]
@@ -62,7 +80,45 @@ def check(directories: tuple[Path, ...]) -> None:
 
 
 def partition_directories(directory: Path) -> list[Path]:
-    """`directory` itself if it holds segments, else the directories in it that do, sorted."""
-    if any(directory.glob("*.log")):
+    """`directory` itself if it is a partition's, else those in it that are, sorted. Raises
+    NothingToCheck if there are none, unless it is the log.dir of a broker that has none yet."""
+    from kafka08.log.names import RECOVERY_POINT_CHECKPOINT
+
+    if is_partition(directory):
         return [directory]
-    return sorted(path for path in directory.iterdir() if path.is_dir() and any(path.glob("*.log")))
+    found = sorted(path for path in directory.iterdir() if path.is_dir() and is_partition(path))
+    if not found and not (directory / RECOVERY_POINT_CHECKPOINT).exists():
+        raise NothingToCheck(f"{directory} is neither a log.dir nor the directory of a partition")
+    return found
+
+
+def is_partition(directory: Path) -> bool:
+    """Whether it holds a segment; or nothing but files, one of a segment under a wrong name, and
+    is called as a partition's directory is."""
+    from kafka08.log.names import INDEX_SUFFIX, LOG_SUFFIX
+
+    entries = list(directory.iterdir())
+    segments = [path for path in entries if path.suffix in {LOG_SUFFIX, INDEX_SUFFIX}]
+    if any(map(has_base_offset, segments)):
+        return True
+    return bool(segments) and all(map(Path.is_file, entries)) and is_named_so(directory)
+
+
+def has_base_offset(path: Path) -> bool:
+    from kafka08.log.names import base_offset_of
+
+    try:
+        base_offset_of(path)
+    except CorruptLog:
+        return False
+    return True
+
+
+def is_named_so(directory: Path) -> bool:
+    from kafka08.log.names import parse_partition_directory
+
+    try:
+        parse_partition_directory(directory.absolute())
+    except CorruptLog:
+        return False
+    return True

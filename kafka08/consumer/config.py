@@ -88,8 +88,8 @@ class ConsumerConfig(Config):
         for name, value in (("group.id", self.group_id), ("client.id", self.client_id)):
             if not LEGAL_NAME.fullmatch(value):
                 raise ConfigError(f"{name}: {value!r} has characters other than [a-zA-Z0-9._-]")
-        if not self.group_id:
-            raise ConfigError("group.id: '' is not a name of at least one character")
+        if self.group_id in {"", ".", ".."}:
+            raise ConfigError(f"group.id: {self.group_id!r} is not the name of a znode")
         if self.consumer_id is not None and "/" in self.consumer_id:
             raise ConfigError(f"consumer.id: {self.consumer_id!r} has a '/', which ends a znode")
         if self.fetch_wait_max_ms > self.socket_timeout_ms:

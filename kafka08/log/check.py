@@ -83,8 +83,8 @@ class _SegmentCheck:
     def problems(self) -> Iterator[Problem]:
         try:
             base_offset = base_offset_of(self.path)
-        except CorruptLog as error:
-            yield Problem(self.path, -1, str(error))
+        except CorruptLog:
+            yield Problem(self.path, -1, "is not named after the base offset of a segment")
             return
         if base_offset < self.next_offset:
             yield Problem(

@@ -25,8 +25,9 @@ from kafka08.client import ClusterClient, RetryPolicy, parse_bootstrap
 from kafka08.client.retry import retry
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.consumer.brokers import BootstrapBrokers
+from kafka08.consumer.config import LEGAL_NAME
 from kafka08.consumer.offset_store import KafkaOffsetStore, Offsets
-from kafka08.errors import MigrationError, NoBrokersAvailable, ZooKeeperError
+from kafka08.errors import ConfigError, MigrationError, NoBrokersAvailable, ZooKeeperError
 from kafka08.migration.facts import read_facts
 from kafka08.migration.journal import Entry, Journal, State
 from kafka08.migration.plan import (
@@ -66,7 +67,8 @@ class Verification:
 
 
 class OffsetMigration:
-    """The migration of one group. Connects at once; raises ZooKeeperError or NoBrokersAvailable.
+    """The migration of one group. Connects at once; raises ZooKeeperError, NoBrokersAvailable, or
+    ConfigError for a name that no group can have.
 
     zookeeper   connect string of the cluster
     bootstrap   brokers to begin with; None: those registered in ZooKeeper
@@ -81,6 +83,8 @@ class OffsetMigration:
         clock: Clock = SYSTEM_CLOCK,
         connect: Connect = socket.create_connection,
     ) -> None:
+        if not LEGAL_NAME.fullmatch(group) or group in {"", ".", ".."}:
+            raise ConfigError(f"group.id: {group!r} is not made of characters [a-zA-Z0-9._-]")
         self.group = group
         self._clock = clock
         self._connect_socket = connect

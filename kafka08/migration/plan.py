@@ -130,6 +130,8 @@ def make_plan(facts: GroupFacts, *, max_disagreement: int | None = None) -> Plan
     """
     steps = tuple(plan_partition(p, max_disagreement) for p in facts.partitions)
     refusals = [*group_refusals(facts), *(step.reason for step in steps if step.reason)]
+    if not steps and not refusals:
+        refusals.append("no store has an offset of it; is that the group's name?")
     return Plan(facts.group, steps, tuple(refusals))
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pytest
 
 from kafka08.consumer.offset_store import KafkaOffsetStore
-from kafka08.errors import ConsumerCoordinatorNotAvailable, MigrationError
+from kafka08.errors import ConfigError, ConsumerCoordinatorNotAvailable, MigrationError
 from kafka08.migration import OffsetMigration, State
 from kafka08.migration.journal import Entry, Journal
 from kafka08.structs import TopicPartition
@@ -91,6 +91,13 @@ def test_back_to_the_snapshot(
     migration.rollback("snapshot")
     assert in_zookeeper(zk) == IN_ZOOKEEPER | {TPS[3]: 3}
     assert cluster.committed == {TPS[0]: 10, TPS[1]: 25, TPS[2]: 5}
+
+
+@pytest.mark.parametrize("group", ["", ".", "..", "a/b", "../..", "a b"])
+def test_a_name_that_no_group_can_have_is_refused(group: str) -> None:
+    """Before anything is asked or written: such a name would be a path to other znodes."""
+    with pytest.raises(ConfigError, match=r"group\.id"):
+        OffsetMigration("127.0.0.1:1", group)
 
 
 def test_steps_out_of_order_are_refused(migration: OffsetMigration) -> None:

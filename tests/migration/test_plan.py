@@ -99,6 +99,16 @@ def test_every_reason_is_named() -> None:
         assert part in text
 
 
+def test_a_group_without_offsets_is_refused() -> None:
+    """A misspelt name would otherwise be migrated with success; a coordinator that is away is the
+    better reason while it is."""
+    assert ("no store has an offset of it; is that the group's name?",) == make_plan(
+        group()
+    ).refusals
+    [refusal] = make_plan(GroupFacts("g", (), (), unavailable="nobody answered")).refusals
+    assert "nobody answered" in refusal
+
+
 def test_an_owner_without_a_member_is_a_reason() -> None:
     """An owner's znode outlives its member for a session timeout at most; wait for it."""
     [refusal] = make_plan(group(replace(facts(5, None), owner="g_a-0"))).refusals
