@@ -20,6 +20,7 @@ COMMON = {
     "config",
     "assignment",
     "hashing",
+    "profile",
     "topic_config",
     "topic_name",
 }
@@ -37,6 +38,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "consumer": CLIENT_SIDE | {"zk"},
     "admin": {"client", "protocol", "zk"},
     "migration": {"client", "consumer", "zk", "admin"},
+    "groups": {"client", "network.connection", "consumer", "zk"},
     "spark": CLIENT_SIDE | {"consumer", "producer", "zk"},
     "embedded": {"zk", "admin", "client"},
     "demo": {"kernel", "admin", "client", "consumer", "embedded", "migration", "producer", "spark"},

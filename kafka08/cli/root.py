@@ -19,6 +19,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "topic": ("kafka08.cli.topic:topic", "Create, list, describe and delete topics."),
     "produce": ("kafka08.cli.produce:produce", "Send lines of text to a topic."),
     "consume": ("kafka08.cli.consume:consume", "Print the messages of topics, as a group member."),
+    "group": ("kafka08.cli.group:group", "Look at consumer groups, and explain what is wrong."),
     "migrate": ("kafka08.cli.migrate:migrate", "Move a stopped group's offsets to Kafka and back."),
     "completion": ("kafka08.cli.completion:completion", "Print the shell's completion script."),
     "log": ("kafka08.cli.log:log", "Look into log segments and check log directories."),

@@ -1,0 +1,246 @@
+"""Reads what ZooKeeper and the brokers say about groups. Changes nothing.
+
+    with GroupReader("localhost:2181") as reader:
+        print(reader.groups())
+        for finding in explain(reader.facts("readers")):
+            print(finding)
+
+What cannot be asked (no broker is up, a coordinator is loading) is noted in the facts, so that a
+group can be looked at while its cluster is half down. Only ZooKeeper must answer.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Self, TypeVar
+
+from kafka08.client import ClusterClient, RetryPolicy, parse_bootstrap
+from kafka08.client.log_offsets import log_ends, log_starts
+from kafka08.clock import SYSTEM_CLOCK, Clock
+from kafka08.consumer.brokers import BootstrapBrokers
+from kafka08.consumer.offset_store import KafkaOffsetStore, Offsets
+from kafka08.consumer.subscription import subscription_of
+from kafka08.errors import ConfigError, KafkaError, NoNode, ZooKeeperError
+from kafka08.groups.facts import GroupFacts, GroupSummary, Member, Owner, PartitionFacts
+from kafka08.network.connection import Connect
+from kafka08.structs import NO_OFFSET, OFFSETS_TOPIC, TopicPartition
+from kafka08.zk import nodes, paths
+from kafka08.zk.client import ZkClient
+from kafka08.zk.operations import Children, Exists, Get, Node, Stat
+from kafka08.zk.store import ClusterStore
+
+K = TypeVar("K", str, TopicPartition)
+
+RETRIES = RetryPolicy(tries=3, backoff_ms=200)
+COORDINATOR_PATIENCE_MS = 3000
+"""How long a coordinator that is loading or moving is asked again."""
+
+
+class GroupReader:
+    """Connects at once; raises ZooKeeperError. Usable in a `with` statement.
+
+    zookeeper   connect string of the cluster
+    bootstrap   brokers to ask; None: those registered in ZooKeeper
+    """
+
+    def __init__(
+        self,
+        zookeeper: str,
+        bootstrap: str | None = None,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+        connect: Connect = socket.create_connection,
+    ) -> None:
+        self._bootstrap = parse_bootstrap(bootstrap) if bootstrap is not None else None
+        self._clock = clock
+        self._connect = connect
+        self._cluster: ClusterClient | None = None
+        self._zk = ZkClient(zookeeper, name="group reader")
+        self._zk.start()
+        self._store = ClusterStore(self._zk)
+
+    def close(self) -> None:
+        if self._cluster is not None:
+            self._cluster.close()
+        self._zk.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def groups(self) -> list[GroupSummary]:
+        """The groups that ZooKeeper knows, sorted. One that was never there (it commits to Kafka
+        without being a member) cannot be listed in 0.8.2.2."""
+        names = self._store.groups()
+        reads = [Children(path(name)) for name in names for path in (paths.consumer_ids, _offsets)]
+        found = [_names(result) for result in self._zk.pipeline(reads)]
+        return [
+            GroupSummary(name, len(members), tuple(topics))
+            for name, members, topics in zip(names, found[::2], found[1::2], strict=True)
+        ]
+
+    def facts(self, group: str) -> GroupFacts:
+        """Everything about `group`; raises ZooKeeperError."""
+        brokers = self._store.brokers()
+        assignments = self._store.assignments()
+        topics = {name: tuple(numbers) for name, numbers in assignments.items()}
+        members = self._members(group)
+        existing = [TopicPartition(name, n) for name, numbers in topics.items() for n in numbers]
+        owners = self._owners(group)
+        in_zookeeper = self._store.offsets(group, self._store.offset_partitions(group))
+        unanswered: list[str] = []
+        in_kafka = self._kafka_offsets(
+            group, topics, sorted({*existing, *in_zookeeper}), unanswered
+        )
+        read = {name for m in members if m.subscription for name in m.subscription.topics(topics)}
+        concerned = sorted(
+            {*owners, *in_zookeeper, *in_kafka, *(tp for tp in existing if tp.topic in read)}
+        )
+        leaders = self._leaders(concerned, set(brokers))
+        starts, ends = self._log_ranges(leaders, unanswered)
+        return GroupFacts(
+            group,
+            tuple(brokers),
+            topics,
+            members,
+            tuple(
+                PartitionFacts(
+                    tp,
+                    tp.partition in topics.get(tp.topic, ()),
+                    leaders.get(tp),
+                    owners.get(tp),
+                    in_zookeeper.get(tp),
+                    in_kafka.get(tp),
+                    starts.get(tp),
+                    ends.get(tp),
+                )
+                for tp in concerned
+            ),
+            tuple(unanswered),
+            in_zookeeper=self._zk.exists(paths.group(group)),
+        )
+
+    def _members(self, group: str) -> tuple[Member, ...]:
+        ids = self._zk.children_or_empty(paths.consumer_ids(group))
+        found = self._with_sessions({name: paths.consumer_id(group, name) for name in ids})
+        return tuple(_member(name, node, session) for name, (node, session) in found.items())
+
+    def _owners(self, group: str) -> dict[TopicPartition, Owner]:
+        topics = self._zk.children_or_empty(paths.owners(group))
+        listed = self._zk.pipeline([Children(paths.owners(group, topic)) for topic in topics])
+        partitions = [
+            TopicPartition(topic, number)
+            for topic, result in zip(topics, listed, strict=True)
+            for number in sorted(int(name) for name in _names(result))
+        ]
+        found = self._with_sessions({tp: paths.owner(group, *tp) for tp in partitions})
+        return {tp: Owner(node.data or "", session) for tp, (node, session) in found.items()}
+
+    def _with_sessions(self, wanted: dict[K, str]) -> dict[K, tuple[Node, int]]:
+        """key → (znode, session it lives with) of those that are there."""
+        nodes_found = self._zk.pipeline([Get(path) for path in wanted.values()])
+        stats: list[Stat | None] = self._zk.pipeline([Exists(path) for path in wanted.values()])
+        return {
+            key: (node, stat.ephemeral_owner)
+            for key, node, stat in zip(wanted, nodes_found, stats, strict=True)
+            if isinstance(node, Node) and isinstance(stat, Stat)
+        }
+
+    def _leaders(
+        self, partitions: Iterable[TopicPartition], alive: set[int]
+    ) -> dict[TopicPartition, int]:
+        """partition → leader, of those whose leader is registered."""
+        states = self._store.leader_and_isr(partitions)
+        return {tp: state.leader for tp, state in states.items() if state.leader in alive}
+
+    def _kafka_offsets(
+        self,
+        group: str,
+        topics: Iterable[str],
+        partitions: list[TopicPartition],
+        unanswered: list[str],
+    ) -> Offsets:
+        """Kafka cannot list what a group committed, so it is asked for every partition there is;
+        not at all before the offsets topic exists, since the question would create it."""
+        if OFFSETS_TOPIC not in topics:
+            return {}
+        try:
+            store = KafkaOffsetStore(
+                BootstrapBrokers(self._client()),
+                group,
+                clock=self._clock,
+                backoff_ms=RETRIES.backoff_ms,
+                patience_ms=COORDINATOR_PATIENCE_MS,
+            )
+            found = store.fetch(partitions)
+        except KafkaError as error:
+            unanswered.append(f"offsets in Kafka: {error}")
+            return {}
+        return {tp: offset for tp, offset in found.items() if offset != NO_OFFSET}
+
+    def _log_ranges(
+        self, led: Iterable[TopicPartition], unanswered: list[str]
+    ) -> tuple[Offsets, Offsets]:
+        """The starts and ends of the logs that have a leader."""
+        partitions = list(led)
+        if not partitions:
+            return {}, {}
+        try:
+            cluster = self._client()
+            return log_starts(cluster, partitions), log_ends(cluster, partitions)
+        except KafkaError as error:
+            unanswered.append(f"where logs start and end: {error}")
+            return {}, {}
+
+    def _client(self) -> ClusterClient:
+        """Raises NoBrokersAvailable (of the first question) if there is none."""
+        if self._cluster is None:
+            registered = [(b.host, b.port) for b in self._store.brokers().values()]
+            addresses = self._bootstrap or registered
+            if not addresses:
+                raise KafkaError("no broker is registered in /brokers/ids")
+            self._cluster = ClusterClient(
+                addresses,
+                client_id="kafka08-group",
+                timeout_ms=5000,
+                connect_timeout_ms=3000,
+                retry_policy=RETRIES,
+                connect=self._connect,
+                clock=self._clock,
+            )
+        return self._cluster
+
+
+def _member(consumer_id: str, node: Node, session: int) -> Member:
+    try:
+        registration = nodes.decode_consumer(node.data)
+    except ZooKeeperError as error:
+        return Member(consumer_id, "", {}, None, session, str(error))
+    says = (consumer_id, registration.pattern, dict(registration.subscription))
+    try:
+        subscription = subscription_of(registration, exclude_internal_topics=True)
+    except ConfigError as error:
+        return Member(*says, None, session, str(error))
+    return Member(*says, subscription, session)
+
+
+def _offsets(group: str) -> str:
+    return paths.offsets(group)
+
+
+def _names(result: list[str] | ZooKeeperError) -> list[str]:
+    """Children that were listed; none of a znode that is not there."""
+    if isinstance(result, NoNode):
+        return []
+    if isinstance(result, ZooKeeperError):
+        raise result
+    return result

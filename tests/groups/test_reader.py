@@ -1,0 +1,102 @@
+"""Groups read from a real ZooKeeper, with one broker in memory that keeps offsets and logs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from kafka08.groups import GroupReader, explain
+from kafka08.structs import OFFSETS_TOPIC, Broker, LeaderAndIsr, TopicPartition
+from kafka08.zk import paths
+from kafka08.zk.client import ZkClient
+from tests.consumer.groups import PaperCluster
+from tests.consumer.store_cluster import HOST, PORT, StoreCluster
+
+T0, T1 = TopicPartition("tt", 0), TopicPartition("tt", 1)
+
+
+@pytest.fixture
+def cluster(zk: ZkClient, zk_connect: str) -> PaperCluster:
+    paper = PaperCluster(zk, zk_connect)
+    zk.delete(paths.broker(1))
+    paper.store.register_broker(Broker(1, HOST, PORT), timestamp_ms=1)
+    paper.create_topic("tt", 2)
+    state = LeaderAndIsr(leader=1, leader_epoch=0, isr=(1,), zk_version=0, controller_epoch=1)
+    paper.store.create_leader_and_isr({T0: state, T1: state})
+    return paper
+
+
+def reader(cluster: PaperCluster, broker: StoreCluster) -> GroupReader:
+    return GroupReader(cluster.connect, connect=broker.network.connect, clock=broker.clock)
+
+
+def test_it_reads_both_stores_members_owners_and_logs(cluster: PaperCluster) -> None:
+    """Everything of a settled group; offsets of Kafka are found although ZooKeeper has none."""
+    cluster.create_topic(OFFSETS_TOPIC, 1)
+    cluster.store.commit_offsets("g", {T0: 30})
+    broker = StoreCluster()
+    broker.committed = {T0: 40, T1: 50}
+    member = cluster.member("a")
+    member.create_message_streams({"tt": 1})
+    with reader(cluster, broker) as looking:
+        facts = looking.facts("g")
+        assert [(s.name, s.members, s.topics) for s in looking.groups()] == [("g", 1, ("tt",))]
+    member.shutdown()
+    [found] = facts.members
+    assert (found.consumer_id, dict(found.streams)) == ("g_a", {"tt": 1})
+    rows = [(p.zookeeper, p.kafka, p.log_start, p.log_end, p.lag) for p in facts.partitions]
+    assert rows == [(30, 40, 0, 1000, 960), (None, 50, 0, 1000, 950)]
+    assert {p.owner.session for p in facts.partitions if p.owner} == {found.session}
+    assert [f.kind for f in explain(facts)] == ["stores-disagree", "only-in-kafka"]
+
+
+def test_the_question_does_not_make_the_offsets_topic(cluster: PaperCluster) -> None:
+    """Without an offsets topic nobody is asked for a coordinator, which would create it."""
+    broker = StoreCluster()
+    with reader(cluster, broker) as looking:
+        assert looking.facts("g").unanswered == ()
+        assert not looking.facts("g").exists
+    assert broker.asked == []
+
+
+def test_brokers_that_do_not_answer_are_noted(cluster: PaperCluster) -> None:
+    """ZooKeeper's half is shown all the same."""
+    cluster.create_topic(OFFSETS_TOPIC, 1)
+    cluster.store.commit_offsets("g", {T0: 30})
+    with GroupReader(cluster.connect, bootstrap="127.0.0.1:1") as looking:
+        facts = looking.facts("g")
+    assert [p.zookeeper for p in facts.partitions] == [30]
+    assert len(facts.unanswered) == 2
+
+
+def run(cluster: PaperCluster, *words: str) -> subprocess.CompletedProcess[str]:
+    where = ["--zookeeper", cluster.connect]
+    return subprocess.run(
+        [sys.executable, "-m", "kafka08.cli", "group", *words, *where],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_commands(cluster: PaperCluster) -> None:
+    """list, describe and explain in text and JSON, with a finding as exit code 1, and a group that
+    is not there as an error."""
+    cluster.zk.create(paths.owner("g", "tt", 0), "zombie-0")
+    here = ("--bootstrap", "127.0.0.1:1")
+    listed = run(cluster, "list", "--json")
+    assert json.loads(listed.stdout) == [{"group": "g", "members": 0, "topics": []}]
+    described = run(cluster, "describe", "g", *here)
+    assert described.returncode == 0, described.stderr
+    assert described.stdout.split()[:3] == ["topic", "partition", "owner"]
+    assert "zombie-0" in described.stdout
+    explained = run(cluster, "explain", "g", "--json", *here)
+    assert explained.returncode == 1
+    found = {f["kind"]: f for f in json.loads(explained.stdout)["findings"]}
+    assert found["blocking-owner"]["subject"] == "/consumers/g/owners/tt/0"
+    missing = run(cluster, "describe", "nobody", *here)
+    assert missing.returncode == 1
+    assert "there is no group nobody" in missing.stderr
