@@ -22,7 +22,7 @@ from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.consumer.brokers import BootstrapBrokers
 from kafka08.consumer.offset_store import KafkaOffsetStore, Offsets
 from kafka08.consumer.subscription import subscription_of
-from kafka08.errors import ConfigError, KafkaError, NoNode, ZooKeeperError
+from kafka08.errors import ConfigError, KafkaError, NoBrokersAvailable, NoNode, ZooKeeperError
 from kafka08.groups.facts import GroupFacts, GroupSummary, Member, Owner, PartitionFacts
 from kafka08.network.connection import Connect
 from kafka08.structs import NO_OFFSET, OFFSETS_TOPIC, TopicPartition
@@ -202,12 +202,12 @@ class GroupReader:
             return {}, {}
 
     def _client(self) -> ClusterClient:
-        """Raises NoBrokersAvailable (of the first question) if there is none."""
+        """A client of brokers of which one has just answered. Raises NoBrokersAvailable, at once."""
         if self._cluster is None:
             registered = [(b.host, b.port) for b in self._store.brokers().values()]
             addresses = self._bootstrap or registered
             if not addresses:
-                raise KafkaError("no broker is registered in /brokers/ids")
+                raise NoBrokersAvailable("no broker is registered in /brokers/ids")
             self._cluster = ClusterClient(
                 addresses,
                 client_id="kafka08-group",
@@ -217,6 +217,8 @@ class GroupReader:
                 connect=self._connect,
                 clock=self._clock,
             )
+        # A coordinator is waited for much longer than somebody who looks at a dead cluster wants.
+        self._cluster.refresh()
         return self._cluster
 
 
