@@ -17,6 +17,8 @@
     │   ├── ConsumerRebalanceFailed
     │   ├── MessageStreamsExist     create_message_streams was called twice
     │   ├── ProducerClosed
+    │   ├── BufferExhausted         buffer.memory stayed full for max.block.ms
+    │   ├── QueueFull               the asynchronous producer's queue had no room in time
     │   ├── FailedToSend            what was not sent after all retries
     │   └── Closed                  a connector or connection is used after its end
     ├── ZooKeeperError              what ZooKeeper refused or did not answer
@@ -274,6 +276,14 @@ class MessageStreamsExist(ClientError):
 
 class ProducerClosed(ClientError):
     """The producer was closed."""
+
+
+class BufferExhausted(ClientError):
+    """The new producer's buffer.memory stayed full for max.block.ms; the record was not taken."""
+
+
+class QueueFull(ClientError):
+    """The old producer's queue had no room within queue.enqueue.timeout.ms."""
 
 
 class FailedToSend(ClientError):

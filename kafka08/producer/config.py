@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from importlib import import_module
-from typing import Any, Final, TypeVar, cast
+from typing import Final
 
 from kafka08.client.bootstrap import parse_bootstrap
 from kafka08.config import Config, key
 from kafka08.errors import ConfigError
 from kafka08.producer.encoders import DefaultEncoder, Encoder, NullEncoder, StringEncoder
 from kafka08.producer.partitioners import ByteArrayPartitioner, DefaultPartitioner, Partitioner
+from kafka08.producer.plugins import plugin
 from kafka08.protocol import compression
 
-T = TypeVar("T")
-
 LEGAL_CLIENT_ID: Final = re.compile(r"[a-zA-Z0-9._-]*")
-BY_OWN_NAME: Final = re.compile(r"[\w.]+:[\w.]+")
 
 ENCODERS: Final[dict[str, Callable[[ProducerConfig], Encoder]]] = {
     "kafka.serializer.DefaultEncoder": lambda _: DefaultEncoder(),
@@ -119,35 +116,14 @@ class ProducerConfig(Config):
 
     def encoder(self) -> Encoder:
         """A new encoder of values."""
-        return self._instance("serializer.class", self.serializer_class, ENCODERS)
+        return plugin("serializer.class", self.serializer_class, ENCODERS, self)
 
     def key_encoder(self) -> Encoder:
         """A new encoder of keys."""
         if self.key_serializer_class is None:
             return self.encoder()
-        return self._instance("key.serializer.class", self.key_serializer_class, ENCODERS)
+        return plugin("key.serializer.class", self.key_serializer_class, ENCODERS, self)
 
     def partitioner(self) -> Partitioner:
         """A new partitioner."""
-        return self._instance("partitioner.class", self.partitioner_class, PARTITIONERS)
-
-    def _instance(
-        self, name: str, value: str, known: dict[str, Callable[[ProducerConfig], T]]
-    ) -> T:
-        if value in known:
-            return known[value](self)
-        if not BY_OWN_NAME.fullmatch(value):
-            raise ConfigError(
-                f"{name}: {value!r} is none of {', '.join(sorted(known))} and not of the form "
-                "module:callable"
-            )
-        module, _, attribute = value.partition(":")
-        try:
-            found: Any = import_module(module)
-            for part in attribute.split("."):
-                found = getattr(found, part)
-        except (ImportError, AttributeError) as error:
-            raise ConfigError(f"{name}: {value!r} cannot be imported: {error}") from error
-        if not callable(found):
-            raise ConfigError(f"{name}: {value!r} is not callable")
-        return cast(T, found)
+        return plugin("partitioner.class", self.partitioner_class, PARTITIONERS, self)

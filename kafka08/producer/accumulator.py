@@ -1,0 +1,392 @@
+"""RecordAccumulator: what was accepted and not yet sent, a queue of batches per partition.
+
+`buffer.memory` is shared by all partitions: a batch takes batch.size of it (or what its one large
+record needs) when it is opened, and gives it back when it is completed; who finds none left waits.
+One lock for everything; nothing here does I/O. Source:
+org.apache.kafka.clients.producer.internals.RecordAccumulator 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from kafka08 import kernel
+from kafka08.clock import Clock
+from kafka08.errors import BufferExhausted, KafkaError, ProducerClosed
+from kafka08.producer.batch import NO_ROOM, Callback, RecordBatch
+from kafka08.protocol import compression
+from kafka08.protocol.types import Buffer
+from kafka08.structs import NO_OFFSET, Broker, TopicPartition
+
+NO_BATCH: Final = RecordBatch(TopicPartition("", -1), compression.NONE, NO_ROOM, 0, 0.0)
+"""`open` of a queue without an open batch: it has no room for anything."""
+NEVER: Final = float("inf")
+
+
+class PartitionQueue:
+    """The batches of one partition, oldest first; `open` is the last of them, or NO_BATCH.
+
+    leader      who leads it as far as known; kept up to date by the sender
+    in_flight   requests with batches of it that are not answered
+    """
+
+    __slots__ = ("batches", "in_flight", "leader", "open", "tp")
+
+    def __init__(self, tp: TopicPartition) -> None:
+        self.tp = tp
+        self.batches: deque[RecordBatch] = deque()
+        self.open = NO_BATCH
+        self.leader: Broker | None = None
+        self.in_flight = 0
+
+    def close_open(self) -> None:
+        """Nothing more goes into the last batch."""
+        if self.open is not NO_BATCH:
+            self.open.room = NO_ROOM
+            self.open = NO_BATCH
+
+
+@dataclass(slots=True)
+class Readiness:
+    """What the sender may do now.
+
+    leaders         brokers for which at least one batch may be sent
+    unknown_leaders topics with a batch to send and no broker to send it to
+    wait_s          seconds until time alone makes a further batch sendable
+    """
+
+    leaders: set[Broker] = field(default_factory=set)
+    unknown_leaders: set[str] = field(default_factory=set)
+    wait_s: float = NEVER
+
+
+class RecordAccumulator:
+    """Thread-safe. `lock` also guards the batches' open phase and the queues' leaders.
+
+    on_batch   called, without the lock, when a batch came that the waiting sender has not seen
+    ordered    max.in.flight.requests.per.connection=1: a partition with a request in flight waits,
+               also when its leader has moved meanwhile
+    """
+
+    def __init__(
+        self,
+        *,
+        batch_size: int,
+        buffer_memory: int,
+        linger_s: float,
+        codec: int,
+        ordered: bool,
+        on_batch: Callable[[], object],
+        clock: Clock,
+    ) -> None:
+        self.lock = threading.Lock()
+        self._freed = threading.Condition(self.lock)
+        self._batch_size = batch_size
+        self._buffer_memory = buffer_memory
+        self._free = buffer_memory
+        self._linger_s = linger_s
+        self._codec = codec
+        self._ordered = ordered
+        self._on_batch = on_batch
+        self._clock = clock
+        self._queues: dict[TopicPartition, PartitionQueue] = {}
+        self._incomplete: set[RecordBatch] = set()
+        self._waiting = 0
+        self._flushing = 0
+        self._first = 0
+        self.closed = False
+        self.sender_waits = False
+        """The sender has looked and is about to wait: it must hear of a new batch."""
+
+    @property
+    def free_bytes(self) -> int:
+        """How much of buffer.memory nobody holds."""
+        return self._free
+
+    @property
+    def incomplete_count(self) -> int:
+        """Batches that were opened and are not completed."""
+        return len(self._incomplete)
+
+    def queue(self, tp: TopicPartition) -> PartitionQueue:
+        """The queue of `tp`, made if need be; the caller holds the lock."""
+        return self._queues.setdefault(tp, PartitionQueue(tp))
+
+    def queues(self) -> Collection[PartitionQueue]:
+        """All of them; the caller holds the lock."""
+        return self._queues.values()
+
+    # ---------------------------------------------------------------------------- filling it
+
+    def append(
+        self,
+        queue: PartitionQueue,
+        pair: tuple[bytes | None, bytes | None],
+        size: int,
+        callback: Callback | None,
+        block_s: float,
+    ) -> tuple[RecordBatch, int]:
+        """Add a record of `size` bytes as an entry, opening a batch if need be; (batch, index).
+
+        KafkaProducer.send does the common case, room in the open batch, by itself. Raises
+        BufferExhausted after `block_s` without enough memory, and ProducerClosed.
+        """
+        full: RecordBatch | None = None
+        wake = False
+        with self.lock:
+            self._await_room(queue, size, block_s)
+            batch = queue.open
+            if batch.room < size:
+                if batch is not NO_BATCH:
+                    full = batch
+                batch = self._open(queue, size)
+                wake = self._must_wake(queue)
+            index = len(batch.pairs)
+            batch.room -= size
+            batch.pairs.append(pair)
+            if callback is not None:
+                batch.add_callback(index, callback)
+        if wake:
+            self._on_batch()
+        if full is not None:
+            full.message_set()  # here, so that packing is paid by whoever fills the buffer
+        return batch, index
+
+    def append_pairs(
+        self,
+        queue: PartitionQueue,
+        pairs: list[tuple[bytes | None, bytes | None]],
+        size: int,
+        block_s: float,
+    ) -> RecordBatch:
+        """Add records of `size` bytes as entries, as a closed batch of their own."""
+        with self.lock:
+            self._reserve(size, block_s)
+            batch = RecordBatch(queue.tp, self._codec, NO_ROOM, size, self._clock.monotonic())
+            batch.pairs = pairs
+            self._enqueue(queue, batch)
+            wake = self._must_wake(queue)
+        if wake:
+            self._on_batch()
+        batch.message_set()
+        return batch
+
+    def append_set(
+        self, queue: PartitionQueue, data: bytearray, count: int, block_s: float
+    ) -> RecordBatch:
+        """Add a set of `count` records that is built already; compressed here if it has to be."""
+        packed: Buffer = data
+        if self._codec != compression.NONE:
+            packed = message_set_of(data, count, self._codec)
+        with self.lock:
+            self._reserve(len(packed), block_s)
+            batch = RecordBatch.of_set(queue.tp, packed, count, self._clock.monotonic())
+            self._enqueue(queue, batch)
+            wake = self._must_wake(queue)
+        if wake:
+            self._on_batch()
+        return batch
+
+    def _open(self, queue: PartitionQueue, size: int) -> RecordBatch:
+        """A new open batch with room for at least `size`; the memory must be there."""
+        reserved = max(self._batch_size, size)
+        self._free -= reserved
+        batch = RecordBatch(queue.tp, self._codec, reserved, reserved, self._clock.monotonic())
+        self._enqueue(queue, batch)
+        queue.open = batch
+        return batch
+
+    def _enqueue(self, queue: PartitionQueue, batch: RecordBatch) -> None:
+        queue.close_open()
+        queue.batches.append(batch)
+        self._incomplete.add(batch)
+
+    def _must_wake(self, queue: PartitionQueue) -> bool:
+        """Whether the sender waits and does not know that this queue is ready. It does from the
+        second full batch on, and is then waiting for the network."""
+        if not self.sender_waits or len(queue.batches) > 2:
+            return False
+        self.sender_waits = False
+        return True
+
+    def _await_room(self, queue: PartitionQueue, size: int, block_s: float) -> None:
+        """Until `size` bytes fit into the open batch, or memory for a new one is there."""
+        self._check_open()
+        if queue.open.room < size:
+            self._await_memory(
+                max(self._batch_size, size), block_s, lambda: queue.open.room >= size
+            )
+
+    def _reserve(self, size: int, block_s: float) -> None:
+        self._check_open()
+        self._await_memory(size, block_s, lambda: False)
+        self._free -= size
+
+    def _await_memory(self, wanted: int, block_s: float, enough: Callable[[], bool]) -> None:
+        """Until `wanted` bytes are free or it is `enough` without them."""
+        if self._free >= wanted:
+            return
+        deadline = self._clock.monotonic() + block_s
+        self._waiting += 1
+        try:
+            if self.sender_waits:
+                self.sender_waits = False
+                self._on_batch()  # a queue may be ready now only because memory has run out
+            while self._free < wanted and not enough():
+                left = deadline - self._clock.monotonic()
+                if left <= 0:
+                    raise BufferExhausted(
+                        f"no {wanted} bytes of buffer.memory, {self._buffer_memory} bytes, became "
+                        f"free within {block_s * 1000:.0f} ms (max.block.ms)"
+                    )
+                self._freed.wait(min(left, threading.TIMEOUT_MAX))
+                self._check_open()
+        finally:
+            self._waiting -= 1
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ProducerClosed("the producer is closed")
+
+    # --------------------------------------------------------------------------- emptying it
+
+    def ready(self, now: float) -> Readiness:
+        """Which leaders can be sent to, as far as this side is concerned; the caller holds the
+        lock. A batch is sendable when it is full or has lingered, when somebody waits for memory
+        or in `flush`, and after `close`; never while it backs off."""
+        found = Readiness()
+        urgent = self._waiting > 0 or self._flushing > 0 or self.closed
+        for queue in self._queues.values():
+            if not queue.batches or (self._ordered and queue.in_flight):
+                continue
+            wait_s = self._wait_s(queue.batches[0], now, urgent)
+            if wait_s > 0:
+                found.wait_s = min(found.wait_s, wait_s)
+            elif queue.leader is None:
+                found.unknown_leaders.add(queue.tp.topic)
+            else:
+                found.leaders.add(queue.leader)
+        return found
+
+    def drain(self, broker: Broker, max_bytes: int, now: float) -> list[list[RecordBatch]]:
+        """Take what is sendable to `broker`, at least one batch and at most about `max_bytes`;
+        the caller holds the lock. One list per partition: uncompressed batches that follow each
+        other can travel as one set. Partitions take turns at being first."""
+        urgent = self._waiting > 0 or self._flushing > 0 or self.closed
+        led = [q for q in self._queues.values() if q.leader == broker and q.batches]
+        self._first += 1
+        start = self._first % len(led) if led else 0
+        drained: list[list[RecordBatch]] = []
+        left = max_bytes
+        for queue in led[start:] + led[:start]:
+            if self._ordered and queue.in_flight:
+                continue
+            taken: list[RecordBatch] = []
+            while queue.batches:
+                batch = queue.batches[0]
+                if (drained or taken) and batch.reserved > left:
+                    break
+                if self._wait_s(batch, now, urgent) > 0:
+                    break
+                if taken and (batch.alone or taken[0].alone or batch.codec != compression.NONE):
+                    break
+                if batch is queue.open:
+                    queue.close_open()
+                taken.append(queue.batches.popleft())
+                left -= batch.reserved
+            if taken:
+                queue.in_flight += 1
+                drained.append(taken)
+        return drained
+
+    def put_back(self, batches: Iterable[RecordBatch]) -> None:
+        """Return batches of one partition to the front of their queue, in the order given."""
+        returned = list(batches)
+        with self.lock:
+            self._queues[returned[0].tp].batches.extendleft(reversed(returned))
+
+    def answered(self, tp: TopicPartition) -> None:
+        """A request with batches of `tp` is not in flight any more."""
+        with self.lock:
+            self._queues[tp].in_flight -= 1
+
+    def complete(
+        self,
+        batches: Iterable[RecordBatch],
+        base_offset: int = NO_OFFSET,
+        error: KafkaError | None = None,
+    ) -> None:
+        """Complete batches that were sent as one set stored at `base_offset`, or that failed."""
+        done = list(batches)
+        with self.lock:
+            self._incomplete.difference_update(done)
+            self._free += sum(batch.reserved for batch in done)
+            if self._waiting:
+                self._freed.notify_all()
+        for batch in done:
+            count = batch.count
+            batch.complete(base_offset, error)
+            if base_offset != NO_OFFSET:
+                base_offset += count
+
+    def take_overdue(self, ready_before: float, reachable: Collection[Broker]) -> list[RecordBatch]:
+        """Remove batches that could have been sent before that time, had their leader been known
+        and among `reachable`."""
+        overdue: list[RecordBatch] = []
+        with self.lock:
+            for queue in self._queues.values():
+                if queue.leader is not None and queue.leader in reachable:
+                    continue
+                while queue.batches and not (self._ordered and queue.in_flight):
+                    batch = queue.batches[0]
+                    if max(batch.created + self._linger_s, batch.retry_at) > ready_before:
+                        break
+                    if batch is queue.open:
+                        queue.close_open()
+                    overdue.append(queue.batches.popleft())
+        return overdue
+
+    def _wait_s(self, batch: RecordBatch, now: float, urgent: bool) -> float:
+        """Seconds until `batch`, the first of its queue, may be sent; 0 or less: now."""
+        if batch.attempts:
+            return batch.retry_at - now
+        if urgent or batch.room < 0:
+            return 0.0
+        return batch.created + self._linger_s - now
+
+    # ------------------------------------------------------------------------------ its ends
+
+    def begin_flush(self) -> list[RecordBatch]:
+        """From now on nothing lingers; what `end_flush` must wait for."""
+        with self.lock:
+            self._flushing += 1
+            return list(self._incomplete)
+
+    def end_flush(self) -> None:
+        with self.lock:
+            self._flushing -= 1
+
+    def close(self) -> None:
+        """Accept nothing more; who waits for memory gets ProducerClosed. What is there stays."""
+        with self.lock:
+            self.closed = True
+            for queue in self._queues.values():
+                queue.close_open()
+            self._freed.notify_all()
+
+    def take_all(self) -> list[RecordBatch]:
+        """Remove every batch that is not completed, also those in flight: the producer gives up."""
+        with self.lock:
+            for queue in self._queues.values():
+                queue.close_open()
+                queue.batches.clear()
+            return sorted(self._incomplete, key=lambda batch: (batch.tp, batch.created))
+
+
+def message_set_of(data: bytearray, count: int, codec: int) -> Buffer:
+    """One wrapper around a set of `count` entries."""
+    return kernel.wrap(compression.compress(codec, data), count - 1, codec)

@@ -1,0 +1,212 @@
+"""Channel: one connection of the sender to a broker, on a socket that never blocks.
+
+Requests go out in order and are answered in order. Whatever goes wrong closes the channel; the
+requests it had in flight are then whoever owns it to fail or to send again. Frames are the
+protocol room's; waiting for sockets is `Channels`'. Source:
+org.apache.kafka.common.network.Selector 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import socket
+from collections import deque
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+from kafka08.errors import ConnectionFailed, KafkaError, ProtocolError
+from kafka08.protocol import codec
+from kafka08.protocol.frame import FrameReader
+from kafka08.protocol.types import Request, Response
+
+log = logging.getLogger(__name__)
+
+Address = tuple[str, int]
+MAX_RESPONSE_BYTES: Final = 64 << 20
+UNDER_WAY: Final = frozenset({0, errno.EINPROGRESS, errno.EWOULDBLOCK})
+
+
+class State(Enum):
+    CLOSED = "closed"
+    CONNECTING = "connecting"
+    OPEN = "open"
+
+
+@dataclass(slots=True, eq=False)
+class Sent:
+    """A request on its way. `context` is its sender's own.
+
+    answered  False for a request that the broker does not answer (acks=0): done when it is written
+    deadline  monotonic seconds by which the answer must be there
+    """
+
+    request: type[Request]
+    correlation_id: int
+    context: Any
+    deadline: float
+    answered: bool = True
+
+
+@dataclass(slots=True, frozen=True)
+class Answer:
+    """`response` to a request; None if it has none by design."""
+
+    sent: Sent
+    response: Response | None
+
+
+class Channel:
+    """See the module. `error` says why it is closed, None before it was first opened.
+
+    retry_at   a closed channel is not opened again before (monotonic seconds)
+    used_at    when something was last sent or received
+    """
+
+    def __init__(
+        self, address: Address, *, client_id: str, send_buffer: int, receive_buffer: int
+    ) -> None:
+        self.address = address
+        self.state = State.CLOSED
+        self.error: KafkaError | None = None
+        self.in_flight: deque[Sent] = deque()
+        self.socket: socket.socket | None = None
+        self.connect_by = 0.0
+        self.retry_at = 0.0
+        self.used_at = 0.0
+        self._client_id = client_id
+        self._buffers = {socket.SO_SNDBUF: send_buffer, socket.SO_RCVBUF: receive_buffer}
+        self._targets: deque[tuple[int, Any]] = deque()
+        self._outbox: deque[tuple[memoryview, Sent]] = deque()
+        self._reader = FrameReader(MAX_RESPONSE_BYTES)
+
+    def __str__(self) -> str:
+        return f"{self.address[0]}:{self.address[1]}"
+
+    @property
+    def wants_write(self) -> bool:
+        """Whether it waits for the socket to become writable."""
+        return self.state is State.CONNECTING or bool(self._outbox)
+
+    def open(self) -> None:
+        """Begin to connect. Looking up the name may block, nothing else. ConnectionFailed."""
+        assert self.state is State.CLOSED
+        try:
+            found = socket.getaddrinfo(*self.address, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:
+            raise ConnectionFailed(f"cannot connect to {self}: {error}") from error
+        self._targets = deque((family, target) for family, _, _, _, target in found)
+        self._connect_next(None)
+
+    def _connect_next(self, failed: OSError | None) -> None:
+        """Try the host's next address; ConnectionFailed when there is none left."""
+        while self._targets:
+            family, target = self._targets.popleft()
+            self._close_socket()
+            try:
+                sock = socket.socket(family, socket.SOCK_STREAM)
+                self.socket = sock
+                sock.setblocking(False)
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+                for option, size in self._buffers.items():
+                    if size > 0:
+                        sock.setsockopt(socket.SOL_SOCKET, option, size)
+                code = sock.connect_ex(target)
+            except OSError as error:
+                failed = error
+                continue
+            if code in UNDER_WAY:
+                self.state = State.CONNECTING
+                return
+            failed = OSError(code, os.strerror(code))
+        raise ConnectionFailed(f"cannot connect to {self}: {failed}") from failed
+
+    def send(self, request: Request, sent: Sent) -> None:
+        """Queue a request behind the others and write what the socket takes. ConnectionFailed,
+        and ProtocolError for what cannot be encoded; `sent` is not in flight then."""
+        frame = codec.encode_request(request, sent.correlation_id, self._client_id)
+        self.in_flight.append(sent)
+        self._outbox.append((memoryview(frame), sent))
+
+    def write(self, now: float) -> list[Answer]:
+        """Finish connecting, or write what the socket takes; requests without an answer that are
+        out now. ConnectionFailed."""
+        assert self.socket is not None
+        if self.state is State.CONNECTING:
+            code = self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            if code:
+                self._connect_next(OSError(code, os.strerror(code)))
+                return []
+            self.state = State.OPEN
+        done: list[Answer] = []
+        self.used_at = now
+        try:
+            while self._outbox:
+                rest, sent = self._outbox[0]
+                written = self.socket.send(rest)
+                if written < len(rest):
+                    self._outbox[0] = (rest[written:], sent)
+                    continue
+                self._outbox.popleft()
+                if not sent.answered:
+                    self.in_flight.remove(sent)
+                    done.append(Answer(sent, None))
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            raise ConnectionFailed(f"lost the connection to {self}: {error}") from error
+        return done
+
+    def read(self, now: float) -> list[Answer]:
+        """The answers that have arrived whole. ConnectionFailed, ProtocolError."""
+        assert self.socket is not None
+        self.used_at = now
+        answers: list[Answer] = []
+        try:
+            count = self.socket.recv_into(self._reader.buffer())
+        except BlockingIOError:
+            return answers
+        except OSError as error:
+            raise ConnectionFailed(f"lost the connection to {self}: {error}") from error
+        if count == 0:
+            raise ConnectionFailed(f"{self} closed the connection")
+        for payload in self._reader.advance(count):
+            answers.append(self._answer(payload))
+        self._reader.release()
+        return answers
+
+    def _answer(self, payload: memoryview) -> Answer:
+        if not self.in_flight or not self.in_flight[0].answered:
+            raise ProtocolError(f"from {self}: an answer that nobody asked for")
+        sent = self.in_flight[0]
+        try:
+            answered_id, response = codec.decode_response(sent.request, payload)
+        except ProtocolError as error:
+            raise ProtocolError(f"from {self}: {error}") from error
+        if answered_id != sent.correlation_id:
+            raise ProtocolError(
+                f"from {self}: answer {answered_id} where the one to request "
+                f"{sent.correlation_id} was due"
+            )
+        self.in_flight.popleft()
+        return Answer(sent, response)
+
+    def close(self, error: KafkaError | None, retry_at: float) -> list[Sent]:
+        """Close; the requests that were in flight, oldest first. They may have been carried out."""
+        lost = list(self.in_flight)
+        self.in_flight.clear()
+        self._outbox.clear()
+        self._targets.clear()
+        self._close_socket()
+        self._reader = FrameReader(MAX_RESPONSE_BYTES)
+        self.state = State.CLOSED
+        self.error, self.retry_at = error, retry_at
+        return lost
+
+    def _close_socket(self) -> None:
+        if self.socket is not None:
+            self.socket.close()
+            self.socket = None

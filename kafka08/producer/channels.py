@@ -1,0 +1,261 @@
+"""Channels: the sender's connections to all brokers, waited for together.
+
+Source: org.apache.kafka.clients.NetworkClient 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import logging
+import selectors
+import socket
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from kafka08.clock import Clock
+from kafka08.errors import ConnectionFailed, KafkaError, ProtocolError, RequestTimeout
+from kafka08.producer.channel import Address, Answer, Channel, Sent, State
+from kafka08.protocol.types import Request
+
+log = logging.getLogger(__name__)
+
+CONNECT_SECONDS_MAX: Final = 10.0
+_CORRELATION_ID_MAX: Final = 2**31 - 1
+_WAKE_BYTES: Final = 4096
+
+
+@dataclass(slots=True, frozen=True)
+class Lost:
+    """A channel closed. `sent` was in flight on it, oldest first; each may have been carried out.
+    `error` is that of `first` of them, the others only lost their connection."""
+
+    sent: list[Sent]
+    error: KafkaError
+
+
+class Channels:
+    """Used by the sender's thread alone, but for `wake_up`.
+
+    max_in_flight    requests on one connection that are not answered
+    reconnect_s      wait before an address that failed is tried again
+    max_idle_s       a connection that was not used for so long is closed; 0 or less: never
+    """
+
+    def __init__(
+        self,
+        *,
+        client_id: str,
+        max_in_flight: int,
+        reconnect_s: float,
+        max_idle_s: float,
+        send_buffer: int,
+        receive_buffer: int,
+        clock: Clock,
+    ) -> None:
+        self._client_id = client_id
+        self._max_in_flight = max_in_flight
+        self._reconnect_s = reconnect_s
+        self._max_idle_s = max_idle_s
+        self._send_buffer = send_buffer
+        self._receive_buffer = receive_buffer
+        self._clock = clock
+        self._channels: dict[Address, Channel] = {}
+        self._next_correlation_id = 0
+        self._selector = selectors.DefaultSelector()
+        self._waker, self._woken = socket.socketpair()
+        self._waker.setblocking(False)
+        self._woken.setblocking(False)
+        self._selector.register(self._woken, selectors.EVENT_READ, None)
+        self._lost: list[Lost] = []
+
+    def wake_up(self) -> None:
+        """End the `poll` that waits, or the next one, at once. Any thread."""
+        try:
+            self._waker.send(b"\0")
+        except BlockingIOError:
+            pass  # as good: it has not yet read the earlier ones
+        except OSError as error:
+            log.debug("the sender has ended: %s", error)
+
+    def is_ready(self, address: Address, now: float) -> bool:
+        """Whether a request can be sent there; if not, begin to connect when that is due."""
+        channel = self._channel(address)
+        if channel.state is State.CLOSED and now >= channel.retry_at:
+            self._open(channel, now)
+        return channel.state is State.OPEN and len(channel.in_flight) < self._max_in_flight
+
+    def is_open(self, address: Address) -> bool:
+        """Whether there is a connection."""
+        channel = self._channels.get(address)
+        return channel is not None and channel.state is State.OPEN
+
+    def least_loaded(self, addresses: Iterable[Address], now: float) -> Address | None:
+        """The one with the fewest requests in flight that can be sent to; else begin to connect to
+        the one that failed longest ago, unless a connection is on its way. None: not yet."""
+        channels = [self._channel(address) for address in addresses]
+        usable = [c for c in channels if c.state is State.OPEN and self.is_ready(c.address, now)]
+        if usable:
+            return min(usable, key=lambda channel: len(channel.in_flight)).address
+        if not any(channel.state is State.CONNECTING for channel in channels):
+            due = [c for c in channels if c.state is State.CLOSED and now >= c.retry_at]
+            if due:
+                self._open(min(due, key=lambda channel: channel.retry_at), now)
+        return None
+
+    def send(
+        self,
+        address: Address,
+        request: Request,
+        context: object,
+        *,
+        deadline: float,
+        answered: bool,
+    ) -> Sent:
+        """Send to an address that is ready. What is not answered (or, if it has no answer, not
+        written) by `deadline` comes back from `poll` as lost."""
+        channel = self._channels[address]
+        sent = Sent(type(request), self._next_correlation_id, context, deadline, answered)
+        self._next_correlation_id = (self._next_correlation_id + 1) & _CORRELATION_ID_MAX
+        channel.send(request, sent)
+        return sent
+
+    def poll(self, timeout_s: float) -> list[Answer | Lost]:
+        """Write and read what can be, waiting up to `timeout_s` for the first of it."""
+        events: list[Answer | Lost] = []
+        now = self._clock.monotonic()
+        for channel in self._live():
+            if channel.state is State.OPEN and channel.wants_write:
+                events += self._step(channel, write=True, now=now)
+            self._register(channel)
+        events += self._take_lost()
+        timeout_s = 0.0 if events else max(0.0, min(timeout_s, self._next_timer(now) - now))
+        ready = self._selector.select(None if timeout_s == float("inf") else timeout_s)
+        now = self._clock.monotonic()
+        for key, mask in ready:
+            channel = key.data
+            if channel is None:
+                self._swallow_wake_ups()
+                continue
+            events += self._step(channel, write=False, now=now, mask=mask)
+        self._close_late(now)
+        return events + self._take_lost()
+
+    def close(self) -> None:
+        """Close everything for good, whatever is in flight."""
+        for channel in list(self._live()):
+            self._close(channel, ConnectionFailed(f"closed {channel}"), 0.0)
+        self._selector.close()
+        self._waker.close()
+        self._woken.close()
+
+    # ------------------------------------------------------------------------------- its parts
+
+    def _channel(self, address: Address) -> Channel:
+        channel = self._channels.get(address)
+        if channel is None:
+            channel = self._channels[address] = Channel(
+                address,
+                client_id=self._client_id,
+                send_buffer=self._send_buffer,
+                receive_buffer=self._receive_buffer,
+            )
+        return channel
+
+    def _live(self) -> Iterator[Channel]:
+        return (c for c in list(self._channels.values()) if c.state is not State.CLOSED)
+
+    def _open(self, channel: Channel, now: float) -> None:
+        channel.connect_by = now + CONNECT_SECONDS_MAX
+        channel.used_at = now
+        try:
+            channel.open()
+        except ConnectionFailed as error:
+            self._close(channel, error, now + self._reconnect_s)
+
+    def _register(self, channel: Channel) -> None:
+        """Tell the selector what the channel waits for; it may have another socket by now."""
+        assert channel.socket is not None
+        mask = selectors.EVENT_WRITE if channel.wants_write else 0
+        if channel.state is State.OPEN:
+            mask |= selectors.EVENT_READ
+        known = self._selector.get_map().get(channel.socket)
+        if known is None:
+            self._selector.register(channel.socket, mask, channel)
+        elif known.events != mask:
+            self._selector.modify(channel.socket, mask, channel)
+
+    def _step(
+        self, channel: Channel, *, write: bool, now: float, mask: int = 0
+    ) -> list[Answer | Lost]:
+        """Write and read; a channel that fails is closed, with what it gave before that kept."""
+        done: list[Answer | Lost] = []
+        before = channel.socket
+        try:
+            if mask & selectors.EVENT_READ:
+                done += channel.read(now)
+            if write or mask & selectors.EVENT_WRITE:
+                self._forget_failed(channel)
+                done += channel.write(now)
+        except (ConnectionFailed, ProtocolError) as error:
+            self._unregister(before)
+            self._close(channel, error, now + self._reconnect_s)
+        return done
+
+    def _forget_failed(self, channel: Channel) -> None:
+        """A connection attempt may replace the socket: the selector must not keep the old one."""
+        if channel.state is State.CONNECTING:
+            self._unregister(channel.socket)
+
+    def _unregister(self, sock: socket.socket | None) -> None:
+        if sock is not None and sock.fileno() >= 0 and sock in self._selector.get_map():
+            self._selector.unregister(sock)
+
+    def _close(self, channel: Channel, error: KafkaError, retry_at: float) -> None:
+        self._unregister(channel.socket)
+        lost = channel.close(error, retry_at)
+        log.log(logging.WARNING if lost else logging.INFO, "%s", error)
+        self._lost.append(Lost(lost, error))
+
+    def _take_lost(self) -> list[Answer | Lost]:
+        lost, self._lost = self._lost, []
+        return list(lost)
+
+    def _next_timer(self, now: float) -> float:
+        """When the next channel is late, idle or may be opened again."""
+        times = [float("inf")]
+        for channel in self._channels.values():
+            if channel.state is State.CONNECTING:
+                times.append(channel.connect_by)
+            elif channel.state is State.CLOSED:
+                if channel.retry_at > now:
+                    times.append(channel.retry_at)
+            elif channel.in_flight:
+                times.append(channel.in_flight[0].deadline)
+            elif self._max_idle_s > 0:
+                times.append(channel.used_at + self._max_idle_s)
+        return min(times)
+
+    def _close_late(self, now: float) -> None:
+        for channel in self._live():
+            retry_at = now + self._reconnect_s
+            if channel.state is State.CONNECTING:
+                if now >= channel.connect_by:
+                    failed = ConnectionFailed(f"cannot connect to {channel}: no answer")
+                    self._close(channel, failed, retry_at)
+            elif channel.in_flight:
+                first = channel.in_flight[0]
+                if now >= first.deadline:
+                    name = first.request.__name__
+                    late = RequestTimeout(f"{channel} did not answer a {name} in time")
+                    self._close(channel, late, retry_at)
+            elif 0 < self._max_idle_s <= now - channel.used_at:
+                log.info("Closing the idle connection to %s", channel)
+                self._unregister(channel.socket)
+                channel.close(None, 0.0)
+
+    def _swallow_wake_ups(self) -> None:
+        try:
+            while len(self._woken.recv(_WAKE_BYTES)) == _WAKE_BYTES:
+                pass
+        except BlockingIOError:
+            pass

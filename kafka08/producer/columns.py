@@ -1,0 +1,120 @@
+"""Arrow columns as records: message sets are built from the columns' buffers, without objects.
+
+The one module of this room that needs pyarrow; imported when columns are sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import repeat
+from typing import Any
+
+import pyarrow
+import pyarrow.compute
+
+from kafka08 import kernel
+from kafka08.producer.accumulator import PartitionQueue, RecordAccumulator
+from kafka08.producer.batch import RecordBatch
+from kafka08.producer.bulk import Bulk, by_partition, queue_of
+from kafka08.producer.topic_route import TopicRoute
+
+KEY, VALUE, PARTITION = "key", "value", "partition"
+
+
+def add_columns(
+    bulk: Bulk,
+    accumulator: RecordAccumulator,
+    route: TopicRoute,
+    topic: str,
+    table: Any,
+    partition: int | None,
+    block_s: float,
+) -> None:
+    """Send the rows of a RecordBatch or Table with a column `value` and perhaps `key` and
+    `partition`. ValueError for other columns, UnknownTopicOrPartition."""
+    names = set(table.schema.names)
+    if VALUE not in names or names - {KEY, VALUE, PARTITION}:
+        raise ValueError(
+            f"columns {', '.join(table.schema.names)}: there must be {VALUE!r}, and may be "
+            f"{KEY!r} and {PARTITION!r}"
+        )
+    first = 0
+    for rows in table.to_batches() if isinstance(table, pyarrow.Table) else [table]:
+        places = range(first, first + rows.num_rows)
+        first += rows.num_rows
+        for queues, some, some_places in _by_queue(rows, places, route, topic, partition):
+            _add_rows(bulk, accumulator, queues, some, some_places, block_s)
+
+
+def _by_queue(
+    rows: Any, places: range, route: TopicRoute, topic: str, partition: int | None
+) -> Iterator[tuple[Iterator[PartitionQueue], Any, Sequence[int]]]:
+    """Rows with the queues that they go to and their places in the call."""
+    if partition is not None:
+        yield repeat(queue_of(route, topic, partition)), rows, places
+        return
+    if PARTITION in rows.schema.names:
+        numbers = rows.column(PARTITION)
+        for number in sorted(pyarrow.compute.unique(numbers).to_pylist()):
+            chosen = pyarrow.compute.indices_nonzero(pyarrow.compute.equal(numbers, number))
+            queue = queue_of(route, topic, number)
+            yield repeat(queue), rows.take(chosen), [places[i] for i in chosen.to_pylist()]
+        return
+    if KEY in rows.schema.names:
+        keys = rows.column(KEY).cast(pyarrow.binary()).to_pylist()
+        for queue, chosen in by_partition(keys, route).items():
+            yield repeat(queue), rows.take(pyarrow.array(chosen)), [places[i] for i in chosen]
+        return
+    yield route.turns, rows, places
+
+
+def _add_rows(
+    bulk: Bulk,
+    accumulator: RecordAccumulator,
+    queues: Iterator[PartitionQueue],
+    rows: Any,
+    places: Sequence[int],
+    block_s: float,
+) -> None:
+    if not rows.num_rows:
+        return
+    values = rows.column(VALUE).cast(pyarrow.binary())
+    keys = rows.column(KEY).cast(pyarrow.binary()) if KEY in rows.schema.names else None
+    if keys is not None and keys.offset != values.offset:
+        everything = pyarrow.array(range(rows.num_rows))
+        keys, values = keys.take(everything), values.take(everything)
+    ends = _ends(values)
+    if keys is not None:
+        ends = [a + b for a, b in zip(ends, _ends(keys), strict=True)]
+    value_offsets, value_data, value_validity = _buffers(values)
+    key_offsets, key_data, key_validity = (None, None, None) if keys is None else _buffers(keys)
+
+    def send(queue: PartitionQueue, start: int, end: int, size: int) -> RecordBatch:
+        data = kernel.build_from_columns(
+            key_offsets,
+            key_data,
+            key_validity,
+            value_offsets,
+            value_data,
+            value_validity,
+            rows=end - start,
+            start=values.offset + start,
+        )
+        return accumulator.append_set(queue, data, end - start, block_s)
+
+    bulk.add(queues, ends, places, send)
+
+
+def _buffers(column: Any) -> tuple[Any, Any, Any]:
+    """Offsets, data and validity, as the kernel wants them."""
+    validity, offsets, data = column.buffers()
+    return offsets, b"" if data is None else data, validity
+
+
+def _ends(column: Any) -> Sequence[int]:
+    """Bytes up to the end of each row."""
+    offsets = memoryview(column.buffers()[1]).cast("i")[
+        column.offset : column.offset + len(column) + 1
+    ]
+    first = offsets[0]
+    return offsets[1:] if first == 0 else [end - first for end in offsets[1:]]

@@ -1,0 +1,123 @@
+"""Futures of the new producer. Light: they point into a batch, and only the batch waits."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from kafka08.errors import KafkaError
+from kafka08.producer.batch import RecordBatch
+from kafka08.producer.record import RecordMetadata
+from kafka08.structs import NO_OFFSET, TopicPartition
+
+log = logging.getLogger(__name__)
+
+
+class RecordFuture(tuple[RecordBatch, int]):
+    """What will become of one record; after concurrent.futures.Future, without cancelling.
+
+    A tuple (batch, index), since one is made for every record and no other object is made faster.
+    Any number of threads may wait.
+    """
+
+    __slots__ = ()
+
+    def done(self) -> bool:
+        return self[0].is_done
+
+    def result(self, timeout: float | None = None) -> RecordMetadata:
+        """Where the record was stored. Raises what went wrong (an ApiError or ClientError), and
+        TimeoutError if it is not known within `timeout` seconds."""
+        batch, index = self
+        await_batch(batch, timeout)
+        return batch.metadata(index)
+
+    def exception(self, timeout: float | None = None) -> KafkaError | None:
+        """What `result` would raise; None if the record was stored."""
+        batch, _ = self
+        await_batch(batch, timeout)
+        return batch.error
+
+    def add_done_callback(self, callback: Callable[[RecordFuture], Any]) -> None:
+        """`callback(self)` in the sender's thread once it is done, or at once if it is. What it
+        raises is logged."""
+        self[0].when_done(lambda: _call(callback, self))
+
+    def __repr__(self) -> str:
+        batch, index = self
+        state = "pending" if not batch.is_done else batch.error or f"at {batch.base_offset}+{index}"
+        return f"<RecordFuture {batch.tp} {state}>"
+
+
+class Stretch(NamedTuple):
+    """Records of one call that went into one batch, from its record `start` on. `places` says
+    which records of the call they are."""
+
+    batch: RecordBatch
+    start: int
+    places: Sequence[int]
+
+
+class Stored(NamedTuple):
+    """Records that were stored one behind the other, the first at `offset` (NO_OFFSET with acks=0).
+    `places` says which records of the call they are."""
+
+    tp: TopicPartition
+    offset: int
+    places: Sequence[int]
+
+
+class BatchFuture:
+    """What will become of the records that one call sent."""
+
+    __slots__ = ("_stretches",)
+
+    def __init__(self, stretches: Sequence[Stretch]) -> None:
+        self._stretches = stretches
+
+    def done(self) -> bool:
+        return all(stretch.batch.is_done for stretch in self._stretches)
+
+    def result(self, timeout: float | None = None) -> list[Stored]:
+        """Where they were stored. When all are done, raises the first error if there is one;
+        TimeoutError if they are not within `timeout` seconds."""
+        error = self.exception(timeout)
+        if error is not None:
+            raise error
+        return [
+            Stored(
+                s.batch.tp,
+                NO_OFFSET if s.batch.base_offset == NO_OFFSET else s.batch.base_offset + s.start,
+                s.places,
+            )
+            for s in self._stretches
+        ]
+
+    def exception(self, timeout: float | None = None) -> KafkaError | None:
+        """The first error, None if all were stored."""
+        return next((error for _, error in self.failures(timeout)), None)
+
+    def failures(self, timeout: float | None = None) -> list[tuple[Sequence[int], KafkaError]]:
+        """Which records of the call were not stored (or may not have been), and why."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        for stretch in self._stretches:
+            await_batch(
+                stretch.batch,
+                None if deadline is None else max(0.0, deadline - time.monotonic()),
+            )
+        return [(s.places, s.batch.error) for s in self._stretches if s.batch.error is not None]
+
+
+def await_batch(batch: RecordBatch, timeout: float | None) -> None:
+    """Wait until the batch is done; TimeoutError after `timeout` seconds."""
+    if not batch.wait(timeout):
+        raise TimeoutError(f"{batch.tp}: it is not known in time what became of the record")
+
+
+def _call(callback: Callable[[RecordFuture], Any], future: RecordFuture) -> None:
+    try:
+        callback(future)
+    except Exception:  # the user's code: it must not stop the sender
+        log.exception("Error executing user-provided callback on %r", future)

@@ -1,0 +1,68 @@
+"""Interceptors of the new producer: see every record on its way out, and what became of it.
+
+Source: org.apache.kafka.clients.producer.ProducerInterceptor 0.10.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Protocol
+
+from kafka08.errors import KafkaError
+from kafka08.producer.batch import Callback
+from kafka08.producer.record import ProducerRecord, RecordMetadata
+
+log = logging.getLogger(__name__)
+
+
+class ProducerInterceptor(Protocol):
+    """What it raises is logged, and the record goes on as if it had not been asked."""
+
+    def on_send(self, record: ProducerRecord) -> ProducerRecord:
+        """The record to send instead, before it is serialized. In the thread that calls send."""
+
+    def on_acknowledgement(self, metadata: RecordMetadata | None, error: KafkaError | None) -> None:
+        """The record was stored, or was not: one of the two is None. In the sender's thread,
+        before the record's own callback."""
+
+    def close(self) -> None:
+        """The producer was closed."""
+
+
+class Interceptors:
+    """A chain: each is given what the one before it returned."""
+
+    def __init__(self, chain: Sequence[ProducerInterceptor]) -> None:
+        self._chain = chain
+
+    def on_send(self, record: ProducerRecord) -> ProducerRecord:
+        for interceptor in self._chain:
+            try:
+                record = interceptor.on_send(record)
+            except Exception:  # the user's code: it must not stop the record
+                log.exception("Error executing interceptor on_send of %r", interceptor)
+        return record
+
+    def around(self, callback: Callback | None) -> Callback | None:
+        """A callback that tells the chain, and then calls `callback`."""
+        if not self._chain:
+            return callback
+
+        def tell(metadata: RecordMetadata | None, error: KafkaError | None) -> None:
+            for interceptor in self._chain:
+                try:
+                    interceptor.on_acknowledgement(metadata, error)
+                except Exception:  # the user's code: it must not stop the sender
+                    log.exception("Error executing on_acknowledgement of %r", interceptor)
+            if callback is not None:
+                callback(metadata, error)
+
+        return tell
+
+    def close(self) -> None:
+        for interceptor in self._chain:
+            try:
+                interceptor.close()
+            except Exception:  # the user's code: the others are to be closed too
+                log.exception("Error closing %r", interceptor)

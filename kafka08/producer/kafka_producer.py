@@ -1,0 +1,443 @@
+"""The new producer: `send` returns at once, a thread of its own does the rest.
+
+    with KafkaProducer(KafkaProducerConfig({"bootstrap.servers": "localhost:9092"})) as producer:
+        future = producer.send(ProducerRecord("pages", b"hello", key=b"front"))
+        print(future.result(timeout=10).offset)
+
+Source: org.apache.kafka.clients.producer.KafkaProducer 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from itertools import repeat
+from typing import Any, Final, Self
+
+from kafka08.client.metadata import ClusterMetadata, PartitionInfo
+from kafka08.clock import SYSTEM_CLOCK, Clock
+from kafka08.errors import (
+    BufferExhausted,
+    FailedToSend,
+    InvalidTopic,
+    KafkaError,
+    ProducerClosed,
+    RequestTimeout,
+    UnknownTopicOrPartition,
+)
+from kafka08.producer.accumulator import PartitionQueue, RecordAccumulator
+from kafka08.producer.batch import ENTRY_BYTES, Callback, RecordBatch
+from kafka08.producer.bulk import Bulk, Values, as_bytes, by_partition, queue_of, too_large
+from kafka08.producer.channels import Channels
+from kafka08.producer.future import BatchFuture, RecordFuture, Stretch
+from kafka08.producer.hash_partitioner import RecordPartitioner, partition_for_key
+from kafka08.producer.interceptors import Interceptors, ProducerInterceptor
+from kafka08.producer.kafka_producer_config import KafkaProducerConfig
+from kafka08.producer.producer_metadata import ProducerMetadata
+from kafka08.producer.record import ProducerRecord
+from kafka08.producer.sender import Sender, SenderSettings
+from kafka08.producer.serializers import Serializer
+from kafka08.producer.topic_route import TopicRoute
+from kafka08.structs import TopicPartition
+
+log = logging.getLogger(__name__)
+
+NO_PARTITION: Final = -1
+"""Partition in the future of a record that failed before one was chosen."""
+SHOWN_MAX: Final = 5
+"""Partitions that the text of a FailedToSend gives; its `messages` hold everything."""
+
+
+class KafkaProducer:
+    """Thread-safe. Records of one thread for one partition are stored in the order of its calls,
+    as far as retries with several requests in flight leave it.
+
+    `key_serializer`, `value_serializer`, `partitioner` and `interceptors` win over the configured
+    ones. Close it: what was accepted is sent then; an abandoned producer sends nothing more once
+    the program ends.
+    """
+
+    def __init__(
+        self,
+        config: KafkaProducerConfig,
+        *,
+        key_serializer: Serializer | None = None,
+        value_serializer: Serializer | None = None,
+        partitioner: RecordPartitioner | None = None,
+        interceptors: Sequence[ProducerInterceptor] = (),
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self.config = config
+        config.log_notes()
+        configured = config.serializers()
+        self._key_serializer = key_serializer or configured[0]
+        self._value_serializer = value_serializer or configured[1]
+        self._partitioner = partitioner or config.partitioner()
+        chain: list[Any] = [*interceptors] or config.interceptors()
+        self._interceptors = Interceptors(chain)
+        self._is_plain = not (
+            chain or self._key_serializer or self._value_serializer or self._partitioner
+        )
+        self._clock = clock
+        self._record_bytes_max = min(config.max_request_size, config.buffer_memory)
+        self._routes: dict[str, TopicRoute] = {}
+        self._channels = Channels(
+            client_id=config.client_id,
+            max_in_flight=config.max_in_flight_requests_per_connection,
+            reconnect_s=config.reconnect_backoff_ms / 1000,
+            max_idle_s=config.connections_max_idle_ms / 1000,
+            send_buffer=config.send_buffer_bytes,
+            receive_buffer=config.receive_buffer_bytes,
+            clock=clock,
+        )
+        self._accumulator = RecordAccumulator(
+            batch_size=min(config.batch_size, config.buffer_memory),
+            buffer_memory=config.buffer_memory,
+            linger_s=config.linger_ms / 1000,
+            codec=config.codec,
+            ordered=config.max_in_flight_requests_per_connection == 1,
+            on_batch=self._channels.wake_up,
+            clock=clock,
+        )
+        self._acquire = self._accumulator.lock.acquire
+        self._release = self._accumulator.lock.release
+        self._metadata = ProducerMetadata(
+            config.bootstrap,
+            max_age_s=config.metadata_max_age_ms / 1000,
+            backoff_s=config.retry_backoff_ms / 1000,
+            on_update=self._update_routes,
+            clock=clock,
+        )
+        self._sender = Sender(
+            sender_settings(config),
+            self._accumulator,
+            self._metadata,
+            self._channels,
+            clock,
+        )
+        self._close_lock = threading.Lock()
+        self._sender.thread.start()
+
+    @property
+    def free_bytes(self) -> int:
+        """How much of buffer.memory is not taken."""
+        return self._accumulator.free_bytes
+
+    # -------------------------------------------------------------------------------- sending
+
+    def send(self, record: ProducerRecord, callback: Callback | None = None) -> RecordFuture:
+        """Accept `record` to be sent. `callback(metadata, error)` is called in the sender's thread
+        when it is known what became of it, in order within a partition.
+
+        Waits up to max.block.ms for the topic's metadata, and as long for memory. Every error of
+        Kafka goes to the future and to the callback: BufferExhausted, MessageTooLarge, an unknown
+        topic, what brokers answer. Raised are ProducerClosed, TypeError for what is not bytes, and
+        what a serializer or the partitioner raises.
+        """
+        topic, value, key, partition = record
+        route = self._routes.get(topic)
+        if route is None or partition is not None or not self._is_plain:
+            return self._send_with_care(record, callback)
+        # From here on every nanosecond is spent a million times a second.
+        size = ENTRY_BYTES
+        if value is not None:
+            if type(value) is not bytes:
+                value = as_bytes(value)
+            size += len(value)
+        if key is None:
+            queue = next(route.turns)
+        else:
+            if type(key) is not bytes:
+                key = as_bytes(key)
+            size += len(key)
+            queue = route.queues[partition_for_key(key, len(route.queues))]
+        self._acquire()  # half the price of a with statement
+        try:
+            batch = queue.open
+            room = batch.room - size
+            if room >= 0:
+                batch.room = room
+                pairs = batch.pairs
+                index = len(pairs)
+                pairs.append((key, value))
+                if callback is not None:
+                    batch.add_callback(index, callback)
+                return new_future(RecordFuture, (batch, index))
+        finally:
+            self._release()
+        return self._append(queue, key, value, size, callback)
+
+    def send_many(
+        self,
+        topic: str,
+        values: Sequence[Any],
+        keys: Sequence[Any] | None = None,
+        *,
+        partition: int | None = None,
+    ) -> BatchFuture:
+        """Accept many records of one topic, as `send` does each of them, at several times its
+        speed. Records without a key go to one partition a batch at a time, not in turn. Raises as
+        `send` does; nothing was accepted then."""
+        if keys is not None and len(keys) != len(values):
+            raise ValueError(f"{len(keys)} keys for {len(values)} values")
+        if not self._is_plain:
+            records = zip(values, keys if keys is not None else repeat(None), strict=False)
+            futures = [self.send(ProducerRecord(topic, v, k, partition)) for v, k in records]
+            return BatchFuture([Stretch(*f, range(n, n + 1)) for n, f in enumerate(futures)])
+        some_values, some_keys = all_bytes(values), None if keys is None else all_bytes(keys)
+        bulk = self._bulk()
+        try:
+            route = self._await_route(topic)
+            if partition is not None:
+                queue = queue_of(route, topic, partition)
+                bulk.add_values(repeat(queue), some_keys, some_values)
+            elif some_keys is None:
+                bulk.add_values(route.turns, None, some_values)
+            else:
+                self._add_keyed(bulk, route, some_keys, some_values)
+        except (RequestTimeout, InvalidTopic, UnknownTopicOrPartition) as error:
+            return failed_call(topic, partition, range(len(values)), error)
+        return BatchFuture(bulk.stretches)
+
+    def send_columns(self, topic: str, table: Any, *, partition: int | None = None) -> BatchFuture:
+        """Accept the rows of a pyarrow RecordBatch or Table: column `value`, perhaps `key` and
+        `partition`, of bytes or text and of whole numbers. Otherwise as `send_many`.
+
+        Needs pyarrow. Serializers, interceptors and partitioners of your own do not see columns:
+        ValueError if the producer has some."""
+        if not self._is_plain:
+            raise ValueError("columns go past serializers, interceptors and your partitioner")
+        from kafka08.producer.columns import add_columns  # only who has columns has pyarrow
+
+        bulk = self._bulk()
+        try:
+            route = self._await_route(topic)
+            block_s = self.config.memory_block_s
+            add_columns(bulk, self._accumulator, route, topic, table, partition, block_s)
+        except (RequestTimeout, InvalidTopic, UnknownTopicOrPartition) as error:
+            return failed_call(topic, partition, range(table.num_rows), error)
+        return BatchFuture(bulk.stretches)
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Send now what was accepted before this call, and wait until it is known what became of
+        it: the futures tell. TimeoutError after `timeout` seconds."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        waiting = self._accumulator.begin_flush()
+        try:
+            self._channels.wake_up()
+            for batch in waiting:
+                left = None if deadline is None else max(0.0, deadline - time.monotonic())
+                if not batch.wait(left):
+                    raise TimeoutError(f"{batch.tp}: not sent within {timeout} s")
+        finally:
+            self._accumulator.end_flush()
+
+    def partitions_for(self, topic: str) -> tuple[PartitionInfo, ...]:
+        """The partitions of `topic`, with leaders and replicas, as far as known. Raises as the
+        future of `send` does: RequestTimeout, InvalidTopic."""
+        self._await_route(topic)
+        return self._metadata.cluster.partitions(topic)
+
+    def close(self, timeout: float | None = None) -> None:
+        """Accept nothing more, send everything that was accepted, and end. May be called again.
+
+        After `timeout` seconds (0: at once) give up: FailedToSend, whose `messages` are the records
+        that were not acknowledged, as serialized; some may have been stored. Their futures and
+        callbacks get ProducerClosed. From within a callback it does not wait, nor raise.
+        """
+        self._accumulator.close()
+        self._channels.wake_up()
+        if threading.current_thread() is self._sender.thread:
+            return
+        with self._close_lock:
+            self._sender.thread.join(timeout)
+            if self._sender.thread.is_alive():
+                self._sender.give_up()
+                self._sender.thread.join()
+            self._interceptors.close()
+            unsent, self._sender.unsent = self._sender.unsent, []
+        if unsent:
+            raise not_sent(unsent)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ------------------------------------------------------------------------------ its parts
+
+    def _send_with_care(self, record: ProducerRecord, callback: Callback | None) -> RecordFuture:
+        """`send` for the first record of a topic, for a partition that is given, and for a
+        producer with serializers, interceptors or a partitioner of the user's."""
+        record = self._interceptors.on_send(record)
+        callback = self._interceptors.around(callback)
+        topic, value, key, _ = record
+        value_bytes = serialized(self._value_serializer, topic, value)
+        key_bytes = serialized(self._key_serializer, topic, key)
+        try:
+            route = self._await_route(topic)
+            queue = self._queue_for(route, record, key_bytes, value_bytes)
+        except (RequestTimeout, InvalidTopic, UnknownTopicOrPartition) as error:
+            partition = NO_PARTITION if record.partition is None else record.partition
+            return failed(TopicPartition(topic, partition), error, callback)
+        size = ENTRY_BYTES + len(key_bytes or b"") + len(value_bytes or b"")
+        return self._append(queue, key_bytes, value_bytes, size, callback)
+
+    def _queue_for(
+        self,
+        route: TopicRoute,
+        record: ProducerRecord,
+        key_bytes: bytes | None,
+        value_bytes: bytes | None,
+    ) -> PartitionQueue:
+        topic, value, key, partition = record
+        if partition is None and self._partitioner is not None:
+            partition = self._partitioner(
+                topic, key, key_bytes, value, value_bytes, route.partitions
+            )
+        if partition is not None:
+            return queue_of(route, topic, partition)
+        if key_bytes is None:
+            return next(route.turns)
+        return route.queues[partition_for_key(key_bytes, len(route.queues))]
+
+    def _append(
+        self,
+        queue: PartitionQueue,
+        key: bytes | None,
+        value: bytes | None,
+        size: int,
+        callback: Callback | None,
+    ) -> RecordFuture:
+        """Into a new batch, if need be after waiting for memory."""
+        if size > self._record_bytes_max:
+            return failed(queue.tp, too_large(size, self._record_bytes_max), callback)
+        block_s = self.config.memory_block_s
+        try:
+            found = self._accumulator.append(queue, (key, value), size, callback, block_s)
+        except BufferExhausted as error:
+            return failed(queue.tp, error, callback)
+        return RecordFuture(found)
+
+    def _add_keyed(self, bulk: Bulk, route: TopicRoute, keys: Values, values: Values) -> None:
+        for queue, places in by_partition(keys, route).items():
+            bulk.add_values(
+                repeat(queue), [keys[i] for i in places], [values[i] for i in places], places
+            )
+
+    def _bulk(self) -> Bulk:
+        return Bulk(
+            self._accumulator,
+            batch_bytes=min(self.config.batch_size, self._record_bytes_max),
+            record_bytes_max=self._record_bytes_max,
+            block_s=self.config.memory_block_s,
+        )
+
+    def _await_route(self, topic: str) -> TopicRoute:
+        """The route of `topic`, asking for its metadata if need be (which may create it).
+
+        RequestTimeout after max.block.ms, with what was answered last; InvalidTopic at once;
+        ProducerClosed.
+        """
+        route = self._routes.get(topic)
+        if route is not None:
+            return route
+        deadline = self._clock.monotonic() + self.config.metadata_block_s
+        version = self._metadata.add(topic)
+        while True:
+            if self._accumulator.closed:
+                raise ProducerClosed("the producer is closed")
+            self._channels.wake_up()
+            left = deadline - self._clock.monotonic()
+            answered = self._metadata.await_update(version, min(left, CLOSED_POLL_SECONDS))
+            version = self._metadata.version
+            route = self._routes.get(topic)
+            if route is not None:
+                return route
+            info = self._metadata.cluster.topics.get(topic)
+            if answered and info is not None and info.error is InvalidTopic:
+                self._metadata.forget(topic)
+                raise InvalidTopic(f"topic {topic}")
+            if left <= 0:
+                why = "no broker answered" if info is None else f"the last answer was {info.error}"
+                raise RequestTimeout(
+                    f"no metadata of topic {topic} within "
+                    f"{self.config.metadata_block_s * 1000:.0f} ms: {why}"
+                )
+
+    def _update_routes(self, cluster: ClusterMetadata) -> None:
+        """Follow new metadata. In the sender's thread."""
+        with self._accumulator.lock:
+            for topic, info in cluster.topics.items():
+                if not info.partitions:
+                    continue
+                queues = [
+                    self._accumulator.queue(TopicPartition(topic, p.partition))
+                    for p in info.partitions
+                ]
+                for partition, queue in zip(info.partitions, queues, strict=True):
+                    queue.leader = cluster.brokers.get(partition.leader)
+                self._routes[topic] = TopicRoute(info.partitions, queues)
+
+
+CLOSED_POLL_SECONDS: Final = 0.5
+"""How soon who waits for metadata sees that the producer was closed."""
+new_future: Final = tuple.__new__
+
+
+def sender_settings(config: KafkaProducerConfig) -> SenderSettings:
+    return SenderSettings(
+        acks=config.required_acks,
+        ack_timeout_ms=min(config.timeout_ms, config.request_timeout_ms),
+        request_timeout_s=config.request_timeout_ms / 1000,
+        retries=config.retries,
+        backoff_s=config.retry_backoff_ms / 1000,
+        max_request_bytes=config.max_request_size,
+    )
+
+
+def serialized(serializer: Serializer | None, topic: str, value: Any) -> bytes | None:
+    if value is None:
+        return None
+    if serializer is not None:
+        value = serializer(topic, value)
+    return value if value is None or type(value) is bytes else as_bytes(value)
+
+
+def all_bytes(values: Sequence[Any]) -> Values:
+    """`values` with everything in it bytes or None; TypeError."""
+    if set(map(type, values)) <= {bytes, type(None)}:
+        return values
+    return [None if value is None else as_bytes(value) for value in values]
+
+
+def failed(tp: TopicPartition, error: KafkaError, callback: Callback | None) -> RecordFuture:
+    """The future of a record that was not accepted; its callback is told here and now."""
+    batch = RecordBatch.failed(tp, error)
+    future = RecordFuture((batch, 0))
+    if callback is not None:
+        batch.when_done(lambda: callback(None, error))
+    return future
+
+
+def failed_call(topic: str, partition: int | None, places: range, error: KafkaError) -> BatchFuture:
+    tp = TopicPartition(topic, NO_PARTITION if partition is None else partition)
+    return BatchFuture([Stretch(RecordBatch.failed(tp, error), 0, places)])
+
+
+def not_sent(records: Sequence[ProducerRecord]) -> FailedToSend:
+    """The error that names what was given up: how many for which partitions, and the records."""
+    counts: dict[TopicPartition, int] = {}
+    for record in records:
+        tp = TopicPartition(record.topic, record.partition or 0)
+        counts[tp] = counts.get(tp, 0) + 1
+    shown = [f"{count} for {tp}" for tp, count in counts.items()]
+    if len(shown) > SHOWN_MAX:
+        shown[SHOWN_MAX:] = [f"{len(shown) - SHOWN_MAX} more partitions"]
+    return FailedToSend(
+        f"closed before {len(records)} records were acknowledged: {', '.join(shown)}",
+        tuple(records),
+    )

@@ -1,0 +1,151 @@
+"""KafkaProducerConfig: every key of the new producer.
+
+Defaults and ranges are those of org.apache.kafka.clients.producer.ProducerConfig 0.8.2.2; keys that
+came with 0.9 have its defaults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from kafka08.client.bootstrap import parse_bootstrap
+from kafka08.config import LONG_MAX, Config, key
+from kafka08.producer.hash_partitioner import RecordPartitioner
+from kafka08.producer.plugins import plugin
+from kafka08.producer.serializers import Serializer, serialize_bytes, serialize_string
+from kafka08.protocol import compression
+
+_SERIALIZATION: Final = "org.apache.kafka.common.serialization."
+_SERIALIZERS: Final[dict[str, Callable[[KafkaProducerConfig], Serializer]]] = {
+    _SERIALIZATION + "ByteArraySerializer": lambda _: serialize_bytes,
+    _SERIALIZATION + "StringSerializer": lambda _: serialize_string,
+}
+_DEFAULT_PARTITIONERS: Final = (
+    "org.apache.kafka.clients.producer.internals.DefaultPartitioner",
+    "org.apache.kafka.clients.producer.internals.Partitioner",
+)
+
+
+class KafkaProducerConfig(Config):
+    """Configuration of a KafkaProducer. Times are milliseconds, sizes are bytes.
+
+    Serializers, partitioner and interceptors take Java's names or `module:callable`.
+    """
+
+    bootstrap_servers: str = key(doc="host:port,host:port of brokers to learn the others from.")
+    acks: str = key(
+        "1",
+        choices=("all", "-1", "0", "1"),
+        doc="0: do not wait, 1: the leader has it, -1 or all: every in-sync replica has it.",
+    )
+    retries: int = key(0, low=0, doc="Further tries after the first one.")
+    batch_size: int = key(16384, low=0, doc="Room of a batch; a larger record has its own batch.")
+    linger_ms: int = key(0, low=0, high=LONG_MAX, doc="How long a batch may wait to become full.")
+    buffer_memory: int = key(
+        32 << 20, low=0, high=LONG_MAX, doc="What all batches together may hold."
+    )
+    compression_type: str = key(
+        "none", choices=("none", "gzip", "snappy", "lz4"), doc="Codec of all batches."
+    )
+    max_request_size: int = key(
+        1 << 20, low=0, doc="Largest record, and about the largest request."
+    )
+    max_block_ms: int = key(
+        60_000, low=0, high=LONG_MAX, doc="Longest wait of send for metadata, or for memory."
+    )
+    block_on_buffer_full: bool | None = key(
+        None, doc="0.8's key. true: wait for memory without end, false: not at all."
+    )
+    metadata_fetch_timeout_ms: int | None = key(
+        None, low=0, high=LONG_MAX, doc="0.8's key: max.block.ms for metadata alone."
+    )
+    metadata_max_age_ms: int = key(
+        300_000, low=0, high=LONG_MAX, doc="Age at which metadata is asked for anew."
+    )
+    request_timeout_ms: int = key(
+        30_000, low=1, doc="Longest wait for an answer, and of a batch for its leader."
+    )
+    timeout_ms: int = key(
+        30_000, low=0, doc="How long a leader may wait for its followers; at most the above."
+    )
+    retry_backoff_ms: int = key(
+        100, low=0, high=LONG_MAX, doc="Wait before a further try, and between metadata requests."
+    )
+    reconnect_backoff_ms: int = key(
+        10, low=0, high=LONG_MAX, doc="Wait before a broker that failed is connected to again."
+    )
+    max_in_flight_requests_per_connection: int = key(
+        5, low=1, doc="Requests sent without an answer; 1 keeps the order under retries."
+    )
+    connections_max_idle_ms: int = key(
+        540_000, low=-1, high=LONG_MAX, doc="Age of an unused connection that is closed; -1: never."
+    )
+    send_buffer_bytes: int = key(128 << 10, low=0, doc="SO_SNDBUF; 0 leaves it to the system.")
+    receive_buffer_bytes: int = key(32 << 10, low=0, doc="SO_RCVBUF; 0 leaves it to the system.")
+    client_id: str = key("", doc="Name in requests and broker logs.")
+    key_serializer: str = key(_SERIALIZATION + "ByteArraySerializer", doc="Serializer of keys.")
+    value_serializer: str = key(_SERIALIZATION + "ByteArraySerializer", doc="Serializer of values.")
+    partitioner_class: str = key(
+        _DEFAULT_PARTITIONERS[0], doc="Chooses the partition of a record that names none."
+    )
+    interceptor_classes: str = key("", doc="Comma list of module:callable that make interceptors.")
+    metric_reporters: str = key("", effect=False, doc="Classes of Java that metrics go to.")
+    metrics_num_samples: int = key(2, low=1, effect=False, doc="Samples of Java's metrics.")
+    metrics_sample_window_ms: int = key(
+        30_000, low=0, high=LONG_MAX, effect=False, doc="Length of a sample."
+    )
+
+    def validate(self) -> None:
+        parse_bootstrap(self.bootstrap_servers, "bootstrap.servers")
+        self.serializers()
+        self.partitioner()
+
+    @property
+    def bootstrap(self) -> list[tuple[str, int]]:
+        return parse_bootstrap(self.bootstrap_servers, "bootstrap.servers")
+
+    @property
+    def required_acks(self) -> int:
+        """`acks` as the protocol has it."""
+        return -1 if self.acks == "all" else int(self.acks)
+
+    @property
+    def codec(self) -> int:
+        return compression.by_name(self.compression_type)
+
+    @property
+    def memory_block_s(self) -> float:
+        """How long send waits for memory, in seconds."""
+        if self.block_on_buffer_full is None:
+            return self.max_block_ms / 1000
+        return float("inf") if self.block_on_buffer_full else 0.0
+
+    @property
+    def metadata_block_s(self) -> float:
+        """How long send waits for metadata, in seconds."""
+        limit = self.metadata_fetch_timeout_ms
+        return (self.max_block_ms if limit is None else limit) / 1000
+
+    def serializers(self) -> tuple[Serializer | None, Serializer | None]:
+        """Of keys and of values; None where bytes are taken as they are."""
+        made = [
+            plugin(name, value, _SERIALIZERS, self)
+            for name, value in (
+                ("key.serializer", self.key_serializer),
+                ("value.serializer", self.value_serializer),
+            )
+        ]
+        key_, value_ = (None if one is serialize_bytes else one for one in made)
+        return key_, value_
+
+    def partitioner(self) -> RecordPartitioner | None:
+        """The configured one; None for the default."""
+        if self.partitioner_class in _DEFAULT_PARTITIONERS:
+            return None
+        return plugin("partitioner.class", self.partitioner_class, {}, self)
+
+    def interceptors(self) -> list[object]:
+        """New interceptors, in the order named."""
+        names = filter(None, map(str.strip, self.interceptor_classes.split(",")))
+        return [plugin("interceptor.classes", name, {}, self)() for name in names]

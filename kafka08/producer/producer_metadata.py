@@ -1,0 +1,114 @@
+"""ProducerMetadata: which topics the new producer writes to, and how old its picture of them is.
+
+Source: org.apache.kafka.clients.producer.internals.Metadata 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+
+from kafka08.client.metadata import ClusterMetadata
+from kafka08.clock import Clock
+from kafka08.protocol.metadata import MetadataResponse
+
+
+class ProducerMetadata:
+    """Thread-safe. The sender asks brokers and calls `update` or `failed`; others wait.
+
+    bootstrap    addresses to ask while no broker is known, and beside those that are
+    max_age_s    the picture is renewed when it is older
+    backoff_s    shortest time between two questions
+    on_update    called with each new picture, in the sender's thread, before anybody is told
+    """
+
+    def __init__(
+        self,
+        bootstrap: Iterable[tuple[str, int]],
+        *,
+        max_age_s: float,
+        backoff_s: float,
+        on_update: Callable[[ClusterMetadata], None],
+        clock: Clock,
+    ) -> None:
+        self.cluster = ClusterMetadata()
+        self.version = 0
+        """How many answers have come."""
+        self._bootstrap = list(bootstrap)
+        self._max_age_s = max_age_s
+        self._backoff_s = backoff_s
+        self._on_update = on_update
+        self._clock = clock
+        self._changed = threading.Condition()
+        self._topics: set[str] = set()
+        self._wanted = False
+        self._asked_at = float("-inf")
+        self._updated_at = float("-inf")
+
+    @property
+    def topics(self) -> list[str]:
+        """The topics to ask for."""
+        with self._changed:
+            return sorted(self._topics)
+
+    @property
+    def addresses(self) -> list[tuple[str, int]]:
+        """Where to ask: the brokers known, else those of bootstrap.servers.
+
+        When all known brokers are gone at once the bootstrap list is the only way back, so its
+        addresses are always among them."""
+        known = {(broker.host, broker.port): None for broker in self.cluster.brokers.values()}
+        return list(known | dict.fromkeys(self._bootstrap))
+
+    def add(self, topic: str) -> int:
+        """Ask for `topic` too, as soon as may be; the version that does not know it yet."""
+        with self._changed:
+            self._topics.add(topic)
+            self._wanted = True
+            return self.version
+
+    def forget(self, topic: str) -> None:
+        """Do not ask for `topic` any more."""
+        with self._changed:
+            self._topics.discard(topic)
+
+    def request_update(self) -> None:
+        """The picture is wrong somewhere: ask as soon as the backoff allows."""
+        with self._changed:
+            self._wanted = True
+
+    def due_in(self, now: float) -> float:
+        """Seconds until the next question is due; 0 or less: now, infinity: there is no topic."""
+        with self._changed:
+            if not self._topics:
+                return float("inf")
+            due = self._asked_at + self._backoff_s
+            if not self._wanted:
+                due = max(due, self._updated_at + self._max_age_s)
+            return due - now
+
+    def asking(self, now: float) -> None:
+        """A question is on its way."""
+        with self._changed:
+            self._asked_at = now
+
+    def update(self, response: MetadataResponse, now: float) -> None:
+        """Take an answer. A topic in error is asked for again."""
+        with self._changed:
+            self.cluster = self.cluster.updated(response)
+            self._on_update(self.cluster)
+            self._updated_at = now
+            self._wanted = not all(map(self.cluster.knows, self._topics))
+            self.version += 1
+            self._changed.notify_all()
+
+    def await_update(self, version: int, timeout_s: float) -> bool:
+        """Wait for an answer after `version`; False if none came in time."""
+        deadline = self._clock.monotonic() + timeout_s
+        with self._changed:
+            while self.version <= version:
+                left = deadline - self._clock.monotonic()
+                if left <= 0:
+                    return False
+                self._changed.wait(min(left, threading.TIMEOUT_MAX))
+            return True

@@ -1,0 +1,259 @@
+"""The sender: one thread that takes batches from the accumulator and sends them to their leaders.
+
+Each round: which leaders have something, which of them can be sent to, one request for each of
+those; then wait for answers. An answer completes batches, or returns them to the front of their
+queue while there are tries left. Source:
+org.apache.kafka.clients.producer.internals.Sender 0.8.2.2, from which this departs in one thing:
+uncompressed batches of a partition that wait behind each other travel as one message set, up to
+max.request.size. If the broker refuses such a set for good (one message too large, say), each of
+its batches is sent once more by itself, so that it fails for its own sins only.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from kafka08.client.requests import produce_request, produce_results
+from kafka08.client.retry import is_retriable, needs_metadata
+from kafka08.clock import Clock
+from kafka08.errors import (
+    ApiError,
+    ConnectionFailed,
+    KafkaError,
+    ProducerClosed,
+    ProtocolError,
+    RequestTimeout,
+    error_of,
+)
+from kafka08.producer.accumulator import RecordAccumulator
+from kafka08.producer.batch import RecordBatch
+from kafka08.producer.channel import Answer, Sent
+from kafka08.producer.channels import Channels, Lost
+from kafka08.producer.producer_metadata import ProducerMetadata
+from kafka08.producer.record import ProducerRecord
+from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
+from kafka08.protocol.produce import ProduceResponse
+from kafka08.protocol.types import Buffer
+from kafka08.structs import NO_OFFSET, Broker, TopicPartition
+
+log = logging.getLogger(__name__)
+
+Batches = dict[TopicPartition, list[RecordBatch]]
+"""What one request carries: the batches of each partition, in order."""
+METADATA_TIMEOUT_S: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class SenderSettings:
+    """acks               0, 1 or -1
+    ack_timeout_ms     how long a leader may wait for its followers
+    request_timeout_s  how long the answer may take, and a batch may wait for its leader
+    retries            further tries after the first one
+    backoff_s          wait before a further try
+    max_request_bytes  size of a request, one batch at least
+    """
+
+    acks: int
+    ack_timeout_ms: int
+    request_timeout_s: float
+    retries: int
+    backoff_s: float
+    max_request_bytes: int
+
+
+class Sender:
+    """Owns the channels; everything but `give_up` and `thread` is its thread's alone."""
+
+    def __init__(
+        self,
+        settings: SenderSettings,
+        accumulator: RecordAccumulator,
+        metadata: ProducerMetadata,
+        channels: Channels,
+        clock: Clock,
+    ) -> None:
+        self._settings = settings
+        self._accumulator = accumulator
+        self._metadata = metadata
+        self._channels = channels
+        self._clock = clock
+        self._metadata_in_flight = False
+        self._giving_up = False
+        self._expire_at = 0.0
+        self.unsent: list[ProducerRecord] = []
+        """What was given up, as it was serialized, by partition; once the thread has ended."""
+        self.thread = threading.Thread(target=self._run, name="kafka08-producer", daemon=True)
+
+    def give_up(self) -> None:
+        """End soon, whatever is left; `unsent` has it then. Any thread."""
+        self._giving_up = True
+        self._channels.wake_up()
+
+    # --------------------------------------------------------------------------------- rounds
+
+    def _run(self) -> None:
+        try:
+            while not self._giving_up and not self._is_finished():
+                self.run_once()
+        except Exception:  # the thread's root: nobody may wait for ever on its account
+            log.exception("Uncaught error in the producer's sender")
+        self._accumulator.close()
+        self._channels.close()
+        unsent = self._accumulator.take_all()
+        self.unsent = [record for batch in unsent for record in batch.records()]
+        error = ProducerClosed("the producer was closed before this was acknowledged")
+        self._accumulator.complete(unsent, error=error)
+
+    def _is_finished(self) -> bool:
+        return self._accumulator.closed and not self._accumulator.incomplete_count
+
+    def run_once(self) -> None:
+        """One round. Waits for the network, for a batch to be due or for `Channels.wake_up`."""
+        now = self._clock.monotonic()
+        with self._accumulator.lock:
+            ready = self._accumulator.ready(now)
+            self._accumulator.sender_waits = True
+        if ready.unknown_leaders:
+            self._metadata.request_update()
+        for broker in sorted(ready.leaders):
+            if self._channels.is_ready((broker.host, broker.port), now):
+                self._send_to(broker, now)
+        wait_s = min(ready.wait_s, self._ask_for_metadata(now), self._expire(now))
+        for event in self._channels.poll(wait_s):
+            if isinstance(event, Answer):
+                self._answered(event)
+            else:
+                self._lost(event)
+
+    def _send_to(self, broker: Broker, now: float) -> None:
+        """Send what is sendable to a leader that can be sent to."""
+        settings = self._settings
+        with self._accumulator.lock:
+            drained = self._accumulator.drain(broker, settings.max_request_bytes, now)
+        if not drained:
+            return
+        batches: Batches = {parts[0].tp: parts for parts in drained}
+        request = produce_request(
+            {tp: joined(parts) for tp, parts in batches.items()},
+            required_acks=settings.acks,
+            timeout_ms=settings.ack_timeout_ms,
+        )
+        self._channels.send(
+            (broker.host, broker.port),
+            request,
+            batches,
+            deadline=now + settings.request_timeout_s,
+            answered=settings.acks != 0,
+        )
+
+    def _ask_for_metadata(self, now: float) -> float:
+        """Ask a broker if that is due; seconds until it will be."""
+        if self._metadata_in_flight:
+            return float("inf")
+        due_in = self._metadata.due_in(now)
+        if due_in > 0:
+            return due_in
+        address = self._channels.least_loaded(self._metadata.addresses, now)
+        if address is None:
+            return float("inf")  # a connection is on its way, or a timer of `channels` tells
+        self._metadata.asking(now)
+        self._metadata_in_flight = True
+        self._channels.send(
+            address,
+            MetadataRequest(self._metadata.topics),
+            None,
+            deadline=now + min(METADATA_TIMEOUT_S, self._settings.request_timeout_s),
+            answered=True,
+        )
+        return float("inf")
+
+    def _expire(self, now: float) -> float:
+        """Fail batches that have waited for a leader, or a connection to it, for longer than
+        request.timeout.ms; seconds until the next look."""
+        if now < self._expire_at:
+            return self._expire_at - now
+        timeout_s = self._settings.request_timeout_s
+        self._expire_at = now + min(1.0, timeout_s / 4)
+        brokers = self._metadata.cluster.brokers.values()
+        reachable = {b for b in brokers if self._channels.is_open((b.host, b.port))}
+        for batch in self._accumulator.take_overdue(now - timeout_s, reachable):
+            text = f"{batch.tp}: no leader could be sent to within {timeout_s * 1000:.0f} ms"
+            self._accumulator.complete([batch], error=RequestTimeout(text))
+        return self._expire_at - now if self._accumulator.incomplete_count else float("inf")
+
+    # -------------------------------------------------------------------------------- answers
+
+    def _answered(self, answer: Answer) -> None:
+        response, batches = answer.response, answer.sent.context
+        if isinstance(response, MetadataResponse):
+            self._metadata_in_flight = False
+            self._metadata.update(response, self._clock.monotonic())
+            return
+        if response is None:
+            for parts in batches.values():
+                self._stored(parts, NO_OFFSET)
+            return
+        assert isinstance(response, ProduceResponse)
+        results = produce_results(response)
+        for tp, parts in batches.items():
+            if tp not in results:
+                self._failed(parts, ProtocolError(f"{tp} is missing in the leader's answer"))
+                continue
+            error = error_of(results[tp].error_code, str(tp))
+            if error is None:
+                self._stored(parts, results[tp].base_offset)
+            else:
+                self._failed(parts, error)
+
+    def _lost(self, lost: Lost) -> None:
+        """The connection is gone. The newest request comes first, so that what goes back to the
+        front of the queues ends up in the order it was sent in."""
+        self._metadata.request_update()
+        for sent in reversed(lost.sent):
+            self._lost_one(sent, lost.error if sent is lost.sent[0] else None)
+
+    def _lost_one(self, sent: Sent, error: KafkaError | None) -> None:
+        if sent.context is None:
+            self._metadata_in_flight = False
+            return
+        for parts in sent.context.values():
+            self._failed(parts, error or ConnectionFailed("an earlier request cost the connection"))
+
+    def _stored(self, parts: Sequence[RecordBatch], base_offset: int) -> None:
+        self._accumulator.answered(parts[0].tp)
+        self._accumulator.complete(parts, base_offset)
+
+    def _failed(self, parts: Sequence[RecordBatch], error: KafkaError) -> None:
+        """Send again what may be; the rest is completed with the error."""
+        self._accumulator.answered(parts[0].tp)
+        if needs_metadata(error):
+            self._metadata.request_update()
+        if isinstance(error, ApiError) and not error.retriable and len(parts) > 1:
+            for batch in parts:
+                batch.alone = True
+            self._accumulator.put_back(parts)
+            return
+        again = [b for b in parts if is_retriable(error) and b.attempts < self._settings.retries]
+        retry_at = self._clock.monotonic() + self._settings.backoff_s
+        for batch in again:
+            batch.attempts += 1
+            batch.retry_at = retry_at
+        log.log(
+            logging.INFO if again else logging.WARNING,
+            "%s: %s; %d of %d batches are sent again",
+            *(parts[0].tp, error, len(again), len(parts)),
+        )
+        if again:
+            self._accumulator.put_back(again)
+        self._accumulator.complete((b for b in parts if b not in again), error=error)
+
+
+def joined(parts: Sequence[RecordBatch]) -> Buffer:
+    """The message sets of batches that travel as one."""
+    if len(parts) == 1:
+        return parts[0].message_set()
+    return b"".join(batch.message_set() for batch in parts)
