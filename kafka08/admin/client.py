@@ -15,6 +15,7 @@ from typing import Self
 from kafka08.admin.description import PartitionDescription, TopicDescription
 from kafka08.assignment import assign_replicas, check_assignment
 from kafka08.errors import AdminError, NodeExists
+from kafka08.profile import topic_overrides
 from kafka08.structs import NO_LEADER, TopicPartition
 from kafka08.topic_config import parse_topic_config
 from kafka08.topic_name import fault_of
@@ -84,7 +85,8 @@ class AdminClient:
     ) -> dict[int, tuple[int, ...]]:
         """Create a topic and give its partition → replicas.
 
-        config        overrides, checked by name and value
+        config        overrides, checked by name and value; in a cluster under the safe profile they
+                      are added to that profile's (kafka08.profile)
         assignment    partition → replicas instead of the two counts; its brokers need not be live
         dry_run       check everything and change nothing
         """
@@ -101,7 +103,8 @@ class AdminClient:
             assignment = assign_replicas(brokers, partitions, replication_factor, rng=self._rng)
         chosen = {number: tuple(replicas) for number, replicas in sorted(assignment.items())}
         if not dry_run:
-            self._write_topic(name, chosen, overrides)
+            profile = topic_overrides(self._store.profile(), len(chosen[0]))
+            self._write_topic(name, chosen, {**profile, **overrides})
         return chosen
 
     def _write_topic(

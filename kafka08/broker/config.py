@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kafka08 import profile
 from kafka08.config import INT_MAX, LONG_MAX, Config, key
 from kafka08.errors import ConfigError
 from kafka08.log.cleaner_plan import MAX_CHUNK_BYTES, CleanerConfig
@@ -146,11 +147,10 @@ class BrokerConfig(Config):
 
     # Replication
     min_insync_replicas: int = key(
-        # 0.8: parsed, but topics take their minimum from their own override alone.
-        1,
-        low=1,
-        effect=False,
-        doc="0.8.2.2 does not use it either: set it per topic.",
+        1, low=1, doc="In-sync replicas that acks=-1 needs; only under kafka08.profile=safe."
+    )
+    kafka08_profile: str = key(
+        profile.CLASSIC, choices=profile.PROFILES, doc="classic: as 0.8.2.2; safe: see profile.py."
     )
     unclean_leader_election_enable: bool = key(
         True, doc="Whether a replica that is not in sync may lead when no other is left."
@@ -216,7 +216,9 @@ class BrokerConfig(Config):
     offsets_commit_required_acks: int = key(-1, low=-1, high=32767, doc="acks of a commit.")
 
     def __init__(self, properties: Mapping[str, Any] | None = None, /, **keywords: Any) -> None:
-        super().__init__(properties, **keywords)
+        given = {**(properties or {}), **{k.replace("_", "."): v for k, v in keywords.items()}}
+        defaults = profile.broker_defaults(str(given.get("kafka08.profile")))
+        super().__init__({**defaults, **given})
 
     def validate(self) -> None:
         """The rules of KafkaConfig that concern several keys, and the shape of lists."""
@@ -244,8 +246,41 @@ class BrokerConfig(Config):
                 f"log.cleaner.dedupe.buffer.size: {self.log_cleaner_dedupe_buffer_size} is not "
                 f"more than {MEGABYTE} per log.cleaner.threads ({self.log_cleaner_threads})"
             )
+        self._check_profile()
         self.connection_limits  # noqa: B018 - raises for a malformed list
         self.offsets_codec  # noqa: B018 - raises for an unknown codec
+
+    def _check_profile(self) -> None:
+        """The safe profile is a promise: no other key may break it."""
+        if not self.is_safe:
+            return
+        if self.unclean_leader_election_enable:
+            raise ConfigError(
+                "unclean.leader.election.enable: true breaks the promise of kafka08.profile=safe"
+            )
+        if self.min_insync_replicas < profile.LEAST_IN_SYNC:
+            raise ConfigError(
+                f"min.insync.replicas: {self.min_insync_replicas} is outside the range "
+                f"{profile.LEAST_IN_SYNC} to {INT_MAX} of kafka08.profile=safe"
+            )
+
+    @property
+    def is_safe(self) -> bool:
+        return self.kafka08_profile == profile.SAFE
+
+    @property
+    def least_in_sync(self) -> int:
+        """In-sync replicas that acks=-1 needs in a topic that does not say, as far as it has so
+        many replicas."""
+        # 0.8: the broker's key is parsed, but topics take their minimum from their override alone.
+        return self.min_insync_replicas if self.is_safe else 1
+
+    @property
+    def without_effect(self) -> list[str]:
+        names = super().without_effect
+        if "min.insync.replicas" in self.given and not self.is_safe:
+            names = sorted([*names, "min.insync.replicas"])
+        return names
 
     @property
     def log_directories(self) -> list[str]:
@@ -341,7 +376,4 @@ class BrokerConfig(Config):
             delete_retention_ms=self.log_cleaner_delete_retention_ms,
             min_cleanable_dirty_ratio=self.log_cleaner_min_cleanable_ratio,
             file_delete_delay_ms=self.log_segment_delete_delay_ms,
-            # 0.8: the broker's min.insync.replicas and unclean election are not defaults of topics.
-            unclean_leader_election_enable=True,
-            min_insync_replicas=1,
         )

@@ -65,6 +65,7 @@ class Partition:
     leader_epoch      of the last change obeyed; -1 at first. A change must bring a higher one
     controller_epoch  of the controller that decided it; kept for conditional ISR writes
     zk_version        of the state znode as last known; the key to conditional ISR writes
+    least_in_sync     in-sync replicas that acks=-1 needs if the topic does not say
     replicas          assigned replicas (AR) as the controller sent them
     isr               in-sync replicas while leading, as far as they stand in ZooKeeper; else ()
     maximal_isr       `isr`, and those that a change being written adds: the HW waits for them all
@@ -88,6 +89,7 @@ class Partition:
         "lane",
         "leader",
         "leader_epoch",
+        "least_in_sync",
         "log",
         "maximal_isr",
         "replicas",
@@ -95,9 +97,12 @@ class Partition:
         "zk_version",
     )
 
-    def __init__(self, topic_partition: TopicPartition, broker_id: int) -> None:
+    def __init__(
+        self, topic_partition: TopicPartition, broker_id: int, least_in_sync: int = 1
+    ) -> None:
         self.topic_partition = topic_partition
         self.broker_id = broker_id
+        self.least_in_sync = least_in_sync
         self.is_internal = topic_partition.topic in INTERNAL_TOPICS
         self.leader = NO_LEADER
         self.is_leader = False
@@ -184,15 +189,23 @@ class Partition:
 
     # Writing
 
+    @property
+    def min_insync_replicas(self) -> int:
+        """The ISR's least size for acks=-1: the topic's override, or the broker's minimum as far as
+        there are so many replicas."""
+        assert self.log is not None
+        of_topic = self.log.config.min_insync_replicas
+        return min(self.least_in_sync, len(self.replicas)) if of_topic is None else of_topic
+
     def check_append(self, required_acks: int) -> Log:
         """The log to append to. NotLeaderForPartition, or NotEnoughReplicas when acks are -1 and
         the ISR is smaller than the topic's min.insync.replicas."""
         log = self.leader_log()
         # 0.8: only exactly -1 is refused here; acks below -1 are appended and then answered 20.
-        if required_acks == -1 and len(self.isr) < log.config.min_insync_replicas:
+        if required_acks == -1 and len(self.isr) < self.min_insync_replicas:
             raise NotEnoughReplicas(
                 f"Number of insync replicas for partition {self.topic_partition} is "
-                f"{len(self.isr)}, below required minimum {log.config.min_insync_replicas}"
+                f"{len(self.isr)}, below required minimum {self.min_insync_replicas}"
             )
         return log
 
@@ -221,11 +234,11 @@ class Partition:
         """Whether enough replicas have everything before `required_offset`: all in-sync ones if
         acks are negative, else so many of them, the leader counted. NotLeaderForPartition;
         NotEnoughReplicasAfterAppend if the ISR shrank below min.insync.replicas meanwhile."""
-        log = self.leader_log()
+        self.leader_log()
         if required_acks < 0:
             if self.high_watermark < required_offset:
                 return False
-            if len(self.isr) < log.config.min_insync_replicas:
+            if len(self.isr) < self.min_insync_replicas:
                 raise NotEnoughReplicasAfterAppend(str(self.topic_partition))
             return True
         return required_acks <= sum(

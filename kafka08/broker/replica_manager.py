@@ -359,7 +359,7 @@ class ReplicaManager:
             topic_partition = TopicPartition(state.topic, state.partition)
             known = self._partitions.get(topic_partition)
             if known is None:
-                known = Partition(topic_partition, self.broker_id)
+                known = Partition(topic_partition, self.broker_id, self._config.least_in_sync)
                 self._partitions[topic_partition] = known
             if self.broker_id in state.replicas and known.log is None:
                 wanted.append(known)

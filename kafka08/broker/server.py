@@ -160,6 +160,8 @@ class KafkaServer:
         self._zk.start()
         store = ClusterStore(self._zk)
         store.create_common_paths()
+        if config.is_safe:
+            store.put_profile(config.kafka08_profile)
         self._say(f"Cluster ID = {store.cluster_id(new_id=self.runtime.new_cluster_id)}")
         return store
 

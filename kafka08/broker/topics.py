@@ -17,6 +17,7 @@ from kafka08.assignment import assign_replicas
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.runtime import Runtime
 from kafka08.errors import InvalidTopic, NodeExists
+from kafka08.profile import topic_overrides
 from kafka08.structs import OFFSETS_TOPIC
 from kafka08.zk import nodes, paths
 from kafka08.zk.store import ClusterStore
@@ -97,7 +98,8 @@ class TopicCreator:
         zk = self._store.zk
         if zk.exists(paths.topic(topic)):
             return
-        zk.put(paths.topic_config(topic), nodes.encode_topic_config(config))
+        overrides = topic_overrides(self._config.kafka08_profile, replication_factor)
+        zk.put(paths.topic_config(topic), nodes.encode_topic_config({**overrides, **config}))
         try:
             zk.create(paths.topic(topic), nodes.encode_assignment(assignment))
         except NodeExists:

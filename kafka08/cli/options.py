@@ -9,6 +9,7 @@ import click
 from click.core import ParameterSource
 
 from kafka08.config import load_properties, parse_overrides
+from kafka08.profile import PROFILES
 from kafka08.topic_name import fault_of
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -63,6 +64,21 @@ def config_options(function: Function) -> Function:
         type=click.Path(dir_okay=False),
         help="A Java .properties file with Kafka's own keys.",
     )(function)
+
+
+def profile_option(function: Function) -> Function:
+    """--profile classic|safe, for `profile_keys`."""
+    return click.option(
+        "--profile",
+        type=click.Choice(PROFILES),
+        help="safe: no unclean elections, and acks=-1 needs two in-sync replicas where there are "
+        "two. classic (the default): as 0.8.2.2.",
+    )(function)
+
+
+def profile_keys(profile: str | None) -> dict[str, str]:
+    """The broker keys that the option stands for; {} if it was not given."""
+    return {} if profile is None else {"kafka08.profile": profile}
 
 
 def read_config(

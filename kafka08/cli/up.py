@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafka08.cli.options import config_options, example, read_config
+from kafka08.cli.options import (
+    config_options,
+    example,
+    profile_keys,
+    profile_option,
+    read_config,
+)
 
 if TYPE_CHECKING:
     from kafka08.embedded.standing import ClusterDirectory, StandingCluster
@@ -41,11 +47,13 @@ data_dir_option = click.option(
     "--detach, one for each user.",
 )
 @click.option("--detach", is_flag=True, help="Return when it is ready, and let it run.")
+@profile_option
 @config_options
 def up(
     brokers: int,
     data_dir: Path | None,
     detach: bool,
+    profile: str | None,
     config_file: str | None,
     overrides: tuple[str, ...],
 ) -> None:
@@ -54,7 +62,7 @@ def up(
     The keys given go to every broker. If a cluster runs in the directory already, says where it
     answers and starts nothing.
     """
-    config = read_config(config_file, overrides)
+    config = read_config(config_file, overrides, options=profile_keys(profile))
     if detach:
         show(start_detached(open_directory(data_dir), brokers, config))
         return

@@ -37,7 +37,8 @@ class LogConfig:
     cleanup_policy         "delete", or "compact": no retention
     delete_retention_ms, min_cleanable_dirty_ratio      read by the cleaner
     file_delete_delay_ms   how long files of deleted segments stay as *.deleted
-    unclean_leader_election_enable, min_insync_replicas   read by controller and partition
+    unclean_leader_election_enable, min_insync_replicas   read by controller and partition; None:
+                           the topic does not say
     """
 
     segment_bytes: int = 1 << 30
@@ -55,7 +56,7 @@ class LogConfig:
     min_cleanable_dirty_ratio: float = 0.5
     file_delete_delay_ms: int = 60_000
     unclean_leader_election_enable: bool = True
-    min_insync_replicas: int = 1
+    min_insync_replicas: int | None = None
 
     @property
     def compact(self) -> bool:

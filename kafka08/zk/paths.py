@@ -25,6 +25,7 @@ CONFIG_CHANGE_PREFIX: Final = "config_change_"
 CLUSTER_ID: Final = "/cluster/id"
 CONSUMERS: Final = "/consumers"
 MIGRATIONS: Final = "/kafka08/migrations"
+PROFILE: Final = "/kafka08/profile"
 
 COMMON: Final = (
     CONSUMERS,

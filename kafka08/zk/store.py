@@ -15,6 +15,7 @@ from functools import partial
 from typing import TypeVar
 
 from kafka08.errors import BrokerIdTaken, NodeExists, NoNode, ZooKeeperError
+from kafka08.profile import CLASSIC
 from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
@@ -126,6 +127,14 @@ class ClusterStore:
             return None
         path = paths.CONTROLLER_EPOCH
         return self._decode(nodes.decode_controller_epoch, path, node.data), node.version
+
+    def profile(self) -> str:
+        """The profile of the cluster's brokers: `safe` once one of them said so."""
+        node = self.zk.get_or_none(paths.PROFILE)
+        return CLASSIC if node is None else node.data or CLASSIC
+
+    def put_profile(self, profile: str) -> None:
+        self.zk.put(paths.PROFILE, profile)
 
     # --- topics and partitions ---
 

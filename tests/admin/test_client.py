@@ -190,3 +190,15 @@ def test_it_has_a_session_of_its_own_or_the_callers(zk_connect: str) -> None:
         assert admin.live_brokers() == []
     with pytest.raises(TypeError, match="either"):
         AdminClient()
+
+
+def test_in_a_safe_cluster_topics_carry_its_overrides(admin: AdminClient, zk: ZkClient) -> None:
+    """Brokers say in ZooKeeper that they run under the safe profile; what is given is stronger."""
+    ClusterStore(zk).put_profile("safe")
+    admin.create_topic("tt", assignment={0: [1, 2]})
+    assert {
+        "unclean.leader.election.enable": "false",
+        "min.insync.replicas": "2",
+    } == ClusterStore(zk).topic_config("tt")
+    admin.create_topic("uu", config={"unclean.leader.election.enable": "true"})
+    assert {"unclean.leader.election.enable": "true"} == ClusterStore(zk).topic_config("uu")

@@ -55,4 +55,4 @@ def test_the_broker_level_minimum_is_not_applied(world: World) -> None:
     """0.8: min.insync.replicas counts as a topic's override alone; the capture ends with that."""
     assert BROKER_LEVEL == EXCHANGES[-1]["name"]
     assert 2 == world.config.min_insync_replicas
-    assert 1 == world.partition("mi").log.config.min_insync_replicas
+    assert 1 == world.partition("mi").min_insync_replicas

@@ -129,7 +129,7 @@ def test_the_offsets_codec_is_a_number_or_a_name() -> None:
 def test_min_insync_replicas_of_the_broker_is_not_the_topics_default() -> None:
     """0.8.2.2 parses it and uses it nowhere; so it is named as without effect."""
     config = BrokerConfig({**REQUIRED, "min.insync.replicas": 2})
-    assert 1 == config.log_config().min_insync_replicas
+    assert None is config.log_config().min_insync_replicas
     assert ["min.insync.replicas"] == config.without_effect
 
 
@@ -161,3 +161,19 @@ def test_a_worker_of_the_cleaner_needs_more_than_a_megabyte() -> None:
     keys = {"log.cleaner.threads": "2", "log.cleaner.dedupe.buffer.size": str(2 << 20)}
     with pytest.raises(ConfigError, match=r"log\.cleaner\.dedupe\.buffer\.size: 2097152"):
         BrokerConfig(REQUIRED | keys)
+
+
+def test_the_safe_profile_is_a_promise() -> None:
+    """It sets two keys, and refuses a configuration that takes one of them back."""
+    safe = {**REQUIRED, "kafka08.profile": "safe"}
+    config = BrokerConfig(safe)
+    assert (False, 2, []) == (
+        config.unclean_leader_election_enable,
+        config.least_in_sync,
+        config.without_effect,
+    )
+    assert 3 == BrokerConfig(safe, min_insync_replicas=3).least_in_sync
+    assert 1 == BrokerConfig(REQUIRED, min_insync_replicas=3).least_in_sync
+    for name, value in (("unclean.leader.election.enable", "true"), ("min.insync.replicas", 1)):
+        with pytest.raises(ConfigError, match=f"^{name}: .*safe"):
+            BrokerConfig({**safe, name: value})

@@ -216,3 +216,17 @@ def test_a_follower_takes_the_leaders_high_watermark_as_far_as_its_log_goes(
     assert 2 == partition.high_watermark
     partition.append_as_follower(b"", 1)
     assert 1 == partition.high_watermark
+
+
+def test_the_brokers_minimum_counts_as_far_as_there_are_replicas(tmp_path: Path) -> None:
+    """Under the safe profile, for a topic that does not say; one that says is taken at its word."""
+    partition = Partition(TopicPartition("t", 0), ME, least_in_sync=2)
+    partition.attach_log(Log(tmp_path / "t-0", LogConfig(segment_index_bytes=4096)), 0)
+    for epoch, (replicas, minimum) in enumerate([((1,), 1), ((1, 2), 2), ((1, 2, 3), 2)]):
+        partition.make_leader(LeaderAndIsr(ME, epoch, (1,), 0, 1), replicas, NOW)
+        assert minimum == partition.min_insync_replicas
+    with pytest.raises(NotEnoughReplicas):
+        append(partition, 1, required_acks=-1)
+    assert partition.log is not None
+    partition.log.config = LogConfig(min_insync_replicas=1)
+    append(partition, 1, required_acks=-1)

@@ -91,3 +91,16 @@ def test_without_a_registered_broker_nothing_can_be_created(tmp_path: Path) -> N
     world = World(tmp_path)
     world.store.live = []
     assert -1 == world.client.call(MetadataRequest(["new"])).topics[0].error_code
+
+
+def test_under_the_safe_profile_topics_carry_its_overrides(tmp_path: Path) -> None:
+    """So that JVM brokers keep them too; a topic with one replica needs no more than that one."""
+    world = World(tmp_path, kafka08_profile="safe", offsets_topic_num_partitions=1)
+    world.store.live = [1, 2]
+    world.client.call(MetadataRequest(["one", OFFSETS_TOPIC]))
+    one, offsets = (
+        nodes.decode_topic_config(world.store.znodes[paths.topic_config(topic)])
+        for topic in ("one", OFFSETS_TOPIC)
+    )
+    assert {"unclean.leader.election.enable": "false"} == one
+    assert ("2", "compact") == (offsets["min.insync.replicas"], offsets["cleanup.policy"])

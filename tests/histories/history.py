@@ -57,6 +57,9 @@ class History:
         with self._lock:
             self._unknown.setdefault(tp, set()).add(value)
 
+    def unknown_count(self) -> int:
+        return sum(map(len, self._unknown.values()))
+
     def read(self, who: str, tp: TopicPartition, offset: int, value: bytes) -> None:
         with self._lock:
             self.reads.append(Event(who, tp, offset, value))

@@ -68,13 +68,32 @@ class Workload:
         for thread in self._threads:
             thread.join(DEADLINE_SECONDS)
 
-    def await_progress(self, messages: int = 20, timeout: float = DEADLINE_SECONDS) -> None:
+    def await_progress(self, messages: int = 20) -> None:
         """Until `messages` more are acknowledged, and as many read, in every partition."""
         wanted = {key: count + messages for key, count in self._counts().items()}
-        deadline = time.monotonic() + timeout
-        while any(self._counts()[key] < count for key, count in wanted.items()):
+
+        def is_done() -> bool:
+            now = self._counts()
+            return all(now[key] >= count for key, count in wanted.items())
+
+        self._await(is_done, f"progress to {wanted}")
+
+    def await_sends(self, messages: int = 20) -> None:
+        """The same for sends alone: a reader whose offset is beyond the end of a shortened log
+        waits for ever."""
+        count = len(self.history.acknowledgements) + messages
+        self._await(lambda: len(self.history.acknowledgements) >= count, "sends")
+
+    def await_failures(self, messages: int = 20) -> None:
+        """Until so many more sends were not acknowledged."""
+        count = self.history.unknown_count() + messages
+        self._await(lambda: self.history.unknown_count() >= count, "failures")
+
+    def _await(self, done: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while not done():
             assert not self.failures, self.failures
-            assert time.monotonic() < deadline, f"no progress: {self._counts()}, wanted {wanted}"
+            assert time.monotonic() < deadline, f"waited in vain for {what}: {self._counts()}"
             time.sleep(PAUSE_SECONDS)
 
     def _counts(self) -> dict[tuple[str, TopicPartition], int]:

@@ -15,7 +15,9 @@ import pytest
 from kafka08.admin import AdminClient
 from kafka08.embedded.broker import EmbeddedBroker
 from kafka08.embedded.cluster import EmbeddedCluster
+from kafka08.errors import KafkaError
 from kafka08.log.check import check_log
+from kafka08.profile import CLASSIC, PROFILES
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
 from tests.histories.workload import Workload
@@ -58,10 +60,10 @@ def wait_for(condition: Callable[[], bool], what: str) -> None:
         time.sleep(0.05)
 
 
-def await_full_isr(cluster: EmbeddedCluster, topic: str) -> None:
+def await_full_isr(cluster: EmbeddedCluster, topic: str, replicas: int = 3) -> None:
     def is_full() -> bool:
         [described] = admin.describe_topics([topic])
-        return all(len(partition.isr) == 3 for partition in described.partitions)
+        return all(len(partition.isr) == replicas for partition in described.partitions)
 
     with AdminClient(cluster.zookeeper.connect_string) as admin:
         wait_for(is_full, f"all replicas of {topic} to be in sync")
@@ -171,3 +173,42 @@ def test_nothing_is_lost_when_all_brokers_are_killed_at_once(
         work.await_progress()
     assert [] == work.problems()
     assert_replicas_equal(cluster, topic)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_the_classic_loss(profile: str) -> None:
+    """A follower dies, the lone leader goes on, the leader dies, the follower comes back first.
+
+    Under 0.8's defaults the follower leads, and what the lone leader acknowledged is lost. Under
+    the safe profile the lone leader acknowledges nothing, nobody leads until it is back, and
+    nothing is lost.
+    """
+    config = {**CONFIG, "kafka08.profile": profile}
+    with EmbeddedCluster(brokers=2, config=config) as cluster:
+        cluster.create_topic("loss", 1, 2)
+        with Workload(cluster.bootstrap, "loss") as work:
+            work.await_progress()
+            leader, (follower,) = cluster.leader_of("loss"), cluster.followers_of("loss")
+            cluster.kill(follower)
+            if profile == CLASSIC:
+                work.await_progress()
+            else:
+                work.await_failures()
+            cluster.kill(leader)
+            follower.start()
+            cluster.await_ready([follower])
+            if profile == CLASSIC:
+                wait_for(lambda: led_by(cluster, follower), "the follower to lead")
+            leader.start()
+            cluster.await_ready()
+            await_full_isr(cluster, "loss", 2)
+            work.await_sends()
+        lost = [p for p in work.problems() if p.startswith("lost")]
+    assert bool(lost) == (profile == CLASSIC)
+
+
+def led_by(cluster: EmbeddedCluster, broker: EmbeddedBroker) -> bool:
+    try:
+        return cluster.leader_of("loss") is broker
+    except KafkaError:
+        return False
