@@ -7,8 +7,7 @@ from pathlib import Path
 
 import click
 
-from kafka08.cli.options import example
-from kafka08.config import load_properties, parse_overrides
+from kafka08.cli.options import example, profile_keys, profile_option, read_config
 
 
 @click.group(epilog=example("kafka08 zookeeper start --port 2181"))
@@ -56,11 +55,12 @@ def broker() -> None:
     metavar="KEY=VALUE",
     help="Set one configuration key (repeat for more); stronger than the file.",
 )
-def start_broker(config: str, overrides: tuple[str, ...]) -> None:
+@profile_option
+def start_broker(config: str, overrides: tuple[str, ...], profile: str | None) -> None:
     """Run a broker in the foreground; CONFIG is a server.properties of Kafka 0.8.
 
     SIGTERM and Ctrl-C stop it cleanly: leaders are moved away, logs are flushed and closed.
     """
     from kafka08.broker.main import run
 
-    sys.exit(run({**load_properties(config), **parse_overrides(overrides)}))
+    sys.exit(run(read_config(config, overrides, options=profile_keys(profile))))
