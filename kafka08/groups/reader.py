@@ -202,7 +202,7 @@ class GroupReader:
             return {}, {}
 
     def _client(self) -> ClusterClient:
-        """A client of brokers of which one has just answered. Raises NoBrokersAvailable, at once."""
+        """A client of brokers of which one has just answered; else NoBrokersAvailable, at once."""
         if self._cluster is None:
             registered = [(b.host, b.port) for b in self._store.brokers().values()]
             addresses = self._bootstrap or registered
