@@ -1,4 +1,4 @@
-"""`kafka08 zookeeper start` and `kafka08 broker start`: one node in the foreground."""
+"""`kafka08 zookeeper start`, `broker start`: one node in the foreground; `broker ping`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 import click
 
 from kafka08.cli.options import example, profile_keys, profile_option, read_config
+
+PING_TIMEOUT_MS = 3000
 
 
 @click.group(epilog=example("kafka08 zookeeper start --port 2181"))
@@ -41,7 +43,7 @@ def start_zookeeper(port: int, host: str, data_dir: Path) -> None:
 
 @click.group(epilog=example("kafka08 broker start server.properties"))
 def broker() -> None:
-    """Run one broker."""
+    """Run one broker, or see whether one answers."""
 
 
 @broker.command(
@@ -64,3 +66,30 @@ def start_broker(config: str, overrides: tuple[str, ...], profile: str | None) -
     from kafka08.broker.main import run
 
     sys.exit(run(read_config(config, overrides, options=profile_keys(profile))))
+
+
+@broker.command(epilog=example("kafka08 broker ping localhost:9092,localhost:9093"))
+@click.argument("bootstrap", envvar="KAFKA08_BOOTSTRAP", metavar="HOST:PORT[,..]")
+def ping(bootstrap: str) -> None:
+    """Ask each broker named (default: KAFKA08_BOOTSTRAP) for metadata; exits 1 if one is silent.
+
+    Prints its host:port, how many brokers it knows, and how many topics.
+    """
+    from kafka08.client import ClusterClient, parse_bootstrap
+    from kafka08.errors import KafkaError
+
+    silent = 0
+    for host, port in parse_bootstrap(bootstrap):
+        client = ClusterClient(
+            [(host, port)], timeout_ms=PING_TIMEOUT_MS, connect_timeout_ms=PING_TIMEOUT_MS
+        )
+        try:
+            known = client.refresh()
+        except KafkaError as error:
+            silent += 1
+            click.echo(f"{host}:{port} does not answer: {error}", err=True)
+        else:
+            click.echo(f"{host}:{port} brokers {len(known.brokers)} topics {len(known.topics)}")
+        finally:
+            client.close()
+    sys.exit(1 if silent else 0)

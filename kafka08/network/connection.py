@@ -93,7 +93,7 @@ class Connection:
         if self._socket is not None:
             return
         try:
-            sock = self._connect((self.host, self.port), self._connect_timeout_ms / 1000)
+            sock = self._connect_to_host()
         except (OSError, UnicodeError) as error:  # UnicodeError: a host name that cannot be one
             raise ConnectionFailed(f"cannot connect to {self}: {error}") from error
         try:
@@ -108,6 +108,20 @@ class Connection:
             raise ConnectionFailed(f"cannot connect to {self}: {error}") from error
         self.sent_unconfirmed = False
         self._socket = sock
+
+    def _connect_to_host(self) -> socket.socket:
+        """A socket connected to the host; OSError or UnicodeError if there is none.
+
+        A name below .localhost is this machine wherever nobody knows it (RFC 6761, section 6.3):
+        docker-compose.yml gives brokers such names, which its network resolves and few hosts do.
+        """
+        timeout = self._connect_timeout_ms / 1000
+        try:
+            return self._connect((self.host, self.port), timeout)
+        except socket.gaierror:
+            if not self.host.endswith(".localhost"):
+                raise
+            return self._connect(("127.0.0.1", self.port), timeout)
 
     def send(self, request: Request, *, timeout_ms: int | None = None) -> Response:
         """Write `request` and read its answer; nothing else may be in flight."""

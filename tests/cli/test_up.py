@@ -86,3 +86,13 @@ def test_a_cluster_that_cannot_start_says_why(kafka08: Commands) -> None:
     failed = kafka08("up", "--detach", "--brokers", "1", "--override", "num.partitions=0", code=1)
     assert "num.partitions: '0' is outside the range" in failed.stderr
     kafka08("status", code=1)
+
+
+def test_ping_tells_the_broker_that_is_silent(kafka08: Commands) -> None:
+    """Each broker is asked by itself; one that does not answer makes it fail."""
+    kafka08("up", "--detach", "--brokers", "1")
+    address = json.loads(kafka08("status", "--json").stdout)["bootstrap"]
+    assert kafka08("broker", "ping", address).stdout.startswith(f"{address} brokers ")
+    failed = kafka08("broker", "ping", f"{address},127.0.0.1:1", code=1)
+    assert "127.0.0.1:1 does not answer" in failed.stderr
+    assert failed.stdout.startswith(f"{address} brokers ")

@@ -136,6 +136,23 @@ def test_a_host_name_that_cannot_be_one_is_a_failed_connection() -> None:
         Connection("a" * 70 + ".x", 1, connect=socket.create_connection).send(QUESTION)
 
 
+def test_a_name_below_localhost_is_this_machine_where_nobody_knows_it() -> None:
+    """RFC 6761: only if it cannot be resolved, and no other name."""
+    asked: list[str] = []
+
+    def connect(address: tuple[str, int], _: float) -> socket.socket:
+        asked.append(address[0])
+        if address[0] == "127.0.0.1":
+            return socket.socket()
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    with Connection("kafka1.localhost", 9092, connect=connect) as connection:
+        connection.open()
+    with pytest.raises(ConnectionFailed, match=r"kafka1\.example:9092.*not known"):
+        Connection("kafka1.example", 9092, connect=connect).open()
+    assert asked == ["kafka1.localhost", "127.0.0.1", "kafka1.example"]
+
+
 def test_a_slow_trickle_does_not_outlive_the_timeout() -> None:
     """The timeout is for the whole answer, not for each piece of it."""
     clock = MockClock()
