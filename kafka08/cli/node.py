@@ -32,13 +32,9 @@ def start_zookeeper(port: int, host: str, data_dir: Path) -> None:
     from kafka08.cli.signals import wait_for_stop
     from kafka08.embedded.zookeeper import ZooKeeperServer
 
-    server = ZooKeeperServer(data_dir, port=port, host=host)
-    server.start()
-    try:
+    with ZooKeeperServer(data_dir, port=port, host=host) as server:
         click.echo(f"ZooKeeper answers at {server.connect_string}", err=True)
         wait_for_stop(server.check_alive)
-    finally:
-        server.stop()
 
 
 @click.group(epilog=example("kafka08 broker start server.properties"))

@@ -6,6 +6,8 @@ import random
 import socket
 from pathlib import Path
 
+from kafka08.errors import ConfigError
+
 _RANGE_FILE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _LOWEST, _HIGHEST = 10_000, 60_000
 
@@ -15,8 +17,10 @@ def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
 
     They are taken from below the range that outgoing connections use, at random, so that neither a
     client's connection nor another run takes one before its server does; the server may still fail
-    to bind, and its starter tries again with another.
+    to bind, and its starter tries again with another. ConfigError if nobody can listen on `host`.
     """
+    if (fault := listen_fault(host, 0)) is not None:
+        raise ConfigError(f"host {host!r}: cannot listen there: {fault}")
     low, high = _listening_range()
     found: list[int] = []
     while len(found) < count:
@@ -28,13 +32,18 @@ def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
 
 def is_free(host: str, port: int) -> bool:
     """Whether a server could listen there now."""
+    return listen_fault(host, port) is None
+
+
+def listen_fault(host: str, port: int) -> str | None:
+    """Why no server can listen there now; None if one can."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
-        except OSError:
-            return False
-    return True
+        except OSError as error:
+            return (error.strerror or str(error)).lower()
+    return None
 
 
 def _listening_range() -> tuple[int, int]:

@@ -17,7 +17,7 @@ from typing import Self
 from kafka08.config import load_properties
 from kafka08.embedded.guard import Guard
 from kafka08.embedded.java import find_java, zookeeper_classpath
-from kafka08.embedded.ports import free_ports, is_free
+from kafka08.embedded.ports import free_ports, is_free, listen_fault
 from kafka08.embedded.process import ManagedProcess
 from kafka08.errors import ZooKeeperError
 
@@ -91,7 +91,10 @@ class ZooKeeperServer:
         self.await_ready()
 
     def begin_start(self) -> None:
-        """Start and return at once; `await_ready` must follow."""
+        """Start and return at once; `await_ready` must follow. ZooKeeperError if the port that was
+        asked for is taken."""
+        if self._wanted_port and (fault := listen_fault(self.host, self._wanted_port)) is not None:
+            raise ZooKeeperError(f"cannot listen on {self.host}:{self._wanted_port}: {fault}")
         self._launch(attempt=0)
 
     def await_ready(self, timeout: float = START_SECONDS) -> None:
