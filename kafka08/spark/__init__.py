@@ -14,9 +14,10 @@ from kafka08.spark.ranges import OffsetRange, ranges_to_json
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from kafka08.spark.listener import GroupCommitListener
     from kafka08.spark.source import DataSource
 
-__all__ = ["DataSource", "OffsetRange", "ranges_to_json", "register"]
+__all__ = ["DataSource", "GroupCommitListener", "OffsetRange", "ranges_to_json", "register"]
 
 
 def register(spark: SparkSession) -> None:
@@ -28,9 +29,13 @@ def register(spark: SparkSession) -> None:
 
 
 def __getattr__(name: str) -> object:
-    """`DataSource` imports pyspark; ranges and options are there without it."""
+    """Names that import pyspark; ranges and options are there without it."""
     if name == "DataSource":
         from kafka08.spark.source import DataSource
 
         return DataSource
+    if name == "GroupCommitListener":
+        from kafka08.spark.listener import GroupCommitListener
+
+        return GroupCommitListener
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

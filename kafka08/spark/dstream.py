@@ -51,7 +51,7 @@ class KafkaDStream(TransformedDStream[Any]):
         call = _with_time(func)
         super().foreachRDD(lambda time, _: call(time, self._batches.at(time)))
 
-    def transform(self, func: ForEach) -> TransformedDStream[Any]:  # type: ignore[override]
+    def transform(self, func: ForEach) -> TransformedDStream[Any]:
         """The stream of what `func(rdd)` or `func(time, rdd)` makes of each RDD."""
         call = _with_time(func)
         return TransformedDStream(self, lambda time, _: call(time, self._batches.at(time)))

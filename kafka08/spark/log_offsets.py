@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from kafka08.client.cluster import ClusterClient
+from kafka08.client.metadata import ClusterMetadata
 from kafka08.client.requests import offsets_request, offsets_results
 from kafka08.client.retry import RetryPolicy, retry
 from kafka08.clock import SYSTEM_CLOCK, Clock
@@ -39,44 +40,38 @@ class LogOffsets:
         self._policy = policy
         self._clock = clock
 
-    def subscribed(self, subscription: Subscription) -> tuple[TopicPartition, ...]:
-        """The partitions there are now, sorted. UnknownTopicOrPartition names what is not there;
-        a pattern may match nothing, and never matches internal topics.
+    def subscribed(
+        self, subscription: Subscription, *, must_exist: bool = True
+    ) -> tuple[TopicPartition, ...]:
+        """The partitions there are now, sorted. UnknownTopicOrPartition names what is not there
+        (or it is left out); a pattern may match nothing, and never matches internal topics.
 
         Asks for all topics, since a topic asked for by name may be created by that.
         """
         return retry(
-            lambda: self._subscribed(subscription),
+            lambda: self._subscribed(subscription, must_exist),
             self._policy,
             self._clock,
             what="looking for the partitions",
             passes=lambda error: isinstance(error, LeaderNotAvailable | NoBrokersAvailable),
         )
 
-    def _subscribed(self, subscription: Subscription) -> tuple[TopicPartition, ...]:
+    def _subscribed(
+        self, subscription: Subscription, must_exist: bool
+    ) -> tuple[TopicPartition, ...]:
         metadata = self._cluster.refresh()
-        if isinstance(subscription, TopicPattern):
-            pattern = subscription.compiled()
-            topics = [
-                topic
-                for topic in metadata.topics
-                if pattern.fullmatch(topic) and topic not in INTERNAL_TOPICS
-            ]
-        elif isinstance(subscription, Assignment):
-            topics = sorted({tp.topic for tp in subscription.partitions})
-        else:
-            topics = list(subscription.names)
-        found = [
+        found = sorted(
             TopicPartition(topic, info.partition)
-            for topic in topics
+            for topic in _topics(subscription, metadata)
+            if must_exist or topic in metadata.topics
             for info in metadata.partitions(topic)
-        ]
+        )
         if not isinstance(subscription, Assignment):
-            return tuple(sorted(found))
+            return tuple(found)
         missing = sorted(set(subscription.partitions) - set(found))
-        if missing:
+        if missing and must_exist:
             raise UnknownTopicOrPartition(", ".join(map(str, missing)))
-        return subscription.partitions
+        return tuple(tp for tp in subscription.partitions if tp not in missing)
 
     def existing(self, partitions: Iterable[TopicPartition]) -> set[TopicPartition]:
         """Those of `partitions` that there are now."""
@@ -126,3 +121,14 @@ class LogOffsets:
             return answers
 
         return self._cluster.ask_leaders(times, ask) if times else {}
+
+
+def _topics(subscription: Subscription, metadata: ClusterMetadata) -> list[str]:
+    """The topics that a subscription names, whether they exist or not; for a pattern those that
+    match it."""
+    if isinstance(subscription, Assignment):
+        return sorted({tp.topic for tp in subscription.partitions})
+    if isinstance(subscription, TopicPattern):
+        matches = subscription.compiled().fullmatch
+        return [t for t in metadata.topics if matches(t) and t not in INTERNAL_TOPICS]
+    return list(subscription.names)

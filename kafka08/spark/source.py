@@ -16,6 +16,7 @@ from kafka08.spark.option_text import OptionText
 from kafka08.spark.options import ReadOptions, parse_read_options
 from kafka08.spark.resolve import Resolver
 from kafka08.spark.schema import check_schema, default_schema
+from kafka08.spark.stream import StreamReader
 from kafka08.spark.tasks import RangePartition, RangeTasks
 
 
@@ -32,6 +33,9 @@ class DataSource(datasource.DataSource):
     def reader(self, schema: StructType) -> datasource.DataSourceReader:
         options = self._read_options(schema, streaming=False)
         return (FilteringReader if options.push_filters else BatchReader)(options, schema)
+
+    def streamReader(self, schema: StructType) -> datasource.DataSourceStreamReader:
+        return StreamReader(self._read_options(schema, streaming=True), schema)
 
     def _read_options(self, schema: StructType, *, streaming: bool) -> ReadOptions:
         """The options, checked, with brokers for ZooKeeper: the reader is sent to the workers as

@@ -64,6 +64,10 @@ class Topics:
     def new_topic(self, partitions: int = 2) -> str:
         """A fresh topic with leaders."""
         name = f"spark-{os.getpid()}-{next(_numbers)}"
+        self.create(name, partitions)
+        return name
+
+    def create(self, name: str, partitions: int) -> None:
         admin = AdminClient(zookeeper=self.zookeeper)
         try:
             admin.create_topic(name, partitions, 1)
@@ -71,7 +75,6 @@ class Topics:
             admin.close()
         for partition in range(partitions):
             self.client.at_leader(TopicPartition(name, partition), lambda _: None)
-        return name
 
     def filled(self, counts: Sequence[int], codec: int = 0, set_size: int = 10) -> str:
         """A fresh topic with so many messages in its partitions."""

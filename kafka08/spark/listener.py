@@ -1,0 +1,71 @@
+"""Exact group commits of a stream: from the progress that Spark reports after every batch."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.listener import StreamingQueryListener
+
+from kafka08.client.bootstrap import parse_bootstrap
+from kafka08.client.requests import Storage
+from kafka08.errors import KafkaError
+from kafka08.spark.access import cluster_at
+from kafka08.spark.committed import commit_offsets
+from kafka08.spark.settings import ClusterAddress, ReadSettings
+from kafka08.spark.stream_offsets import StreamOffset
+
+log = logging.getLogger(__name__)
+
+
+class GroupCommitListener(StreamingQueryListener):
+    """Commits where each batch of a query ended for a group, the last batch's too, which
+    `commitOffsets` never hears of. The checkpoint stays the truth; tools that look at the group
+    see how far the query is.
+
+        GroupCommitListener(spark, "host:9092", "my-group", query_name="pages")
+
+    It is added to `spark` at once. A failed commit is logged, the next batch commits more.
+
+    query_name  the query to follow, as given by queryName(…); its source must be this one
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        bootstrap: str,
+        group: str,
+        storage: Storage = "zookeeper",
+        *,
+        query_name: str,
+    ) -> None:
+        brokers = tuple(parse_bootstrap(bootstrap))
+        self._cluster = cluster_at(ClusterAddress(brokers), ReadSettings())
+        self._group = group
+        self._storage: Storage = storage
+        self._query_name = query_name
+        spark.streams.addListener(self)
+
+    def onQueryStarted(self, event: Any) -> None:
+        pass
+
+    def onQueryProgress(self, event: Any) -> None:
+        if event.progress.name != self._query_name:
+            return
+        for source in event.progress.sources:
+            if source.endOffset:
+                self._commit(StreamOffset.from_json(json.loads(source.endOffset)))
+
+    def onQueryIdle(self, event: Any) -> None:
+        pass
+
+    def onQueryTerminated(self, event: Any) -> None:
+        pass
+
+    def _commit(self, end: StreamOffset) -> None:
+        try:
+            commit_offsets(self._cluster, self._group, end.ends, self._storage)
+        except KafkaError as error:
+            log.warning("offsets of group %s in %s: %s", self._group, self._storage, error)

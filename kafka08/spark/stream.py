@@ -1,0 +1,183 @@
+"""The streaming source: where each micro-batch ends, and its ranges. Lives on the driver."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    ReadMinRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from kafka08.clock import SYSTEM_CLOCK, Clock
+from kafka08.errors import KafkaError
+from kafka08.spark.access import close_all
+from kafka08.spark.committed import commit_offsets
+from kafka08.spark.data_loss import Loss, clamp, report
+from kafka08.spark.options import ReadOptions
+from kafka08.spark.ranges import OffsetRange
+from kafka08.spark.resolve import Resolver
+from kafka08.spark.stream_offsets import (
+    StreamOffset,
+    end_of_batch,
+    offsets_between,
+    ranges_between,
+)
+from kafka08.spark.tasks import RangePartition, RangeTasks
+from kafka08.structs import TopicPartition
+
+log = logging.getLogger(__name__)
+
+Position = dict[str, Any]
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """One Python process on the driver answers all of Spark's questions through one of these;
+    `read` runs in the workers, on a copy.
+
+    clock, resolver   for tests
+    """
+
+    def __init__(
+        self,
+        options: ReadOptions,
+        schema: StructType,
+        clock: Clock = SYSTEM_CLOCK,
+        resolver: Resolver | None = None,
+    ) -> None:
+        self._options = options
+        self._tasks = RangeTasks(options.address, options.settings, schema)
+        self._clock = clock
+        self._own_resolver = resolver
+        self._initial: Position | None = None
+        self._target: Mapping[TopicPartition, int] | None = None
+        """With AvailableNow: where the logs ended when the query began."""
+        self._last_seen: Mapping[TopicPartition, int] = {}
+        self._last_batch: float | None = None
+
+    @property
+    def _resolver(self) -> Resolver:
+        if self._own_resolver is None:
+            self._own_resolver = Resolver(self._options)
+        return self._own_resolver
+
+    def initialOffset(self) -> Position:
+        """Where a new query begins. Spark asks twice; the answer is the same."""
+        if self._initial is None:
+            resolver = self._resolver
+            offsets = resolver.offsets_at(
+                self._options.start, resolver.partitions(), "startingOffsets"
+            )
+            if self._target is not None:
+                # What came after the target was fixed is for the next run, as a new partition.
+                offsets = {tp: o for tp, o in offsets.items() if tp in self._target}
+            self._initial = StreamOffset.initial(offsets).to_json()
+        return self._initial
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._target = self._latest()
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        if self._options.max_offsets_per_trigger is not None:
+            return ReadMaxRows(self._options.max_offsets_per_trigger)
+        if self._options.min_offsets_per_trigger is not None:
+            return ReadMinRows(self._options.min_offsets_per_trigger)
+        return ReadAllAvailable()
+
+    def latestOffset(self, start: Position, limit: ReadLimit) -> Position:
+        """The end of the next batch; `start` itself if none is due. DataLost, listing every
+        partition, if some are gone or end before `start` and failOnDataLoss is on."""
+        begin = StreamOffset.from_json(start)
+        latest = self._last_seen = self._latest() if self._target is None else self._target
+        if self._target is not None and begin.is_initial:
+            # Messages may have come between the target and the first look.
+            latest = {tp: max(end, begin.ends.get(tp, 0)) for tp, end in latest.items()}
+        self._report_lost(begin, latest)
+        new = self._resolver.log_offsets.earliest(sorted(set(latest) - set(begin.ends)))
+        everything = end_of_batch(begin, new, latest, None)
+        if everything.ends == begin.ends or self._waits(limit, offsets_between(begin, everything)):
+            return start
+        most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        end = end_of_batch(begin, new, latest, most)
+        self._last_batch = self._clock.monotonic()
+        return end.to_json()
+
+    def reportLatestOffset(self) -> Position | None:
+        return StreamOffset(self._last_seen).to_json() if self._last_seen else None
+
+    def partitions(self, start: Position, end: Position) -> list[InputPartition]:
+        """The tasks of a batch, the same ranges whenever it is asked for again. DataLost, listing
+        every missing range, if retention was faster and failOnDataLoss is on."""
+        wanted = ranges_between(StreamOffset.from_json(start), StreamOffset.from_json(end))
+        resolver = self._resolver
+        return [
+            RangePartition(piece, resolver.leader(piece.topic_partition))
+            for piece in resolver.tasks(self._not_deleted(wanted))
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return self._tasks.read(partition)
+
+    def commit(self, end: Position) -> None:
+        """Commit for the group, if asked for. Spark says so one batch late, and never for the last
+        one (see GroupCommitListener). A failure is logged; the next batch commits more."""
+        if not self._options.commit_offsets:
+            return
+        offsets = StreamOffset.from_json(end).ends
+        group, storage = self._options.group, self._options.storage
+        try:
+            commit_offsets(self._resolver.cluster, group, offsets, storage)
+        except KafkaError as error:
+            log.warning("offsets of group %s in %s: %s", group, storage, error)
+
+    def stop(self) -> None:
+        close_all()
+
+    def _latest(self) -> dict[TopicPartition, int]:
+        """Where the logs of the subscribed partitions end now. Those that are gone are left out:
+        that is for the data loss rule."""
+        offsets = self._resolver.log_offsets
+        assert self._options.subscription is not None
+        return offsets.latest(offsets.subscribed(self._options.subscription, must_exist=False))
+
+    def _report_lost(self, begin: StreamOffset, latest: Mapping[TopicPartition, int]) -> None:
+        losses = [
+            Loss(OffsetRange(*tp, offset, offset + 1), None, None)
+            for tp, offset in sorted(begin.ends.items())
+            if tp not in latest
+        ]
+        losses += [
+            Loss(OffsetRange(*tp, latest[tp], offset), 0, latest[tp])
+            for tp, offset in sorted(begin.ends.items())
+            if latest.get(tp, offset) < offset
+        ]
+        report(losses, fail=self._options.settings.fail_on_data_loss)
+
+    def _not_deleted(self, wanted: list[OffsetRange]) -> list[OffsetRange]:
+        """`wanted` as far as retention has left it. Its end is not looked at: after an election the
+        leader may not show it yet, and tasks wait for that."""
+        offsets = self._resolver.log_offsets
+        there = offsets.existing({r.topic_partition for r in wanted})
+        ends = {r.topic_partition: r.until_offset for r in wanted if r.topic_partition in there}
+        kept, losses = clamp(wanted, offsets.earliest(sorted(there)), ends)
+        report(losses, fail=self._options.settings.fail_on_data_loss)
+        return kept
+
+    def _waits(self, limit: ReadLimit, available: int) -> bool:
+        """Whether the batch should wait for minOffsetsPerTrigger messages: not the first one, not
+        longer than maxTriggerDelay, and not where everything or AvailableNow is asked for."""
+        least = self._options.min_offsets_per_trigger
+        if least is None or available >= least or isinstance(limit, ReadAllAvailable):
+            return False
+        if self._target is not None or self._last_batch is None:
+            return False
+        waited_ms = (self._clock.monotonic() - self._last_batch) * 1000
+        return waited_ms < self._options.max_trigger_delay_ms

@@ -1,0 +1,230 @@
+"""StreamReader: where batches end, under limits, with AvailableNow, and when logs lose."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows
+
+from kafka08.errors import NO_ERROR
+from kafka08.protocol.offset_commit import (
+    OffsetCommitPartitionResponse,
+    OffsetCommitRequest,
+    OffsetCommitRequestV0,
+    OffsetCommitResponse,
+    OffsetCommitTopicResponse,
+)
+from kafka08.protocol.types import Request, Response
+from kafka08.spark.data_loss import DataLost
+from kafka08.spark.options import parse_read_options
+from kafka08.spark.resolve import Resolver
+from kafka08.spark.schema import default_schema
+from kafka08.spark.stream import StreamReader
+from kafka08.spark.tasks import RangePartition
+from kafka08.structs import TopicPartition
+from tests.client.fake_cluster import PORT
+from tests.spark.logs import T0, LogCluster
+
+T1 = TopicPartition("t", 1)
+ALL = ReadAllAvailable()
+
+
+class Stream:
+    """A reader of topic t with two partitions of 10 and 20 messages, and Spark's side of it."""
+
+    def __init__(self, **given: str) -> None:
+        self.cluster = LogCluster({"t": {0: 1, 1: 2}})
+        self.write(T0, 10)
+        self.write(T1, 20)
+        self.options = parse_read_options(
+            {"kafka.bootstrap.servers": "b1:9092", "subscribe": "t", "startingOffsets": "earliest"}
+            | given,
+            streaming=True,
+        )
+        self.reader = self.restarted()
+
+    def restarted(self) -> StreamReader:
+        """A new reader, as after a restart of the driver."""
+        resolver = Resolver(self.options, self.cluster.client)
+        return StreamReader(self.options, default_schema(False), self.cluster.clock, resolver)
+
+    def write(self, tp: TopicPartition, count: int) -> None:
+        self.cluster.write(tp, [(None, b"v")] * count)
+
+    def next(self, start: dict[str, Any]) -> dict[str, Any]:
+        return self.reader.latestOffset(start, self.reader.getDefaultReadLimit())
+
+    def ranges(self, start: dict[str, Any], end: dict[str, Any]) -> list[tuple[str, int, int, int]]:
+        planned = self.reader.partitions(start, end)
+        return [tuple(p.wanted) for p in planned if isinstance(p, RangePartition)]  # type: ignore[misc]
+
+
+def test_batches_follow_each_other() -> None:
+    """The first from the starting offsets, each from where the last ended; nothing new is the
+    start again."""
+    stream = Stream()
+    first = stream.reader.initialOffset()
+    assert stream.reader.initialOffset() is first
+    end = stream.next(first)
+    assert stream.ranges(first, end) == [("t", 0, 0, 10), ("t", 1, 0, 20)]
+    assert stream.next(end) is end
+    stream.write(T1, 5)
+    after = stream.next(end)
+    assert stream.ranges(end, after) == [("t", 1, 20, 25)]
+    assert after == {"t": {"0": 10, "1": 25}}
+    assert stream.reader.reportLatestOffset() == after
+
+
+def test_a_failure_in_batch_0_repeats_it_exactly() -> None:
+    """ "latest" has moved when the query is started again, the batch has not."""
+    stream = Stream(startingOffsets="latest")
+    first = stream.reader.initialOffset()
+    stream.write(T0, 3)
+    end = stream.next(first)
+    stream.write(T0, 4)
+    stream.reader = stream.restarted()
+    again = stream.reader.initialOffset()
+    assert again["t"] == {"0": 17, "1": 20}
+    assert stream.ranges(again, end) == [("t", 0, 10, 13)]
+    assert stream.ranges(end, stream.next(end)) == [("t", 0, 13, 17)]
+
+
+def test_at_most() -> None:
+    """maxOffsetsPerTrigger is shared in proportion; Trigger.Once asks for all and gets it."""
+    stream = Stream(maxOffsetsPerTrigger="6")
+    assert stream.reader.getDefaultReadLimit() == ReadMaxRows(6)
+    first = stream.reader.initialOffset()
+    assert stream.next(first)["t"] == {"0": 2, "1": 4}
+    assert stream.reader.latestOffset(first, ALL)["t"] == {"0": 10, "1": 20}
+
+
+def test_at_least() -> None:
+    """minOffsetsPerTrigger waits, the first batch does not, and none beyond maxTriggerDelay."""
+    stream = Stream(minOffsetsPerTrigger="5", maxTriggerDelay="60s")
+    assert stream.reader.getDefaultReadLimit() == ReadMinRows(5)
+    end = stream.next(stream.reader.initialOffset())
+    stream.write(T0, 4)
+    assert stream.next(end) is end
+    assert stream.reader.latestOffset(end, ALL)["t"]["0"] == 14
+    stream.cluster.clock.advance(59)
+    assert stream.next(end) is end
+    stream.cluster.clock.advance(2)
+    assert stream.next(end)["t"]["0"] == 14
+
+
+def test_enough_is_not_waited_for() -> None:
+    """As soon as there are enough, all of them come, up to the most."""
+    stream = Stream(minOffsetsPerTrigger="5", maxOffsetsPerTrigger="8")
+    end = stream.reader.latestOffset(stream.reader.initialOffset(), ALL)
+    stream.write(T0, 4)
+    assert stream.next(end) is end
+    stream.write(T0, 5)
+    assert stream.next(end)["t"]["0"] == 18
+
+
+def test_available_now_reaches_its_target_and_ends() -> None:
+    """What comes after the query began is left for the next run, new partitions too."""
+    stream = Stream(maxOffsetsPerTrigger="12", minOffsetsPerTrigger="12")
+    stream.reader.prepareForTriggerAvailableNow()
+    stream.write(T0, 50)
+    stream.cluster.leaders[TopicPartition("t", 2)] = 1
+    stream.cluster.shapes[TopicPartition("t", 2)] = type(stream.cluster.shapes[T0])()
+    position = stream.reader.initialOffset()
+    batches = 0
+    while (end := stream.next(position)) is not position:
+        position = end
+        batches += 1
+        assert batches < 10
+    assert position == {"t": {"0": 10, "1": 20}}
+    assert batches == 3
+
+
+def test_available_now_from_latest() -> None:
+    """The target may be below the start when messages came in between: then there is nothing."""
+    stream = Stream(startingOffsets="latest")
+    stream.reader.prepareForTriggerAvailableNow()
+    stream.write(T0, 5)
+    position = stream.reader.initialOffset()
+    assert stream.next(position) is position
+
+
+def test_new_partitions_start_at_their_earliest() -> None:
+    """Also when they are found late; the start is in the end of that batch."""
+    stream = Stream()
+    end = stream.next(stream.reader.initialOffset())
+    new = TopicPartition("t", 2)
+    stream.cluster.leaders[new] = 1
+    stream.cluster.shapes[new] = type(stream.cluster.shapes[T0])()
+    stream.write(new, 7)
+    stream.cluster.trim(new, 3)
+    after = stream.next(end)
+    assert after["$starts"] == {"t": {"2": 3}}
+    assert stream.ranges(end, after) == [("t", 2, 3, 7)]
+
+
+def test_loss_lists_everything() -> None:
+    """Partitions gone and logs cut below the start, in one error, or passed over."""
+    for fail in ("true", "false"):
+        stream = Stream(failOnDataLoss=fail)
+        end = stream.next(stream.reader.initialOffset())
+        stream.cluster.shapes[T0].end = 4
+        del stream.cluster.leaders[T1]
+        if fail == "true":
+            with pytest.raises(DataLost, match=r"\[t,1\] .* is gone; \[t,0\] \[4, 10\)"):
+                stream.next(end)
+        else:
+            assert stream.next(end) == {"t": {"0": 4}}
+
+
+def test_retention_before_a_batch_is_read() -> None:
+    """Every range that retention has cut is listed, or cut."""
+    for fail in ("true", "false"):
+        stream = Stream(failOnDataLoss=fail)
+        first = stream.reader.initialOffset()
+        end = stream.next(first)
+        stream.cluster.trim(T0, 4)
+        stream.cluster.trim(T1, 20)
+        if fail == "true":
+            with pytest.raises(DataLost, match=r"\[t,0\] \[0, 10\).*\[t,1\] \[0, 20\)"):
+                stream.reader.partitions(first, end)
+        else:
+            assert stream.ranges(first, end) == [("t", 0, 4, 10)]
+
+
+@pytest.mark.parametrize("storage", ["zookeeper", "kafka"])
+def test_commit_for_a_group(storage: str) -> None:
+    """commit(end) stores the ends in the store asked for; a refusal is logged, not raised."""
+    stream = Stream(**{"kafka.group.id": "g", "commitOffsets": storage})
+    commits: list[Request] = []
+    code = NO_ERROR
+
+    def answer(request: Request) -> Response | None:
+        if not isinstance(request, OffsetCommitRequest | OffsetCommitRequestV0):
+            return stream.cluster.answer(1, request)
+        commits.append(request)
+        return OffsetCommitResponse(
+            [
+                OffsetCommitTopicResponse(
+                    t.topic,
+                    [OffsetCommitPartitionResponse(p.partition, code) for p in t.partitions],
+                )
+                for t in request.topics
+            ]
+        )
+
+    stream.cluster.network.broker("b1", PORT, answer)
+    stream.cluster.network.broker("b2", PORT, answer)
+    stream.reader.commit({"t": {"0": 5, "1": 6}})
+    (request,) = commits
+    assert isinstance(
+        request, OffsetCommitRequestV0 if storage == "zookeeper" else OffsetCommitRequest
+    )
+    assert request.group == "g"
+    assert [(p.partition, p.offset) for t in request.topics for p in t.partitions] == [
+        (0, 5),
+        (1, 6),
+    ]
+    code = 12
+    stream.reader.commit({"t": {"0": 7}})
+    assert len(commits) == 2
