@@ -256,6 +256,7 @@ class ConsumerConnector:
             self.consumer_id,
             exclude_internal_topics=self.config.exclude_internal_topics,
             on_change=lambda: self._post(Event.CHANGE),
+            on_release=lambda: self._post(Event.RELEASE),
         )
         store = self._offset_store(registry.id_path)
         self._ownership = Ownership(store, self._gate, list(self._streams.values()), self._clock)

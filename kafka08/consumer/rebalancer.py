@@ -44,6 +44,7 @@ GATHER_S: Final = 0.05
 
 class Event(enum.Enum):
     CHANGE = "the session, or what the group reads, may have changed"
+    RELEASE = "a partition that blocked a claim may be free"
     STOP = "the connector shuts down"
 
 
@@ -140,7 +141,7 @@ class Rebalancer:
 
     def _take_up(self, events: set[Event]) -> bool:
         """Forget what the events make out of date; False if it is time to stop."""
-        if events:
+        if Event.CHANGE in events:
             self._view = None
         return Event.STOP not in events
 
@@ -199,17 +200,23 @@ class Rebalancer:
         log.info("[%s] owns %d partitions", self._consumer_id, len(wanted))
 
     def _begin_session(self) -> None:
-        """Own nothing, then register. What was owned in an earlier session is gone already."""
+        """Register, and own nothing: what was owned in an earlier session is gone already.
+
+        The session is asked for afterwards, from the znode: it may be replaced once more while
+        the registration waits for a connection."""
         self._ownership.drop()
         self._view = None
-        self._session_id = self._registry.session_id
-        self._registry.register(self._subscription, self._clock.time_ms())
+        self._registry.begin_session()
+        self._session_id = self._registry.register(self._subscription, self._clock.time_ms())
         self._gate.admit_session(self._session_id)
 
     def _read(self) -> GroupView | None:
+        """The group now; a registration that somebody has removed is made again first."""
         try:
             return self._registry.view(self._subscription)
         except RegistrationGone as error:
+            if self._session_id != self._registry.session_id:
+                raise  # it went with its session; the next attempt begins a new one
             log.warning("[%s] %s; registering again", self._consumer_id, error)
             self._registry.register(self._subscription, self._clock.time_ms())
             return self._registry.view(self._subscription)

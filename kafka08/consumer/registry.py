@@ -5,7 +5,8 @@ ZooKeeper transaction that also checks that the member's own id znode is there. 
 session and goes with it, so a write that was meant for an earlier session fails as a whole, and a
 claim gets all its partitions or none. What other members see is what 0.8.2.2 writes.
 
-Watches only post: `on_change` is called and the view is read again. Sources:
+Watches only post: `on_change` is called and the view is read again, of registrations and topics
+only what has changed (watched.py). Sources:
 kafka.consumer.ZookeeperConsumerConnector, kafka.utils.ZkUtils 0.8.2.2.
 """
 
@@ -17,11 +18,12 @@ from collections.abc import Callable, Collection, Iterable
 from kafka08.consumer.assignment import GroupView
 from kafka08.consumer.assignors import Assignment
 from kafka08.consumer.subscription import Subscription, subscription_of
+from kafka08.consumer.watched import WatchedNodes
 from kafka08.errors import NodeExists, NoNode, SessionLost, ZooKeeperError
 from kafka08.structs import TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
-from kafka08.zk.operations import ANY_VERSION, Get, Watcher
+from kafka08.zk.operations import ANY_VERSION
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +43,8 @@ class RegistrationGone(ZooKeeperError):
 class GroupRegistry:
     """The znodes of one member of a group, for the session of `zk`.
 
-    on_change   called, in any thread, when what `view` read last may have changed
+    on_change    called, in any thread, when what `view` read last may have changed
+    on_release   called, in any thread, when a partition that blocked a claim may be free
     """
 
     def __init__(
@@ -52,12 +55,18 @@ class GroupRegistry:
         *,
         exclude_internal_topics: bool,
         on_change: Callable[[], None],
+        on_release: Callable[[], None],
     ) -> None:
         self._zk = zk
         self._group = group
         self._consumer_id = consumer_id
         self._exclude_internal_topics = exclude_internal_topics
         self._on_change = on_change
+        self._on_release = on_release
+        self._registrations = WatchedNodes(zk, self._subscription_of, on_change)
+        self._topics = WatchedNodes(zk, _partitions_of, on_change)
+        self._parents: set[str] = set()
+        """Topics whose parent of owner znodes was made sure of in this session."""
         self._uncertain: set[TopicPartition] = set()
         """Partitions whose owner znode may be ours although we do not count it as owned: the
         answer to a claim or a release was lost."""
@@ -70,14 +79,24 @@ class GroupRegistry:
     def id_path(self) -> str:
         return paths.consumer_id(self._group, self._consumer_id)
 
-    def register(self, subscription: Subscription, timestamp_ms: int) -> None:
+    def register(self, subscription: Subscription, timestamp_ms: int) -> int:
         """Make the id znode, unless this session has made it already; one that an earlier session
-        left is waited out, as in 0.8.2.2."""
+        left is waited out, as in 0.8.2.2. The session that it lives with: while a connection is
+        being replaced, that need not be the one which `session_id` gave before."""
         stat = self._zk.stat(self.id_path)
-        if stat is not None and stat.ephemeral_owner == self._zk.session_id:
-            return
-        data = nodes.encode_consumer(subscription.registration(timestamp_ms))
-        self._zk.create_ephemeral(self.id_path, data, expected_mine=lambda _: True)
+        if stat is None or stat.ephemeral_owner != self._zk.session_id:
+            data = nodes.encode_consumer(subscription.registration(timestamp_ms))
+            self._zk.create_ephemeral(self.id_path, data, expected_mine=lambda _: True)
+            stat = self._zk.stat(self.id_path)
+        if stat is None:
+            raise RegistrationGone(f"{self.id_path} was removed by somebody else")
+        return stat.ephemeral_owner
+
+    def begin_session(self) -> None:
+        """Trust nothing that was read or made sure of in an earlier session."""
+        self._registrations.forget()
+        self._topics.forget()
+        self._parents.clear()
 
     def view(self, own: Subscription) -> GroupView | None:
         """Members, topics and partitions now, watched from before they were read; None while no
@@ -97,16 +116,19 @@ class GroupRegistry:
 
     def claim(self, wanted: Assignment) -> None:
         """Become the owner of all these partitions. PartitionsOwned if one is taken (and a watch
-        on it calls `on_change` when it is released); then none was claimed."""
-        for topic in sorted({tp.topic for tp in wanted}):
-            self._zk.ensure(paths.owners(self._group, topic))
+        on it calls `on_release` when it goes); then none was claimed."""
+        self._make_parents({tp.topic for tp in wanted})
         transaction = self._zk.transaction().check(self.id_path, ANY_VERSION)
         for tp, thread in sorted(wanted.items()):
             transaction.create(self._owner_path(tp), thread, ephemeral=True)
         try:
             transaction.commit()
         except NodeExists as error:
-            raise self._blocker(wanted) from error
+            assert transaction.failed_path is not None, "a step met it"
+            raise self._blocked_by(transaction.failed_path, wanted) from error
+        except NoNode:
+            self._parents.clear()  # somebody has removed one, or our registration
+            raise
         except SessionLost:
             self._uncertain.update(wanted)
             raise
@@ -138,43 +160,37 @@ class GroupRegistry:
     def _members(self) -> dict[str, Subscription]:
         """consumer id → subscription; whoever leaves meanwhile is left out (its watch fires)."""
         ids = self._watched(paths.consumer_ids(self._group))
-        found = self._zk.pipeline([Get(paths.consumer_id(self._group, i)) for i in ids])
-        members = {}
-        for consumer_id, node in zip(ids, found, strict=True):
-            if isinstance(node, NoNode):
-                continue
-            if isinstance(node, ZooKeeperError):
-                raise node
-            registration = nodes.decode_consumer(node.data)
-            members[consumer_id] = subscription_of(
-                registration, exclude_internal_topics=self._exclude_internal_topics
-            )
-        return members
+        by_path = {paths.consumer_id(self._group, i): i for i in ids}
+        found = self._registrations.read(by_path)
+        return {by_path[path]: subscription for path, subscription in found.items()}
 
     def _partitions(self, topics: Iterable[str]) -> dict[str, tuple[int, ...]]:
         """topic → its partition numbers ascending; () for a topic that is still to be created.
         Either way the topic's znode is watched."""
-        names = sorted(topics)
-        watches = [Watcher(paths.topic(name), self._changed) for name in names]
-        found = self._zk.pipeline([Get(watch.path, watch) for watch in watches])
-        partitions = {}
-        for name, watch, node in zip(names, watches, found, strict=True):
-            if isinstance(node, NoNode):
-                node = self._zk.watch_data(watch.path, self._changed)
-            if isinstance(node, ZooKeeperError):
-                raise node
-            assignment = nodes.decode_assignment(node.data) if node is not None else {}
-            partitions[name] = tuple(sorted(assignment))
-        return partitions
+        by_path = {paths.topic(name): name for name in sorted(topics)}
+        found = self._topics.read(by_path, absent_too=True)
+        return {name: found.get(path, ()) for path, name in by_path.items()}
 
-    def _blocker(self, wanted: Assignment) -> PartitionsOwned:
-        """The first partition that somebody else owns, with a watch on its release."""
-        for tp in sorted(wanted):
-            node = self._zk.watch_data(self._owner_path(tp), self._changed)
-            if node is not None:
-                return PartitionsOwned(self._owner_path(tp), node.data)
-        self._on_change()
-        return PartitionsOwned(paths.owners(self._group), None)
+    def _subscription_of(self, text: str | None) -> Subscription:
+        registration = nodes.decode_consumer(text)
+        exclude = self._exclude_internal_topics
+        return subscription_of(registration, exclude_internal_topics=exclude)
+
+    def _make_parents(self, topics: Collection[str]) -> None:
+        for topic in sorted(set(topics) - self._parents):
+            self._zk.ensure(paths.owners(self._group, topic))
+            self._parents.add(topic)
+
+    def _blocked_by(self, path: str, wanted: Assignment) -> PartitionsOwned:
+        """What to raise for an owner znode that stands in the way, with a watch on its release."""
+        node = self._zk.watch_data(path, self._released)
+        if node is None:
+            self._on_release()
+            return PartitionsOwned(path, None)
+        if node.data in wanted.values():
+            # We have it ourselves and do not know it, or an earlier session of ours has.
+            self._uncertain.update(wanted)
+        return PartitionsOwned(path, node.data)
 
     def _delete_owners(self, partitions: Collection[TopicPartition]) -> None:
         transaction = self._zk.transaction().check(self.id_path, ANY_VERSION)
@@ -195,3 +211,11 @@ class GroupRegistry:
 
     def _changed(self, _: str) -> None:
         self._on_change()
+
+    def _released(self, _: str) -> None:
+        self._on_release()
+
+
+def _partitions_of(text: str | None) -> tuple[int, ...]:
+    """The partition numbers in a topic's znode, ascending."""
+    return tuple(sorted(nodes.decode_assignment(text)))

@@ -177,6 +177,11 @@ class ZkClient:
         """The session timeout that the server granted; what was asked for before it connected."""
         return self._contact.timeout_ms
 
+    @property
+    def requests_sent(self) -> int:
+        """How many requests were sent in all sessions of this client; a transaction is one."""
+        return self._contact.requests
+
     def add_session_listener(self, listener: SessionListener) -> None:
         """Hear of CONNECTED, SUSPENDED, RECONNECTED, EXPIRED. The listener may only post."""
         self._tracker.add_listener(listener)

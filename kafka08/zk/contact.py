@@ -22,11 +22,13 @@ class Contact:
 
     at           monotonic time of the newest request that was answered
     timeout_ms   the session timeout that the server granted, within its own bounds
+    requests     how many were sent so far, heartbeats left out; a transaction is one
     """
 
     def __init__(self, connection: ConnectionHandler, clock: Clock, timeout_ms: int) -> None:
         self.at = clock.monotonic()
         self.timeout_ms = timeout_ms
+        self.requests = 0
         self._clock = clock
         self._unanswered: deque[float] = deque()
         self._submit = connection._submit
@@ -39,6 +41,7 @@ class Contact:
     def _note_request(self, request: Any, timeout: float, xid: int | None = None) -> None:
         if xid:
             self._unanswered.append(self._clock.monotonic())
+            self.requests += xid > 0  # those of heartbeats, credentials and watches are below
         self._submit(request, timeout, xid)
 
     def _note_answer(self, timeout: float) -> Any:

@@ -15,11 +15,15 @@ from kafka08.zk.operations import ANY_VERSION, encode
 
 
 class Transaction:
-    """A builder; nothing is sent before `commit`, which can be called once."""
+    """A builder; nothing is sent before `commit`, which can be called once.
+
+    failed_path   the znode of the step that failed, after `commit` has raised for one
+    """
 
     def __init__(self, kazoo: KazooClient) -> None:
         self._request = kazoo.transaction()
         self._paths: list[str] = []
+        self.failed_path: str | None = None
 
     def check(self, path: str, version: int) -> Self:
         """Fail unless the znode has this version."""
@@ -58,5 +62,6 @@ class Transaction:
             if isinstance(answer, Exception) and not isinstance(
                 answer, RolledBackError | RuntimeInconsistency
             ):
+                self.failed_path = path
                 raise translate(answer, path)
         return [getattr(answer, "version", answer) for answer in answers]

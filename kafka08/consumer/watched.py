@@ -1,0 +1,83 @@
+"""Znodes that are read once, and again only after they changed.
+
+A group of N members has N registrations; every join or leave is an event for all of them. Reading
+all registrations at each event costs each member N² reads while the group gathers; with one watch
+on each, it is N.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
+
+from kafka08.errors import NoNode, ZooKeeperError
+from kafka08.zk.client import ZkClient
+from kafka08.zk.operations import Get, Watcher
+
+T = TypeVar("T")
+
+
+class WatchedNodes(Generic[T]):
+    """Decoded znodes by path, of one session of `zk`.
+
+    decode      the text of a znode (None: no data) → its value
+    on_change   called, in any thread, after something that was read has changed
+
+    A watch event may come late, after newer data was read: that costs one more read. It may also
+    come before the answer that it belongs to is taken up: what was read then is not kept.
+    """
+
+    def __init__(
+        self, zk: ZkClient, decode: Callable[[str | None], T], on_change: Callable[[], None]
+    ) -> None:
+        self._zk = zk
+        self._decode = decode
+        self._on_change = on_change
+        self._lock = threading.Lock()
+        self._known: dict[str, T | None] = {}
+        self._awaited: set[str] = set()
+
+    def read(self, paths: Iterable[str], *, absent_too: bool = False) -> dict[str, T]:
+        """path → value of those that are there; what is not asked for any more is forgotten.
+
+        absent_too   watch for the coming of the others. Without, their parent must be watched.
+        Raises ZooKeeperError, and what `decode` raises, with the path.
+        """
+        wanted = list(paths)
+        with self._lock:
+            self._known = {path: self._known[path] for path in wanted if path in self._known}
+            found = dict(self._known)
+            missing = [path for path in wanted if path not in found]
+            self._awaited = set(missing)
+        found.update(self._read_anew(missing, absent_too))
+        with self._lock:
+            self._known.update((path, found[path]) for path in self._awaited if path in found)
+            self._awaited = set()
+        return {path: value for path in wanted if (value := found.get(path)) is not None}
+
+    def forget(self) -> None:
+        """Read everything anew next time: the session is another one."""
+        with self._lock:
+            self._known = {}
+            self._awaited = set()
+
+    def _read_anew(self, paths: list[str], absent_too: bool) -> dict[str, T | None]:
+        """What is there, and None for what is not, if that is watched."""
+        reads = [Get(path, Watcher(path, self._changed)) for path in paths]
+        found: dict[str, T | None] = {}
+        for path, node in zip(paths, self._zk.pipeline(reads), strict=True):
+            if isinstance(node, NoNode):
+                if not absent_too:
+                    continue
+                node = self._zk.watch_data(path, self._changed)
+            if isinstance(node, ZooKeeperError):
+                raise node
+            found[path] = None if node is None else self._decode(node.data)
+        return found
+
+    def _changed(self, path: str) -> None:
+        with self._lock:
+            self._known.pop(path, None)
+            self._awaited.discard(path)
+        self._on_change()
