@@ -1,10 +1,13 @@
-"""Writing: the old `Producer` of 0.8, configured by its own keys.
+"""Writing: the old `Producer` of 0.8 (sync and async) and the new `KafkaProducer`.
 
-Start with `producer`; `event_handler` does the work, `routing` chooses partitions.
+The old one: start with `producer`; `event_handler` does the work, `routing` chooses partitions,
+`async_queue` is what async adds. The new one: start with `kafka_producer`; `accumulator` keeps what
+was accepted as batches (`batch`), `sender` sends them over `channels`.
 """
 
 from __future__ import annotations
 
+from kafka08.producer.callback_handler import CallbackHandler
 from kafka08.producer.config import ProducerConfig
 from kafka08.producer.encoders import DefaultEncoder, NullEncoder, StringEncoder
 from kafka08.producer.kafka_producer import KafkaProducer
@@ -16,6 +19,7 @@ from kafka08.producer.record import ProducerRecord, RecordMetadata
 
 __all__ = [
     "ByteArrayPartitioner",
+    "CallbackHandler",
     "DefaultEncoder",
     "DefaultPartitioner",
     "KafkaProducer",

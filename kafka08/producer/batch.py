@@ -104,10 +104,8 @@ class RecordBatch:
 
     def add_callback(self, index: int, callback: Callback) -> None:
         """`callback` for record `index`, the last one of the open batch."""
-        callbacks = self.callbacks
-        if len(callbacks) != index:
-            callbacks.extend([None] * (index - len(callbacks)))
-        callbacks.append(callback)
+        self.callbacks.extend([None] * (index - len(self.callbacks)))
+        self.callbacks.append(callback)
 
     def message_set(self) -> Buffer:
         """The set as it is sent, built once the batch is closed; any thread. The records

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Final
+from typing import Any, ClassVar, Final
 
 from kafka08.client.bootstrap import parse_bootstrap
 from kafka08.config import Config, key
@@ -20,6 +20,16 @@ from kafka08.protocol import compression
 
 LEGAL_CLIENT_ID: Final = re.compile(r"[a-zA-Z0-9._-]*")
 
+QUEUE_KEYS: Final = frozenset(
+    {
+        "queue.buffering.max.ms",
+        "queue.buffering.max.messages",
+        "queue.enqueue.timeout.ms",
+        "batch.num.messages",
+        "callback.handler",
+    }
+)
+"""Keys that only producer.type=async looks at."""
 ENCODERS: Final[dict[str, Callable[[ProducerConfig], Encoder]]] = {
     "kafka.serializer.DefaultEncoder": lambda _: DefaultEncoder(),
     "kafka.serializer.StringEncoder": lambda config: StringEncoder(config.serializer_encoding),
@@ -36,6 +46,14 @@ class ProducerConfig(Config):
 
     The three `….class` keys take the Java names that Kafka ships or `module:callable`.
     """
+
+    ALIASES: ClassVar[dict[str, str]] = {
+        "queue.time": "queue.buffering.max.ms",
+        "queue.size": "queue.buffering.max.messages",
+        "queue.enqueueTimeout.ms": "queue.enqueue.timeout.ms",
+        "batch.size": "batch.num.messages",
+    }
+    """0.7's names."""
 
     metadata_broker_list: str = key(doc="host:port,host:port of brokers to learn the others from.")
     request_required_acks: int = key(
@@ -68,16 +86,22 @@ class ProducerConfig(Config):
     send_buffer_bytes: int = key(100 * 1024, low=0, doc="SO_SNDBUF; 0 leaves it to the system.")
     client_id: str = key("", doc="Name in requests and broker logs.")
     queue_buffering_max_ms: int = key(
-        5000, low=0, effect=False, doc="Of producer.type=async: longest stay in the queue."
+        5000, low=0, doc="Of producer.type=async: longest wait of a message for its batch."
     )
     queue_buffering_max_messages: int = key(
-        10_000, low=1, effect=False, doc="Of producer.type=async: length of the queue."
+        10_000, low=1, doc="Of producer.type=async: length of the queue."
     )
     queue_enqueue_timeout_ms: int = key(
-        -1, effect=False, doc="Of producer.type=async: longest wait for room in the queue."
+        -1, doc="Of producer.type=async: wait for room in the queue; 0: none, negative: no end."
     )
     batch_num_messages: int = key(
-        200, low=1, effect=False, doc="Of producer.type=async: messages that are sent together."
+        200, low=1, doc="Of producer.type=async: messages that are sent together."
+    )
+    event_handler: str | None = key(
+        None, doc="module:callable(config) that makes what sends messages; 0.7's key."
+    )
+    callback_handler: str | None = key(
+        None, doc="module:callable that makes a CallbackHandler; 0.7's key, for async."
     )
 
     def validate(self) -> None:
@@ -86,10 +110,6 @@ class ProducerConfig(Config):
             raise ConfigError(
                 f"client.id: {self.client_id!r} has a character other than ASCII letters, digits, "
                 "'.', '_' and '-'"
-            )
-        if self.producer_type == "async":
-            raise ConfigError(
-                "producer.type: 'async' (the queue and its thread) is not there yet; use 'sync'"
             )
         if self.batch_num_messages > self.queue_buffering_max_messages:
             raise ConfigError(
@@ -100,6 +120,18 @@ class ProducerConfig(Config):
         self.encoder()
         self.key_encoder()
         self.partitioner()
+        self.plugin_of("event.handler", self.event_handler)
+        self.plugin_of("callback.handler", self.callback_handler)
+
+    @property
+    def without_effect(self) -> list[str]:
+        """The queue's keys too where there is no queue."""
+        unused = self.given & QUEUE_KEYS if self.producer_type == "sync" else frozenset()
+        return sorted({*super().without_effect, *unused})
+
+    def plugin_of(self, name: str, value: str | None) -> Callable[..., Any] | None:
+        """The callable that key `name` has as its value; None if it is absent."""
+        return None if value is None else plugin(name, value, {}, self)
 
     @property
     def bootstrap(self) -> list[tuple[str, int]]:

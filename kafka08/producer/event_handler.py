@@ -75,10 +75,10 @@ class EventHandler:
 
         Within a partition they keep their order. FailedToSend if some were not acknowledged (acks
         0: not written to a socket); they may still have been stored, if only the answer was lost.
-        What an encoder or the partitioner raises passes through; from the first try nothing was
-        sent then.
+        What an encoder or the partitioner raises passes through, and so does ValueError for a
+        message without a topic; from the first try nothing was sent then.
         """
-        outstanding = [self._encoded(message) for message in messages]
+        outstanding = self._encoded(messages)
         given_up: Failures = []
         for tries in range(1, self._config.message_send_max_retries + 2):
             if tries > 1:
@@ -96,10 +96,16 @@ class EventHandler:
     def close(self) -> None:
         self._cluster.close()
 
-    def _encoded(self, message: KeyedMessage) -> Outgoing:
-        key = None if message.key is None else self._key_encoder(message.key)
-        value = None if message.message is None else self._encoder(message.message)
-        return Outgoing(message, key, value)
+    def _encoded(self, messages: Sequence[KeyedMessage]) -> list[Outgoing]:
+        encoder, key_encoder = self._encoder, self._key_encoder
+        outgoing = []
+        for message in messages:
+            topic, value, key, _ = message
+            if not topic:
+                raise ValueError("a message needs a topic")
+            key = None if key is None else key_encoder(key)
+            outgoing.append(Outgoing(message, key, None if value is None else encoder(value)))
+        return outgoing
 
     # ------------------------------------------------------------------------------- metadata
 
@@ -166,13 +172,23 @@ class EventHandler:
             return {}, [(outgoing, error) for outgoing in outstanding]
         parts: Batch = {}
         failures: Failures = []
+        keyless: dict[str, list[Outgoing]] = {}
         for outgoing in outstanding:
-            topic = outgoing.message.topic
+            topic, _, key, partition_key = outgoing.message
+            has_key = key is not None or partition_key is not None
+            if not has_key and topic in keyless:
+                # All of them go where the first one went: most messages end here.
+                keyless[topic].append(outgoing)
+                continue
             try:
                 partition = self._router.partition_of(outgoing.message, metadata.partitions(topic))
-                parts.setdefault(TopicPartition(topic, partition), []).append(outgoing)
             except KafkaError as error:
                 failures.append((outgoing, error))
+                continue
+            part = parts.setdefault(TopicPartition(topic, partition), [])
+            part.append(outgoing)
+            if not has_key:
+                keyless[topic] = part
         batches: dict[Broker, Batch] = {}
         for tp, part in parts.items():
             try:

@@ -163,7 +163,11 @@ class KafkaProducer:
                 index = len(pairs)
                 pairs.append((key, value))
                 if callback is not None:
-                    batch.add_callback(index, callback)
+                    callbacks = batch.callbacks
+                    if len(callbacks) == index:
+                        callbacks.append(callback)
+                    else:
+                        batch.add_callback(index, callback)
                 return new_future(RecordFuture, (batch, index))
         finally:
             self._release()

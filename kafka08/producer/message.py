@@ -1,13 +1,11 @@
-"""What a producer is given to send."""
+"""What the old producer is given to send."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class KeyedMessage:
+class KeyedMessage(NamedTuple):
     """A message for `topic`. Source: kafka.producer.KeyedMessage 0.8.2.2.
 
     message        the value, for the encoder; None is a null value (to compaction: a deletion)
@@ -19,10 +17,6 @@ class KeyedMessage:
     message: Any
     key: Any = None
     partition_key: Any = None
-
-    def __post_init__(self) -> None:
-        if not self.topic:
-            raise ValueError("a message needs a topic")
 
     @property
     def chosen_by(self) -> Any:

@@ -1,4 +1,4 @@
-"""The old producer in sync mode.
+"""The old producer: `producer.type=sync` sends at once, `async` through a queue.
 
     producer = Producer(ProducerConfig({
         "metadata.broker.list": "localhost:9092",
@@ -7,7 +7,8 @@
     }))
     producer.send(KeyedMessage("pages", "hello", key="front"))
 
-With the default of 0.8, `request.required.acks=0`, nobody tells whether a message arrived. Source:
+In async mode `send` only enqueues, and `close` sends what is left. With the default of 0.8,
+`request.required.acks=0`, nobody tells whether a message arrived. Source:
 kafka.producer.Producer 0.8.2.2.
 """
 
@@ -16,13 +17,15 @@ from __future__ import annotations
 import random
 import socket
 import threading
-from collections.abc import Iterable
-from typing import Final, Self
+from collections.abc import Iterable, Sequence
+from typing import Final, Protocol, Self
 
 from kafka08.client.cluster import ClusterClient
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.errors import ProducerClosed
 from kafka08.network.connection import Connect
+from kafka08.producer.async_queue import AsyncQueue
+from kafka08.producer.callback_handler import CallbackHandler
 from kafka08.producer.config import ProducerConfig
 from kafka08.producer.encoders import Encoder
 from kafka08.producer.event_handler import EventHandler
@@ -35,9 +38,22 @@ ANSWER_SLACK_MS: Final = 2000
 the same moment as the leader does and so never learns that the time was up (error 7)."""
 
 
+class Handler(Protocol):
+    """What sends messages: an EventHandler, or the one that event.handler names."""
+
+    def handle(self, messages: Sequence[KeyedMessage]) -> None:
+        """Send them all; FailedToSend names those that could not be. One call at a time."""
+
+    def close(self) -> None:
+        """Nothing more comes."""
+
+
 class Producer:
-    """Sends messages and returns when the brokers have acknowledged them. Thread-safe: one batch
-    at a time. `encoder`, `key_encoder` and `partitioner` win over the configured classes."""
+    """Thread-safe. In sync mode one batch is sent at a time.
+
+    `encoder`, `key_encoder`, `partitioner`, `event_handler` and `callback_handler` win over the
+    configured classes; the first three are the default event handler's.
+    """
 
     def __init__(
         self,
@@ -46,40 +62,55 @@ class Producer:
         encoder: Encoder | None = None,
         key_encoder: Encoder | None = None,
         partitioner: Partitioner | None = None,
+        event_handler: Handler | None = None,
+        callback_handler: CallbackHandler | None = None,
         connect: Connect = socket.create_connection,
         clock: Clock = SYSTEM_CLOCK,
         rng: random.Random | None = None,
     ) -> None:
         self.config = config
         config.log_notes()
-        rng = rng or random.Random()
-        cluster = ClusterClient(
-            config.bootstrap,
-            client_id=config.client_id,
-            timeout_ms=config.request_timeout_ms + ANSWER_SLACK_MS,
-            connect_timeout_ms=config.request_timeout_ms,
-            send_buffer=config.send_buffer_bytes,
-            connect=connect,
-            clock=clock,
-            rng=rng,
-        )
-        self._handler = EventHandler(
-            config,
-            cluster,
-            Router(partitioner or config.partitioner(), rng),
-            encoder or config.encoder(),
-            key_encoder or config.key_encoder(),
-            clock,
-        )
+        make_handler = config.plugin_of("event.handler", config.event_handler)
+        if event_handler is None and make_handler is not None:
+            event_handler = make_handler(config)
+        if event_handler is None:
+            rng = rng or random.Random()
+            event_handler = EventHandler(
+                config,
+                cluster_of(config, connect, clock, rng),
+                Router(partitioner or config.partitioner(), rng),
+                encoder or config.encoder(),
+                key_encoder or config.key_encoder(),
+                clock,
+            )
+        self._handler = event_handler
         self._lock = threading.Lock()
         self._closed = False
+        make_hooks = config.plugin_of("callback.handler", config.callback_handler)
+        if callback_handler is None and make_hooks is not None:
+            callback_handler = make_hooks()
+        self._hooks = callback_handler
+        self._queue = queue_of(config, self._handler, callback_handler, clock)
 
     def send(self, messages: KeyedMessage | Iterable[KeyedMessage]) -> None:
-        """Send one message or many, those for the same leader in one request.
+        """Send one message or many.
 
-        Raises FailedToSend, whose `messages` are those not acknowledged after all tries (a retry
-        can store a message twice), ProducerClosed, and what an encoder or the partitioner raises.
+        Sync: those for the same leader in one request. Raises FailedToSend, whose `messages` are
+        those not acknowledged after all tries (a retry can store a message twice), ProducerClosed,
+        and what an encoder or the partitioner raises.
+
+        Async: enqueue them one by one. Raises QueueFull when there is no room for one of them (none
+        behind it is enqueued then), and ProducerClosed. What goes wrong later is logged, and told
+        to the callback handler.
         """
+        queue = self._queue
+        if queue is not None:
+            if isinstance(messages, KeyedMessage):
+                queue.put(messages)
+                return
+            for message in messages:
+                queue.put(message)
+            return
         batch = [messages] if isinstance(messages, KeyedMessage) else list(messages)
         with self._lock:
             if self._closed:
@@ -88,14 +119,53 @@ class Producer:
                 self._handler.handle(batch)
 
     def close(self) -> None:
-        """Close once the send that may be under way is done. May be called again."""
+        """Close once the send that may be under way is done, and the queue is empty. May be called
+        again."""
+        if self._queue is not None:
+            self._queue.close()
         with self._lock:
-            if not self._closed:
-                self._closed = True
-                self._handler.close()
+            if self._closed:
+                return
+            self._closed = True
+            self._handler.close()
+            if self._hooks is not None:
+                self._hooks.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def cluster_of(
+    config: ProducerConfig, connect: Connect, clock: Clock, rng: random.Random
+) -> ClusterClient:
+    return ClusterClient(
+        config.bootstrap,
+        client_id=config.client_id,
+        timeout_ms=config.request_timeout_ms + ANSWER_SLACK_MS,
+        connect_timeout_ms=config.request_timeout_ms,
+        send_buffer=config.send_buffer_bytes,
+        connect=connect,
+        clock=clock,
+        rng=rng,
+    )
+
+
+def queue_of(
+    config: ProducerConfig, handler: Handler, hooks: CallbackHandler | None, clock: Clock
+) -> AsyncQueue | None:
+    """The queue of producer.type=async; None for sync."""
+    if config.producer_type == "sync":
+        return None
+    timeout_ms = config.queue_enqueue_timeout_ms
+    return AsyncQueue(
+        handler.handle,
+        hooks,
+        max_count=config.queue_buffering_max_messages,
+        max_s=config.queue_buffering_max_ms / 1000,
+        batch_count=config.batch_num_messages,
+        enqueue_timeout_s=None if timeout_ms < 0 else timeout_ms / 1000,
+        clock=clock,
+    )

@@ -263,6 +263,13 @@ def test_an_encoder_that_fails_sends_nothing(cluster: FakeCluster) -> None:
     assert requests(cluster) == []
 
 
+def test_a_message_needs_a_topic(cluster: FakeCluster) -> None:
+    """As in the JVM; nothing of its batch is sent."""
+    with pytest.raises(ValueError, match="topic"):
+        producer_on(cluster).send([KeyedMessage("t", b"x", key=0), KeyedMessage("", b"x")])
+    assert requests(cluster) == []
+
+
 def test_a_closed_producer_says_so(cluster: FakeCluster) -> None:
     """close may be called twice; an empty batch is no exception."""
     producer = producer_on(cluster)

@@ -68,9 +68,3 @@ def test_a_partition_that_is_not_there(answer: int) -> None:
     router = Router(lambda key, partitions: answer, random.Random(7))
     with pytest.raises(UnknownTopicOrPartition, match=f"partition {answer} of .* 0 to 2"):
         router.partition_of(KeyedMessage("t", b"", key="k"), LED)
-
-
-def test_a_message_needs_a_topic() -> None:
-    """As in the JVM."""
-    with pytest.raises(ValueError, match="topic"):
-        KeyedMessage("", b"x")

@@ -1,0 +1,198 @@
+"""The queue of producer.type=async, and the thread that empties it.
+
+Source: kafka.producer.async.ProducerSendThread, kafka.producer.Producer.asyncSend 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from operator import itemgetter
+from typing import Final
+
+from kafka08.clock import Clock
+from kafka08.errors import FailedToSend, ProducerClosed, QueueFull
+from kafka08.producer.callback_handler import CallbackHandler
+from kafka08.producer.message import KeyedMessage
+
+log = logging.getLogger(__name__)
+
+BACKLOG_BYTES: Final = 1 << 20
+Handle = Callable[[Sequence[KeyedMessage]], None]
+
+
+class AsyncQueue:
+    """Thread-safe. Messages wait until there are `batch_count` of them, or the first of them has
+    waited `max_s`; then `handle` gets them, in order, in the queue's own thread. When more whole
+    batches have gathered meanwhile it gets them together, while they are BACKLOG_BYTES at most:
+    the JVM sends them one by one, which here would cost three thread switches each.
+
+    max_count          length of the queue; what is being sent is not in it any more
+    enqueue_timeout_s  how long `put` waits for room; None: without end, 0: not at all
+    """
+
+    def __init__(
+        self,
+        handle: Handle,
+        hooks: CallbackHandler | None,
+        *,
+        max_count: int,
+        max_s: float,
+        batch_count: int,
+        enqueue_timeout_s: float | None,
+        clock: Clock,
+    ) -> None:
+        self._handle = handle
+        self._hooks = hooks
+        self._max_count = max_count
+        self._max_s = max_s
+        self._batch_count = batch_count
+        self._enqueue_timeout_s = enqueue_timeout_s
+        self._clock = clock
+        self._messages: deque[KeyedMessage] = deque()
+        self._lock = threading.Lock()
+        self._acquire = self._lock.acquire
+        self._release = self._lock.release
+        self._changed = threading.Condition(self._lock)
+        self._room = threading.Condition(self._lock)
+        self._waiting = 0
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="ProducerSendThread-", daemon=True)
+        self._thread.start()
+
+    def put(self, message: KeyedMessage) -> None:
+        """Add a message. Raises QueueFull if there was no room in time, ProducerClosed, and what
+        the hooks raise."""
+        if self._hooks is None:
+            self._put(message)
+            return
+        message = self._hooks.before_enqueue(message)
+        try:
+            self._put(message)
+        except QueueFull:
+            self._hooks.after_enqueue(message, False)
+            raise
+        self._hooks.after_enqueue(message, True)
+
+    def close(self) -> None:
+        """Accept nothing more, send what is there, end. From a hook it does not wait."""
+        with self._lock:
+            self._closed = True
+            self._changed.notify()
+            self._room.notify_all()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    def _put(self, message: KeyedMessage) -> None:
+        self._acquire()  # half the price of a with statement
+        try:
+            count = len(self._messages)
+            if count >= self._max_count or self._closed:
+                self._await_room(message)
+                count = len(self._messages)
+            self._messages.append(message)
+            if count == 0 or count == self._batch_count - 1:
+                self._changed.notify()
+        finally:
+            self._release()
+
+    def _await_room(self, message: KeyedMessage) -> None:
+        """Woken when the queue is half empty, so that threads do not take turns message by
+        message; any room will do when the time is up."""
+        timeout_s = self._enqueue_timeout_s
+        deadline = None if timeout_s is None else self._clock.monotonic() + timeout_s
+        self._waiting += 1
+        try:
+            while len(self._messages) >= self._max_count and not self._closed:
+                left = None if deadline is None else deadline - self._clock.monotonic()
+                if left is not None and left <= 0:
+                    raise QueueFull(
+                        f"queue is full of {self._max_count} unsent messages, could not send "
+                        f"{message!r} within {timeout_s} s (queue.enqueue.timeout.ms)"
+                    )
+                self._room.wait(left)
+        finally:
+            self._waiting -= 1
+        if self._closed:
+            raise ProducerClosed("the producer is closed")
+
+    def _run(self) -> None:
+        while batch := self._next_batch():
+            self._send(batch)
+        log.info("Shutdown ProducerSendThread complete")
+
+    def _next_batch(self) -> list[KeyedMessage]:
+        """Wait for a batch; empty when the queue is closed and empty."""
+        with self._lock:
+            while not self._messages and not self._closed:
+                self._changed.wait()
+            deadline = self._clock.monotonic() + self._max_s
+            while len(self._messages) < self._batch_count and not self._closed:
+                left = deadline - self._clock.monotonic()
+                if left <= 0:
+                    break
+                self._changed.wait(left)
+            batch = self._take_batch()
+            size = size_of(batch)
+            while len(self._messages) >= self._batch_count and size < BACKLOG_BYTES:
+                further = self._take_batch()
+                size += size_of(further)
+                batch += further
+            if self._waiting and len(self._messages) <= self._max_count // 2:
+                self._room.notify_all()
+            return batch
+
+    def _take_batch(self) -> list[KeyedMessage]:
+        count = min(self._batch_count, len(self._messages))
+        return [self._messages.popleft() for _ in range(count)]
+
+    def _send(self, batch: list[KeyedMessage]) -> None:
+        hooks = self._hooks
+        if hooks is not None:
+            batch = self._hooked("after_dequeue", hooks.after_dequeue, batch)
+            batch = self._hooked("before_sending", hooks.before_sending, batch)
+        try:
+            if batch:
+                self._handle(batch)
+        except Exception as error:  # the thread's root: an encoder's error must not end it
+            log.exception("Error in handling batch of %d events", len(batch))
+            if hooks is not None:
+                self._hooked("on_error", partial(hooks.on_error, error=error), lost(batch, error))
+            return
+        if hooks is not None:
+            self._hooked("after_sending", hooks.after_sending, batch)
+
+    def _hooked(
+        self,
+        name: str,
+        hook: Callable[[list[KeyedMessage]], list[KeyedMessage] | None],
+        messages: list[KeyedMessage],
+    ) -> list[KeyedMessage]:
+        """What the hook makes of the messages; themselves if it fails or makes nothing."""
+        try:
+            changed = hook(messages)
+        except Exception:  # the user's code: it must not cost the messages
+            log.exception("Error executing the callback handler's %s", name)
+            return messages
+        return messages if changed is None else changed
+
+
+_value = itemgetter(KeyedMessage._fields.index("message"))
+
+
+def size_of(messages: Sequence[KeyedMessage]) -> int:
+    """Bytes (or characters) of the messages' values; as if too many where they have no length."""
+    try:
+        return sum(map(len, map(_value, messages)))
+    except TypeError:
+        return BACKLOG_BYTES
+
+
+def lost(messages: list[KeyedMessage], error: Exception) -> list[KeyedMessage]:
+    """Which of `messages` were not sent."""
+    if not isinstance(error, FailedToSend):
+        return messages
+    return [message for message in error.messages if isinstance(message, KeyedMessage)]

@@ -1,0 +1,310 @@
+"""producer.type=async: when batches go, what a full queue does, what hooks see and close sends."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from kafka08.errors import FailedToSend, ProducerClosed, QueueFull
+from kafka08.producer import CallbackHandler, KeyedMessage, Producer, ProducerConfig
+
+SECONDS = 10
+
+
+class Recorder:
+    """An event handler that keeps its batches; `block` holds it until `go`."""
+
+    def __init__(self, config: ProducerConfig | None = None) -> None:
+        self.batches: list[list[Any]] = []
+        self.go = threading.Event()
+        self.go.set()
+        self.busy = threading.Event()
+        self.errors: list[Exception] = []
+        self.closed = 0
+
+    @property
+    def sent(self) -> list[Any]:
+        return [message for batch in self.batches for message in batch]
+
+    def block(self) -> None:
+        self.go.clear()
+
+    def handle(self, messages: Sequence[KeyedMessage]) -> None:
+        self.busy.set()
+        assert self.go.wait(SECONDS)
+        self.batches.append([message.message for message in messages])
+        if self.errors:
+            raise self.errors.pop(0)
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+class Hooks(CallbackHandler):
+    """Writes down every stage; `fail` is the stage that raises."""
+
+    def __init__(self, fail: str = "") -> None:
+        self.log: list[tuple[Any, ...]] = []
+        self.fail = fail
+
+    def note(self, stage: str, *details: Any) -> None:
+        self.log.append((stage, *details))
+        if stage == self.fail:
+            raise RuntimeError(stage)
+
+    def before_enqueue(self, message: KeyedMessage) -> KeyedMessage:
+        self.note("before_enqueue", message.message)
+        return message._replace(message=message.message.upper())
+
+    def after_enqueue(self, message: KeyedMessage, added: bool) -> None:
+        self.note("after_enqueue", message.message, added)
+
+    def after_dequeue(self, messages: list[KeyedMessage]) -> list[KeyedMessage]:
+        self.note("after_dequeue", [m.message for m in messages])
+        return [*messages, KeyedMessage("t", "MORE")]
+
+    def before_sending(self, messages: list[KeyedMessage]) -> list[KeyedMessage]:
+        self.note("before_sending", [m.message for m in messages])
+        return messages[:2]
+
+    def after_sending(self, messages: list[KeyedMessage]) -> None:
+        self.note("after_sending", [m.message for m in messages])
+
+    def on_error(self, messages: list[KeyedMessage], error: Exception) -> None:
+        self.note("on_error", [m.message for m in messages], type(error))
+
+    def close(self) -> None:
+        self.note("close")
+
+
+def async_producer(
+    handler: Recorder, hooks: CallbackHandler | None = None, **keys: Any
+) -> Producer:
+    keys.setdefault("queue_buffering_max_ms", 1_000_000)
+    config = ProducerConfig(metadata_broker_list="b1:9092", producer_type="async", **keys)
+    return Producer(config, event_handler=handler, callback_handler=hooks)
+
+
+def messages(count: int, first: int = 0) -> list[KeyedMessage]:
+    return [KeyedMessage("t", f"m{n}") for n in range(first, first + count)]
+
+
+def await_true(condition: Callable[[], bool]) -> None:
+    """Poll until another thread has made it so."""
+    waited = threading.Event()
+    for _ in range(SECONDS * 200):
+        if condition():
+            return
+        waited.wait(0.005)
+    raise AssertionError("it did not become so in time")
+
+
+def test_a_batch_goes_when_it_is_full() -> None:
+    """batch.num.messages; what is left waits for its time or for close, which sends it."""
+    handler = Recorder()
+    producer = async_producer(handler, batch_num_messages=3)
+    producer.send(messages(3))
+    await_true(lambda: len(handler.batches) == 1)
+    producer.send(messages(2, 3))
+    producer.close()
+    assert handler.batches == [["m0", "m1", "m2"], ["m3", "m4"]]
+    assert handler.closed == 1
+
+
+def test_a_batch_goes_when_its_time_has_come() -> None:
+    """queue.buffering.max.ms, counted from its first message."""
+    handler = Recorder()
+    with async_producer(handler, queue_buffering_max_ms=1) as producer:
+        producer.send(messages(2))
+        await_true(lambda: sum(map(len, handler.batches)) == 2)
+
+
+def test_a_backlog_goes_in_whole_batches() -> None:
+    """What has gathered while a batch was sent goes together; a rest waits."""
+    handler = Recorder()
+    handler.block()
+    producer = async_producer(handler, batch_num_messages=2)
+    producer.send(messages(2))
+    assert handler.busy.wait(SECONDS)
+    producer.send(messages(5, 2))
+    handler.go.set()
+    await_true(lambda: len(handler.batches) == 2)
+    producer.close()
+    assert list(map(len, handler.batches)) == [2, 4, 1]
+    assert handler.sent == [f"m{n}" for n in range(7)]
+
+
+def test_large_messages_go_batch_by_batch() -> None:
+    """A backlog is put together up to 1 MiB only."""
+    handler = Recorder()
+    handler.block()
+    with async_producer(handler, batch_num_messages=2) as producer:
+        producer.send([KeyedMessage("t", b"x" * 600_000) for _ in range(8)])
+        handler.go.set()
+    assert list(map(len, handler.batches)) == [2, 2, 2, 2]
+
+
+@pytest.mark.parametrize("timeout_ms", [0, 20])
+def test_a_full_queue_refuses(timeout_ms: int) -> None:
+    """queue.enqueue.timeout.ms; what was enqueued before is sent all the same."""
+    handler = Recorder()
+    handler.block()
+    producer = async_producer(
+        handler,
+        batch_num_messages=1,
+        queue_buffering_max_messages=2,
+        queue_enqueue_timeout_ms=timeout_ms,
+    )
+    producer.send(messages(1))
+    assert handler.busy.wait(SECONDS)
+    producer.send(messages(2, 1))
+    with pytest.raises(QueueFull, match="full of 2 unsent"):
+        producer.send(messages(2, 3))
+    handler.go.set()
+    producer.close()
+    assert handler.sent == ["m0", "m1", "m2"]
+
+
+def test_a_full_queue_makes_wait() -> None:
+    """With the default of -1 send returns when there is room: nothing is lost, order is kept."""
+    handler = Recorder()
+    with async_producer(handler, batch_num_messages=5, queue_buffering_max_messages=10) as producer:
+        for message in messages(1000):
+            producer.send(message)
+    assert handler.sent == [f"m{n}" for n in range(1000)]
+
+
+def test_who_waits_for_room_learns_of_close() -> None:
+    """ProducerClosed, and not a wait without end."""
+    handler = Recorder()
+    handler.block()
+    producer = async_producer(handler, batch_num_messages=1, queue_buffering_max_messages=1)
+    producer.send(messages(1))
+    assert handler.busy.wait(SECONDS)
+    producer.send(messages(1, 1))
+    raised: list[BaseException] = []
+
+    def send() -> None:
+        try:
+            producer.send(messages(1, 2))
+        except ProducerClosed as error:
+            raised.append(error)
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    closer = threading.Thread(target=producer.close)
+    closer.start()
+    sender.join(SECONDS)
+    handler.go.set()
+    closer.join(SECONDS)
+    assert len(raised) == 1
+    assert handler.sent == ["m0", "m1"]
+
+
+def test_hooks_see_every_stage() -> None:
+    """In this order, and what the first ones return is what goes on."""
+    handler, hooks = Recorder(), Hooks()
+    with async_producer(handler, hooks, batch_num_messages=1) as producer:
+        producer.send(KeyedMessage("t", "a"))
+    assert hooks.log == [
+        ("before_enqueue", "a"),
+        ("after_enqueue", "A", True),
+        ("after_dequeue", ["A"]),
+        ("before_sending", ["A", "MORE"]),
+        ("after_sending", ["A", "MORE"]),
+        ("close",),
+    ]
+    assert handler.batches == [["A", "MORE"]]
+
+
+def test_hooks_see_what_failed() -> None:
+    """A FailedToSend names its messages; of another error all are meant. The thread lives on."""
+    handler, hooks = Recorder(), Hooks()
+    handler.errors = [FailedToSend("", (KeyedMessage("t", "A"),)), TypeError()]
+    with async_producer(handler, hooks, batch_num_messages=1) as producer:
+        producer.send(KeyedMessage("t", "a"))
+        await_true(lambda: len(handler.batches) == 1)
+        producer.send(KeyedMessage("t", "b"))
+    failed = [entry for entry in hooks.log if entry[0] == "on_error"]
+    assert failed == [
+        ("on_error", ["A"], FailedToSend),
+        ("on_error", ["B", "MORE"], TypeError),
+    ]
+
+
+@pytest.mark.parametrize(
+    "stage", ["after_dequeue", "before_sending", "after_sending", "after_enqueue"]
+)
+def test_a_hook_that_fails_costs_no_message(stage: str) -> None:
+    """It is logged; in `send` its caller gets the error, behind the enqueueing."""
+    handler, hooks = Recorder(), Hooks(fail=stage)
+    with async_producer(handler, hooks, batch_num_messages=1) as producer:
+        if stage == "after_enqueue":
+            with pytest.raises(RuntimeError):
+                producer.send(KeyedMessage("t", "a"))
+        else:
+            producer.send(KeyedMessage("t", "a"))
+    assert handler.batches[0][0] == "A"
+
+
+def test_a_refused_message_is_told_to_the_hooks() -> None:
+    """after_enqueue(added=False), before QueueFull."""
+    handler, hooks = Recorder(), Hooks()
+    handler.block()
+    producer = async_producer(
+        handler, hooks, queue_buffering_max_messages=1, batch_num_messages=1,
+        queue_enqueue_timeout_ms=0,
+    )  # fmt: skip
+    producer.send(KeyedMessage("t", "a"))
+    assert handler.busy.wait(SECONDS)
+    producer.send(KeyedMessage("t", "b"))
+    with pytest.raises(QueueFull):
+        producer.send(KeyedMessage("t", "c"))
+    handler.go.set()
+    producer.close()
+    assert ("after_enqueue", "C", False) in hooks.log
+
+
+def test_a_closed_producer_says_so() -> None:
+    """close may be called twice."""
+    handler = Recorder()
+    producer = async_producer(handler)
+    producer.close()
+    producer.close()
+    assert handler.closed == 1
+    with pytest.raises(ProducerClosed):
+        producer.send(messages(1))
+
+
+def test_handlers_are_named_by_the_configuration() -> None:
+    """event.handler and callback.handler, as module:callable."""
+    config = ProducerConfig(
+        {
+            "metadata.broker.list": "b1:9092",
+            "producer.type": "async",
+            "event.handler": f"{__name__}:Recorder",
+            "callback.handler": f"{__name__}:Hooks",
+        }
+    )
+    with Producer(config) as producer:
+        producer.send(KeyedMessage("t", "a"))
+    assert isinstance(producer._handler, Recorder)
+    assert producer._handler.batches == [["A", "MORE"]]
+
+
+def test_0_7s_names_are_understood() -> None:
+    """The seeds' queue.time and batch.size, and their kin."""
+    config = ProducerConfig(
+        {
+            "metadata.broker.list": "b1:9092",
+            "queue.time": "7",
+            "batch.size": "8",
+            "queue.size": "9",
+        }
+    )
+    assert (config.queue_buffering_max_ms, config.batch_num_messages) == (7, 8)
+    assert config.queue_buffering_max_messages == 9
+    assert config.unknown == {}
