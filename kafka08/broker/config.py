@@ -183,10 +183,14 @@ class BrokerConfig(Config):
 
     # Controller
     auto_leader_rebalance_enable: bool = key(
-        True, effect=False, doc="With one replica per partition there is nothing to balance."
+        True, doc="Whether the controller gives partitions back to their preferred replicas."
     )
-    leader_imbalance_per_broker_percentage: int = key(10, effect=False, doc="As above.")
-    leader_imbalance_check_interval_seconds: int = key(300, effect=False, doc="As above.")
+    leader_imbalance_per_broker_percentage: int = key(
+        10, low=0, doc="So many of the partitions that a broker should lead may be led by others."
+    )
+    leader_imbalance_check_interval_seconds: int = key(
+        300, low=1, doc="How often that is looked at."
+    )
     controlled_shutdown_enable: bool = key(
         True, doc="Whether a stopping broker first asks the controller to move its leaders."
     )

@@ -8,10 +8,14 @@ znodes and the brokers in line. Source: the callbacks of kafka.controller.KafkaC
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from kafka08.broker.controller.context import ControllerContext
-from kafka08.broker.controller.leader_selectors import Election, elect_controlled_shutdown
+from kafka08.broker.controller.leader_selectors import (
+    Election,
+    elect_controlled_shutdown,
+    elect_preferred,
+)
 from kafka08.broker.controller.replica_state import PartitionReplica
 from kafka08.broker.controller.state_changes import StateChanges
 from kafka08.broker.controller.topic_deletion import TopicDeletion
@@ -105,6 +109,26 @@ class ClusterChanges:
         """Topic znodes went away by other hands than ours: forget them."""
         self._context.history.add(f"topics {sorted(topics)} vanished")
         self._context.forget_topics(topics)
+
+    def elect_preferred(self, partitions: Iterable[TopicPartition]) -> None:
+        """Give partitions back to their preferred replicas, where these are in sync. Those that do
+        not exist or are being deleted are logged and left out."""
+        context = self._context
+        wanted = []
+        for tp in sorted(partitions):
+            if tp not in context.leadership or context.is_queued_for_deletion(tp.topic):
+                log.error("Skipping preferred replica election for %s: no such partition", tp)
+            else:
+                wanted.append(tp)
+        if wanted:
+            context.history.add(f"preferred election of {len(wanted)}, {wanted[0]} the first")
+            self._changes.partitions_to_online(wanted, self._elect_preferred)
+
+    def _elect_preferred(self, tp: TopicPartition, current: LeaderAndIsr) -> Election:
+        context = self._context
+        return elect_preferred(
+            context.assignments[tp], context.live, current, controller_epoch=context.epoch
+        )
 
     def shut_down(self, broker_id: int) -> set[TopicPartition]:
         """Take the leadership of a broker that wants to stop elsewhere. Returns the partitions with

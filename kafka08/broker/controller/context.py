@@ -38,6 +38,7 @@ class ControllerContext:
     leadership               partition → last known state; absent while the partition is NEW.
                              The znode may be newer, because leaders change the ISR by themselves
     topics_to_delete         topics queued for deletion
+    reassigning              partition → replicas that it is being moved to
     topics_ineligible        those among them whose deletion waits (a replica's broker is dead)
     """
 
@@ -50,6 +51,7 @@ class ControllerContext:
     leadership: dict[TopicPartition, LeaderAndIsr] = field(default_factory=dict)
     topics_to_delete: set[str] = field(default_factory=set)
     topics_ineligible: set[str] = field(default_factory=set)
+    reassigning: dict[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
     history: History = field(default_factory=History)
     partition_states: PartitionStates = field(init=False)
     replica_states: ReplicaStates = field(init=False)
@@ -112,6 +114,7 @@ class ControllerContext:
             for replica in self.assignments.pop(tp):
                 self.replica_states.forget(PartitionReplica(*tp, replica))
             self.leadership.pop(tp, None)
+            self.reassigning.pop(tp, None)
             self.partition_states.forget(tp)
         self.topics.difference_update(topics)
         self.topics_to_delete.difference_update(topics)

@@ -19,6 +19,7 @@ from kafka08.broker.controller.leader_selectors import (
     ElectionNotNeeded,
     elect_new,
     elect_offline,
+    with_next_epoch,
     without_replica,
 )
 from kafka08.broker.controller.leadership import Leadership, check_epochs
@@ -201,6 +202,22 @@ class StateChanges:
                     tp,
                     election.state.leader,
                 )
+        self._send(batch)
+
+    def tell_anew(self, tp: TopicPartition, brokers: Iterable[int]) -> None:
+        """Tell `brokers` leader, ISR and assignment as they are, under the next leader epoch: they
+        obey nothing else."""
+        context = self._context
+        outcome = self._leadership.update(
+            [tp],
+            lambda _, current: with_next_epoch(current, controller_epoch=context.epoch),
+            context.epoch,
+        )
+        self._log_failures(outcome.failures)
+        batch = self.new_batch()
+        for state in outcome.states.values():
+            context.leadership[tp] = state
+            batch.add_leader_and_isr(brokers, tp, context.assignments[tp])
         self._send(batch)
 
     # Replicas

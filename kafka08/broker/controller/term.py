@@ -10,19 +10,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.controller.channel import ChannelManager
 from kafka08.broker.controller.cluster_changes import ClusterChanges
 from kafka08.broker.controller.context import ControllerContext
+from kafka08.broker.controller.leader_balance import imbalanced
 from kafka08.broker.controller.leadership import Leadership, check_epochs
+from kafka08.broker.controller.reassignment import Reassignments
 from kafka08.broker.controller.replica_state import PartitionReplica
 from kafka08.broker.controller.request_batch import BrokerRequest, RequestBatch
+from kafka08.broker.controller.request_znodes import RequestZnodes
 from kafka08.broker.controller.state_changes import StateChanges
 from kafka08.broker.controller.topic_deletion import TopicDeletion
 from kafka08.broker.controller.unclean_elections import TopicUncleanElections
-from kafka08.broker.runtime import Runtime
+from kafka08.broker.runtime import Handle, Runtime
 from kafka08.errors import NoNode, ZooKeeperError
 from kafka08.protocol.stop_replica import StopReplicaResponse
 from kafka08.structs import Broker, TopicPartition
@@ -31,6 +34,9 @@ from kafka08.zk.operations import Get, Node, Watcher
 from kafka08.zk.store import ClusterStore
 
 log = logging.getLogger(__name__)
+
+FIRST_BALANCE_SECONDS: Final = 5.0
+"""After the start of a term, before leaders are looked at for the first time."""
 
 Post = Callable[[str, Callable[[], None]], None]
 """Queue an event under a name; one that waits under the same name already is not queued again."""
@@ -63,6 +69,8 @@ class Term:
         self._closed = False
         self._registrations: dict[int, nodes.BrokerRegistration] = {}
         self._correlation_id = 0
+        self._runtime = runtime
+        self._next_balance: Handle | None = None
         self._channels = ChannelManager(
             runtime,
             controller_id=config.broker_id,
@@ -81,6 +89,8 @@ class Term:
             self.context, changes, on_stopped=self._on_stopped, remove=self._remove_topic
         )
         self._changes = ClusterChanges(self.context, changes, self._deletion)
+        self._requests = RequestZnodes(store, self._changed)
+        self._reassignments = Reassignments(self.context, changes, self._deletion, self._requests)
 
     def begin(self) -> None:
         """Read the whole cluster, in few bursts, and bring it in order."""
@@ -102,12 +112,18 @@ class Term:
         )
         if self._config.delete_topic_enable:
             self.deletions_changed()
+        self.reassignments_changed()
+        self.elections_changed()
+        if self._config.auto_leader_rebalance_enable:
+            self._balance_after(FIRST_BALANCE_SECONDS)
         self.ready = True
 
     def close(self) -> None:
         """End the term: nothing more is sent, what still comes in is ignored. Never switches."""
         self._closed = True
         self._channels.close()
+        if self._next_balance is not None:
+            self._next_balance.cancel()
 
     # Events
 
@@ -130,6 +146,7 @@ class Term:
                 self.context.brokers[broker.id] = broker
                 self._channels.add(broker)
             self._changes.brokers_joined(joined.keys())
+            self._reassignments.brokers_joined(joined.keys())
 
     def topics_changed(self) -> None:
         """Compare /brokers/topics with what is known."""
@@ -172,6 +189,31 @@ class Term:
             self.context.history.add(f"topics {sorted(new)} are to be deleted")
             self._deletion.enqueue(new)
 
+    def reassignments_changed(self) -> None:
+        """Begin the moves that are asked for."""
+        wanted = self._requests.reassignments()
+        if wanted:
+            self._reassignments.begin(wanted)
+
+    def elections_changed(self) -> None:
+        """Give back the partitions that are asked for, if there is a request."""
+        wanted = self._requests.preferred_elections()
+        if wanted:
+            self._changes.elect_preferred(wanted)
+            self._requests.remove_preferred_elections()
+
+    def balance_leaders(self) -> None:
+        """Bring leaders back to preferred replicas, unless partitions are being moved."""
+        if not self.context.reassigning:
+            wanted = imbalanced(self.context, self._config.leader_imbalance_per_broker_percentage)
+            self._changes.elect_preferred(wanted)
+        self._balance_after(self._config.leader_imbalance_check_interval_seconds)
+
+    def _balance_after(self, seconds: float) -> None:
+        self._next_balance = self._runtime.call_later(
+            seconds, self._post_own, "leader balance", self.balance_leaders
+        )
+
     def shut_down(self, broker_id: int) -> set[TopicPartition]:
         """See ClusterChanges.shut_down."""
         return self._changes.shut_down(broker_id)
@@ -207,9 +249,18 @@ class Term:
             paths.BROKER_IDS: self.brokers_changed,
             paths.BROKER_TOPICS: self.topics_changed,
             paths.DELETE_TOPICS: self.deletions_changed,
+            paths.REASSIGN_PARTITIONS: self.reassignments_changed,
+            paths.PREFERRED_ELECTION: self.elections_changed,
         }
-        topic = path.rpartition("/")[2]
-        self._post_own(path, acts.get(path) or (lambda: self.topic_changed(topic)))
+        self._post_own(path, acts.get(path) or (lambda: self._topic_or_state_changed(path)))
+
+    def _topic_or_state_changed(self, path: str) -> None:
+        """`/brokers/topics/<t>`, or `/brokers/topics/<t>/partitions/<p>/state`."""
+        topic, *rest = path.removeprefix(f"{paths.BROKER_TOPICS}/").split("/")
+        if rest:
+            self._reassignments.isr_changed(TopicPartition(topic, int(rest[1])))
+        else:
+            self.topic_changed(topic)
 
     def _post_own(self, name: str, act: Callable[[], None]) -> None:
         """Post an event of this term; it is nothing once the term is over."""

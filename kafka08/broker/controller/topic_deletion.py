@@ -9,7 +9,8 @@ brought it forward (`resume`) looks where it stands:
     4. all successful: znodes go, in the order topic, configuration, request; all data is forgotten
 
 While a replica's broker is dead the topic is ineligible and waits; the broker's return starts it
-again. Source: kafka.controller.TopicDeletionManager 0.8.2.2.
+again. So does the end of a reassignment that is under way. Source:
+kafka.controller.TopicDeletionManager 0.8.2.2.
 """
 
 from __future__ import annotations
@@ -92,6 +93,8 @@ class TopicDeletion:
             self._complete(topic, replicas)
         elif ReplicaState.DELETION_STARTED in states:
             log.info("Deletion of topic %s is in progress", topic)
+        elif any(tp.topic == topic for tp in self._context.reassigning):
+            log.info("Deletion of topic %s waits for the reassignment of its partitions", topic)
         elif topic not in self._context.topics_ineligible:
             self._start(topic, replicas)
 

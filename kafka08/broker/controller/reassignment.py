@@ -1,0 +1,182 @@
+"""Reassignments: moves partitions to other replicas, as /admin/reassign_partitions asks.
+
+OAR are the replicas that a partition had, RAR those it shall have.
+
+    1. every broker of RAR lives, RAR differs from OAR, the topic is not being deleted; else refused
+    2. while RAR is not in sync: the assignment becomes RAR + OAR, in ZooKeeper first; all of them
+       hear of it under the next leader epoch, and those that are new begin to copy
+    3. the state znode is watched until the ISR contains RAR
+    4. then RAR goes online and is the assignment; if the leader is not of it, one of it is elected,
+       else all hear of it under the next leader epoch
+    5. the others stop, leave the ISR, and drop their logs
+    6. the assignment in ZooKeeper becomes RAR, the request is taken from its znode, and everybody
+       gets the new metadata
+
+A controller that dies in between leaves assignment and request so that the next one goes on where
+it was. Source: onPartitionReassignment of kafka.controller.KafkaController 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+from typing import Protocol
+
+from kafka08.broker.controller.context import ControllerContext
+from kafka08.broker.controller.leader_selectors import Election, elect_reassigned
+from kafka08.broker.controller.replica_state import PartitionReplica
+from kafka08.broker.controller.state_changes import StateChanges
+from kafka08.broker.controller.topic_deletion import TopicDeletion
+from kafka08.structs import LeaderAndIsr, TopicPartition
+
+log = logging.getLogger(__name__)
+
+
+class ReassignmentZnodes(Protocol):
+    """What is read and written. Each switches; ZooKeeperError ends the term."""
+
+    def watch_states(
+        self, partitions: Collection[TopicPartition]
+    ) -> dict[TopicPartition, LeaderAndIsr]:
+        """The states that exist; the next change of each is an event (`isr_changed`)."""
+
+    def write_assignment(self, topic: str, replicas: Mapping[int, tuple[int, ...]]) -> None:
+        """Write a topic's whole assignment."""
+
+    def remove_reassignments(self, partitions: Collection[TopicPartition]) -> None:
+        """Take partitions out of the request; the last ones take the znode with them."""
+
+
+class Reassignments:
+    """The moves of one active controller; what is under way stands in `context.reassigning`."""
+
+    def __init__(
+        self,
+        context: ControllerContext,
+        changes: StateChanges,
+        deletion: TopicDeletion,
+        znodes: ReassignmentZnodes,
+    ) -> None:
+        self._context = context
+        self._changes = changes
+        self._deletion = deletion
+        self._znodes = znodes
+
+    def begin(self, wanted: Mapping[TopicPartition, tuple[int, ...]]) -> None:
+        """Move what is not being moved already; refusals are logged and taken out of the znode."""
+        context = self._context
+        started, refused = [], []
+        for tp, replicas in sorted(wanted.items()):
+            if tp in context.reassigning:
+                continue
+            refusal = self._refusal(tp, replicas)
+            if refusal is None:
+                log.info("Handling reassignment of partition %s to new replicas %s", tp, replicas)
+                context.reassigning[tp] = replicas
+                started.append(tp)
+            else:
+                log.error("Reassignment of %s to %s is refused: %s", tp, list(replicas), refusal)
+                refused.append(tp)
+        if refused:
+            self._znodes.remove_reassignments(refused)
+        if started:
+            context.history.add(f"reassignment of {len(started)} partitions, {started[0]} first")
+        self._advance(started, widen=True)
+
+    def isr_changed(self, tp: TopicPartition) -> None:
+        """A state znode was written: its partition may have been waited for."""
+        if tp in self._context.reassigning:
+            self._advance([tp], widen=False)
+
+    def brokers_joined(self, brokers: Collection[int]) -> None:
+        """Moves to these brokers get another push."""
+        self._advance(
+            [
+                tp
+                for tp, replicas in sorted(self._context.reassigning.items())
+                if not set(brokers).isdisjoint(replicas)
+            ],
+            widen=True,
+        )
+
+    def _refusal(self, tp: TopicPartition, replicas: tuple[int, ...]) -> str | None:
+        """Why the partition cannot be moved; None if it can."""
+        context = self._context
+        if context.is_queued_for_deletion(tp.topic):
+            return "its topic is being deleted"
+        if tp not in context.leadership:
+            return "there is no such partition, or it never had a leader"
+        if context.assignments[tp] == replicas:
+            return "it is assigned so already"
+        dead = [broker_id for broker_id in replicas if broker_id not in context.live]
+        return f"brokers {dead} are not alive" if dead else None
+
+    def _advance(self, partitions: Collection[TopicPartition], *, widen: bool) -> None:
+        states = self._znodes.watch_states(partitions) if partitions else {}
+        finished = []
+        for tp, state in states.items():
+            self._context.leadership[tp] = state
+            if set(self._context.reassigning[tp]) <= set(state.isr):
+                if self._finish(tp):
+                    finished.append(tp)
+            elif widen:
+                self._widen(tp)
+        if finished:
+            self._complete(finished)
+
+    def _widen(self, tp: TopicPartition) -> None:
+        """Step 2."""
+        context = self._context
+        old, new = context.assignments[tp], context.reassigning[tp]
+        log.info("New replicas %s of %s are not yet caught up with the leader", list(new), tp)
+        context.assignments[tp] = (*new, *(r for r in old if r not in new))
+        self._write_assignment(tp.topic)
+        self._changes.tell_anew(tp, context.assignments[tp])
+        self._changes.replicas_to_new(PartitionReplica(*tp, r) for r in new if r not in old)
+
+    def _finish(self, tp: TopicPartition) -> bool:
+        """Steps 4 and 5. False if no replica of the new ones can lead now: tried again when one of
+        their brokers joins."""
+        context, changes = self._context, self._changes
+        old, new = context.assignments[tp], context.reassigning[tp]
+        changes.replicas_to_online(PartitionReplica(*tp, replica) for replica in new)
+        context.assignments[tp] = new
+        leader = context.leadership[tp].leader
+        if leader in new and leader in context.live:
+            changes.tell_anew(tp, old)
+        elif changes.partitions_to_online([tp], self._elect):
+            context.assignments[tp] = old
+            return False
+        gone = [PartitionReplica(*tp, replica) for replica in old if replica not in new]
+        changes.replicas_to_offline(gone)
+        changes.replicas_to_deletion_started(gone, None)
+        changes.replicas_to_deletion_successful(gone)
+        changes.replicas_to_nonexistent(gone)
+        return True
+
+    def _elect(self, tp: TopicPartition, current: LeaderAndIsr) -> Election:
+        context = self._context
+        return elect_reassigned(
+            context.reassigning[tp], context.live, current, controller_epoch=context.epoch
+        )
+
+    def _complete(self, finished: Collection[TopicPartition]) -> None:
+        """Step 6."""
+        context = self._context
+        topics = sorted({tp.topic for tp in finished})
+        for topic in topics:
+            self._write_assignment(topic)
+        for tp in finished:
+            del context.reassigning[tp]
+            log.info("Reassignment of partition %s to %s is done", tp, context.assignments[tp])
+        self._znodes.remove_reassignments(finished)
+        batch = self._changes.new_batch()
+        batch.add_update_metadata(finished)
+        self._changes.send(batch)
+        self._deletion.resume(topics)
+
+    def _write_assignment(self, topic: str) -> None:
+        context = self._context
+        self._znodes.write_assignment(
+            topic, {tp.partition: context.assignments[tp] for tp in context.partitions_of({topic})}
+        )

@@ -1,0 +1,215 @@
+"""Reassignment, preferred election, leader balance: a real controller beside scripted brokers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kafka08.broker.controller import term
+from kafka08.broker.controller.context import ControllerContext
+from kafka08.broker.controller.leader_balance import imbalanced
+from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest, PartitionState
+from kafka08.protocol.stop_replica import StopReplicaRequest
+from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
+from kafka08.zk import nodes, paths
+from tests.broker.controller.conftest import Cluster, wait_until
+from tests.broker.scripted_broker import ScriptedBroker
+
+TP = TopicPartition("t", 0)
+
+
+def reassign(cluster: Cluster, **replicas: tuple[int, ...]) -> None:
+    """`t=(1, 2)` moves [t,0] to brokers 1 and 2."""
+    wanted = {TopicPartition(topic, 0): brokers for topic, brokers in replicas.items()}
+    cluster.zk.create(paths.REASSIGN_PARTITIONS, nodes.encode_reassignment(wanted))
+
+
+def assignment(cluster: Cluster, topic: str = "t") -> tuple[int, ...] | None:
+    found = cluster.store.assignment(topic)
+    return None if found is None else found[0]
+
+
+def await_assignment(cluster: Cluster, *replicas: int) -> None:
+    wait_until(lambda: assignment(cluster) == replicas, f"the assignment {replicas}")
+
+
+def await_end(cluster: Cluster) -> None:
+    wait_until(lambda: not cluster.zk.exists(paths.REASSIGN_PARTITIONS), "the request to be done")
+
+
+def told(broker: ScriptedBroker) -> list[PartitionState]:
+    """The states of LeaderAndIsr requests since the last look."""
+    return [
+        state
+        for received in broker.take()
+        if isinstance(received.request, LeaderAndIsrRequest)
+        for state in received.request.partition_states
+    ]
+
+
+class TestReassignment:
+    def test_a_partition_moves_to_brokers_that_do_not_have_it(self, cluster: Cluster) -> None:
+        """Widened, copied, then led and held by the new ones alone."""
+        one, two, three = (cluster.broker(n) for n in (1, 2, 3))
+        cluster.active_controller(1)
+        cluster.create_topic("t", {0: (1, 2), 1: (2, 1)})
+        cluster.wait_for_state("t", 1, 2, (2, 1))
+        for broker in (one, two, three):
+            broker.take()
+
+        reassign(cluster, t=(3, 2))
+        await_assignment(cluster, 3, 2, 1)
+        three.wait_for(LeaderAndIsrRequest)
+        state = cluster.wait_for_state("t", 0, 1, (1, 2))
+        assert 1 == state.leader_epoch, "everybody must obey the widened assignment"
+
+        cluster.change_isr("t", 0, (1, 2, 3))
+        await_assignment(cluster, 3, 2)
+        await_end(cluster)
+        state = cluster.wait_for_state("t", 0, 3, (2, 3))
+        assert 3 == state.leader_epoch, "elected, then broker 1 left the ISR"
+        stops = [
+            (request.delete_partitions, request.partitions[0].topic)
+            for received in one.wait_for(StopReplicaRequest, 2)
+            if isinstance(request := received.request, StopReplicaRequest)
+        ]
+        assert [(0, "t"), (1, "t")] == stops
+        assert (2, 1) == cluster.store.assignments(["t"])["t"][1]
+
+    def test_a_leader_that_stays_keeps_leading(self, cluster: Cluster) -> None:
+        """It hears of the shorter assignment under a new epoch, and so does who is to stop."""
+        one, two = cluster.broker(1), cluster.broker(2)
+        cluster.active_controller(1)
+        cluster.create_topic("t", {0: (1, 2)})
+        cluster.wait_for_state("t", 0, 1, (1, 2))
+        reassign(cluster, t=(1,))
+        await_end(cluster)
+        state = cluster.wait_for_state("t", 0, 1, (1,))
+        assert 2 == state.leader_epoch
+        two.wait_for(StopReplicaRequest, 2)
+        wait_until(
+            lambda: any((s.replicas, s.leader_epoch) == ([1], 1) for s in told(one)),
+            "broker 1 to hear of it",
+        )
+
+    @pytest.mark.parametrize("replicas", [(1, 9), (1, 2)], ids=["dead broker", "nothing to do"])
+    def test_what_cannot_be_moved_is_refused_at_once(
+        self, cluster: Cluster, replicas: tuple[int, ...]
+    ) -> None:
+        """The request vanishes, and nothing else happens; one that is possible goes on."""
+        cluster.broker(1), cluster.broker(2)
+        cluster.active_controller(1)
+        cluster.create_topic("t", {0: (1, 2)})
+        cluster.create_topic("u", {0: (1, 2)})
+        cluster.wait_for_state("u", 0, 1, (1, 2))
+        reassign(cluster, t=replicas, u=(2,), absent=(1,))
+        await_end(cluster)
+        cluster.wait_for_state("u", 0, 2, (2,))
+        assert (1, 2) == assignment(cluster)
+        assert (2,) == assignment(cluster, "u")
+
+    def test_the_next_controller_goes_on(self, cluster: Cluster) -> None:
+        """It finds the widened assignment and the request, and waits for the same replicas."""
+        for number in (1, 2, 3):
+            cluster.broker(number)
+        first = cluster.active_controller(1)
+        cluster.create_topic("t", {0: (1, 2)})
+        cluster.wait_for_state("t", 0, 1, (1, 2))
+        reassign(cluster, t=(2, 3))
+        await_assignment(cluster, 2, 3, 1)
+        cluster.kill(first)
+        cluster.active_controller(2)
+        cluster.change_isr("t", 0, (1, 2, 3))
+        await_end(cluster)
+        await_assignment(cluster, 2, 3)
+        cluster.wait_for_state("t", 0, 2, (2, 3))
+
+    def test_a_deletion_waits_for_the_move(self, cluster: Cluster) -> None:
+        """And then takes the topic away."""
+        for number in (1, 2):
+            cluster.broker(number)
+        cluster.active_controller(1, delete_topic_enable=True)
+        cluster.create_topic("t", {0: (1,)})
+        cluster.wait_for_state("t", 0, 1, (1,))
+        reassign(cluster, t=(2,))
+        await_assignment(cluster, 2, 1)
+        cluster.zk.create(paths.delete_topic("t"), nodes.encode_delete_topic())
+        cluster.change_isr("t", 0, (1, 2))
+        await_end(cluster)
+        wait_until(lambda: cluster.store.topics() == [], "the deletion")
+
+    def test_a_request_that_cannot_be_read_is_removed(self, cluster: Cluster) -> None:
+        """Otherwise no other could ever be made."""
+        cluster.broker(1)
+        cluster.active_controller(1)
+        cluster.zk.create(paths.REASSIGN_PARTITIONS, "{")
+        await_end(cluster)
+
+
+class TestPreferredElection:
+    def test_leaders_go_back(self, cluster: Cluster) -> None:
+        """Where the preferred replica is in sync; the request is removed in any case."""
+        cluster.broker(1)
+        two = cluster.broker(2)
+        cluster.active_controller(1, auto_leader_rebalance_enable=False)
+        cluster.create_topic("t", {0: (2, 1), 1: (2, 1)})
+        cluster.wait_for_state("t", 1, 2, (2, 1))
+        two.leave()
+        cluster.wait_for_state("t", 0, 1, (1,))
+        cluster.wait_for_state("t", 1, 1, (1,))
+        two.register()
+        cluster.change_isr("t", 0, (1, 2))
+        wanted = [TP, TopicPartition("t", 1), TopicPartition("absent", 0)]
+        cluster.zk.create(paths.PREFERRED_ELECTION, nodes.encode_preferred_election(wanted))
+        cluster.wait_for_state("t", 0, 2, (1, 2))
+        wait_until(lambda: not cluster.zk.exists(paths.PREFERRED_ELECTION), "its end")
+        cluster.wait_for_state("t", 1, 1, (1,))
+
+    def test_leaders_go_back_by_themselves(
+        self, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """auto.leader.rebalance.enable, first a moment after the term began, then now and then."""
+        monkeypatch.setattr(term, "FIRST_BALANCE_SECONDS", 0.1)
+        cluster.broker(1)
+        two = cluster.broker(2)
+        cluster.active_controller(1, leader_imbalance_check_interval_seconds=1)
+        cluster.create_topic("t", {0: (2, 1)})
+        cluster.wait_for_state("t", 0, 2, (2, 1))
+        two.leave()
+        cluster.wait_for_state("t", 0, 1, (1,))
+        two.register()
+        cluster.change_isr("t", 0, (1, 2))
+        cluster.wait_for_state("t", 0, 2, (1, 2))
+
+
+class TestImbalanced:
+    """Which leaders are given back, with a limit of 10 percent."""
+
+    def context(self, led_elsewhere: int, **keys: Any) -> ControllerContext:
+        """Broker 1 is preferred for ten partitions, and broker 2 leads so many of them."""
+        context = ControllerContext(
+            brokers={n: Broker(n, "h", n) for n in (1, 2)},
+            assignments={TopicPartition("t", n): (1, 2) for n in range(10)},
+            leadership={
+                TopicPartition("t", n): LeaderAndIsr(1 + (n < led_elsewhere), 0, (1, 2), 0, 1)
+                for n in range(10)
+            },
+        )
+        for name, value in keys.items():
+            setattr(context, name, value)
+        return context
+
+    def test_above_the_limit_all_of_them(self) -> None:
+        """Not just as many as exceed it."""
+        assert [] == imbalanced(self.context(1), 10)
+        assert [TopicPartition("t", 0), TopicPartition("t", 1)] == imbalanced(self.context(2), 10)
+
+    def test_not_for_a_dead_broker(self) -> None:
+        """Nor for one that is shutting down."""
+        assert [] == imbalanced(self.context(9, brokers={}), 10)
+        assert [] == imbalanced(self.context(9, shutting_down={1}), 10)
+
+    def test_not_what_is_being_deleted(self) -> None:
+        """Its partitions do not count at all."""
+        assert [] == imbalanced(self.context(9, topics_to_delete={"t"}), 10)
