@@ -1,0 +1,253 @@
+"""LogCleaner: which logs are cleaned, what is remembered, what is set aside."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka08.log import Log, LogConfig, LogManager, crashpoints
+from kafka08.log.cleaner import LogCleaner
+from kafka08.log.cleaner_plan import CleanerConfig
+from kafka08.structs import TopicPartition
+from tests.log.compaction import keyed, messages_of
+from tests.log.conftest import CrashAt, Deferred, Died, ManualClock
+
+A, B, C = (TopicPartition(name, 0) for name in "abc")
+COMPACT = {"cleanup.policy": "compact"}
+
+
+@pytest.fixture
+def manager(tmp_path: Path, clock: ManualClock, background: Deferred) -> Iterator[LogManager]:
+    """Topics a and b are compacted, others are not."""
+    opened = LogManager(
+        [tmp_path / "1", tmp_path / "2"],
+        LogConfig(),
+        {"a": COMPACT, "b": COMPACT},
+        clock=clock,
+        background=background,
+    )
+    opened.load()
+    yield opened
+    opened._release()
+
+
+def cleaner_of(manager: LogManager, **keywords: Any) -> LogCleaner:
+    return LogCleaner(manager, CleanerConfig(), clock=ManualClock(), **keywords)
+
+
+def fill(manager: LogManager, topic_partition: TopicPartition, segments: int = 2) -> Log:
+    """Sealed segments of two messages, all of the same two keys."""
+    log = manager.get_or_create(topic_partition)
+    for _ in range(segments):
+        log.append(keyed((b"k", b"v"), (b"l", b"v")))
+        log.roll()
+    return log
+
+
+def offsets_of(log: Log) -> list[int]:
+    return [offset for offset, _, _ in messages_of(log)]
+
+
+def test_only_compacted_logs_are_cleaned(manager: LogManager) -> None:
+    logs = [fill(manager, tp) for tp in (A, B, C)]
+    cleaner = cleaner_of(manager)
+    assert [True, True, False] == [cleaner.clean_one() for _ in range(3)]
+    assert [[2, 3], [2, 3], [0, 1, 2, 3]] == [offsets_of(log) for log in logs]
+
+
+def test_a_topic_may_become_compacted(manager: LogManager) -> None:
+    """Its whole log is dirty then."""
+    log = fill(manager, C)
+    cleaner = cleaner_of(manager)
+    assert not cleaner.clean_one()
+    manager.update_topic_config("c", COMPACT)
+    assert cleaner.clean_one()
+    assert [2, 3] == offsets_of(log)
+
+
+def test_the_dirtiest_goes_first(manager: LogManager) -> None:
+    """One that was cleaned needs as much again before it is worth it."""
+    cleaner = cleaner_of(manager)
+    fill(manager, A, 4)
+    assert cleaner.clean_one()
+    fill(manager, A, 1)
+    assert cleaner.filthiest() is None
+    fill(manager, A, 1)
+    fill(manager, B)
+    dirty = cleaner.filthiest()
+    assert dirty is not None
+    assert (B, 0, 1.0) == (dirty.topic_partition, dirty.first_dirty_offset, dirty.dirty_ratio)
+    assert cleaner.clean_one()
+    dirty = cleaner.filthiest()
+    assert dirty is not None
+    assert (A, 8) == (dirty.topic_partition, dirty.first_dirty_offset)
+
+
+def test_the_threshold_is_the_topics_own(manager: LogManager) -> None:
+    fill(manager, A)
+    manager.update_topic_config("a", {**COMPACT, "min.cleanable.dirty.ratio": "1.0"})
+    assert cleaner_of(manager).filthiest() is None
+
+
+def test_what_is_clean_is_remembered(manager: LogManager, tmp_path: Path) -> None:
+    """By log directory, and a restart goes on there."""
+    fill(manager, A)
+    fill(manager, B)
+    cleaner = cleaner_of(manager)
+    while cleaner.clean_one():
+        pass
+    texts = [(tmp_path / name / "cleaner-offset-checkpoint").read_text() for name in "12"]
+    assert ["0\n1\na 0 4\n", "0\n1\nb 0 4\n"] == texts
+    manager.shutdown()
+    again = LogManager(manager.directories, LogConfig(), {"a": COMPACT, "b": COMPACT})
+    again.load()
+    assert cleaner_of(again).filthiest() is None
+    fill(again, A)
+    dirty = cleaner_of(again).filthiest()
+    assert dirty is not None
+    assert 4 == dirty.first_dirty_offset
+    again.shutdown()
+
+
+def test_a_log_is_cleaned_by_one_at_a_time(manager: LogManager) -> None:
+    """Workers get different logs."""
+    fill(manager, A)
+    seen: list[object] = []
+
+    def look(call: Callable[..., Any], *args: object) -> Any:
+        seen.append(cleaner.filthiest())
+        return call(*args)
+
+    cleaner = cleaner_of(manager, native=look)
+    assert cleaner.clean_one()
+    assert [None] == list(dict.fromkeys(seen))
+
+
+def test_a_log_deleted_meanwhile(manager: LogManager, caplog: pytest.LogCaptureFixture) -> None:
+    """Is let go, and leaves no checkpoint."""
+    caplog.set_level(logging.INFO)
+    fill(manager, A)
+
+    def delete(call: Callable[..., Any], *args: object) -> Any:
+        manager.delete(A)
+        return call(*args)
+
+    cleaner = cleaner_of(manager, native=delete)
+    assert cleaner.clean_one()
+    assert not cleaner.clean_one()
+    assert "The cleaning for partition [a,0] is aborted" in caplog.text
+    assert manager.cleaner_points.get(manager.directories[0], A) is None
+
+
+def test_a_log_truncated_meanwhile_is_cleaned_again(manager: LogManager) -> None:
+    log = fill(manager, A)
+    left = [1]
+
+    def truncate(call: Callable[..., Any], *args: object) -> Any:
+        if left:
+            manager.truncate_to({A: left.pop()})
+            fill(manager, A)
+        return call(*args)
+
+    cleaner = cleaner_of(manager, native=truncate)
+    assert [True, True, False] == [cleaner.clean_one() for _ in range(3)]
+    assert [3, 4] == offsets_of(log)
+
+
+def test_a_log_that_cannot_be_cleaned_is_set_aside(
+    manager: LogManager, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The others go on; it is tried again when it has rolled. 0.8.2.2's cleaner ends for good."""
+    broken, sound = fill(manager, A), fill(manager, B)
+    path = broken.sealed_segments[0].log_path
+    good = path.read_bytes()
+    path.write_bytes(good[:8] + bytes(4) + good[12:])
+    cleaner = cleaner_of(manager)
+    assert [True, True, False] == [cleaner.clean_one() for _ in range(3)]
+    assert "Cannot clean log for partition [a,0]: " in caplog.text
+    assert "corrupt size 0" in caplog.text
+    assert [2, 3] == offsets_of(sound)
+    path.write_bytes(good)
+    fill(manager, A, 1)
+    assert [True, False] == [cleaner.clean_one() for _ in range(2)]
+    assert [4, 5] == offsets_of(broken)
+
+
+def test_messages_without_a_key_are_told(
+    manager: LogManager, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = manager.get_or_create(A)
+    log.append(keyed((None, b"1"), (b"a", b"2"), (None, b"3")))
+    log.roll()
+    cleaner = cleaner_of(manager)
+    cleaner.clean_one()
+    assert 2 == cleaner.messages_unkeyed
+    assert "Dropped 2 messages without a key from compacted log a-0" in caplog.text
+
+
+def test_what_was_done_is_told_in_kafkas_words(
+    manager: LogManager, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "kafka.log.LogCleaner")
+    fill(manager, A)
+    cleaner_of(manager).clean_one()
+    assert "cleaned log a-0 (dirty section = [0, 4])" in caplog.text
+    assert "50.0% size reduction (50.0% fewer messages)" in caplog.text
+    assert "Start size: 0.0 MB (4 messages)" in caplog.text
+
+
+CRASHES = [
+    crashpoints.CLEANED_WRITTEN,
+    crashpoints.SWAP_LOG_RENAMED,
+    crashpoints.SWAP_BEGUN,
+    crashpoints.DELETE_LOG_RENAMED,
+    crashpoints.SWAP_REPLACED,
+    crashpoints.CHECKPOINT_WRITTEN,
+]
+
+
+@pytest.mark.parametrize("passes", range(3))
+@pytest.mark.parametrize("point", CRASHES)
+def test_a_death_at(tmp_path: Path, point: str, passes: int) -> None:
+    """Three segments become one. Whatever had happened, the next start finds a sound log with the
+    last message of each key at its offset, cleans what is left to clean, and then all is the same.
+    """
+    crash = CrashAt(point, passes)
+    manager = LogManager([tmp_path], LogConfig(), {"a": COMPACT}, background=Deferred())
+    manager.load()
+    log = fill(manager, A, 3)
+    log.append(keyed((b"k", b"active")))
+    log.flush()
+    log._crash = crash
+    manager.checkpoint_recovery_points()
+    manager.cleaner_points = type(manager.cleaner_points)([tmp_path], crash)
+    with suppress(Died):
+        cleaner_of(manager, crash=crash).clean_one()
+    manager._release()
+
+    again = LogManager([tmp_path], LogConfig(), {"a": COMPACT}, background=Deferred())
+    again.load()
+    assert offsets_of(again.logs[A]) in ([0, 1, 2, 3, 4, 5, 6], [4, 5, 6])
+    assert not list((tmp_path / "a-0").glob("*.swap"))
+    assert not list((tmp_path / "a-0").glob("*.cleaned"))
+    cleaner_of(again).clean_one()
+    assert [4, 5, 6] == offsets_of(again.logs[A])
+    assert 6 == again.cleaner_points.get(tmp_path, A)
+    again.shutdown()
+
+
+def test_a_cleaning_passes_every_point(tmp_path: Path) -> None:
+    """Otherwise the test above proves nothing."""
+    crash = CrashAt("never")
+    manager = LogManager([tmp_path], LogConfig(), {"a": COMPACT}, crash=crash)
+    manager.load()
+    fill(manager, A, 3)
+    crash.seen.clear()
+    cleaner_of(manager, crash=crash).clean_one()
+    assert set(CRASHES) <= set(crash.seen)
+    manager._release()

@@ -1,0 +1,84 @@
+"""CleanerPoints: cleaner-offset-checkpoint, as LogManager keeps it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kafka08.log import LogConfig, LogManager
+from kafka08.structs import TopicPartition
+from tests.log.compaction import captured, keyed
+from tests.log.conftest import ManualClock
+
+TP = TopicPartition("cmp", 0)
+FILE = "cleaner-offset-checkpoint"
+
+
+def open_manager(path: Path) -> LogManager:
+    manager = LogManager([path], LogConfig(cleanup_policy="compact"), clock=ManualClock())
+    manager.load()
+    return manager
+
+
+def reopen(manager: LogManager) -> LogManager:
+    manager.shutdown()
+    return open_manager(manager.directories[0])
+
+
+def test_the_file_is_kafkas(tmp_path: Path) -> None:
+    """Byte for byte what a JVM cleaner left; there is none before the first cleaning."""
+    manager = open_manager(tmp_path)
+    manager.get_or_create(TP)
+    assert not (tmp_path / FILE).exists()
+    manager.cleaner_points.record(tmp_path, TP, 53)
+    assert captured()["cleaner-offset-checkpoint"] == (tmp_path / FILE).read_text()
+    assert 53 == reopen(manager).cleaner_points.get(tmp_path, TP)
+
+
+def test_a_truncation_lowers_the_point_to_its_segment(tmp_path: Path) -> None:
+    """What is written after it was never cleaned. A gap belongs to the segment before it."""
+    manager = open_manager(tmp_path)
+    log = manager.get_or_create(TP)
+    for _ in range(3):
+        log.append_as_follower(keyed((b"k", b"v"), base_offset=log.log_end_offset + 5))
+        log.roll()
+    assert [0, 6, 12, 18] == [facts.base_offset for facts in log.segment_facts]
+    manager.cleaner_points.record(tmp_path, TP, 18)
+    manager.truncate_to({TP: 18})
+    assert 18 == manager.cleaner_points.get(tmp_path, TP)
+    manager.truncate_to({TP: 19})
+    assert 18 == manager.cleaner_points.get(tmp_path, TP)
+    manager.truncate_to({TP: 10})
+    assert 6 == manager.cleaner_points.get(tmp_path, TP)
+    assert "cmp 0 6\n" in (tmp_path / FILE).read_text()
+    manager.truncate_fully_and_start_at(TP, 40)
+    assert manager.cleaner_points.get(tmp_path, TP) is None
+    manager.shutdown()
+
+
+def test_a_deleted_log_has_no_point(tmp_path: Path) -> None:
+    manager = open_manager(tmp_path)
+    manager.get_or_create(TP)
+    manager.cleaner_points.record(tmp_path, TP, 0)
+    manager.delete(TP)
+    assert "0\n0\n" == (tmp_path / FILE).read_text()
+    manager.shutdown()
+
+
+def test_a_log_that_is_gone_leaves_its_point_to_nobody(tmp_path: Path) -> None:
+    """A directory removed by hand, the topic made anew: it is not taken for clean."""
+    (tmp_path / FILE).write_text("0\n1\ncmp 0 53\n")
+    manager = open_manager(tmp_path)
+    manager.get_or_create(TP)
+    assert manager.cleaner_points.get(tmp_path, TP) is None
+    manager.shutdown()
+
+
+def test_a_broken_file_is_as_none(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """It costs work, not messages; a start must not fail of it."""
+    (tmp_path / FILE).write_text("0\n7\ncmp 0 53\n")
+    manager = open_manager(tmp_path)
+    assert manager.cleaner_points.get(tmp_path, TP) is None
+    assert "expected 7 entries but found 1" in caplog.text
+    manager.shutdown()
