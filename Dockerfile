@@ -10,7 +10,7 @@ RUN apt-get update -qq \
     && { [ -e "$header" ] || apt-get install -qq -y --no-install-recommends python3-dev; } \
     && rm -rf /var/lib/apt/lists/*
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
-COPY docker/build-requirements.txt docker/requirements.txt /build/
+COPY image/build-requirements.txt image/requirements.txt /build/
 RUN pip install -q -r /build/build-requirements.txt \
     && python -m venv --without-pip /opt/kafka08 \
     && pip --python /opt/kafka08/bin/python install -q -r /build/requirements.txt \
@@ -23,7 +23,7 @@ RUN pip wheel -q --no-deps --no-build-isolation --wheel-dir /build/wheels /build
 FROM ${PYTHON}
 RUN useradd --system --uid 10001 --home-dir /var/lib/kafka08 --create-home kafka08
 COPY --from=build /opt/kafka08 /opt/kafka08
-COPY docker/server.properties /etc/kafka08/server.properties
+COPY image/server.properties /etc/kafka08/server.properties
 ENV PATH=/opt/kafka08/bin:$PATH PYTHONUNBUFFERED=1
 USER kafka08
 WORKDIR /var/lib/kafka08

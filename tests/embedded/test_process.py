@@ -20,10 +20,10 @@ from kafka08.embedded.process import ManagedProcess
 WAIT_SECONDS = 20
 
 
-def eventually(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + WAIT_SECONDS
+def eventually(condition: Callable[[], bool], what: str, seconds: float = WAIT_SECONDS) -> None:
+    deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, f"not within {WAIT_SECONDS} s: {what}"
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
         time.sleep(0.01)
 
 
