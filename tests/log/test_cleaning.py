@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kafka08 import kernel
 from kafka08.log import Log, LogConfig, TimeRetention
 from kafka08.log.cleaner_plan import CleanerConfig
 from kafka08.log.cleaning import CleaningAborted, CleaningFailed
@@ -141,7 +142,7 @@ def _listing(log: Log) -> dict[str, list[list[Any]]]:
     """As the capture has it: [offset, codec, key, tombstone] of the entries of each segment."""
     found = {}
     for path in sorted(log.directory.glob("*.log")):
-        entries = message_set.kernel.entries(path.read_bytes())
+        entries = kernel.entries(path.read_bytes())
         found[path.name] = [
             [e.offset, e.codec, (e.key or b"").decode(), e.value is None] for e in entries
         ]
@@ -450,7 +451,7 @@ def test_a_broken_segment_is_left_as_it_is(open_log: OpenLog) -> None:
 
 def test_a_wrapper_that_cannot_be_unpacked(open_log: OpenLog) -> None:
     log = open_log()
-    wrapper = message_set.kernel.wrap(b"no gzip", 0, 1)
+    wrapper = kernel.wrap(b"no gzip", 0, 1)
     log.append_as_follower(wrapper)
     log.roll()
     with pytest.raises(CleaningFailed, match="gzip"):
