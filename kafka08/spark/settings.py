@@ -121,12 +121,16 @@ def take_settings(text: OptionText) -> tuple[ClusterAddress, ReadSettings, str, 
 
 
 def address_of(keys: ReaderKeys) -> ClusterAddress:
+    """Where the cluster of a read is."""
+    return address_of_keys(keys.bootstrap_servers, keys.zookeeper_connect)
+
+
+def address_of_keys(bootstrap_servers: str, zookeeper_connect: str) -> ClusterAddress:
     """Where the cluster is; ConfigError if nothing says so, or two things do."""
-    if bool(keys.bootstrap_servers) == bool(keys.zookeeper_connect):
+    if bool(bootstrap_servers) == bool(zookeeper_connect):
         raise ConfigError(
             "give one of kafka.bootstrap.servers (host:port,host:port) and zookeeper.connect"
         )
-    if keys.zookeeper_connect:
-        return ClusterAddress((), keys.zookeeper_connect)
-    brokers = parse_bootstrap(keys.bootstrap_servers, "kafka.bootstrap.servers")
-    return ClusterAddress(tuple(brokers))
+    if zookeeper_connect:
+        return ClusterAddress((), zookeeper_connect)
+    return ClusterAddress(tuple(parse_bootstrap(bootstrap_servers, "kafka.bootstrap.servers")))

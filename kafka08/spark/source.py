@@ -10,14 +10,17 @@ from pyspark.sql import datasource
 from pyspark.sql.datasource import Filter, InputPartition
 from pyspark.sql.types import StructType
 
+from kafka08.errors import ConfigError
 from kafka08.spark.access import resolved
 from kafka08.spark.filters import is_exact, narrow
 from kafka08.spark.option_text import OptionText
 from kafka08.spark.options import ReadOptions, parse_read_options
 from kafka08.spark.resolve import Resolver
 from kafka08.spark.schema import check_schema, default_schema
+from kafka08.spark.sink import BatchWriter, StreamWriter, check_columns
 from kafka08.spark.stream import StreamReader
 from kafka08.spark.tasks import RangePartition, RangeTasks
+from kafka08.spark.write_options import WriteOptions, parse_write_options
 
 
 class DataSource(datasource.DataSource):
@@ -37,11 +40,26 @@ class DataSource(datasource.DataSource):
     def streamReader(self, schema: StructType) -> datasource.DataSourceStreamReader:
         return StreamReader(self._read_options(schema, streaming=True), schema)
 
+    def writer(self, schema: StructType, overwrite: bool) -> datasource.DataSourceWriter:
+        return BatchWriter(self._write_options(schema, overwrite))
+
+    def streamWriter(
+        self, schema: StructType, overwrite: bool
+    ) -> datasource.DataSourceStreamWriter:
+        return StreamWriter(self._write_options(schema, overwrite))
+
     def _read_options(self, schema: StructType, *, streaming: bool) -> ReadOptions:
         """The options, checked, with brokers for ZooKeeper: the reader is sent to the workers as
         soon as it is made."""
         options = parse_read_options(self.options, streaming=streaming)
         check_schema(schema, options.include_headers)
+        return replace(options, address=resolved(options.address))
+
+    def _write_options(self, schema: StructType, overwrite: bool) -> WriteOptions:
+        options = parse_write_options(self.options)
+        if overwrite:
+            raise ConfigError("a topic can only be appended to: use mode('append')")
+        check_columns(schema, options.topic)
         return replace(options, address=resolved(options.address))
 
 

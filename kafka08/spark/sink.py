@@ -1,0 +1,176 @@
+"""The sink: rows as message sets to the leaders, at least once. Batch and streaming.
+
+A set that was not acknowledged is sent again, and Spark runs a failed task again from its start:
+messages may come twice, but none is missing once a write has ended (acks -1, the default).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import ArrayType, BinaryType, IntegerType, StringType, StructType
+
+from kafka08.client.requests import produce_request, produce_results
+from kafka08.client.retry import RetryPolicy, retry
+from kafka08.clock import SYSTEM_CLOCK
+from kafka08.errors import ApiError, ConfigError, error_of
+from kafka08.network.connection import Connection
+from kafka08.protocol.produce import ProduceResponse
+from kafka08.protocol.types import Buffer
+from kafka08.spark.access import cluster_at
+from kafka08.spark.rows import Partitioner, by_partition, counts_text, message_sets
+from kafka08.spark.write_options import WriteOptions
+from kafka08.structs import TopicPartition
+
+log = logging.getLogger(__name__)
+
+COLUMN_TYPES = {
+    "key": (StringType, BinaryType),
+    "value": (StringType, BinaryType),
+    "topic": (StringType,),
+    "partition": (IntegerType,),
+    "headers": (ArrayType,),
+}
+
+
+@dataclass(frozen=True)
+class Written(WriterCommitMessage):
+    """What one task has written: topic → (messages, bytes of their sets)."""
+
+    counts: Mapping[str, tuple[int, int]]
+
+
+class RowWriter:
+    """Writes batches of rows in a task."""
+
+    def __init__(self, options: WriteOptions) -> None:
+        self._options = options
+        settings = options.settings
+        self._cluster = cluster_at(options.address, settings)
+        self._policy = RetryPolicy(settings.retries + 1, settings.retry_interval_ms)
+        self._partition_counts: dict[str, int] = {}
+        self._counts: dict[str, tuple[int, int]] = {}
+
+    def write(self, batches: Iterator[pa.RecordBatch]) -> Written:
+        """All rows, each acknowledged as `acks` says. Raises the first error that does not pass,
+        naming the partition."""
+        context = TaskContext.get()
+        first = context.partitionId() if context is not None else 0
+        partitioner = Partitioner(self._options.hash_name, first)
+        for batch in batches:
+            waiting = {
+                tp: deque(
+                    message_sets(keys, values, self._options.batch_bytes, self._options.codec)
+                )
+                for tp, keys, values in by_partition(
+                    batch, self._options.topic, partitioner, self._partition_count
+                )
+            }
+            while waiting:
+                self._send({tp: sets.popleft() for tp, sets in waiting.items()})
+                waiting = {tp: sets for tp, sets in waiting.items() if sets}
+        return Written(self._counts)
+
+    def _send(self, sets: Mapping[TopicPartition, tuple[Buffer, int]]) -> None:
+        """One set for each partition, in order within it: the next one waits for the answer."""
+        self._cluster.ask_leaders({tp: data for tp, (data, _) in sets.items()}, self._ask)
+        for tp, (data, count) in sets.items():
+            messages, size = self._counts.get(tp.topic, (0, 0))
+            self._counts[tp.topic] = messages + count, size + len(data)
+
+    def _ask(
+        self, connection: Connection, sets: Mapping[TopicPartition, Buffer]
+    ) -> dict[TopicPartition, int | ApiError]:
+        """The first offset, or the error, of each set."""
+        options = self._options
+        request = produce_request(
+            sets, required_acks=options.acks, timeout_ms=options.request_timeout_ms
+        )
+        if options.acks == 0:
+            connection.write(request, answered=False)
+            return dict.fromkeys(sets, -1)
+        response = connection.send(request)
+        assert isinstance(response, ProduceResponse)
+        return {
+            tp: error_of(answer.error_code, f"{tp} at {connection}") or answer.base_offset
+            for tp, answer in produce_results(response).items()
+        }
+
+    def _partition_count(self, topic: str) -> int:
+        """How many partitions `topic` has; waits for one that is being made."""
+        if topic not in self._partition_counts:
+            found = retry(
+                lambda: self._cluster.partitions(topic),
+                self._policy,
+                SYSTEM_CLOCK,
+                what=f"asking for the partitions of {topic}",
+            )
+            self._partition_counts[topic] = len(found)
+        return self._partition_counts[topic]
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """`df.write.format("kafka08")`."""
+
+    def __init__(self, options: WriteOptions) -> None:
+        self._options = options
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        return RowWriter(self._options).write(iterator)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        log.info("written: %s", counts_text(total(messages)))
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        log.warning("a write failed; what stays: %s and more", counts_text(total(messages)))
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """`df.writeStream.format("kafka08")`."""
+
+    def __init__(self, options: WriteOptions) -> None:
+        self._options = options
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        return RowWriter(self._options).write(iterator)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
+        log.info("batch %d written: %s", batchId, counts_text(total(messages)))
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
+        log.warning("batch %d failed; what stays: %s", batchId, counts_text(total(messages)))
+
+
+def total(messages: Sequence[WriterCommitMessage | None]) -> dict[str, tuple[int, int]]:
+    """The counts of all tasks together; a failed task has none."""
+    counts: dict[str, tuple[int, int]] = {}
+    for written in messages:
+        if isinstance(written, Written):
+            for topic, (number, size) in written.counts.items():
+                before = counts.get(topic, (0, 0))
+                counts[topic] = before[0] + number, before[1] + size
+    return counts
+
+
+def check_columns(schema: StructType, topic: str | None) -> None:
+    """`value` must be there, `topic` unless the option says it; columns with other names are not
+    written. ConfigError names a column of the wrong type."""
+    found = {field.name: field.dataType for field in schema}
+    for name, types in COLUMN_TYPES.items():
+        if name in found and not isinstance(found[name], types):
+            allowed = " or ".join(kind.typeName() for kind in types)
+            raise ConfigError(f"{name} must be {allowed}, not {found[name].simpleString()}")
+    if "value" not in found:
+        raise ConfigError(f"there is no column value among {', '.join(found)}")
+    if topic is None and "topic" not in found:
+        raise ConfigError("no topic: set the option topic, or have a column of that name")

@@ -1,0 +1,124 @@
+"""The options of a write, checked before anything is sent. Pure, without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from kafka08.config import Config, key
+from kafka08.errors import ConfigError
+from kafka08.protocol import compression
+from kafka08.spark.option_text import OptionText
+from kafka08.spark.settings import (
+    NUM_RETRIES,
+    ClusterAddress,
+    ReadSettings,
+    address_of_keys,
+)
+
+BATCH_BYTES: Final = 256 << 10
+MURMUR2: Final = "murmur2"
+BYTE_ARRAY_HASH: Final = "hashCode"
+PARTITIONERS: Final[Mapping[str, str]] = {
+    "org.apache.kafka.clients.producer.internals.DefaultPartitioner": MURMUR2,
+    "kafka.producer.ByteArrayPartitioner": BYTE_ARRAY_HASH,
+    "kafka.producer.DefaultPartitioner": BYTE_ARRAY_HASH,
+}
+"""Name of `kafka.partitioner.class` → the hash it stands for. Of the old Scala ones, the default
+one hashes the address of a byte[] and so is random; here it is taken for the one that was meant."""
+OWN_ENCODING: Final = "keys and values are strings or bytes here; encode them with Spark"
+REFUSED_KEYS: Final = {
+    "key.serializer": OWN_ENCODING,
+    "value.serializer": OWN_ENCODING,
+    "interceptor.classes": "nothing may come between Spark and the log",
+}
+
+
+class WriterKeys(Config):
+    """The `kafka.*` options that mean something to a write, by the new producer's names."""
+
+    bootstrap_servers: str = key("", doc="host:port,host:port of some brokers.")
+    zookeeper_connect: str = key("", doc="Or: where the brokers are registered.")
+    client_id: str = key("kafka08-spark", doc="Name in requests and broker logs.")
+    acks: str = key("-1", choices=("-1", "all", "0", "1"), doc="Who must have it; -1: all in sync.")
+    compression_type: str = key("none", doc="none, gzip, snappy or lz4.")
+    batch_size: int = key(BATCH_BYTES, low=1, doc="Bytes of one message set, uncompressed.")
+    request_timeout_ms: int = key(10_000, low=1, doc="How long replicas may take.")
+    socket_timeout_ms: int = key(30_000, low=1, doc="How long a broker may take to answer.")
+    retries: int = key(NUM_RETRIES, low=0, doc="Further tries of a set that was not taken.")
+    retry_backoff_ms: int = key(200, low=0, doc="Wait between them.")
+    partitioner_class: str = key(
+        "org.apache.kafka.clients.producer.internals.DefaultPartitioner",
+        choices=tuple(PARTITIONERS),
+        doc="How a key is hashed.",
+    )
+
+    ALIASES = {
+        "request.required.acks": "acks",
+        "compression.codec": "compression.type",
+        "metadata.broker.list": "bootstrap.servers",
+    }
+
+    def validate(self) -> None:
+        if self.request_timeout_ms >= self.socket_timeout_ms:
+            raise ConfigError(
+                f"request.timeout.ms ({self.request_timeout_ms}) must be below socket.timeout.ms "
+                f"({self.socket_timeout_ms})"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """How a write is done.
+
+    topic        for all rows, over their column; None: the column says it
+    acks         -1, 0 or 1
+    codec        of kafka08.protocol.compression
+    batch_bytes  of one message set, before compression; a larger message is a set of its own
+    hash_name    MURMUR2 or BYTE_ARRAY_HASH
+    """
+
+    address: ClusterAddress
+    settings: ReadSettings
+    topic: str | None
+    acks: int
+    codec: int
+    batch_bytes: int
+    request_timeout_ms: int
+    hash_name: str
+
+
+def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
+    """ConfigError for whatever cannot be meant: it names the option and what is allowed."""
+    text = OptionText(options)
+    text.ignore("checkpointlocation")
+    topic = text.take("topic")
+    text.take_bool("includeHeaders", False)  # a headers column is checked row by row
+    given = text.take_kafka_keys(REFUSED_KEYS)
+    zookeeper = text.take("zookeeper.connect")
+    if zookeeper is not None:
+        given.setdefault("zookeeper.connect", zookeeper)
+    text.finish()
+    keys = WriterKeys(given)
+    keys.log_notes()
+    try:
+        codec = compression.by_name(keys.compression_type)
+    except ValueError as error:
+        raise ConfigError(f"kafka.compression.type: {error}") from error
+    settings = ReadSettings(
+        client_id=keys.client_id,
+        socket_timeout_ms=keys.socket_timeout_ms,
+        retries=keys.retries,
+        retry_interval_ms=keys.retry_backoff_ms,
+    )
+    return WriteOptions(
+        address=address_of_keys(keys.bootstrap_servers, keys.zookeeper_connect),
+        settings=settings,
+        topic=topic,
+        acks=-1 if keys.acks == "all" else int(keys.acks),
+        codec=codec,
+        batch_bytes=keys.batch_size,
+        request_timeout_ms=keys.request_timeout_ms,
+        hash_name=PARTITIONERS[keys.partitioner_class],
+    )

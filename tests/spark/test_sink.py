@@ -1,0 +1,116 @@
+"""Writes by a real Spark to a real broker, read back by a SimpleConsumer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.errors import PySparkException
+
+from kafka08.hashing import murmur2
+from kafka08.structs import EARLIEST_OFFSET, TopicPartition
+from tests.spark.filling import Topics, collected, rows_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Message = tuple[bytes | None, bytes | None]
+
+
+def stored(brokers: Topics, topic: str, partition: int) -> list[Message]:
+    tp = TopicPartition(topic, partition)
+    with brokers.simple_consumer() as consumer:
+        start = consumer.earliest_or_latest(tp, EARLIEST_OFFSET)
+        return [(m.key, m.value) for m in consumer.read(tp, start)]
+
+
+def save(frame: DataFrame, brokers: Topics, **options: str) -> None:
+    writer = frame.write.format("kafka08").mode("append")
+    writer.option("kafka.bootstrap.servers", brokers.bootstrap).options(**options).save()
+
+
+@pytest.mark.parametrize("codec", ["none", "snappy"])
+def test_batch(spark: SparkSession, brokers: Topics, codec: str) -> None:
+    """Every row once, by the hash of its key; null values and strings as they are."""
+    topic = brokers.new_topic(3)
+    frame = spark.createDataFrame(
+        [(f"k{at}", None if at % 10 == 3 else f"värde {at}") for at in range(200)],
+        "key string, value string",
+    )
+    save(frame, brokers, topic=topic, **{"kafka.compression.type": codec})
+    for partition in range(3):
+        expected = [
+            (key, None if at % 10 == 3 else f"värde {at}".encode())
+            for at in range(200)
+            if (murmur2(key := b"k%d" % at) & 0x7FFFFFFF) % 3 == partition
+        ]
+        assert sorted(stored(brokers, topic, partition)) == sorted(expected)
+
+
+def test_a_copy_is_the_same(spark: SparkSession, brokers: Topics) -> None:
+    """What is read can be written: keys, nulls and partitions kept, in order."""
+    topic = brokers.filled([300, 200], codec=-1)
+    copy = brokers.new_topic(2)
+    source = brokers.read(spark, subscribe=topic)
+    save(source.select("partition", "key", "value"), brokers, topic=copy)
+    assert collected(brokers.read(spark, subscribe=copy)) == rows_of(0, 0, 300) + rows_of(1, 0, 200)
+
+
+def test_topics_by_column(spark: SparkSession, brokers: Topics) -> None:
+    """A topic column sends each row where it says; small sets, acks 1."""
+    first, second = brokers.new_topic(1), brokers.new_topic(1)
+    rows = [(first if at % 2 else second, f"{at}") for at in range(20)]
+    frame = spark.createDataFrame(rows, "topic string, value string").coalesce(1)
+    save(frame, brokers, **{"kafka.batch.size": "60", "kafka.acks": "1"})
+    assert stored(brokers, first, 0) == [(None, b"%d" % at) for at in range(1, 20, 2)]
+    assert stored(brokers, second, 0) == [(None, b"%d" % at) for at in range(0, 20, 2)]
+
+
+def test_stream(spark: SparkSession, brokers: Topics, tmp_path: Path) -> None:
+    """From one topic to another, as a stream."""
+    topic = brokers.filled([50])
+    copy = brokers.new_topic(1)
+    query = (
+        spark.readStream.format("kafka08")
+        .options(
+            **{
+                "kafka.bootstrap.servers": brokers.bootstrap,
+                "subscribe": topic,
+                "startingOffsets": "earliest",
+            }
+        )
+        .load()
+        .select("key", "value")
+        .writeStream.format("kafka08")
+        .option("kafka.bootstrap.servers", brokers.bootstrap)
+        .option("topic", copy)
+        .option("checkpointLocation", str(tmp_path))
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(60)
+    assert stored(brokers, copy, 0) == [(key, value) for *_, key, value in rows_of(0, 0, 50)]
+
+
+@pytest.mark.parametrize("brokers", ["ours"], indirect=True)
+def test_refusals(spark: SparkSession, brokers: Topics) -> None:
+    """Columns, modes and rows that cannot be written."""
+    topic = brokers.new_topic(1)
+    value = spark.sql("SELECT 'x' AS value")
+    with pytest.raises(PySparkException, match="there is no column value among key"):
+        save(spark.sql("SELECT 'x' AS key"), brokers, topic=topic)
+    with pytest.raises(PySparkException, match="value must be string or binary, not int"):
+        save(spark.sql("SELECT 1 AS value"), brokers, topic=topic)
+    with pytest.raises(PySparkException, match="no topic: set the option topic"):
+        save(value, brokers)
+    with pytest.raises(PySparkException, match=r"partition 7 of topic .* which has 0 to 0"):
+        save(spark.sql("SELECT 'x' AS value, 7 AS partition"), brokers, topic=topic)
+    with pytest.raises(PySparkException, match="a topic can only be appended to"):
+        value.write.format("kafka08").mode("overwrite").options(
+            **{"kafka.bootstrap.servers": brokers.bootstrap, "topic": topic}
+        ).save()
+    large = spark.sql("SELECT repeat('x', 2000000) AS value")
+    with pytest.raises(PySparkException, match=r"MessageSizeTooLarge \(10\): \[.*,0\]"):
+        save(large, brokers, topic=topic)
+    assert stored(brokers, topic, 0) == []
