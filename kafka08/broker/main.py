@@ -58,7 +58,11 @@ def run(properties: Mapping[str, str]) -> int:
     runtime = GeventRuntime()
     server = KafkaServer(config, runtime)
 
+    asked_to_stop = False
+
     def stop() -> None:
+        nonlocal asked_to_stop
+        asked_to_stop = True
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)
         server.shutdown()
@@ -68,7 +72,7 @@ def run(properties: Mapping[str, str]) -> int:
     try:
         server.startup()
     except (KafkaError, OSError):
-        return 1  # said already
+        return 0 if asked_to_stop else 1  # said already
     server.await_shutdown()
     return 0
 

@@ -82,6 +82,10 @@ class KafkaServer:
         try:
             self._start()
         except (KafkaError, OSError) as error:
+            if self._stopping:
+                log.info("%sstopped while it was starting: %s", self._ident, error)
+                self._stopped.wait()
+                raise
             log.critical(
                 "%sFatal error during KafkaServer startup. Prepare to shutdown: %s",
                 self._ident,

@@ -21,7 +21,7 @@ from kazoo.exceptions import WriterNotClosedException
 from kazoo.retry import KazooRetry
 
 from kafka08.clock import SYSTEM_CLOCK, Clock
-from kafka08.errors import NodeExists, NoNode, ZooKeeperError, ZooKeeperUnreachable
+from kafka08.errors import Closed, NodeExists, NoNode, ZooKeeperError, ZooKeeperUnreachable
 from kafka08.zk import paths
 from kafka08.zk.contact import Contact
 from kafka08.zk.exchange import Exchange
@@ -82,6 +82,7 @@ class ZkClient:
         self._handler = handler or thread_handler()
         self._tracker = SessionTracker()
         self._connected = self._handler.event_object()
+        self._settled = self._handler.event_object()
         self._kazoo = self._new_kazoo(self._handler, self.chroot)
         self._kazoo.add_listener(self._on_kazoo_state)
         self._exchange = Exchange(
@@ -109,8 +110,11 @@ class ZkClient:
 
     def start(self) -> None:
         """Connect. Raises ZooKeeperUnreachable naming hosts, timeout and what is wrong with each,
-        NoNode naming the chroot that is absent."""
-        self._kazoo.start_async().wait(self.connection_timeout_ms / 1000)
+        NoNode naming the chroot that is absent, Closed as soon as somebody calls `close`."""
+        self._kazoo.start_async()
+        self._settled.wait(self.connection_timeout_ms / 1000)
+        if self._tracker.state is SessionState.CLOSED:
+            raise Closed(f"{self} was closed before it was connected to {self.hosts}")
         if not self._kazoo.connected:
             self.close()
             raise ZooKeeperUnreachable(
@@ -131,6 +135,7 @@ class ZkClient:
         if self._tracker.state is SessionState.CLOSED:
             return
         self._tracker.close()
+        self._settled.set()
         try:
             self._kazoo.stop()
             self._kazoo.close()
@@ -189,6 +194,7 @@ class ZkClient:
     def _on_kazoo_state(self, state: str) -> None:
         if state == "CONNECTED":
             self._connected.set()
+            self._settled.set()
         else:
             self._connected.clear()
         self._tracker.on_kazoo_state(state)

@@ -200,6 +200,17 @@ def test_a_start_that_cannot_work_says_why(
     assert "Traceback" not in broker.log.read_text()
 
 
+def test_sigterm_while_it_waits_for_zookeeper_stops_it_at_once(
+    start: Callable[..., Process],
+) -> None:
+    """That is a clean stop too: status 0, no fatal error, and no wait for the connection."""
+    broker = start(zookeeper_connect="127.0.0.1:1", zookeeper_connection_timeout_ms=10 * 60_000)
+    eventually(lambda: "Connecting to zookeeper" in broker.log.read_text())
+    assert 0 == broker.stop()
+    assert "stopped while it was starting" in broker.log.read_text()
+    assert "Fatal" not in broker.log.read_text()
+
+
 def test_a_wrong_command_line_is_misuse(tmp_path: Path) -> None:
     """Exit 2 for a file that cannot be read or an override that is none."""
     (tmp_path / "server.properties").write_text("broker.id=1\n")

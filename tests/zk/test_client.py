@@ -7,13 +7,22 @@ import queue
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Callable
 
 import pytest
 
 from kafka08.embedded.zookeeper import ZooKeeperServer
-from kafka08.errors import BadVersion, NodeExists, NoNode, SessionLost, ZooKeeperError
+from kafka08.errors import (
+    BadVersion,
+    Closed,
+    NodeExists,
+    NoNode,
+    SessionLost,
+    ZooKeeperError,
+    ZooKeeperUnreachable,
+)
 from kafka08.zk.client import ZkClient
 from kafka08.zk.faults import expire_session
 from kafka08.zk.operations import Children, Create, Delete, Get, Node, Set
@@ -27,6 +36,27 @@ def eventually(condition: Callable[[], bool], what: str) -> None:
     while not condition():
         assert time.monotonic() < deadline, f"not within {WAIT_SECONDS} s: {what}"
         time.sleep(0.01)
+
+
+def test_a_server_that_is_not_there_is_an_error_that_says_what_became_of_each() -> None:
+    """Address, time allowed, and the cause for each server of the list."""
+    client = ZkClient("127.0.0.1:1,no.such.host.invalid", connection_timeout_ms=100)
+    with pytest.raises(ZooKeeperUnreachable) as caught:
+        client.start()
+    for part in ("within 100 ms", "127.0.0.1:1: connection refused", "invalid:2181: name"):
+        assert part in str(caught.value)
+
+
+def test_close_ends_a_start_that_waits() -> None:
+    """A program that is told to stop while it connects does not wait the whole time allowed."""
+    client = ZkClient("127.0.0.1:1", connection_timeout_ms=1000 * WAIT_SECONDS)
+    closer = threading.Timer(0.1, client.close)
+    closer.start()
+    begun = time.monotonic()
+    with pytest.raises(Closed):
+        client.start()
+    closer.join()
+    assert time.monotonic() - begun < WAIT_SECONDS / 2
 
 
 def test_null_and_empty_data_are_kept_apart(zk: ZkClient) -> None:
