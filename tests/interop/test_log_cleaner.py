@@ -139,10 +139,11 @@ def test_both_leave_the_same(directories: tuple[Path, Path], kafka: JvmKafka) ->
     for number in range(150, 300):
         produce(broker, number)
     wait_until(lambda: points(shared)[OURS] > end + 300, "the second cleaning", broker)
-    broker.stop()
     output = broker.output()
     assert "Error due to" not in output
     assert "Cleaner 0: Cleaning log ours-0" in output
+    # 0.8: a pass under way when the broker stops dies in the middle of a swap; we finish it.
+    broker.stop()
 
     end = points(shared)[OURS]
     manager = open_manager(shared)
