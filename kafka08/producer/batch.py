@@ -167,7 +167,8 @@ class RecordBatch:
     def metadata(self, index: int) -> RecordMetadata:
         """Where record `index` of a batch that is done was stored; raises its error."""
         if self.error is not None:
-            raise self.error
+            # Records share it: without this each raise would add to the traceback of the last.
+            raise self.error.with_traceback(None)
         offset = NO_OFFSET if self.base_offset == NO_OFFSET else self.base_offset + index
         return RecordMetadata(self.tp.topic, self.tp.partition, offset)
 

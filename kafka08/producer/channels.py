@@ -126,7 +126,8 @@ class Channels:
         for channel in self._live():
             if channel.state is State.OPEN and channel.wants_write:
                 events += self._step(channel, write=True, now=now)
-            self._register(channel)
+            if channel.socket is not None:
+                self._register(channel)
         events += self._take_lost()
         timeout_s = 0.0 if events else max(0.0, min(timeout_s, self._next_timer(now) - now))
         ready = self._selector.select(None if timeout_s == float("inf") else timeout_s)
@@ -212,6 +213,7 @@ class Channels:
 
     def _close(self, channel: Channel, error: KafkaError, retry_at: float) -> None:
         self._unregister(channel.socket)
+        without_frames(error)
         lost = channel.close(error, retry_at)
         log.log(logging.WARNING if lost else logging.INFO, "%s", error)
         self._lost.append(Lost(lost, error))
@@ -259,3 +261,10 @@ class Channels:
                 pass
         except BlockingIOError:
             pass
+
+
+def without_frames(error: BaseException | None) -> None:
+    """Let the error go of the frames it passed: futures keep it, and frames keep whole requests."""
+    while error is not None:
+        error.__traceback__ = None
+        error = error.__cause__

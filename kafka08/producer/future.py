@@ -85,7 +85,7 @@ class BatchFuture:
         TimeoutError if they are not within `timeout` seconds."""
         error = self.exception(timeout)
         if error is not None:
-            raise error
+            raise error.with_traceback(None)
         return [
             Stored(
                 s.batch.tp,

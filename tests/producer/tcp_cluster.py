@@ -1,0 +1,150 @@
+"""The cluster of tests/client/fake_cluster on real sockets, for a sender that waits for sockets.
+
+    with TcpCluster({"t": {0: 1, 1: 2}}) as cluster:
+        KafkaProducer(KafkaProducerConfig(bootstrap_servers=cluster.servers))
+
+Faults: `pause` and `resume` a broker, `cut` its next Produce answer after some bytes, and what
+FakeCluster has (`refuse`, `leaders`, `down`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections import deque
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
+
+from kafka08.errors import MessageSizeTooLarge, ProtocolError
+from kafka08.protocol import codec
+from kafka08.protocol.frame import FrameReader
+from kafka08.protocol.metadata import BrokerEndpoint, MetadataRequest, MetadataResponse
+from kafka08.protocol.produce import ProducePartition, ProducePartitionResponse, ProduceRequest
+from kafka08.protocol.types import Request, Response
+from kafka08.structs import NO_OFFSET
+from tests.client.fake_cluster import FakeCluster
+from tests.network.scripted import Hangup
+
+PAUSE_SECONDS_MAX = 30
+
+
+class TcpCluster(FakeCluster):
+    """`asked` has every request with the broker that got it; `opened` counts connections."""
+
+    def __init__(
+        self, topics: Mapping[str, Mapping[int, int]], brokers: tuple[int, ...] = (1, 2)
+    ) -> None:
+        super().__init__(topics, brokers)
+        self.asked: list[tuple[int, Request]] = []
+        self.opened = 0
+        self.cuts: deque[int] = deque()
+        self.answer_sizes: set[int] = set()
+        self.guilty = b""
+        """A value that no broker takes: MessageSizeTooLarge for every set with it."""
+        self._lock = threading.Lock()
+        self._running = {broker: threading.Event() for broker in brokers}
+        self._listeners = {broker: socket.create_server(("127.0.0.1", 0)) for broker in brokers}
+        self._ports = {b: sock.getsockname()[1] for b, sock in self._listeners.items()}
+        self._connections: dict[int, list[socket.socket]] = {broker: [] for broker in brokers}
+        for broker, listener in self._listeners.items():
+            self._running[broker].set()
+            threading.Thread(target=self._accept, args=(broker, listener), daemon=True).start()
+
+    @property
+    def servers(self) -> str:
+        """bootstrap.servers"""
+        return ",".join(f"127.0.0.1:{port}" for port in self._ports.values())
+
+    def produced(self) -> list[ProduceRequest]:
+        """The Produce requests that arrived, in order."""
+        return [request for _, request in self.asked if isinstance(request, ProduceRequest)]
+
+    def pause(self, broker: int) -> None:
+        """It takes requests and does nothing with them, until `resume`."""
+        self._running[broker].clear()
+
+    def resume(self, broker: int) -> None:
+        self._running[broker].set()
+
+    def cut(self, *sizes: int) -> None:
+        """Close the connection after so many bytes of the next answers to Produce, one each; the
+        messages are stored. Negative: before they are."""
+        self.cuts.extend(sizes)
+
+    def down(self, broker_id: int) -> None:
+        with self._lock:
+            self.brokers.remove(broker_id)
+        self._listeners[broker_id].close()
+        for sock in self._connections[broker_id]:
+            hang_up(sock)
+
+    def close(self) -> None:
+        for broker, listener in self._listeners.items():
+            self._running[broker].set()
+            listener.close()
+            for sock in self._connections[broker]:
+                hang_up(sock)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _metadata(self, request: MetadataRequest) -> MetadataResponse:
+        answer = super()._metadata(request)
+        answer.brokers = [BrokerEndpoint(b, "127.0.0.1", self._ports[b]) for b in self.brokers]
+        return answer
+
+    def _append(
+        self, broker_id: int, topic: str, part: ProducePartition
+    ) -> ProducePartitionResponse:
+        if self.guilty and self.guilty in bytes(part.message_set):
+            return ProducePartitionResponse(part.partition, MessageSizeTooLarge.code, NO_OFFSET)
+        return super()._append(broker_id, topic, part)
+
+    def _accept(self, broker: int, listener: socket.socket) -> None:
+        with contextlib.suppress(OSError):  # closed
+            while True:
+                sock, _ = listener.accept()
+                self.opened += 1
+                self._connections[broker].append(sock)
+                threading.Thread(target=self._serve, args=(broker, sock), daemon=True).start()
+
+    def _serve(self, broker: int, sock: socket.socket) -> None:
+        reader = FrameReader(64 << 20)
+        with sock, contextlib.suppress(OSError, Hangup, ProtocolError):
+            while data := sock.recv(1 << 20):
+                for payload in reader.feed(data):
+                    assert self._running[broker].wait(PAUSE_SECONDS_MAX)
+                    self._handle(broker, sock, payload)
+
+    def _handle(self, broker: int, sock: socket.socket, payload: bytearray) -> None:
+        header, request = codec.decode_request(payload)
+        with self._lock:
+            self.asked.append((broker, request))
+            is_cut = bool(self.cuts) and isinstance(request, ProduceRequest)
+            size = self.cuts.popleft() if is_cut else 0
+            if is_cut and size < 0:
+                raise Hangup
+            response: Response | None = self.answer(broker, request)
+        if response is None:
+            return
+        data = codec.encode_response(response, header.correlation_id)
+        if isinstance(request, ProduceRequest):
+            self.answer_sizes.add(len(data))
+        sock.sendall(data[:size] if is_cut else data)
+        if is_cut:
+            raise Hangup
+
+
+def hang_up(sock: socket.socket) -> None:
+    with contextlib.suppress(OSError):  # it was closed by its own thread
+        sock.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,92 @@
+"""Arrow columns into a topic: what arrives is what the rows hold, and where the future says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kafka08.errors import UnknownTopicOrPartition
+from kafka08.hashing import murmur2
+from kafka08.producer import KafkaProducer
+from kafka08.structs import TopicPartition
+from tests.producer.tcp_cluster import TcpCluster
+from tests.producer.test_kafka_producer import SECONDS, config_on, producer_on
+
+pyarrow = pytest.importorskip("pyarrow")
+ROWS = 200
+VALUES = [b"%d" % n * (n % 20) if n % 7 else None for n in range(ROWS)]
+KEYS = [b"k%d" % (n % 11) if n % 3 else None for n in range(ROWS)]
+
+
+@pytest.fixture
+def cluster() -> Iterator[TcpCluster]:
+    with TcpCluster({"t": {0: 1, 1: 2}}) as cluster:
+        yield cluster
+
+
+def check(cluster: TcpCluster, future: Any, keys: list[Any], values: list[Any]) -> None:
+    """Each row is stored once, where the future says."""
+    seen: list[int] = []
+    for tp, offset, places in future.result(SECONDS):
+        log = cluster.messages(tp)
+        for n, place in enumerate(places):
+            assert log[offset + n] == (keys[place], values[place])
+            seen.append(place)
+    assert sorted(seen) == list(range(len(values)))
+
+
+@pytest.mark.parametrize("codec", ["none", "lz4"])
+@pytest.mark.parametrize("kind", ["batch", "table", "slice"])
+def test_rows_arrive(cluster: TcpCluster, kind: str, codec: str) -> None:
+    """From a RecordBatch, a Table of several, and a slice that begins in their midst."""
+    rows = pyarrow.record_batch({"value": pyarrow.array(VALUES, pyarrow.binary())})
+    values = VALUES
+    if kind == "table":
+        rows, values = pyarrow.Table.from_batches([rows, rows]), VALUES * 2
+    if kind == "slice":
+        rows, values = rows.slice(13, 100), VALUES[13:113]
+    with producer_on(cluster, batch_size=500, compression_type=codec) as producer:
+        check(cluster, producer.send_columns("t", rows), [None] * len(values), values)
+        assert producer.free_bytes == producer.config.buffer_memory
+
+
+def test_keys_choose_partitions(cluster: TcpCluster) -> None:
+    """As in send; text columns are sent as UTF-8."""
+    texts = ["é" * (n % 5) for n in range(ROWS)]
+    rows = pyarrow.record_batch({"key": pyarrow.array(KEYS), "value": pyarrow.array(texts)})
+    with producer_on(cluster, batch_size=500) as producer:
+        future = producer.send_columns("t", rows)
+        check(cluster, future, KEYS, [text.encode() for text in texts])
+    for partition in (0, 1):
+        for key, _ in cluster.messages(TopicPartition("t", partition)):
+            assert key is None or (murmur2(key) & 0x7FFFFFFF) % 2 == partition
+
+
+def test_a_column_chooses_partitions(cluster: TcpCluster) -> None:
+    """Row by row; keys are then only stored. Columns that begin at different rows are no harm."""
+    numbers = [n % 2 for n in range(ROWS)]
+    keys = pyarrow.array([b"x", *KEYS]).slice(1)
+    rows = pyarrow.record_batch(
+        {"partition": pyarrow.array(numbers), "key": keys, "value": pyarrow.array(VALUES)}
+    )
+    with producer_on(cluster) as producer:
+        check(cluster, producer.send_columns("t", rows), KEYS, VALUES)
+        check_one = producer.send_columns("t", rows, partition=1).result(SECONDS)
+        assert {stored.tp.partition for stored in check_one} == {1}
+    ones = [(k, v) for k, v, p in zip(KEYS, VALUES, numbers, strict=True) if p]
+    assert cluster.messages(TopicPartition("t", 1))[: len(ones)] == ones
+
+
+def test_what_columns_cannot_be_sent(cluster: TcpCluster) -> None:
+    """Others than value, key and partition; partitions that are not there; past a serializer."""
+    bad = pyarrow.record_batch({"text": pyarrow.array(["a"])})
+    with producer_on(cluster) as producer:
+        with pytest.raises(ValueError, match="columns text"):
+            producer.send_columns("t", bad)
+        wrong = pyarrow.record_batch({"value": pyarrow.array(["a"]), "partition": [7]})
+        assert isinstance(producer.send_columns("t", wrong).exception(), UnknownTopicOrPartition)
+    own = KafkaProducer(config_on(cluster), value_serializer=lambda t, v: v)
+    with own, pytest.raises(ValueError, match="past serializers"):
+        own.send_columns("t", bad)

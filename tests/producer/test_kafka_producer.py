@@ -1,0 +1,532 @@
+"""KafkaProducer on scripted brokers behind real sockets: what it accepts, sends and tells."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from kafka08.client.metadata import PartitionInfo
+from kafka08.errors import (
+    BufferExhausted,
+    FailedToSend,
+    KafkaError,
+    MessageSizeTooLarge,
+    MessageTooLarge,
+    NotLeaderForPartition,
+    ProducerClosed,
+    RequestTimeout,
+    UnknownTopicOrPartition,
+)
+from kafka08.hashing import murmur2
+from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord, RecordMetadata
+from kafka08.structs import NO_LEADER, NO_OFFSET, TopicPartition
+from tests.producer.tcp_cluster import TcpCluster
+from tests.producer.test_async import await_true
+
+SECONDS = 20
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+U0 = TopicPartition("u", 0)
+
+
+@pytest.fixture
+def cluster() -> Iterator[TcpCluster]:
+    with TcpCluster({"t": {0: 1, 1: 2}, "u": {0: 2}}) as cluster:
+        yield cluster
+
+
+def config_on(cluster: TcpCluster, **keys: Any) -> KafkaProducerConfig:
+    keys.setdefault("retry_backoff_ms", 5)
+    return KafkaProducerConfig(bootstrap_servers=cluster.servers, **keys)
+
+
+def producer_on(cluster: TcpCluster, **keys: Any) -> KafkaProducer:
+    return KafkaProducer(config_on(cluster, **keys))
+
+
+def values(cluster: TcpCluster, tp: TopicPartition) -> list[bytes | None]:
+    return [value for _, value in cluster.messages(tp)]
+
+
+def stored_as_told(cluster: TcpCluster, told: RecordMetadata, value: bytes | None) -> bool:
+    """Whether the log has the record where its metadata says."""
+    return values(cluster, TopicPartition(told.topic, told.partition))[told.offset] == value
+
+
+# ---------------------------------------------------------------------------------- the good case
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4"])
+def test_records_are_where_their_futures_say(cluster: TcpCluster, codec: str) -> None:
+    """Over many batches, with each codec; null values and keys as they are."""
+    with producer_on(cluster, compression_type=codec, batch_size=200) as producer:
+        sent = [(b"%d" % n if n % 7 else None, b"k%d" % n if n % 3 else None) for n in range(500)]
+        futures = [producer.send(ProducerRecord("t", value, key)) for value, key in sent]
+        for (value, key), future in zip(sent, futures, strict=True):
+            told = future.result(SECONDS)
+            stored = cluster.messages(TopicPartition("t", told.partition))
+            assert stored[told.offset] == (key, value)
+    assert len(cluster.messages(T0)) + len(cluster.messages(T1)) == 500
+    assert set(cluster.codecs) == {["none", "gzip", "snappy", "lz4"].index(codec)}
+
+
+def test_keys_choose_as_java_does_and_the_keyless_take_turns(cluster: TcpCluster) -> None:
+    """murmur2 of the key; without one the partitions one after the other."""
+    with producer_on(cluster) as producer:
+        keyed = [producer.send(ProducerRecord("t", b"", b"key %d" % n)) for n in range(20)]
+        keyless = [producer.send(ProducerRecord("t", b"")) for n in range(10)]
+        assert [future.result(SECONDS).partition for future in keyed] == [
+            (murmur2(b"key %d" % n) & 0x7FFFFFFF) % 2 for n in range(20)
+        ]
+        assert sorted(future.result(SECONDS).partition for future in keyless) == [0] * 5 + [1] * 5
+        assert producer.send(ProducerRecord("t", b"", b"key", 1)).result(SECONDS).partition == 1
+
+
+def test_the_keyless_avoid_partitions_without_leader(cluster: TcpCluster) -> None:
+    """They take turns among those that have one."""
+    cluster.leaders[T0] = NO_LEADER
+    with producer_on(cluster) as producer:
+        futures = [producer.send(ProducerRecord("t", b"")) for _ in range(6)]
+        assert {future.result(SECONDS).partition for future in futures} == {1}
+
+
+def test_callbacks_are_called_in_order(cluster: TcpCluster) -> None:
+    """One for each record that has one, with what the future says; one that raises is no harm."""
+    seen: list[tuple[int, RecordMetadata | None, KafkaError | None]] = []
+    done: list[RecordMetadata] = []
+
+    def callback(n: int) -> Any:
+        def told(metadata: RecordMetadata | None, error: KafkaError | None) -> None:
+            seen.append((n, metadata, error))
+            if n == 4:
+                raise RuntimeError("mine")
+
+        return told
+
+    with producer_on(cluster, linger_ms=10) as producer:
+        futures = [
+            producer.send(ProducerRecord("u", b"%d" % n), callback(n) if n % 2 == 0 else None)
+            for n in range(10)
+        ]
+        futures[3].add_done_callback(lambda future: done.append(future.result()))
+        producer.flush(SECONDS)
+        expected = [(n, RecordMetadata("u", 0, n), None) for n in range(0, 10, 2)]
+        await_true(lambda: seen == expected and done == [RecordMetadata("u", 0, 3)])
+    futures[4].add_done_callback(lambda future: done.append(future.result()))
+    assert done[-1] == RecordMetadata("u", 0, 4)
+    assert futures[4].done()
+    assert futures[4].exception() is None
+
+
+def test_acks_0_tells_no_offset(cluster: TcpCluster) -> None:
+    """The future is done when the record is written to the socket."""
+    with producer_on(cluster, acks="0") as producer:
+        told = producer.send(ProducerRecord("u", b"x")).result(SECONDS)
+        assert told == RecordMetadata("u", 0, NO_OFFSET)
+        await_true(lambda: values(cluster, U0) == [b"x"])
+    assert cluster.produced()[0].required_acks == 0
+
+
+@pytest.mark.parametrize(("acks", "required"), [("1", 1), ("-1", -1), ("all", -1)])
+def test_acks_and_timeout_are_sent(cluster: TcpCluster, acks: str, required: int) -> None:
+    """timeout.ms goes with the request, and never exceeds request.timeout.ms."""
+    with producer_on(cluster, acks=acks, timeout_ms=60_000, request_timeout_ms=7000) as producer:
+        producer.send(ProducerRecord("u", b"x")).result(SECONDS)
+    request = cluster.produced()[0]
+    assert (request.required_acks, request.timeout_ms) == (required, 7000)
+
+
+def test_records_linger_until_the_batch_is_full_or_flushed(cluster: TcpCluster) -> None:
+    """linger.ms; flush does not wait for it, and close neither."""
+    with producer_on(cluster, linger_ms=1_000_000, batch_size=1000) as producer:
+        first = producer.send(ProducerRecord("u", b"x"))
+        with pytest.raises(TimeoutError):
+            first.result(0.05)
+        producer.flush(SECONDS)
+        assert first.done()
+        full = [producer.send(ProducerRecord("u", b"x" * 100)) for _ in range(8)]
+        assert full[0].result(SECONDS).offset == 1
+        assert not full[-1].done()
+    assert full[-1].result(0).offset == 8
+
+
+def test_batches_that_wait_travel_as_one_set(cluster: TcpCluster) -> None:
+    """What gathers behind a request in flight goes in one more, up to max.request.size."""
+    with producer_on(cluster, batch_size=100, max_in_flight_requests_per_connection=1) as producer:
+        producer.send(ProducerRecord("u", b"0")).result(SECONDS)
+        cluster.pause(2)
+        futures = [producer.send(ProducerRecord("u", b"%d" % n)) for n in range(1, 100)]
+        cluster.resume(2)
+        assert [future.result(SECONDS).offset for future in futures] == list(range(1, 100))
+    assert values(cluster, U0) == [b"%d" % n for n in range(100)]
+    assert len(cluster.produced()) <= 4
+
+
+def test_only_the_guilty_batch_fails(cluster: TcpCluster) -> None:
+    """A set of several batches that is refused for good is sent again batch by batch."""
+    cluster.guilty = b"%040d" % 1
+    with producer_on(cluster, batch_size=50, max_in_flight_requests_per_connection=1) as producer:
+        producer.send(ProducerRecord("u", b"first")).result(SECONDS)
+        cluster.pause(2)
+        futures = [producer.send(ProducerRecord("u", b"%040d" % n)) for n in range(4)]
+        cluster.resume(2)
+        errors = [type(future.exception(SECONDS)) for future in futures]
+    assert errors == [type(None), MessageSizeTooLarge, type(None), type(None)]
+    assert values(cluster, U0)[1:] == [b"%040d" % n for n in (0, 2, 3)]
+
+
+# ---------------------------------------------------------------------------------------- errors
+
+
+def test_a_moved_leader_is_found(cluster: TcpCluster) -> None:
+    """With a retry, after a look at the metadata."""
+    with producer_on(cluster, retries=5) as producer:
+        producer.send(ProducerRecord("t", b"a", partition=0)).result(SECONDS)
+        cluster.leaders[T0] = 2
+        assert producer.send(ProducerRecord("t", b"b", partition=0)).result(SECONDS).offset == 1
+    assert values(cluster, T0) == [b"a", b"b"]
+
+
+@pytest.mark.parametrize("retries", [0, 2])
+def test_an_error_that_stays_goes_to_future_and_callback(cluster: TcpCluster, retries: int) -> None:
+    """After retries + 1 tries."""
+    told: list[KafkaError | None] = []
+    cluster.refuse(U0, *[NotLeaderForPartition.code] * (retries + 1))
+    with producer_on(cluster, retries=retries) as producer:
+        record = ProducerRecord("u", b"a")
+        future = producer.send(record, lambda metadata, error: told.append(error))
+        with pytest.raises(NotLeaderForPartition):
+            future.result(SECONDS)
+        assert producer.send(record).result(SECONDS).offset == 0
+    assert len(cluster.produced()) == retries + 2
+    assert told == [future.exception()]
+
+
+def test_a_topic_that_stays_unknown(cluster: TcpCluster) -> None:
+    """RequestTimeout after max.block.ms, in the future and the callback; send does not raise."""
+    told: list[KafkaError | None] = []
+    with producer_on(cluster, max_block_ms=30) as producer:
+        record = ProducerRecord("missing", b"")
+        future = producer.send(record, lambda metadata, error: told.append(error))
+        with pytest.raises(RequestTimeout, match="no metadata of topic missing within 30 ms"):
+            future.result(SECONDS)
+        assert isinstance(told[0], RequestTimeout)
+        with pytest.raises(RequestTimeout):
+            producer.partitions_for("missing")
+        assert isinstance(producer.send_many("missing", [b""]).exception(), RequestTimeout)
+
+
+def test_a_partition_that_is_not_there(cluster: TcpCluster) -> None:
+    """The error says how many there are."""
+    with producer_on(cluster) as producer:
+        future = producer.send(ProducerRecord("t", b"", partition=2))
+        with pytest.raises(UnknownTopicOrPartition, match="has 2 partitions"):
+            future.result(SECONDS)
+
+
+def test_a_record_that_is_too_large(cluster: TcpCluster) -> None:
+    """Larger than max.request.size, its header counted: refused; just as large: sent."""
+    with producer_on(cluster, max_request_size=1000, batch_size=100) as producer:
+        with pytest.raises(MessageTooLarge, match="1001 bytes"):
+            producer.send(ProducerRecord("u", b"x" * 975)).result(SECONDS)
+        assert producer.send(ProducerRecord("u", b"x" * 974)).result(SECONDS).offset == 0
+
+
+@pytest.mark.parametrize("keys", [{"max_block_ms": 20}, {"block_on_buffer_full": False}])
+def test_memory_that_runs_out(cluster: TcpCluster, keys: dict[str, Any]) -> None:
+    """BufferExhausted in the future after max.block.ms; when there is room again all is well."""
+    with producer_on(cluster, buffer_memory=1000, batch_size=500, **keys) as producer:
+        producer.partitions_for("u")
+        cluster.pause(2)
+        futures = [producer.send(ProducerRecord("u", b"x" * 400)) for _ in range(3)]
+        assert isinstance(futures[2].exception(SECONDS), BufferExhausted)
+        cluster.resume(2)
+        assert [future.result(SECONDS).offset for future in futures[:2]] == [0, 1]
+        assert producer.send(ProducerRecord("u", b"x" * 400)).result(SECONDS).offset == 2
+        assert producer.free_bytes == 1000
+
+
+def test_send_waits_for_memory(cluster: TcpCluster) -> None:
+    """A buffer of two batches is enough for any number of them."""
+    with producer_on(cluster, buffer_memory=1000, batch_size=500) as producer:
+        futures = [producer.send(ProducerRecord("t", b"%0200d" % n)) for n in range(300)]
+        assert all(future.exception(SECONDS) is None for future in futures)
+        assert producer.free_bytes == 1000
+
+
+def test_a_paused_broker_times_out_and_does_not_hold_up_the_others(cluster: TcpCluster) -> None:
+    """request.timeout.ms, then RequestTimeout."""
+    with producer_on(cluster, request_timeout_ms=300) as producer:
+        producer.partitions_for("t")
+        cluster.pause(1)
+        stuck = producer.send(ProducerRecord("t", b"a", partition=0))
+        assert producer.send(ProducerRecord("t", b"b", partition=1)).result(SECONDS).offset == 0
+        assert not stuck.done()
+        with pytest.raises(RequestTimeout):
+            stuck.result(SECONDS)
+        cluster.resume(1)
+
+
+def test_a_partition_without_leader_times_out(cluster: TcpCluster) -> None:
+    """Its batches wait for a leader for request.timeout.ms; one that comes in time is used."""
+    cluster.leaders[T0] = NO_LEADER
+    with producer_on(cluster, request_timeout_ms=300) as producer:
+        with pytest.raises(RequestTimeout, match=r"\[t,0\]: no leader"):
+            producer.send(ProducerRecord("t", b"a", partition=0)).result(SECONDS)
+        future = producer.send(ProducerRecord("t", b"b", partition=0))
+        cluster.leaders[T0] = 1
+        assert future.result(SECONDS).offset == 0
+        assert producer.free_bytes == producer.config.buffer_memory
+
+
+def test_a_bootstrap_broker_may_be_dead(cluster: TcpCluster) -> None:
+    """One that answers is enough."""
+    cluster.leaders = dict.fromkeys(cluster.leaders, 2)
+    cluster.down(1)
+    with producer_on(cluster) as producer:
+        assert producer.send(ProducerRecord("t", b"a")).result(SECONDS).offset == 0
+
+
+def test_idle_connections_are_closed_and_opened_again(cluster: TcpCluster) -> None:
+    """connections.max.idle.ms; nobody notices."""
+    with producer_on(cluster, connections_max_idle_ms=20) as producer:
+        producer.send(ProducerRecord("u", b"a")).result(SECONDS)
+        before = cluster.opened
+        threading.Event().wait(0.1)
+        assert producer.send(ProducerRecord("u", b"b")).result(SECONDS).offset == 1
+        assert cluster.opened == before + 1
+
+
+# ------------------------------------------------------------------------------------- its ends
+
+
+def test_close_sends_what_was_accepted(cluster: TcpCluster) -> None:
+    """However long it would have lingered; then send raises. close may be called again."""
+    producer = producer_on(cluster, linger_ms=1_000_000)
+    futures = [producer.send(ProducerRecord("t", b"%d" % n)) for n in range(100)]
+    producer.close()
+    producer.close()
+    assert all(future.exception(0) is None for future in futures)
+    assert len(cluster.messages(T0)) + len(cluster.messages(T1)) == 100
+    with pytest.raises(ProducerClosed):
+        producer.send(ProducerRecord("t", b""))
+    with pytest.raises(ProducerClosed):
+        producer.send_many("t", [b""])
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip"])
+def test_close_names_what_it_could_not_send(cluster: TcpCluster, codec: str) -> None:
+    """After its timeout: the records in FailedToSend, ProducerClosed in futures and callbacks."""
+    told: list[KafkaError | None] = []
+    producer = producer_on(cluster, compression_type=codec)
+    producer.partitions_for("u")
+    cluster.pause(2)
+    futures = [
+        producer.send(
+            ProducerRecord("u", b"%d" % n, b"k"), lambda metadata, error: told.append(error)
+        )
+        for n in range(10)
+    ]
+    with pytest.raises(FailedToSend, match=r"10 records .* 10 for \[u,0\]") as caught:
+        producer.close(timeout=0.05)
+    assert caught.value.messages == tuple(
+        ProducerRecord("u", b"%d" % n, b"k", 0) for n in range(10)
+    )
+    assert all(isinstance(future.exception(0), ProducerClosed) for future in futures)
+    assert told == [futures[0].exception(0)] * 10
+    assert producer.free_bytes == producer.config.buffer_memory
+
+
+def test_close_within_a_callback_does_not_wait_for_itself(cluster: TcpCluster) -> None:
+    """The producer ends behind it."""
+    producer = producer_on(cluster)
+    producer.send(ProducerRecord("u", b"a"), lambda metadata, error: producer.close())
+    producer._sender.thread.join(SECONDS)
+    assert not producer._sender.thread.is_alive()
+    producer.close()
+
+
+def test_flush_may_run_out_of_time(cluster: TcpCluster) -> None:
+    """TimeoutError; the records stay on their way."""
+    with producer_on(cluster) as producer:
+        producer.partitions_for("u")
+        cluster.pause(2)
+        future = producer.send(ProducerRecord("u", b"a"))
+        with pytest.raises(TimeoutError):
+            producer.flush(0.05)
+        cluster.resume(2)
+        assert future.result(SECONDS).offset == 0
+
+
+# ---------------------------------------------------------------------------- the user's own parts
+
+
+def test_serializers_see_topic_and_object(cluster: TcpCluster) -> None:
+    """Java's names or any callable; None is sent as null; what is not bytes is refused."""
+    strings = "org.apache.kafka.common.serialization.StringSerializer"
+    config = config_on(cluster, key_serializer=strings)
+    with KafkaProducer(
+        config, value_serializer=lambda t, v: b"%s=%d" % (t.encode(), v)
+    ) as producer:
+        producer.send(ProducerRecord("u", 7, "é")).result(SECONDS)
+        producer.send(ProducerRecord("u", None, None)).result(SECONDS)
+        producer.send_many("u", [8, 9], ["a", "b"]).result(SECONDS)
+        with pytest.raises(TypeError, match="StringSerializer takes str"):
+            producer.send(ProducerRecord("u", 7, b"bytes"))
+    assert cluster.messages(U0) == [
+        ("é".encode(), b"u=7"),
+        (None, None),
+        (b"a", b"u=8"),
+        (b"b", b"u=9"),
+    ]
+
+
+@pytest.mark.parametrize("bad", ["text", 7])
+def test_what_is_not_bytes_is_refused(cluster: TcpCluster, bad: object) -> None:
+    """TypeError from send itself, for key and value; bytearray and memoryview are copied."""
+    with producer_on(cluster) as producer:
+        changing = bytearray(b"abc")
+        future = producer.send(ProducerRecord("u", changing, memoryview(b"k")))
+        changing[:] = b"xyz"
+        future.result(SECONDS)
+        for record in (ProducerRecord("u", bad), ProducerRecord("u", b"", bad)):
+            with pytest.raises(TypeError, match=type(bad).__name__):
+                producer.send(record)
+        with pytest.raises(TypeError):
+            producer.send_many("u", [b"", bad])
+    assert cluster.messages(U0) == [(b"k", b"abc")]
+
+
+def test_a_partitioner_of_ones_own(cluster: TcpCluster) -> None:
+    """The hot key has a partition to itself, as in the seeds."""
+
+    def hot_last(
+        topic: str,
+        key: Any,
+        key_bytes: bytes | None,
+        value: Any,
+        value_bytes: bytes | None,
+        partitions: Sequence[PartitionInfo],
+    ) -> int:
+        assert (topic, key_bytes, value_bytes) == ("t", key, value)
+        return len(partitions) - 1 if b"hot" in key else 0
+
+    with KafkaProducer(config_on(cluster), partitioner=hot_last) as producer:
+        for n in range(10):
+            producer.send(ProducerRecord("t", b"%d" % n, b"hot_data" if n % 2 else b"other"))
+    assert values(cluster, T1) == [b"1", b"3", b"5", b"7", b"9"]
+
+
+class Interceptor:
+    """Upper case on the way out; `fail` makes it raise."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[RecordMetadata | None, KafkaError | None]] = []
+        self.fail = False
+        self.closed = False
+
+    def on_send(self, record: ProducerRecord) -> ProducerRecord:
+        if self.fail:
+            raise RuntimeError("on_send")
+        return record._replace(value=record.value.upper())
+
+    def on_acknowledgement(self, metadata: RecordMetadata | None, error: KafkaError | None) -> None:
+        self.told.append((metadata, error))
+        if self.fail:
+            raise RuntimeError("on_acknowledgement")
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_interceptors_see_every_record(cluster: TcpCluster) -> None:
+    """On its way out and when it is known; failures of theirs are logged and change nothing."""
+    interceptor, told = Interceptor(), []
+    with KafkaProducer(config_on(cluster), interceptors=[interceptor]) as producer:
+        producer.send(ProducerRecord("u", b"a"), lambda *both: told.append(both)).result(SECONDS)
+        await_true(lambda: len(told) == 1)
+        interceptor.fail = True
+        producer.send(ProducerRecord("u", b"b")).result(SECONDS)
+    assert values(cluster, U0) == [b"A", b"b"]
+    assert told == [(RecordMetadata("u", 0, 0), None)]
+    assert interceptor.told == [(RecordMetadata("u", 0, n), None) for n in range(2)]
+    assert interceptor.closed
+
+
+def test_parts_are_named_by_the_configuration(cluster: TcpCluster) -> None:
+    """partitioner.class and interceptor.classes as module:callable."""
+    config = config_on(
+        cluster,
+        partitioner_class=f"{__name__}:always_one",
+        interceptor_classes=f"{__name__}:Interceptor",
+    )
+    with KafkaProducer(config) as producer:
+        producer.send(ProducerRecord("t", b"a"))
+    assert values(cluster, T1) == [b"A"]
+
+
+def always_one(*_: Any) -> int:
+    return 1
+
+
+# -------------------------------------------------------------------------------- many at a time
+
+
+@pytest.mark.parametrize("codec", ["none", "snappy"])
+@pytest.mark.parametrize("keyed", [False, True])
+def test_send_many_is_send_many_times(cluster: TcpCluster, keyed: bool, codec: str) -> None:
+    """Every record is where the future says; keys choose the partitions that send chooses."""
+    some = [b"%d" % n * (n % 50) if n % 9 else None for n in range(1000)]
+    keys = [b"%d" % (n % 13) if n % 4 else None for n in range(1000)] if keyed else None
+    with producer_on(cluster, batch_size=300, compression_type=codec) as producer:
+        future = producer.send_many("t", some, keys)
+        seen: set[int] = set()
+        for tp, offset, places in future.result(SECONDS):
+            log = cluster.messages(tp)
+            for n, place in enumerate(places):
+                assert log[offset + n] == (keys and keys[place], some[place])
+                if keys and keys[place] is not None:
+                    assert tp.partition == (murmur2(keys[place] or b"") & 0x7FFFFFFF) % 2
+                seen.add(place)
+        assert seen == set(range(1000))
+        assert future.done()
+        assert producer.free_bytes == producer.config.buffer_memory
+        assert producer.send_many("t", [], None).result(SECONDS) == []
+
+
+def test_send_many_to_one_partition(cluster: TcpCluster) -> None:
+    """In the order of the call."""
+    with producer_on(cluster, batch_size=100) as producer:
+        producer.send_many("t", [b"%d" % n for n in range(100)], partition=1).result(SECONDS)
+        with pytest.raises(UnknownTopicOrPartition):
+            producer.send_many("t", [b""], partition=9).result(SECONDS)
+        with pytest.raises(ValueError, match="1 keys for 2 values"):
+            producer.send_many("t", [b"", b""], [b""])
+    assert values(cluster, T1) == [b"%d" % n for n in range(100)]
+
+
+def test_send_many_says_which_records_failed(cluster: TcpCluster) -> None:
+    """A record that is too large fails by itself; the others are stored."""
+    some = [b"a" * 50, b"x" * 2000, b"b" * 50]
+    with producer_on(cluster, max_request_size=1000) as producer:
+        future = producer.send_many("u", some)
+        [(places, error)] = future.failures(SECONDS)
+        assert list(places) == [1]
+        assert isinstance(error, MessageTooLarge)
+        with pytest.raises(MessageTooLarge):
+            future.result(SECONDS)
+    assert values(cluster, U0) == [some[0], some[2]]
+
+
+def test_send_many_stops_where_memory_ends(cluster: TcpCluster) -> None:
+    """What follows a refused record is refused too: order is kept."""
+    with producer_on(cluster, buffer_memory=1000, batch_size=300, max_block_ms=20) as producer:
+        producer.partitions_for("u")
+        cluster.pause(2)
+        future = producer.send_many("u", [b"%0200d" % n for n in range(10)])
+        cluster.resume(2)
+        refused = [place for places, _ in future.failures(SECONDS) for place in places]
+        assert refused == list(range(4, 10))
+    assert values(cluster, U0) == [b"%0200d" % n for n in range(4)]
