@@ -1,7 +1,8 @@
 """The verbs behind the topic tools; they talk to ZooKeeper alone, as 0.8.2.2's do.
 
-`AdminClient` creates, lists, describes and deletes topics; `describe_lines` prints descriptions as
-kafka-topics does. Start reading with client.py.
+`AdminClient` creates, lists, describes, alters and deletes topics, and has partitions and leaders
+moved; `moves` has the files of such moves. `describe_lines` prints descriptions as kafka-topics
+does. Start reading with client.py.
 """
 
 from __future__ import annotations
@@ -12,5 +13,12 @@ from kafka08.admin.description import (
     TopicDescription,
     describe_lines,
 )
+from kafka08.admin.moves import MoveStatus
 
-__all__ = ["AdminClient", "PartitionDescription", "TopicDescription", "describe_lines"]
+__all__ = [
+    "AdminClient",
+    "MoveStatus",
+    "PartitionDescription",
+    "TopicDescription",
+    "describe_lines",
+]

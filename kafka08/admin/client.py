@@ -1,4 +1,5 @@
-"""Topics created, listed, described and deleted. Source: kafka.admin.AdminUtils 0.8.2.2.
+"""Topics created, listed, described, altered, moved and deleted. Source: kafka.admin.AdminUtils
+and the commands beside it, 0.8.2.2.
 
 A command writes to ZooKeeper and returns; the controller does the rest in its own time. What cannot
 be done raises AdminError (a bad override ConfigError) and has changed nothing.
@@ -8,15 +9,16 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
 from kafka08.admin.description import PartitionDescription, TopicDescription
-from kafka08.assignment import assign_replicas, check_assignment
+from kafka08.admin.moves import Moves, MoveStatus, format_moves, plan_moves, statuses
+from kafka08.assignment import assign_added_partitions, assign_replicas, check_assignment
 from kafka08.errors import AdminError, NodeExists
 from kafka08.profile import topic_overrides
-from kafka08.structs import NO_LEADER, TopicPartition
+from kafka08.structs import INTERNAL_TOPICS, NO_LEADER, TopicPartition
 from kafka08.topic_config import parse_topic_config
 from kafka08.topic_name import fault_of
 from kafka08.zk import nodes, paths
@@ -29,8 +31,9 @@ Assignment = Mapping[int, Sequence[int]]
 
 
 class AdminClient:
-    """The verbs of kafka-topics. Give either a connect string, to have a session of its own, or a
-    started client, which stays the caller's. Usable in a `with` statement."""
+    """The verbs of kafka-topics and of the tools that move partitions and leaders. Give either a
+    connect string, to have a session of its own, or a started client, which stays the caller's.
+    Usable in a `with` statement."""
 
     def __init__(
         self,
@@ -181,6 +184,127 @@ class AdminClient:
             )
             for name, assignment in assignments.items()
         ]
+
+    def alter_topic(
+        self,
+        name: str,
+        *,
+        config: Mapping[str, str] | None = None,
+        delete_config: Sequence[str] = (),
+        partitions: int | None = None,
+        assignment: Sequence[Sequence[int]] | None = None,
+        dry_run: bool = False,
+    ) -> dict[int, tuple[int, ...]]:
+        """Change a topic's overrides, raise its number of partitions, or both; gives partition →
+        replicas of those added. Brokers take new overrides up while they run.
+
+        config         overrides to set
+        delete_config  overrides to drop; those that are not set are ignored
+        partitions     how many there shall be
+        assignment     replicas of each partition that is added; default: spread over all brokers
+        """
+        existing = self._store.assignment(name)
+        if existing is None:
+            raise AdminError(f"Topic {name} does not exist")
+        added: dict[int, tuple[int, ...]] = {}
+        if partitions is not None:
+            added = self._partitions_to_add(name, existing, partitions, assignment)
+        overrides = None
+        if config or delete_config:
+            kept = self._store.topic_config(name).items()
+            overrides = {key: value for key, value in kept if key not in delete_config}
+            overrides |= {key: str(value) for key, value in (config or {}).items()}
+            parse_topic_config(overrides)
+        if not dry_run:
+            if overrides is not None:
+                self._write_config(name, overrides)
+            if added:
+                self._zk.set(paths.topic(name), nodes.encode_assignment({**existing, **added}))
+        return added
+
+    def _partitions_to_add(
+        self,
+        name: str,
+        existing: Mapping[int, Sequence[int]],
+        total: int,
+        assignment: Sequence[Sequence[int]] | None,
+    ) -> dict[int, tuple[int, ...]]:
+        if name in INTERNAL_TOPICS:
+            raise AdminError(f"The number of partitions of {name} cannot be changed.")
+        live = self._store.broker_ids()
+        if assignment is None:
+            return assign_added_partitions(live, existing, total)
+        added = {len(existing) + n: tuple(replicas) for n, replicas in enumerate(assignment)}
+        if len(existing) + len(added) != total:
+            raise AdminError(
+                f"{total} partitions need {total - len(existing)} more, not {len(added)}"
+            )
+        check_assignment({**existing, **added})
+        check_assignment(dict(enumerate(added.values())), live)
+        return added
+
+    def _write_config(self, name: str, overrides: Mapping[str, str]) -> None:
+        """The overrides first, then the notification that makes brokers read them."""
+        self._zk.put(paths.topic_config(name), nodes.encode_topic_config(overrides))
+        change = nodes.encode_config_change(nodes.ConfigChange(name))
+        self._zk.create(paths.config_change(), change, sequence=True)
+
+    # Moving partitions
+
+    def plan_moves(self, topics: Sequence[str], brokers: Sequence[int]) -> Moves:
+        """Spread the partitions of `topics` anew over `brokers`; changes nothing."""
+        current = self._store.assignments(topics)
+        for name in topics:
+            if name not in current:
+                raise AdminError(f"Topic {name} does not exist")
+        return plan_moves(current, brokers, self._rng)
+
+    def assigned(self, partitions: Iterable[TopicPartition]) -> Moves:
+        """Where these partitions are now; what does not exist is left out."""
+        wanted = list(partitions)
+        current = self._store.assignments(sorted({tp.topic for tp in wanted}))
+        return {
+            tp: current[tp.topic][tp.partition]
+            for tp in wanted
+            if tp.partition in current.get(tp.topic, {})
+        }
+
+    def move_partitions(self, moves: Moves) -> None:
+        """Ask the controller for moves; `move_statuses` says how far they are. AdminError while an
+        earlier request stands, or for a partition that does not exist."""
+        absent = sorted(set(moves) - set(self.assigned(moves)))
+        if absent:
+            raise AdminError(f"There is no partition {', '.join(map(str, absent))}")
+        self._request(paths.REASSIGN_PARTITIONS, format_moves(moves), "A partition reassignment")
+
+    def move_statuses(self, moves: Moves) -> dict[TopicPartition, MoveStatus]:
+        """How far each of the moves is, sorted."""
+        under_way = self._store.reassignments()
+        return statuses(moves, under_way, self.assigned(moves))
+
+    def elect_preferred(self, partitions: Sequence[TopicPartition] | None = None) -> int:
+        """Ask the controller to give partitions (None: all) back to their preferred replicas, where
+        these are in sync; how many were asked for. AdminError while an earlier request stands, or
+        for a partition that does not exist."""
+        existing = [
+            TopicPartition(topic, number)
+            for topic, assignment in self._store.assignments().items()
+            for number in assignment
+        ]
+        wanted = existing if partitions is None else list(partitions)
+        absent = sorted(set(wanted) - set(existing))
+        if absent:
+            raise AdminError(f"There is no partition {', '.join(map(str, absent))}")
+        if wanted:
+            text = nodes.encode_preferred_election(wanted)
+            self._request(paths.PREFERRED_ELECTION, text, "A preferred replica election")
+        return len(wanted)
+
+    def _request(self, path: str, text: str, what: str) -> None:
+        try:
+            self._zk.create(path, text)
+        except NodeExists:
+            raise AdminError(f"{what} is in progress; try again when it is done") from None
 
     def delete_topic(self, name: str, *, dry_run: bool = False) -> bool:
         """Ask the controller to delete a topic (it does so only with delete.topic.enable=true).

@@ -16,13 +16,15 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "down": ("kafka08.cli.up:down", "Stop the detached cluster."),
     "zookeeper": ("kafka08.cli.node:zookeeper", "Run one ZooKeeper server."),
     "broker": ("kafka08.cli.node:broker", "Run one broker."),
-    "topic": ("kafka08.cli.topic:topic", "Create, list, describe and delete topics."),
+    "topic": ("kafka08.cli.topic:topic", "Create, list, describe, alter and delete topics."),
+    "partition": ("kafka08.cli.partition:partition", "Move partitions and their leaders."),
     "produce": ("kafka08.cli.produce:produce", "Send lines of text to a topic."),
     "consume": ("kafka08.cli.consume:consume", "Print the messages of topics, as a group member."),
     "group": ("kafka08.cli.group:group", "Look at consumer groups, and explain what is wrong."),
     "migrate": ("kafka08.cli.migrate:migrate", "Move a stopped group's offsets to Kafka and back."),
     "completion": ("kafka08.cli.completion:completion", "Print the shell's completion script."),
     "log": ("kafka08.cli.log:log", "Look into log segments and check log directories."),
+    "spark": ("kafka08.cli.spark:spark", "Copy topics to files and back with PySpark."),
 }
 """Name → (where the command is, its line in the help)."""
 

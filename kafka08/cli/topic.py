@@ -1,4 +1,4 @@
-"""`kafka08 topic create | list | describe | delete`."""
+"""`kafka08 topic create | list | describe | alter | delete`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kafka08.config import parse_overrides
 
 @click.group(epilog=example("kafka08 topic list --zookeeper localhost:2181"))
 def topic() -> None:
-    """Create, list, describe and delete topics."""
+    """Create, list, describe, alter and delete topics."""
 
 
 @contextmanager
@@ -87,6 +87,50 @@ def describe(names: tuple[str, ...], as_json: bool, zookeeper: str) -> None:
         return
     for line in describe_lines(topics):
         click.echo(line)
+
+
+@topic.command(epilog=example("kafka08 topic alter words --config retention.ms=3600000"))
+@click.argument("name")
+@click.option("--config", "config", multiple=True, metavar="KEY=VALUE", help="Set an override.")
+@click.option("--delete-config", multiple=True, metavar="KEY", help="Drop an override.")
+@click.option("--partitions", type=click.IntRange(1), help="Raise the number of partitions.")
+@click.option("--dry-run", is_flag=True, help="Check everything and change nothing.")
+@zookeeper_option
+def alter(
+    name: str,
+    config: tuple[str, ...],
+    delete_config: tuple[str, ...],
+    partitions: int | None,
+    dry_run: bool,
+    zookeeper: str,
+) -> None:
+    """Change overrides of the topic NAME, or add partitions. Brokers need no restart."""
+    if not (config or delete_config or partitions):
+        raise click.UsageError("Give --config, --delete-config or --partitions.")
+    overrides = parse_overrides(config, "--config")
+    with admin_client(zookeeper) as admin:
+        added = admin.alter_topic(
+            name,
+            config=overrides,
+            delete_config=delete_config,
+            partitions=partitions,
+            dry_run=dry_run,
+        )
+    would = "Would " if dry_run else ""
+    if overrides or delete_config:
+        click.echo(
+            f'{would}{"update" if dry_run else "Updated"} config for topic "{name}": '
+            f"{len(overrides)} set, {len(delete_config)} dropped."
+        )
+    for number, replicas in added.items():
+        click.echo(f"partition {number}: replicas {','.join(map(str, replicas))}")
+    if added:
+        click.echo(f"{would}{'add' if dry_run else 'Added'} {len(added)} partitions.")
+        click.echo(
+            "WARNING: If partitions are increased for a topic that has a key, the partition logic "
+            "or ordering of the messages will be affected",
+            err=True,
+        )
 
 
 @topic.command(epilog=example("kafka08 topic delete words"))

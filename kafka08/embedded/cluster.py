@@ -49,6 +49,8 @@ _POLL_SECONDS = 0.02
 DEFAULTS: dict[str, str] = {
     # A broker may be up before ZooKeeper is, on a slow machine by far.
     "zookeeper.connection.timeout.ms": "30000",
+    # When all brokers stop together, the last ones have nobody to hand their partitions to.
+    "controlled.shutdown.retry.backoff.ms": "500",
     # Otherwise the offsets topic only grows.
     "log.cleaner.enable": "true",
 }

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from kafka08.admin import AdminClient, describe_lines
+from kafka08.admin import AdminClient, MoveStatus, describe_lines
 from kafka08.errors import AdminError, ConfigError
 from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
 from kafka08.zk import paths
@@ -202,3 +202,48 @@ def test_in_a_safe_cluster_topics_carry_its_overrides(admin: AdminClient, zk: Zk
     } == ClusterStore(zk).topic_config("tt")
     admin.create_topic("uu", config={"unclean.leader.election.enable": "true"})
     assert {"unclean.leader.election.enable": "true"} == ClusterStore(zk).topic_config("uu")
+
+
+def test_overrides_are_altered_and_announced(admin: AdminClient, zk: ZkClient) -> None:
+    """Set, dropped and kept; one notification for each change, in 0.8.2.2's form."""
+    admin.create_topic("tt", config={"retention.ms": "1", "segment.bytes": "100"})
+    admin.alter_topic("tt", config={"retention.ms": "2"}, delete_config=["segment.bytes"])
+    assert {"retention.ms": "2"} == ClusterStore(zk).topic_config("tt")
+    [change] = zk.children(paths.CONFIG_CHANGES)
+    assert '"tt"' == zk.get(f"{paths.CONFIG_CHANGES}/{change}").data
+    with pytest.raises(ConfigError, match=r"retention\.ms"):
+        admin.alter_topic("tt", config={"retention.ms": "soon"})
+    admin.alter_topic("tt", config={"retention.ms": "3"}, dry_run=True)
+    assert {"retention.ms": "2"} == ClusterStore(zk).topic_config("tt")
+
+
+def test_partitions_are_added(admin: AdminClient, zk: ZkClient) -> None:
+    """Those there were stay where they are; there can only be more."""
+    before = admin.create_topic("tt", 2)
+    added = admin.alter_topic("tt", partitions=4)
+    assert [2, 3] == sorted(added)
+    assert {**before, **added} == ClusterStore(zk).assignment("tt")
+    for bad in ({"partitions": 4}, {"partitions": 6, "assignment": [[0]]}):
+        with pytest.raises(AdminError):
+            admin.alter_topic("tt", **bad)
+    with pytest.raises(AdminError, match="does not exist"):
+        admin.alter_topic("absent", partitions=2)
+
+
+def test_moves_and_elections_are_asked_for_one_at_a_time(admin: AdminClient, zk: ZkClient) -> None:
+    """There is one znode for each kind of request; what does not exist is refused here already."""
+    admin.create_topic("tt", assignment={0: [0], 1: [0]})
+    tp = TopicPartition("tt", 0)
+    admin.move_partitions({tp: (1,)})
+    assert {tp: MoveStatus.IN_PROGRESS} == admin.move_statuses({tp: (1,)})
+    assert 2 == admin.elect_preferred()
+    for ask in (lambda: admin.move_partitions({tp: (1,)}), admin.elect_preferred):
+        with pytest.raises(AdminError, match="in progress"):
+            ask()
+    absent = TopicPartition("tt", 9)
+    with pytest.raises(AdminError, match=r"no partition \[tt,9\]"):
+        admin.move_partitions({absent: (1,)})
+    with pytest.raises(AdminError, match=r"no partition \[tt,9\]"):
+        admin.elect_preferred([absent])
+    zk.delete(paths.REASSIGN_PARTITIONS)
+    assert {tp: MoveStatus.FAILED} == admin.move_statuses({tp: (1,)})

@@ -1,0 +1,131 @@
+"""Moves of partitions: files as the JVM's tools read and write them, and how far a move has come.
+
+    {"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,2]}]}    a plan of moves
+    {"version":1,"partitions":[{"topic":"t","partition":0}]}                     preferred elections
+    {"version":1,"topics":[{"topic":"t"}]}                                       topics to plan for
+
+Pure. What cannot be done raises AdminError. Source: kafka.admin.ReassignPartitionsCommand and
+PreferredReplicaLeaderElectionCommand 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from enum import Enum
+from typing import TypeVar
+
+from kafka08.assignment import assign_replicas
+from kafka08.errors import AdminError, ZooKeeperError
+from kafka08.structs import TopicPartition
+from kafka08.zk import nodes
+
+T = TypeVar("T", bound=Hashable)
+
+Moves = Mapping[TopicPartition, tuple[int, ...]]
+"""Partition → the replicas that it shall have, the preferred one first."""
+
+
+class MoveStatus(Enum):
+    """How far the move of one partition has come; the value is the JVM tool's word."""
+
+    IN_PROGRESS = "is still in progress"
+    """It stands in /admin/reassign_partitions."""
+
+    COMPLETED = "completed successfully"
+    """The partition is assigned as planned."""
+
+    FAILED = "failed"
+    """It is not: refused, or changed by somebody else since."""
+
+
+def parse_moves(text: str) -> Moves:
+    """The plan in a file; AdminError for none, for a partition or a replica that stands twice."""
+    try:
+        moves = nodes.decode_reassignment(text)
+        partitions = nodes.decode_preferred_election(text)
+    except ZooKeeperError as error:
+        raise AdminError(f"this is no plan of partition moves: {error}") from error
+    if not moves:
+        raise AdminError("Partition reassignment data file is empty")
+    if repeated := _repeated(partitions):
+        raise AdminError(
+            "Partition reassignment contains duplicate topic partitions: "
+            + ",".join(map(str, repeated))
+        )
+    for tp, replicas in moves.items():
+        if repeated_ids := _repeated(replicas):
+            raise AdminError(
+                "Partition replica lists may not contain duplicate entries: "
+                f"{tp} contains multiple entries for {','.join(map(str, repeated_ids))}"
+            )
+    return moves
+
+
+def format_moves(moves: Moves) -> str:
+    """The plan as one line of a file; sorted."""
+    return nodes.encode_reassignment(dict(sorted(moves.items())))
+
+
+def parse_elections(text: str) -> list[TopicPartition]:
+    """The partitions in a file of preferred elections; AdminError for one that stands twice."""
+    try:
+        partitions = nodes.decode_preferred_election(text)
+    except ZooKeeperError as error:
+        raise AdminError(f"this is no list of partitions: {error}") from error
+    if not partitions:
+        raise AdminError("Preferred replica election data is empty")
+    if repeated := _repeated(partitions):
+        raise AdminError(
+            "Preferred replica election data contains duplicate partitions: "
+            + ",".join(map(str, repeated))
+        )
+    return list(partitions)
+
+
+def parse_topics(text: str) -> list[str]:
+    """The topics in a file of topics to plan for; AdminError for one that stands twice."""
+    try:
+        topics = [str(entry["topic"]) for entry in json.loads(text)["topics"]]
+    except (ValueError, KeyError, TypeError) as error:
+        raise AdminError(f"this is no list of topics: {error}") from error
+    if repeated := _repeated(topics):
+        raise AdminError(
+            f"List of topics to reassign contains duplicate entries: {','.join(repeated)}"
+        )
+    return topics
+
+
+def plan_moves(
+    current: Mapping[str, Mapping[int, Sequence[int]]], brokers: Sequence[int], rng: random.Random
+) -> Moves:
+    """Spread every partition of the topics anew over `brokers`, as for new topics, with as many
+    replicas as each topic has."""
+    if repeated := _repeated(brokers):
+        raise AdminError(f"Broker list contains duplicate entries: {','.join(map(str, repeated))}")
+    moves: dict[TopicPartition, tuple[int, ...]] = {}
+    for topic, assignment in current.items():
+        factor = len(assignment[min(assignment)])
+        planned = assign_replicas(brokers, len(assignment), factor, rng=rng)
+        moves.update({TopicPartition(topic, number): r for number, r in planned.items()})
+    return moves
+
+
+def statuses(
+    moves: Moves, under_way: Iterable[TopicPartition], assigned: Moves
+) -> dict[TopicPartition, MoveStatus]:
+    """How far each move is, given the request in ZooKeeper and the assignments."""
+    waiting = frozenset(under_way)
+
+    def status(tp: TopicPartition) -> MoveStatus:
+        if tp in waiting:
+            return MoveStatus.IN_PROGRESS
+        return MoveStatus.COMPLETED if assigned.get(tp) == moves[tp] else MoveStatus.FAILED
+
+    return {tp: status(tp) for tp in sorted(moves)}
+
+
+def _repeated(items: Iterable[T]) -> list[T]:
+    return [item for item, count in Counter(items).items() if count > 1]

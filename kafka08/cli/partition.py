@@ -1,0 +1,159 @@
+"""`kafka08 partition reassign | elect`: where partitions are, and who leads them."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import click
+
+from kafka08.admin import AdminClient, MoveStatus
+from kafka08.admin.moves import (
+    Moves,
+    format_moves,
+    parse_elections,
+    parse_moves,
+    parse_topics,
+)
+from kafka08.cli.options import example, zookeeper_option
+from kafka08.cli.topic import admin_client
+from kafka08.structs import TopicPartition
+
+PROGRESS_SECONDS = 0.5
+
+json_file = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.group(epilog=example("kafka08 partition elect --zookeeper localhost:2181"))
+def partition() -> None:
+    """Move partitions between brokers, and leaders back to preferred replicas."""
+
+
+@partition.command(
+    epilog=example("kafka08 partition reassign --topic words --brokers 1,2,3 --execute --wait")
+)
+@click.option(
+    "--plan",
+    "plan_file",
+    type=json_file,
+    help="The moves, in the JSON of kafka-reassign-partitions.",
+)
+@click.option("--topic", "topics", multiple=True, help="Plan for this topic (repeat for more).")
+@click.option(
+    "--topics-file", type=json_file, help='The same as a file: {"topics":[{"topic":"t"}]}.'
+)
+@click.option("--brokers", metavar="ID[,..]", help="Where the topics shall be spread.")
+@click.option("--execute", is_flag=True, help="Move; without it the plan is only shown.")
+@click.option("--verify", is_flag=True, help="Say how far the moves of --plan are.")
+@click.option("--wait", is_flag=True, help="With --execute: show progress until all is done.")
+@click.option("--json", "as_json", is_flag=True, help="With --verify: one JSON object.")
+@zookeeper_option
+def reassign(
+    plan_file: Path | None,
+    topics: tuple[str, ...],
+    topics_file: Path | None,
+    brokers: str | None,
+    execute: bool,
+    verify: bool,
+    wait: bool,
+    as_json: bool,
+    zookeeper: str,
+) -> None:
+    """Move partitions: by a plan file, or by a plan made for topics and brokers.
+
+    Shows what is and what would be, each as a file that can be given to --plan; the first is the
+    way back. --verify exits 1 if a move failed.
+    """
+    if (plan_file is None) == (brokers is None):
+        raise click.UsageError("Give either --plan, or --brokers with --topic or --topics-file.")
+    if verify and (execute or plan_file is None):
+        raise click.UsageError("--verify needs the --plan that was executed, and goes alone.")
+    with admin_client(zookeeper) as admin:
+        moves = (
+            parse_moves(plan_file.read_text())
+            if plan_file is not None
+            else admin.plan_moves(named(topics, topics_file), broker_ids(brokers or ""))
+        )
+        if verify:
+            sys.exit(show_statuses(admin.move_statuses(moves), as_json))
+        click.echo(f"Current partition replica assignment\n\n{format_moves(admin.assigned(moves))}")
+        click.echo(f"\nProposed partition reassignment configuration\n\n{format_moves(moves)}\n")
+        if not execute:
+            click.echo("Nothing was changed; --execute does it.", err=True)
+            return
+        admin.move_partitions(moves)
+        click.echo(f"Successfully started reassignment of {len(moves)} partitions.")
+        if wait:
+            sys.exit(show_progress(admin, moves))
+
+
+def named(topics: tuple[str, ...], topics_file: Path | None) -> list[str]:
+    names = [*topics, *(parse_topics(topics_file.read_text()) if topics_file else [])]
+    if not names:
+        raise click.UsageError("--brokers needs --topic or --topics-file.")
+    return names
+
+
+def broker_ids(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        reason = f"{text!r} is not of the form 1,2,3"
+        raise click.BadParameter(reason, param_hint="--brokers") from None
+
+
+def show_statuses(found: dict[TopicPartition, MoveStatus], as_json: bool) -> int:
+    """Print how far moves are, in the words of the JVM's tool; the exit code."""
+    if as_json:
+        click.echo(json.dumps({f"{tp.topic}-{tp.partition}": s.name for tp, s in found.items()}))
+    else:
+        click.echo("Status of partition reassignment:")
+        for tp, status in found.items():
+            click.echo(f"Reassignment of partition {tp} {status.value}")
+    return 1 if MoveStatus.FAILED in found.values() else 0
+
+
+def show_progress(admin: AdminClient, moves: Moves) -> int:
+    """Say how many are done whenever that changes, until none is under way; the exit code."""
+    done = -1
+    while True:
+        found = admin.move_statuses(moves)
+        counts = Counter(found.values())
+        if counts[MoveStatus.COMPLETED] != done:
+            done = counts[MoveStatus.COMPLETED]
+            click.echo(f"{done} of {len(moves)} partitions moved", err=True)
+        if not counts[MoveStatus.IN_PROGRESS]:
+            return show_statuses(found, as_json=False)
+        time.sleep(PROGRESS_SECONDS)
+
+
+@partition.command(epilog=example("kafka08 partition elect --partition words:0"))
+@click.option(
+    "--partition",
+    "names",
+    multiple=True,
+    metavar="TOPIC:NUMBER",
+    help="Only this one (repeat for more); default: every partition of the cluster.",
+)
+@click.option(
+    "--file", "partitions_file", type=json_file, help="The same as the JVM tool's JSON file."
+)
+@zookeeper_option
+def elect(names: tuple[str, ...], partitions_file: Path | None, zookeeper: str) -> None:
+    """Give partitions back to their preferred replicas, where these are in sync."""
+    wanted = [topic_partition(name) for name in names]
+    if partitions_file is not None:
+        wanted += parse_elections(partitions_file.read_text())
+    with admin_client(zookeeper) as admin:
+        count = admin.elect_preferred(wanted or None)
+    click.echo(f"Successfully started preferred replica election for {count} partitions.")
+
+
+def topic_partition(text: str) -> TopicPartition:
+    topic, _, number = text.rpartition(":")
+    if not topic or not number.isdecimal():
+        raise click.BadParameter(f"{text!r} is not of the form TOPIC:NUMBER")
+    return TopicPartition(topic, int(number))

@@ -1,0 +1,91 @@
+"""Plans of moves: the JVM tool's files in and out, and how far a move has come. Pure."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+
+from kafka08.admin import MoveStatus
+from kafka08.admin.moves import (
+    format_moves,
+    parse_elections,
+    parse_moves,
+    parse_topics,
+    plan_moves,
+    statuses,
+)
+from kafka08.errors import AdminError
+from kafka08.structs import TopicPartition
+
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+PLAN = '{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[2,1]}]}'
+
+
+def entries(*entries: dict[str, object]) -> str:
+    return json.dumps({"version": 1, "partitions": entries})
+
+
+def test_a_plan_reads_back_as_it_is_written() -> None:
+    """In the text that 0.8.2.2 writes; key order and blanks do not matter on the way in."""
+    assert {T0: (2, 1)} == parse_moves(PLAN)
+    assert PLAN == format_moves({T0: (2, 1)})
+    loose = '{ "partitions" : [ {"replicas": [2, 1], "partition": 0, "topic": "t"} ] }'
+    assert {T0: (2, 1)} == parse_moves(loose)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("{", "this is no plan"),
+        (entries(), "is empty"),
+        (
+            entries(*[{"topic": "t", "partition": 0, "replicas": [1]}] * 2),
+            r"duplicate topic partitions: \[t,0\]",
+        ),
+        (
+            entries({"topic": "t", "partition": 0, "replicas": [1, 1]}),
+            r"\[t,0\] contains multiple entries for 1",
+        ),
+    ],
+)
+def test_a_bad_plan_is_refused(text: str, complaint: str) -> None:
+    """With the JVM tool's sentences."""
+    with pytest.raises(AdminError, match=complaint):
+        parse_moves(text)
+
+
+def test_elections_and_topics() -> None:
+    """The two smaller files."""
+    assert [T0] == parse_elections(entries({"topic": "t", "partition": 0}))
+    assert ["t", "u"] == parse_topics('{"topics":[{"topic":"t"},{"topic":"u"}],"version":1}')
+    for parse, text in (
+        (parse_elections, entries()),
+        (parse_elections, entries(*[{"topic": "t", "partition": 0}] * 2)),
+        (parse_topics, "[]"),
+        (parse_topics, '{"topics":[{"topic":"t"},{"topic":"t"}]}'),
+    ):
+        with pytest.raises(AdminError):
+            parse(text)
+
+
+def test_a_plan_keeps_each_topics_replication_factor() -> None:
+    """Spread over the brokers named, and none else."""
+    current: dict[str, dict[int, tuple[int, ...]]] = {"t": {0: (1, 2), 1: (2, 1)}, "u": {0: (1,)}}
+    plan = plan_moves(current, [3, 4, 5], random.Random(1))
+    assert {T0: 2, T1: 2, TopicPartition("u", 0): 1} == {tp: len(rs) for tp, rs in plan.items()}
+    assert {3, 4, 5} >= {replica for replicas in plan.values() for replica in replicas}
+    with pytest.raises(AdminError, match="duplicate entries: 3"):
+        plan_moves(current, [3, 3], random.Random(1))
+
+
+def test_how_far_a_move_is() -> None:
+    """Still asked for; assigned as planned; or neither."""
+    plan = {T0: (1,), T1: (2,), TopicPartition("u", 0): (3,)}
+    assigned = {T0: (1,), T1: (2,), TopicPartition("u", 0): (1,)}
+    assert [
+        MoveStatus.IN_PROGRESS,
+        MoveStatus.COMPLETED,
+        MoveStatus.FAILED,
+    ] == list(statuses(plan, [T0], assigned).values())

@@ -1,0 +1,139 @@
+"""Partitions and leaders are moved, topics altered, under a workload, by our own commands."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from kafka08.admin import AdminClient
+from kafka08.cli.root import root
+from kafka08.embedded.cluster import EmbeddedCluster
+from kafka08.log.check import check_log
+from tests.histories.workload import Workload
+
+DEADLINE_SECONDS = 60.0
+CONFIG = {
+    "zookeeper.session.timeout.ms": "3000",
+    "auto.leader.rebalance.enable": "false",
+    "delete.topic.enable": "true",
+}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster(brokers=3, config=CONFIG) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def admin(cluster: EmbeddedCluster) -> Iterator[AdminClient]:
+    cluster.heal()
+    with AdminClient(cluster.zookeeper.connect_string) as admin:
+        yield admin
+
+
+def run(cluster: EmbeddedCluster, *arguments: str) -> str:
+    """What a command prints; it must succeed."""
+    connect = ["--zookeeper", cluster.zookeeper.connect_string]
+    result = CliRunner().invoke(root, [*arguments, *connect])
+    assert 0 == result.exit_code, result.output
+    return result.output
+
+
+def wait_for(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        time.sleep(0.05)
+
+
+def replicas(admin: AdminClient, topic: str) -> list[tuple[int, ...]]:
+    return [partition.replicas for partition in admin.describe_topics([topic])[0].partitions]
+
+
+def leaders(admin: AdminClient, topic: str) -> list[int | None]:
+    return [partition.leader for partition in admin.describe_topics([topic])[0].partitions]
+
+
+def test_a_topic_is_moved_to_other_brokers(
+    cluster: EmbeddedCluster, admin: AdminClient, tmp_path: Path
+) -> None:
+    """By a plan in a file, shown first; nothing is lost, and the old copies are gone."""
+    admin.create_topic("moved", assignment={0: [0], 1: [0]})
+    admin.await_leaders("moved")
+    plan = tmp_path / "plan.json"
+    moves = [{"topic": "moved", "partition": n, "replicas": [1, 2]} for n in range(2)]
+    plan.write_text(json.dumps({"version": 1, "partitions": moves}))
+    with Workload(cluster.bootstrap, "moved", partitions=2) as work:
+        work.await_progress()
+        shown = run(cluster, "partition", "reassign", "--plan", str(plan))
+        assert '"replicas":[0]' in shown
+        assert [(0,), (0,)] == replicas(admin, "moved")
+        done = run(cluster, "partition", "reassign", "--plan", str(plan), "--execute", "--wait")
+        assert "Reassignment of partition [moved,1] completed successfully" in done
+        work.await_progress()
+    assert [] == work.problems()
+    assert [(1, 2), (1, 2)] == replicas(admin, "moved")
+    verified = run(cluster, "partition", "reassign", "--plan", str(plan), "--verify", "--json")
+    assert {"moved-0": "COMPLETED", "moved-1": "COMPLETED"} == json.loads(verified)
+    for number in range(2):
+        wait_for(
+            lambda number=number: (
+                not (  # type: ignore[misc]
+                    cluster.brokers[0].log_dirs / f"moved-{number}"
+                ).exists()
+            ),
+            "the old copy to go",
+        )
+        assert [] == check_log(cluster.brokers[1].partition_directory("moved", number))
+
+
+def test_leaders_go_back_where_they_belong(cluster: EmbeddedCluster, admin: AdminClient) -> None:
+    """After a restart of their broker, by request; sending and reading go on."""
+    admin.create_topic("led", assignment={0: [0, 1], 1: [0, 2]})
+    admin.await_leaders("led")
+    with Workload(cluster.bootstrap, "led", partitions=2) as work:
+        work.await_progress()
+        cluster.restart(cluster.brokers[0])
+        wait_for(
+            lambda: all(len(p.isr) == 2 for p in admin.describe_topics(["led"])[0].partitions),
+            "broker 0 to be in sync again",
+        )
+        assert [1, 2] == leaders(admin, "led")
+        run(cluster, "partition", "elect", "--partition", "led:0", "--partition", "led:1")
+        wait_for(lambda: leaders(admin, "led") == [0, 0], "broker 0 to lead")
+        work.await_progress()
+    assert [] == work.problems()
+
+
+def test_a_topic_is_altered_while_it_is_used(cluster: EmbeddedCluster, admin: AdminClient) -> None:
+    """Brokers roll smaller segments at once, and lead the partitions that were added."""
+    cluster.create_topic("altered", 1, 2)
+    leader = cluster.leader_of("altered")
+    with Workload(cluster.bootstrap, "altered") as work:
+        work.await_progress()
+        run(cluster, "topic", "alter", "altered", "--config", "segment.bytes=300")
+        directory = leader.partition_directory("altered", 0)
+        wait_for(lambda: len(list(directory.glob("*.log"))) > 2, "smaller segments")
+    assert [] == work.problems()
+    run(
+        cluster,
+        "topic",
+        "alter",
+        "altered",
+        "--partitions",
+        "3",
+        "--delete-config",
+        "segment.bytes",
+    )
+    admin.await_leaders("altered")
+    assert {} == admin.describe_topics(["altered"])[0].config
+    with Workload(cluster.bootstrap, "altered", partitions=3) as more:
+        more.await_progress()
+    run(cluster, "topic", "delete", "altered")
+    wait_for(lambda: "altered" not in admin.list_topics(), "the deletion")
