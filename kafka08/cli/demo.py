@@ -36,14 +36,14 @@ def demo(source: Path | None, brokers: int, spark: bool) -> None:
     """
     from kafka08.cli.signals import raise_on_terminate
     from kafka08.demo import run_demo
-    from kafka08.demo.corpus import standard_library
+    from kafka08.demo.corpus import standard_library, text_files
 
+    source = source or standard_library()
+    text_files(source)  # nothing to read is said before anything is started
     raise_on_terminate()
     results = []
     with Bars() as bars:
-        for result in run_demo(
-            source or standard_library(), brokers=brokers, with_spark=spark, progress=bars
-        ):
+        for result in run_demo(source, brokers=brokers, with_spark=spark, progress=bars):
             results.append(result)
             bars.end_stage()
     print_table(results)
@@ -102,6 +102,7 @@ def print_table(results: list[StageResult]) -> None:
     """Stage, messages, MB/s, seconds and verdict, on stdout."""
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     table = Table()
     table.add_column("stage")
@@ -115,6 +116,6 @@ def print_table(results: list[StageResult]) -> None:
             f"{result.content.count:,}" if counted else "",
             f"{result.megabytes_per_second:.1f}" if counted else "",
             f"{result.seconds:.1f}",
-            f"[red]WRONG: {result.fault}[/red]" if result.fault else f"ok: {result.verdict}",
+            Text(f"WRONG: {result.fault}", "red") if result.fault else f"ok: {result.verdict}",
         )
     Console().print(table)

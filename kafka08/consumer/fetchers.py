@@ -105,7 +105,8 @@ class FetcherManager:
             try:
                 found = self._find_leaders(wanted)
             except KafkaError as error:
-                log.warning("[%s] Failed to find leader: %s", self._consumer_id, error)
+                if not self._stopping:
+                    log.warning("[%s] Failed to find leader: %s", self._consumer_id, error)
                 found = {}
             except Exception:
                 # The root of a thread: the search must go on whatever this bug is.

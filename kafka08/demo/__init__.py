@@ -3,6 +3,6 @@
 `pipeline.py` has the stages in order; each compares what it saw with what was produced.
 """
 
-from kafka08.demo.pipeline import DemoFailed, StageResult, run_demo
+from kafka08.demo.pipeline import StageResult, run_demo
 
-__all__ = ["DemoFailed", "StageResult", "run_demo"]
+__all__ = ["StageResult", "run_demo"]

@@ -18,7 +18,6 @@ from kafka08.demo import corpus
 from kafka08.demo.ledger import Content, Ledger
 from kafka08.demo.readers import Group, Tally
 from kafka08.embedded import EmbeddedCluster
-from kafka08.errors import KafkaError
 from kafka08.migration import OffsetMigration
 from kafka08.producer import ByteArrayPartitioner, KeyedMessage, Producer, ProducerConfig
 from kafka08.structs import LATEST_OFFSET, TopicPartition
@@ -28,10 +27,6 @@ GROUP: Final = "demo-readers"
 PARTITIONS: Final = 6
 PRODUCE_BATCH: Final = 2000
 ALL_PARTITIONS: Final = [TopicPartition(TOPIC, partition) for partition in range(PARTITIONS)]
-
-
-class DemoFailed(KafkaError):
-    """A stage saw something else than what was produced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +59,11 @@ def run_demo(
     Raises KafkaError if a stage cannot be carried out. The cluster is gone afterwards in any case.
     """
     started = time.monotonic()
-    progress.stage(f"starting ZooKeeper and {brokers} brokers", None)
+    some = "1 broker" if brokers == 1 else f"{brokers} brokers"
+    progress.stage(f"starting ZooKeeper and {some}", None)
     with EmbeddedCluster(brokers=brokers) as cluster:
         job = Job(cluster, source, progress)
-        yield StageResult(
-            f"start {brokers} brokers", Content(), time.monotonic() - started, "cluster is up"
-        )
+        yield StageResult(f"start {some}", Content(), time.monotonic() - started, "cluster is up")
         stages = [job.produce, job.consume_half, job.migrate, job.consume_rest, job.roll_back]
         if with_spark:
             stages.append(job.read_in_spark)
