@@ -18,12 +18,12 @@ from types import TracebackType
 from typing import Self
 
 from kafka08.errors import MessageSizeTooLarge, ProtocolError
-from kafka08.protocol import codec
+from kafka08.protocol import codec, message_set
 from kafka08.protocol.frame import FrameReader
 from kafka08.protocol.metadata import BrokerEndpoint, MetadataRequest, MetadataResponse
 from kafka08.protocol.produce import ProducePartition, ProducePartitionResponse, ProduceRequest
 from kafka08.protocol.types import Request, Response
-from kafka08.structs import NO_OFFSET
+from kafka08.structs import NO_OFFSET, TopicPartition
 from tests.client.fake_cluster import FakeCluster
 from tests.network.scripted import Hangup
 
@@ -60,6 +60,12 @@ class TcpCluster(FakeCluster):
     def produced(self) -> list[ProduceRequest]:
         """The Produce requests that arrived, in order."""
         return [request for _, request in self.asked if isinstance(request, ProduceRequest)]
+
+    def messages(self, tp: TopicPartition) -> list[tuple[bytes | None, bytes | None]]:
+        """What is stored now; a broker may be storing more."""
+        with self._lock:
+            log = bytes(self.logs.get(tp, b""))
+        return [(message.key, message.value) for message in message_set.decode(log)]
 
     def pause(self, broker: int) -> None:
         """It takes requests and does nothing with them, until `resume`."""
