@@ -1,0 +1,93 @@
+"""The offsets topic kept small: expired groups leave a tombstone, the cleaner takes both away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kafka08.broker.coordinator import FetchedOffset
+from kafka08.broker.coordinator.offset_records import OffsetKey, decode_key
+from kafka08.log.cleaner import LogCleaner
+from kafka08.protocol import message_set
+from tests.broker.coordinator.conftest import Coordinator
+
+DAY_SECONDS = 24 * 3600
+KEYS = {
+    "log_cleanup_policy": "compact",
+    "log_cleaner_delete_retention_ms": 0,
+    "log_cleaner_min_cleanable_ratio": 0.0,
+}
+OLD, LIVE = OffsetKey("a", "t", 0), OffsetKey("a", "t", 1)
+
+
+@pytest.fixture
+def coordinator(tmp_path: Path) -> Iterator[Coordinator]:
+    coordinator = Coordinator(tmp_path, **KEYS)
+    yield coordinator
+    coordinator.close()
+
+
+def records(coordinator: Coordinator) -> list[tuple[object, bool]]:
+    """(key, tombstone) of the records of partition 1."""
+    log = coordinator.log(1)
+    found: list[tuple[object, bool]] = []
+    offset = log.log_start_offset
+    while batch := list(message_set.decode(log.read(offset, 1 << 20).bytes(), offset)):
+        found += [(decode_key(message.key), message.value is None) for message in batch]
+        offset = batch[-1].offset + 1
+    return found
+
+
+def clean(coordinator: Coordinator) -> None:
+    cleaner = LogCleaner(
+        coordinator.log_manager, coordinator.config.cleaner_config(), clock=coordinator.runtime
+    )
+    assert cleaner.clean_one()
+
+
+def test_an_expired_offset_vanishes_in_two_passes(coordinator: Coordinator, tmp_path: Path) -> None:
+    """Its records go in the pass that meets the tombstone, the tombstone in the next one after
+    delete.retention.ms; a new leader then knows nothing of it, and everything of the others."""
+    coordinator.lead(1)
+    for offset in range(5):
+        coordinator.commit("a", 0, offset)
+        coordinator.commit("a", 1, offset)
+    coordinator.runtime.advance(DAY_SECONDS + 3600)
+    coordinator.commit("a", 1, 7)
+    assert FetchedOffset(-1, "") == coordinator.fetch("a", 0)
+    assert (OLD, True) in records(coordinator)
+
+    coordinator.log(1).roll()
+    clean(coordinator)
+    assert [(OLD, True), (LIVE, False)] == records(coordinator)
+
+    coordinator.commit("a", 1, 8)
+    coordinator.log(1).roll()
+    clean(coordinator)
+    assert [(LIVE, False)] == records(coordinator)
+
+    coordinator.close()
+    again = Coordinator(tmp_path, **KEYS)
+    again.runtime.now = coordinator.runtime.now
+    again.lead(1)
+    assert FetchedOffset(-1, "") == again.fetch("a", 0)
+    assert 8 == again.fetch("a", 1).offset
+    assert 1 == len(again.offsets)
+    again.close()
+
+
+def test_commits_between_passes_win(coordinator: Coordinator) -> None:
+    """A group that comes back after its tombstone keeps the new offset."""
+    coordinator.lead(1)
+    coordinator.commit("a", 0, 5)
+    coordinator.runtime.advance(DAY_SECONDS + 3600)
+    coordinator.log(1).roll()
+    coordinator.commit("a", 0, 6)
+    clean(coordinator)
+    assert [(OLD, True), (OLD, False)] == records(coordinator)
+    coordinator.log(1).roll()
+    clean(coordinator)
+    assert [(OLD, False)] == records(coordinator)
+    assert 6 == coordinator.fetch("a", 0).offset

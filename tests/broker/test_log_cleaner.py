@@ -1,0 +1,117 @@
+"""CleanerWorkers: when the cleaner runs, and what ends it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka08.broker.config import BrokerConfig
+from kafka08.broker.log_cleaner import CleanerWorkers
+from kafka08.errors import StorageError
+from kafka08.log.cleaner import LogCleaner
+from kafka08.log.manager import LogManager
+from kafka08.protocol import message_set
+from kafka08.structs import TopicPartition
+from tests.broker.fake_runtime import FakeRuntime, Halted
+
+TP = TopicPartition("t", 0)
+
+
+class Ended(BaseException):
+    """The test has seen enough."""
+
+
+class Napping(FakeRuntime):
+    """Ends a worker from its third pause on, and notes how long they were."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.naps: list[float] = []
+
+    def sleep(self, seconds: float) -> None:
+        self.naps.append(seconds)
+        if len(self.naps) >= 3:
+            raise Ended
+
+    def spawn(self, call: Callable[..., object], *args: object, name: str) -> Any:
+        try:
+            return super().spawn(call, *args, name=name)
+        except Ended:
+            return None
+
+
+@pytest.fixture
+def manager(tmp_path: Path) -> Iterator[LogManager]:
+    config = BrokerConfig(broker_id=1, zookeeper_connect="x", log_cleanup_policy="compact")
+    opened = LogManager([tmp_path], config.log_config())
+    opened.load()
+    log = opened.get_or_create(TP)
+    for _ in range(2):
+        log.append(bytearray(message_set.encode([(b"k", b"v")])))
+        log.roll()
+    yield opened
+    opened._release()
+
+
+def workers(manager: LogManager, runtime: FakeRuntime, **keys: Any) -> CleanerWorkers:
+    config = BrokerConfig(broker_id=1, zookeeper_connect="x", **keys)
+    return CleanerWorkers(config, runtime, manager)
+
+
+def test_it_is_off_by_default(manager: LogManager) -> None:
+    """As in 0.8.2.2: log.cleaner.enable=false."""
+    runtime = Napping()
+    workers(manager, runtime).start()
+    assert [] == runtime.spawned
+
+
+def test_it_cleans_and_then_pauses(manager: LogManager) -> None:
+    """All there is to do, then log.cleaner.backoff.ms; one worker per log.cleaner.threads."""
+    runtime = Napping()
+    started = workers(
+        manager,
+        runtime,
+        log_cleaner_enable=True,
+        log_cleaner_backoff_ms=700,
+        log_cleaner_threads=2,
+    )
+    started.start()
+    assert ["kafka-log-cleaner-0", "kafka-log-cleaner-1"] == runtime.spawned
+    assert 0.7 == runtime.naps[0]
+    assert started.cleaner.last_stats is not None
+    assert 2 == manager.cleaner_points.get(manager.directories[0], TP)
+
+
+def test_no_backoff_is_no_busy_loop(manager: LogManager) -> None:
+    runtime = Napping()
+    workers(manager, runtime, log_cleaner_enable=True, log_cleaner_backoff_ms=0).start()
+    assert 0 < min(runtime.naps)
+
+
+def test_a_bug_does_not_end_it(
+    manager: LogManager, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(_: LogCleaner) -> bool:
+        raise AssertionError("a bug")
+
+    monkeypatch.setattr(LogCleaner, "clean_one", fail)
+    runtime = Napping()
+    workers(manager, runtime, log_cleaner_enable=True).start()
+    assert len(runtime.naps) >= 3
+    assert "a bug" in caplog.text
+
+
+def test_a_disk_that_fails_in_a_swap_ends_the_broker(
+    manager: LogManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody knows then which files count; the next start does."""
+
+    def fail(_: LogCleaner) -> bool:
+        raise StorageError("cannot rename")
+
+    monkeypatch.setattr(LogCleaner, "clean_one", fail)
+    with pytest.raises(Halted):
+        workers(manager, Napping(), log_cleaner_enable=True).start()
