@@ -1,0 +1,104 @@
+"""The assignors of Kafka 0.8.2.2 themselves, asked for what they make of a group's znodes.
+
+    with AssignorOracle() as oracle:
+        oracle.assignment(znodes, "range", "g", ["g_a", "g_b"])
+
+AssignorOracle.java runs kafka.consumer.PartitionAssignor over znodes in memory, so that one JVM
+answers hundreds of cases a second. It is compiled as it starts, which takes a JDK.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pytest
+
+from kafka08.consumer.assignors import Assignment
+from kafka08.structs import TopicPartition
+from tests.interop.jvm import TOOL_FLAGS, command, guard
+
+SOURCE = Path(__file__).parent / "AssignorOracle.java"
+QUIET = "-Dkafka08.log.level=ERROR"
+"""0.8.2.2 warns of every thread without partitions, and nobody would read that."""
+
+
+class Refused(Exception):
+    """The JVM's assignor threw; its exception's class."""
+
+
+class AssignorOracle:
+    """One JVM process. Skips the test where Java cannot compile."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            command(str(SOURCE), flags=(*TOOL_FLAGS, QUIET)),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            start_new_session=True,
+        )
+        guard().add(self._process.pid)
+
+    def assignment(
+        self, znodes: Mapping[str, str], strategy: str, group: str, members: Iterable[str]
+    ) -> Assignment:
+        """What all the members together choose; an assertion that no two choose the same. Refused
+        if any of them throws."""
+        self._send("clear")
+        for path, text in znodes.items():
+            self._send("node", path, text)
+        chosen: Assignment = {}
+        for member in members:
+            self._send("assign", strategy, group, member)
+            part = self._answer()
+            assert not chosen.keys() & part.keys(), "two members own a partition"
+            chosen |= part
+        return chosen
+
+    def _send(self, *words: str) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write("\t".join(words) + "\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            self._explain()
+
+    def _answer(self) -> Assignment:
+        assert self._process.stdout is not None
+        part: Assignment = {}
+        for line in self._process.stdout:
+            words = line.rstrip("\n").split("\t")
+            if words[0] == "end":
+                return part
+            if words[0] == "error":
+                raise Refused(words[1])
+            topic, number, thread = words
+            part[TopicPartition(topic, int(number))] = thread
+        self._explain()
+        raise AssertionError("unreachable: _explain raises")
+
+    def _explain(self) -> None:
+        assert self._process.stderr is not None
+        said = self._process.stderr.read()
+        if "jdk.compiler" in said:
+            pytest.skip(f"needs a JDK, not only a JRE: {said.strip()}")
+        raise AssertionError(f"the oracle ended: {said}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._process.kill()
+        self._process.communicate()
+        guard().drop(self._process.pid)
