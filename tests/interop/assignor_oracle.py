@@ -10,7 +10,7 @@ answers hundreds of cases a second. It is compiled as it starts, which takes a J
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -50,21 +50,31 @@ class AssignorOracle:
     ) -> Assignment:
         """What all the members together choose; an assertion that no two choose the same. Refused
         if any of them throws."""
-        self._send("clear")
-        for path, text in znodes.items():
-            self._send("node", path, text)
+        asked = list(members)
+        self._send(
+            ("clear",),
+            *(("node", path, text) for path, text in znodes.items()),
+            *(("assign", strategy, group, member) for member in asked),
+        )
         chosen: Assignment = {}
-        for member in members:
-            self._send("assign", strategy, group, member)
-            part = self._answer()
+        refused: Refused | None = None
+        for _ in asked:
+            try:
+                part = self._answer()
+            except Refused as error:
+                refused = error
+                continue
             assert not chosen.keys() & part.keys(), "two members own a partition"
             chosen |= part
+        if refused is not None:
+            raise refused
         return chosen
 
-    def _send(self, *words: str) -> None:
+    def _send(self, *lines: Sequence[str]) -> None:
+        """All at once: what a case asks fits the pipe."""
         assert self._process.stdin is not None
         try:
-            self._process.stdin.write("\t".join(words) + "\n")
+            self._process.stdin.write("".join("\t".join(words) + "\n" for words in lines))
             self._process.stdin.flush()
         except BrokenPipeError:
             self._explain()
