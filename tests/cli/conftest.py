@@ -1,0 +1,170 @@
+"""kafka08 as processes, on the cluster of the session: what it prints, where, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from kafka08.admin import AdminClient
+from kafka08.client.bootstrap import parse_bootstrap
+from kafka08.consumer import SimpleConsumer
+from kafka08.embedded import EmbeddedCluster
+from kafka08.structs import TopicPartition
+from kafka08.zk.client import ZkClient
+from kafka08.zk.store import ClusterStore
+
+DEADLINE_S = 60.0
+COMMAND = (sys.executable, "-m", "kafka08.cli")
+
+
+class Done(NamedTuple):
+    """How a command ended and what it said."""
+
+    code: int
+    out: bytes
+    err: str
+
+
+class Running:
+    """A command in the background, its output in files."""
+
+    def __init__(self, popen: subprocess.Popen[bytes], out: Path, err: Path) -> None:
+        self.popen = popen
+        self._out = out
+        self._err = err
+
+    @property
+    def out(self) -> bytes:
+        return self._out.read_bytes()
+
+    @property
+    def err(self) -> str:
+        return self._err.read_text()
+
+    def await_out(self, lines: int) -> None:
+        """Until it has printed so many lines."""
+        eventually(lambda: self.out.count(b"\n") >= lines or self.popen.poll() is not None)
+        assert self.out.count(b"\n") >= lines, self.err
+
+    def stop(self, number: int = signal.SIGTERM) -> Done:
+        self.popen.send_signal(number)
+        return self.wait()
+
+    def wait(self) -> Done:
+        return Done(self.popen.wait(DEADLINE_S), self.out, self.err)
+
+
+def eventually(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < end, "it never came true"
+        time.sleep(0.02)
+
+
+class Commands:
+    """Runs kafka08 where KAFKA08_ZOOKEEPER and KAFKA08_BOOTSTRAP name the cluster."""
+
+    def __init__(self, cluster: EmbeddedCluster, directory: Path) -> None:
+        self.directory = directory
+        self.environ = {
+            **os.environ,
+            "KAFKA08_ZOOKEEPER": cluster.zookeeper.connect_string,
+            "KAFKA08_BOOTSTRAP": cluster.bootstrap,
+        }
+        self.started: list[subprocess.Popen[bytes]] = []
+
+    def __call__(self, *arguments: object, stdin: bytes = b"", code: int = 0) -> Done:
+        """Run to the end; it must end with `code`, and never with a traceback."""
+        done = subprocess.run(
+            [*COMMAND, *map(str, arguments)],
+            input=stdin,
+            capture_output=True,
+            env=self.environ,
+            timeout=DEADLINE_S,
+            check=False,
+        )
+        err = done.stderr.decode()
+        assert "Traceback" not in err, err
+        assert code == done.returncode, err
+        return Done(done.returncode, done.stdout, err)
+
+    def shell(self, line: str) -> Done:
+        """A line of bash in which `kafka08` is the command."""
+        program = f'kafka08() {{ "{COMMAND[0]}" -m kafka08.cli "$@"; }}\n{line}'
+        done = subprocess.run(
+            ["bash", "-c", program],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            env=self.environ,
+            timeout=DEADLINE_S,
+            check=False,
+        )
+        assert b"Traceback" not in done.stderr, done.stderr.decode()
+        return Done(done.returncode, done.stdout, done.stderr.decode())
+
+    def start(self, *arguments: object, stdin: int = subprocess.DEVNULL) -> Running:
+        """In the background, until the test ends."""
+        number = len(self.started)
+        out, err = (self.directory / f"{number}.{name}" for name in ("out", "err"))
+        with out.open("wb") as stdout, err.open("wb") as stderr:
+            popen = subprocess.Popen(
+                [*COMMAND, *map(str, arguments)],
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                env=self.environ,
+            )
+        self.started.append(popen)
+        return Running(popen, out, err)
+
+
+@pytest.fixture
+def kafka08(kafka08_cluster: EmbeddedCluster, tmp_path: Path) -> Iterator[Commands]:
+    commands = Commands(kafka08_cluster, tmp_path)
+    yield commands
+    for popen in commands.started:
+        if popen.poll() is None:
+            popen.kill()
+            popen.wait(DEADLINE_S)
+
+
+class Inspector:
+    """What is in the cluster, seen by other means than the commands."""
+
+    def __init__(self, cluster: EmbeddedCluster, zk: ZkClient) -> None:
+        self._cluster = cluster
+        self.zk = zk
+        self.store = ClusterStore(zk)
+
+    def create_topic(self, name: str, partitions: int = 1) -> str:
+        with AdminClient(zookeeper=self._cluster.zookeeper.connect_string) as admin:
+            admin.create_topic(name, partitions)
+            admin.await_leaders(name)
+        return name
+
+    def messages(self, topic: str, partition: int = 0) -> list[tuple[bytes | None, bytes | None]]:
+        """(key, value) of each message of a partition."""
+        tp = TopicPartition(topic, partition)
+        leader = self.store.leader_and_isr([tp])[tp].leader
+        host, port = parse_bootstrap(self._cluster.bootstrap)[leader]
+        with SimpleConsumer(host, port) as consumer:
+            return [(m.key, m.value) for m in consumer.read(tp, 0)]
+
+    def committed(self, group: str) -> dict[int, int]:
+        """partition → offset in ZooKeeper, of the one topic of the group."""
+        offsets = self.store.offsets(group, self.store.offset_partitions(group))
+        return {tp.partition: offset for tp, offset in offsets.items()}
+
+
+@pytest.fixture
+def inspect(kafka08_cluster: EmbeddedCluster) -> Iterator[Inspector]:
+    with ZkClient(kafka08_cluster.zookeeper.connect_string, name="inspector") as zk:
+        yield Inspector(kafka08_cluster, zk)

@@ -1,0 +1,48 @@
+"""kafka08.cli.failures: a failure has one form, an exit code, and a way out where one is known."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from kafka08.cli.failures import ADVICE, FAILED, MISUSE, report
+from kafka08.errors import (
+    ConfigError,
+    FailedToSend,
+    KafkaError,
+    MessageSizeTooLarge,
+    ZooKeeperUnreachable,
+)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (KafkaError("no"), FAILED, "Error: no\n"),
+        (ConfigError("port: 'x'"), MISUSE, "Error: port: 'x'\n"),
+        (OSError(errno.ENOSPC, "No space left on device"), FAILED, "Error: No space left on"),
+        (
+            PermissionError(errno.EACCES, "Permission denied", "f"),
+            FAILED,
+            "Error: Permission denied: f",
+        ),
+        (ZooKeeperUnreachable("h:1"), FAILED, f"Error: h:1\nTry: {ADVICE[ZooKeeperUnreachable]}\n"),
+    ],
+)
+def test_what_is_said_and_returned(
+    error: Exception, code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Everything on stderr; misuse is 2, a failure 1; no numbers of the operating system."""
+    assert code == report(error)
+    out, err = capsys.readouterr()
+    assert "" == out
+    assert err.startswith(said)
+
+
+def test_the_advice_is_that_of_the_cause(capsys: pytest.CaptureFixture[str]) -> None:
+    """An error that only says that something failed is helped by what its cause needs."""
+    error = FailedToSend("1 of 1")
+    error.__cause__ = MessageSizeTooLarge("[t,0]")
+    report(error)
+    assert ADVICE[MessageSizeTooLarge] in capsys.readouterr().err

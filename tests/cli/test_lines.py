@@ -1,0 +1,60 @@
+"""kafka08.cli.lines: lines as they come, whole, however the stream is cut."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka08.cli.lines import READ_BYTES, LineTooLong, line_batches
+
+
+class Pieces:
+    """A stream that gives what it was given, piece by piece."""
+
+    def __init__(self, pieces: Sequence[bytes]) -> None:
+        self._pieces = [piece for piece in pieces if piece]
+
+    def read1(self, size: int, /) -> bytes:
+        return self._pieces.pop(0) if self._pieces else b""
+
+
+text = st.lists(st.sampled_from([b"\n", b"\r\n", b"\r", b"a", b"b\x00\xff"])).map(b"".join)
+
+
+@given(text, st.lists(st.integers(1, 5)))
+def test_cuts_between_reads_do_not_show(data: bytes, cuts: list[int]) -> None:
+    """The lines are those of the whole text, each without its LF or CR LF."""
+    pieces = []
+    rest = data
+    for cut in cuts:
+        pieces.append(rest[:cut])
+        rest = rest[cut:]
+    lines = [line for batch in line_batches(Pieces([*pieces, rest])) for line in batch]
+    expected = data.split(b"\n")
+    if not expected[-1]:
+        expected.pop()
+    assert [line.removesuffix(b"\r") for line in expected] == lines
+
+
+def test_a_line_does_not_wait_for_the_next() -> None:
+    """What one read brought in whole lines is one batch; a line begun waits for its end."""
+    batches = line_batches(Pieces([b"a\nb\nc", b"", b"d\n", b"e"]))
+    assert [[b"a", b"b"], [b"cd"], [b"e"]] == list(batches)
+
+
+def test_a_long_line_is_alone() -> None:
+    """Its neighbours on both sides are in other batches."""
+    long = b"x" * (READ_BYTES + 1)
+    batches = list(line_batches(Pieces([b"a\n" + long[:10], long[10:] + b"\nb\nc\n"])))
+    assert [[b"a"], [long], [b"b", b"c"]] == batches
+
+
+def test_a_line_without_end_is_refused_before_it_fills_the_memory() -> None:
+    """By its number, once it is longer than any broker takes."""
+    batches = line_batches(Pieces([b"a\nb\n", *[b"x" * 10] * 20]), line_bytes_max=50)
+    assert [b"a", b"b"] == next(batches)
+    with pytest.raises(LineTooLong, match="line 3 is longer than 50 bytes"):
+        next(batches)

@@ -1,0 +1,124 @@
+"""`kafka08 produce`: every line is sent as it comes, or named."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Commands, Inspector, eventually
+
+
+def test_lines_become_messages(kafka08: Commands, inspect: Inspector) -> None:
+    """LF and CR LF end a line, an empty one is an empty message, a last one needs no end, and
+    bytes that are no text stay as they are. What was done is said on stderr only."""
+    topic = inspect.create_topic("lines")
+    done = kafka08("produce", topic, stdin=b"one\ntwo\r\n\n\xff\x00\xfe\nlast")
+    assert (b"", f"Sent 5 messages to {topic}\n") == (done.out, done.err)
+    values = [value for _, value in inspect.messages(topic)]
+    assert [b"one", b"two", b"", b"\xff\x00\xfe", b"last"] == values
+
+
+def test_a_key_separator_splits_once(kafka08: Commands, inspect: Inspector) -> None:
+    """At its first place; a line without it has no key, one that begins with it an empty one."""
+    topic = inspect.create_topic("keys")
+    kafka08("produce", topic, "--key-separator", "::", stdin=b"a::b::c\nplain\n::v\nk::\n")
+    expected = [(b"a", b"b::c"), (None, b"plain"), (b"", b"v"), (b"k", b"")]
+    assert expected == inspect.messages(topic)
+
+
+def test_no_input_is_no_message(kafka08: Commands, inspect: Inspector) -> None:
+    """That is not a failure, and no topic is made for it."""
+    assert "Sent 0 messages" in kafka08("produce", "no-input").err
+    assert "no-input" not in inspect.store.topics()
+
+
+def test_a_line_that_is_too_large_is_named(kafka08: Commands, inspect: Inspector) -> None:
+    """Those before it are stored, none behind it; the error has its number and a way out."""
+    topic = inspect.create_topic("large")
+    done = kafka08("produce", topic, stdin=b"small\n" + b"x" * 2_000_000 + b"\nafter\n", code=1)
+    assert "Sent 1 messages" in done.err
+    assert "Error: line 2: " in done.err
+    assert f"MessageSizeTooLarge (10): [{topic},0]" in done.err
+    assert "Try: send smaller messages" in done.err
+    assert [(None, b"small")] == inspect.messages(topic)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_line_is_sent_when_it_is_there(
+    kafka08: Commands, inspect: Inspector, number: signal.Signals
+) -> None:
+    """Nobody waits for more input; a signal then ends it with what was sent, and with 1, because
+    the input may have had more."""
+    topic = inspect.create_topic(f"slow-{number}")
+    running = kafka08.start("produce", topic, stdin=subprocess.PIPE)
+    pipe = running.popen.stdin
+    assert pipe is not None
+    for count, line in enumerate([b"one\n", b"two\npart"], 1):
+        os.write(pipe.fileno(), line)
+        eventually(lambda count=count: count == len(inspect.messages(topic)))  # type: ignore[misc]
+    done = running.stop(number)
+    pipe.close()
+    assert 1 == done.code
+    assert "Sent 2 messages" in done.err
+    assert "stopped by a signal before the end of the input" in done.err
+    assert [(None, b"one"), (None, b"two")] == inspect.messages(topic)
+
+
+def test_brokers_that_are_not_there_are_named_once(kafka08: Commands) -> None:
+    """Address, cause, which lines were not sent, and a way out; four tries are one warning."""
+    keys = ("--bootstrap", "127.0.0.1:1", "--override", "retry.backoff.ms=1")
+    done = kafka08("produce", "t", *keys, stdin=b"a\nb\n", code=1)
+    assert "Error: lines 1 to 2: " in done.err
+    assert "cannot connect to 127.0.0.1:1: " in done.err
+    assert "Connection refused" in done.err
+    assert "Try: see that a broker runs there" in done.err
+    assert 1 == done.err.count("WARNING: MetadataRequest")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("a b",), "topic name a b is illegal"),
+        (("t", "--key-separator", ""), "--key-separator"),
+        (("t", "--input", "absent"), "File 'absent' does not exist"),
+        (("t", "--input", "/"), "File '/' is a directory"),
+        (("t", "--config", "absent"), "cannot read the configuration file absent: No such file"),
+        (("t", "--override", "x"), "--override 'x' is not of the form KEY=VALUE"),
+        (("t", "--override", "request.required.acks=2"), "'2' is outside the range -1 to 1"),
+        (("t", "--override", "compression.codec=zip"), "compression.codec: 'zip'"),
+        (("t", "--bootstrap", "h"), "metadata.broker.list: 'h' is not of the form host:port"),
+        (("t", "--bootstrap", "h:x"), "the port must be a number from 1 to 65535"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
+)
+def test_misuse_is_2(kafka08: Commands, arguments: tuple[str, ...], said: str) -> None:
+    """The key or option, the value, and what would do."""
+    assert said in kafka08("produce", *arguments, stdin=b"a\n", code=2).err
+
+
+def test_a_closed_stdin_is_misuse(kafka08: Commands) -> None:
+    """As `<&-` leaves it: there is nothing to send, and --input would help."""
+    done = kafka08.shell("kafka08 produce t <&-")
+    assert 2 == done.code
+    assert "standard input is closed; give a file with --input" in done.err
+
+
+def test_a_file_of_keys_is_enough(kafka08: Commands, inspect: Inspector, tmp_path: Path) -> None:
+    """The brokers may come from --config; a key that nobody knows is only a warning; the option on
+    the command line is stronger than the file, the environment weaker."""
+    topic = inspect.create_topic("from-file")
+    bootstrap = kafka08.environ["KAFKA08_BOOTSTRAP"]
+    config = tmp_path / "producer.properties"
+    config.write_text(f"metadata.broker.list={bootstrap}\nno.such.key=1\n")
+    lines = tmp_path / "lines"
+    lines.write_bytes(b"a\n")
+    kafka08.environ["KAFKA08_BOOTSTRAP"] = "127.0.0.1:1"
+    done = kafka08("produce", topic, "--config", config, "--input", lines)
+    assert "WARNING: Property no.such.key is not valid" in done.err
+    config.write_text("metadata.broker.list=127.0.0.1:1\n")
+    kafka08("produce", topic, "--config", config, "--bootstrap", bootstrap, "--input", lines)
+    assert 2 == len(inspect.messages(topic))

@@ -1,0 +1,29 @@
+"""kafka08.cli.talk: warnings are heard, but four tries in a row are not four texts."""
+
+from __future__ import annotations
+
+import logging
+
+from kafka08.cli.talk import REPEAT_SECONDS, TEXTS_MAX, OnceInAWhile
+
+
+def record(text: str) -> logging.LogRecord:
+    return logging.LogRecord("x", logging.WARNING, "", 0, text, None, None)
+
+
+def test_a_text_is_repeated_only_after_a_while() -> None:
+    """The same text again within the time is kept back, another one is not."""
+    now = 0.0
+    once = OnceInAWhile(lambda: now)
+    assert once.filter(record("a"))
+    assert once.filter(record("b"))
+    assert not once.filter(record("a"))
+    now = REPEAT_SECONDS
+    assert once.filter(record("a"))
+
+
+def test_it_does_not_remember_without_bound() -> None:
+    """Texts that are all different cost no more memory than TEXTS_MAX of them."""
+    once = OnceInAWhile(lambda: 0.0)
+    assert all(once.filter(record(str(n))) for n in range(3 * TEXTS_MAX))
+    assert len(once._said) <= TEXTS_MAX

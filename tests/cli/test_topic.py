@@ -1,0 +1,68 @@
+"""`kafka08 topic`: results on stdout, refusals on stderr with the right exit code."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.conftest import Commands, Inspector
+
+
+def test_a_topic_is_created_and_seen(kafka08: Commands, inspect: Inspector) -> None:
+    """create, list and describe agree; --json is one value that parses."""
+    assert b'Created topic "seen".\n' == kafka08("topic", "create", "seen", "--partitions", 2).out
+    assert b"seen" in kafka08("topic", "list").out.split()
+    assert "seen" in json.loads(kafka08("topic", "list", "--json").out)
+    [described] = json.loads(kafka08("topic", "describe", "seen", "--json").out)
+    assert 2 == len(described["partitions"])
+    assert kafka08("topic", "describe", "seen").out.startswith(b"Topic:seen\tPartitionCount:2\t")
+
+
+def test_a_dry_run_changes_nothing(kafka08: Commands, inspect: Inspector) -> None:
+    """It shows the assignment, and there is no topic afterwards."""
+    done = kafka08("topic", "create", "dry", "--partitions", 2, "--dry-run")
+    assert [b"partition 0", b"partition 1", b'Would create topic "dry".'] == [
+        line.partition(b":")[0] for line in done.out.splitlines()
+    ]
+    assert "dry" not in inspect.store.topics()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("describe", "absent"), 1, "Topic absent does not exist"),
+        (("delete", "absent"), 1, "Topic absent does not exist"),
+        (("create", "a b"), 2, "topic name a b is illegal"),
+        (("create", ""), 2, "can't be empty"),
+        (("describe", "../x"), 2, "topic name ../x is illegal"),
+        (("delete", ".."), 2, 'cannot be "." or ".."'),
+        (("create", "t", "--partitions", 0), 2, "--partitions"),
+        (("create", "t", "--config", "retention.ms"), 2, "--config 'retention.ms' is not of"),
+        (("create", "t", "--config", "retention.ms=x"), 2, "retention.ms: 'x' is not a number"),
+        (("create", "t", "--config", "no.such=1"), 2, 'Unknown configuration "no.such"'),
+        (("list", "--zookeeper", "h:x"), 2, "zookeeper.connect: 'h:x': the port must be"),
+        (("list", "--zookeeper", ""), 2, "zookeeper.connect: '' names no server"),
+    ],
+    ids=lambda value: " ".join(map(str, value)) if isinstance(value, tuple) else None,
+)
+def test_what_cannot_be_done_says_why(
+    kafka08: Commands, arguments: tuple[str, ...], code: int, said: str
+) -> None:
+    """1 for what is not so in the cluster, 2 for what can never be; nothing on stdout."""
+    done = kafka08("topic", *arguments, code=code)
+    assert said in done.err
+    assert b"" == done.out
+
+
+def test_an_absent_chroot_is_named(kafka08: Commands) -> None:
+    """With the path, the servers, and who makes it."""
+    connect = kafka08.environ["KAFKA08_ZOOKEEPER"]
+    done = kafka08("topic", "list", "--zookeeper", f"{connect}/absent", code=1)
+    assert f"the chroot /absent does not exist at {connect}; the first broker" in done.err
+
+
+def test_results_that_cannot_be_written_are_a_failure(kafka08: Commands) -> None:
+    """A full disk is said in one sentence, and the exit code is 1."""
+    full = kafka08.shell("kafka08 topic list --json > /dev/full")
+    assert (1, "Error: No space left on device\n") == (full.code, full.err)
