@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +101,7 @@ class ComposeProject:
         for container in self.engine.containers.list(
             all=True, filters={"label": f"kafka08.test={self.name}"}
         ):
-            container.remove(force=True)
+            container.remove(force=True, v=True)
 
     def container(self, service: str) -> Any:
         """The container of a service, as it is now."""
@@ -114,6 +115,13 @@ class ComposeProject:
             },
         )
         return found
+
+    def await_logged(self, service: str, text: str, since: datetime) -> None:
+        def has_logged() -> bool:
+            logged: bytes = self.container(service).logs(since=since)
+            return text.encode() in logged
+
+        eventually(has_logged, f"{service} says: {text}", seconds=60)
 
     def health(self, service: str) -> str:
         state: dict[str, Any] = self.container(service).attrs["State"]

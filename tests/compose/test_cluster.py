@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import textwrap
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from tests.embedded.test_process import eventually
 if TYPE_CHECKING:
     from tests.compose.project import ComposeProject
 
+BROKERS = ("kafka1", "kafka2", "kafka3")
 REPLICATION_FACTOR = 3
 """Of the topics of these tests."""
 
@@ -82,7 +84,7 @@ def test_one_address_serves_host_and_containers(project: ComposeProject) -> None
     leaders = {partition.leader for partition in client.partitions("both")}
     client.close()
     assert [(b.host, b.port) for b in brokers] == [
-        (f"{name}.localhost", project.ports[name]) for name in ("kafka1", "kafka2", "kafka3")
+        (f"{name}.localhost", project.ports[name]) for name in BROKERS
     ]
     assert leaders == {1, 2, 3}
 
@@ -99,7 +101,7 @@ def test_one_address_serves_host_and_containers(project: ComposeProject) -> None
 def test_only_this_machine_is_served(project: ComposeProject) -> None:
     """Every published port is bound to loopback; no container runs as root but ZooKeeper's, whose
     image is not ours."""
-    for service in ("zookeeper", "kafka1", "kafka2", "kafka3"):
+    for service in ("zookeeper", *BROKERS):
         container = project.container(service)
         bindings = container.attrs["HostConfig"]["PortBindings"]
         assert bindings, service
@@ -168,13 +170,16 @@ def test_a_broker_that_ends_is_started_again(project: ComposeProject) -> None:
 
 
 def test_brokers_outlive_a_paused_zookeeper(project: ComposeProject) -> None:
-    """While ZooKeeper is silent, longer than a session lasts, leaders go on; afterwards all are
+    """While ZooKeeper is silent, and all brokers have noticed, leaders go on; afterwards all are
     registered again and nothing that was acknowledged is missing."""
     create(project, "paused")
     send(project, "paused", range(30))
     zookeeper = project.container("zookeeper")
+    began = datetime.now(UTC)
     zookeeper.pause()
     try:
+        for broker in BROKERS:
+            project.await_logged(broker, "the connection is lost", began)
         with producer(project) as to:
             to.send([KeyedMessage("paused", b"30", key=b"30")])
         client = ClusterClient(parse_bootstrap(project.bootstrap))
@@ -182,7 +187,7 @@ def test_brokers_outlive_a_paused_zookeeper(project: ComposeProject) -> None:
         client.close()
     finally:
         zookeeper.unpause()
-    project.await_healthy("zookeeper", "kafka1", "kafka2", "kafka3")
+    project.await_healthy("zookeeper", *BROKERS)
     await_in_sync(project, "paused")
     send(project, "paused", range(31, 60))
     assert sorted(map(int, read_on_host(project, "paused", 60))) == list(range(60))
@@ -191,7 +196,7 @@ def test_brokers_outlive_a_paused_zookeeper(project: ComposeProject) -> None:
 def test_a_rolling_restart_loses_nothing(project: ComposeProject) -> None:
     """One broker after the other is stopped cleanly and started, under load."""
     create(project, "rolling")
-    for number, service in enumerate(("kafka1", "kafka2", "kafka3")):
+    for number, service in enumerate(BROKERS):
         send(project, "rolling", range(number * 50, number * 50 + 25))
         project.compose("restart", service)
         send(project, "rolling", range(number * 50 + 25, number * 50 + 50))

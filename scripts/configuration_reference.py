@@ -1,0 +1,99 @@
+"""The page docs/configuration.md, from the keys that the code declares."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+import kafka08
+from kafka08.config import INT_MAX, LONG_MAX, REQUIRED, Config, Key
+from kafka08.topic_config import TOPIC_KEYS
+
+PACKAGE: Final = Path(kafka08.__file__).parent
+HEAD: Final = """\
+# Configuration
+
+Made by `scripts/configuration` from the code; a test keeps it so.
+
+Keys are those of Kafka 0.8.2.2. A file of the JVM's works as it is. In Python a key is also a
+keyword: `group.id` is `group_id=`. A value that is out of range is an error that names key, value
+and range; a key that nobody knows is a warning. Times are in milliseconds and sizes in bytes where
+the name says so. *No effect*: the key is accepted, and named at start, because nothing here depends
+on it.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    return "\n".join([HEAD, *sections()])
+
+
+def configurations() -> list[type[Config]]:
+    """Every configuration that the package declares, by the order of their modules."""
+    return [
+        getattr(import_module(f"kafka08.{module}"), name)
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for name in re.findall(r"^class (\w+)\(Config\):", path.read_text(), re.MULTILINE)
+        for module in [".".join(path.relative_to(PACKAGE).with_suffix("").parts)]
+    ]
+
+
+def sections() -> Iterator[str]:
+    """One for each configuration, then the overrides of a topic."""
+    for declared in configurations():
+        says = (declared.__doc__ or "").partition("\n\n")[0]
+        yield f"## {declared.__name__}\n\n{' '.join(says.split())}\n"
+        yield "| key | default | values | |\n|---|---|---|---|"
+        for key, facts in declared.KEYS.items():
+            effect = "" if facts.effect else " *No effect.*"
+            yield (
+                f"| `{key}` | {default_of(facts)} | {values_of(facts, declared._types[key])} "
+                f"| {cell(facts.doc)}{effect} |"
+            )
+        yield ""
+    yield (
+        "## Topic\n\nOverrides of a single topic: `kafka08 topic create --config KEY=VALUE`.\n\n"
+        "| key | values | default: the broker's |\n|---|---|---|"
+    )
+    for key, topic_key in TOPIC_KEYS.items():
+        broker_key = f"`{topic_key.broker_key}`" if topic_key.broker_key else "-"
+        yield f"| `{key}` | {values_of(topic_key.declared, topic_key.kind)} | {broker_key} |"
+
+
+def default_of(facts: Key) -> str:
+    """The default as it would stand in a file; *required* or - if there is none."""
+    if facts.default is REQUIRED:
+        return "*required*"
+    if facts.default is None:
+        return "-"
+    return f"`{text_of(facts.default)}`" if facts.default != "" else "empty"
+
+
+def values_of(facts: Key, kind: Any) -> str:
+    """What values are accepted: choices, or type and bounds."""
+    if facts.choices is not None:
+        return ", ".join(f"`{choice}`" for choice in facts.choices)
+    name = next((t for t in (bool, int, float, str) if kind in (t, t | None)), None)
+    if name is bool:
+        return "`true`, `false`"
+    if name is None or name is str:
+        return "text"
+    low = "" if facts.low is None else f"{text_of(facts.low)} "
+    high = "" if facts.high in {None, INT_MAX, LONG_MAX} else f" {text_of(facts.high)}"
+    bounds = f"{low}…{high}".strip()
+    return "number" if bounds == "…" else bounds
+
+
+def text_of(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    print(page())

@@ -1,0 +1,78 @@
+"""Every command and snippet of the docs, run as it stands on the page, on one cluster."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docs.snippets import blocks, script
+
+DOCS = Path(__file__).parent.parent.parent / "docs"
+ELSEWHERE = {"compose.md"}
+"""Pages that other tests run: tests/compose."""
+PAGES = sorted(path.name for path in DOCS.glob("*.md") if path.name not in ELSEWHERE)
+PAGE_SECONDS = "110"
+
+
+@pytest.fixture(scope="module")
+def environ(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """An environment in which `kafka08 up --detach` is, or becomes, one cluster for all pages."""
+    directory = tmp_path_factory.mktemp("docs")
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
+    environ = {
+        **inherited,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "KAFKA08_DATA_DIR": str(directory / "cluster"),
+        "PYTHONWARNINGS": "default",
+    }
+    yield environ
+    subprocess.run(["kafka08", "down"], env=environ, capture_output=True, check=True)
+
+
+def addresses(environ: dict[str, str]) -> tuple[str, str]:
+    """ZooKeeper's and the brokers' of the cluster; it is started if a page has stopped it."""
+    up = ["kafka08", "up", "--detach", "--override", "delete.topic.enable=true"]
+    subprocess.run(up, env=environ, capture_output=True, check=True)
+    status = ["kafka08", "status", "--json"]
+    standing = json.loads(
+        subprocess.run(status, env=environ, capture_output=True, check=True).stdout
+    )
+    return standing["zookeeper"], standing["bootstrap"]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_page_runs(name: str, environ: dict[str, str], tmp_path: Path) -> None:
+    """Its blocks, from top to end. localhost:2181 and localhost:9092 stand for the cluster's."""
+    text = (DOCS / name).read_text()
+    if not any(block.is_run for block in blocks(text)):
+        return
+    zookeeper, bootstrap = addresses(environ)
+    host, port = bootstrap.split(",")[0].split(":")
+    replacements = {
+        "localhost:2181": zookeeper,
+        "localhost:9092": f"{host}:{port}",
+        '"localhost", 9092': f'"{host}", {port}',
+    }
+    done = subprocess.run(
+        ["timeout", "--kill-after=5", PAGE_SECONDS, "bash", "-c", script(name, text, replacements)],
+        cwd=tmp_path,
+        env={**environ, "KAFKA08_ZOOKEEPER": zookeeper, "KAFKA08_BOOTSTRAP": bootstrap},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in DOCS.glob("*.md")))
+def test_links_lead_somewhere(name: str) -> None:
+    """Every relative link names a file that is there."""
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", (DOCS / name).read_text()):
+        assert (DOCS / target).exists(), target
