@@ -1,0 +1,198 @@
+"""Guarantees of docs/consumer.md that need ZooKeeper only. Each test bears its guarantee's number;
+more of them: test_groups.py, test_crowd.py, tests/interop, tests/integration."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator
+
+import pytest
+
+from kafka08.consumer import ConsumerConnector, ConsumerState
+from kafka08.consumer.offset_store import Offsets, ZooKeeperOffsetStore
+from kafka08.embedded.zookeeper import ZooKeeperServer
+from kafka08.errors import ConsumerRebalanceFailed, ConsumerTimeout, KafkaError
+from kafka08.structs import TopicPartition
+from kafka08.zk import paths
+from kafka08.zk.client import ZkClient
+from tests.consumer.groups import PaperCluster, owned, settled, until
+
+SHUTDOWN_S = 12.0
+"""The bound of a shutdown here: ZooKeeper's timeouts (2 s each), and room for a busy machine."""
+
+
+@pytest.fixture
+def cluster(zk: ZkClient, zk_connect: str) -> PaperCluster:
+    return PaperCluster(zk, zk_connect)
+
+
+@pytest.fixture
+def member(cluster: PaperCluster) -> Iterator[Callable[..., ConsumerConnector]]:
+    made: list[ConsumerConnector] = []
+
+    def make(name: str, **keys: object) -> ConsumerConnector:
+        made.append(cluster.member(name, **keys))
+        return made[-1]
+
+    yield make
+    for connector in made:
+        connector.shutdown()
+
+
+def join_in_background(connector: ConsumerConnector, topic: str) -> threading.Thread:
+    joining = threading.Thread(
+        target=connector.create_message_streams, args=({topic: 1},), daemon=True
+    )
+    joining.start()
+    return joining
+
+
+def test_guarantee_2_a_member_change_during_a_rebalance_is_not_missed(
+    cluster: PaperCluster,
+    member: Callable[..., ConsumerConnector],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another member joins while this one stands still between its claim and its offsets, when it
+    has read the group already: both end with their halves, without waiting for a backoff."""
+    cluster.create_topic("tt", 4)
+    entered, go_on = threading.Event(), threading.Event()
+    fetch = ZooKeeperOffsetStore.fetch
+
+    def fetch_slowly(
+        store: ZooKeeperOffsetStore, partitions: Collection[TopicPartition]
+    ) -> Offsets:
+        if not entered.is_set():
+            entered.set()
+            go_on.wait(10)
+        return fetch(store, partitions)
+
+    monkeypatch.setattr(ZooKeeperOffsetStore, "fetch", fetch_slowly)
+    a = member("a", rebalance_backoff_ms=60_000)
+    joining = join_in_background(a, "tt")
+    assert entered.wait(10)
+    assert len(cluster.owners("tt")) == 4, "it has claimed what it saw"
+    b = member("b")
+    waiting = join_in_background(b, "tt")
+    until(lambda: cluster.zk.exists(paths.consumer_id("g", "g_b")), "the second registration")
+    go_on.set()
+    until(lambda: len(owned(a)) == len(owned(b)) == 2, "two each")
+    cluster.wait_for_owners("tt", {0: "g_a-0", 1: "g_a-0", 2: "g_b-0", 3: "g_b-0"})
+    for thread in (joining, waiting):
+        thread.join(10)
+
+
+def test_guarantee_2_a_failed_rebalance_leaves_nothing_claimed(
+    cluster: PaperCluster,
+    member: Callable[..., ConsumerConnector],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The offsets cannot be read after the claim: the claim is given back before the next try."""
+    cluster.create_topic("tt", 2)
+
+    def fail(*_: object) -> Offsets:
+        raise KafkaError("the coordinator is on holiday")
+
+    monkeypatch.setattr(ZooKeeperOffsetStore, "fetch", fail)
+    a = member("a", rebalance_backoff_ms=50, rebalance_max_retries=1)
+    join_in_background(a, "tt").join(10)
+    until(lambda: a.state is ConsumerState.STALLED, "a stall")
+    until(lambda: cluster.owners("tt") == {}, "no owner between two tries")
+    assert "on holiday" in str(a.stall_cause)
+
+
+def test_guarantee_3_each_stall_is_raised_once_to_each_stream(
+    cluster: PaperCluster, member: Callable[..., ConsumerConnector]
+) -> None:
+    """Two streams raise the same stall once each; they are silent while it lasts; the next stall,
+    after the member had settled in between, is raised anew."""
+    cluster.create_topic("tt", 2)
+    a = member("a", rebalance_backoff_ms=50, rebalance_max_retries=2)
+    taken = paths.owner("g", "tt", 0)
+    cluster.zk.create(taken, "somebody-0")
+    streams = a.create_message_streams({"tt": 2})["tt"]
+    for round_ in range(2):
+        until(lambda: a.state is ConsumerState.STALLED, "a stall")
+        for stream in streams:
+            with pytest.raises(ConsumerRebalanceFailed, match="belongs to somebody-0"):
+                next(stream)
+            for _ in range(3):
+                with pytest.raises(ConsumerTimeout):
+                    next(stream)
+        cluster.zk.delete(taken)
+        until(lambda: settled(a) and len(owned(a)) == 2, "the end of the stall")
+        if round_ == 0:
+            # Somebody takes the znode away: the member notices at its next rebalance.
+            cluster.zk.delete(taken)
+            cluster.zk.create(taken, "somebody-0")
+            a._ownership.drop()  # type: ignore[union-attr]
+            a._rebalancer._session_id = None  # type: ignore[union-attr]
+            cluster.set_partitions("tt", 2)
+
+
+@pytest.mark.parametrize("state", ["SETTLED", "STALLED"])
+def test_guarantee_6_shutdown_in_a_signal_handler(
+    cluster: PaperCluster, zk_connect: str, state: str
+) -> None:
+    """SIGTERM while the main thread waits for a message, and while the group cannot settle: the
+    iteration ends, the process too, and nothing of the member is left."""
+    cluster.create_topic("tt", 2)
+    if state == "STALLED":
+        cluster.zk.create(paths.owner("g", "tt", 0), "somebody-0")
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.consumer.signalled_member", zk_connect, "tt"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        try:
+            assert process.stdout.readline().strip() == state
+            started = time.monotonic()
+            process.send_signal(signal.SIGTERM)
+            assert process.stdout.readline().strip() == "left"
+            assert process.wait(SHUTDOWN_S) == 0
+        finally:
+            process.kill()
+    assert time.monotonic() - started < SHUTDOWN_S
+    assert cluster.zk.children(paths.consumer_ids("g")) == []
+    assert "g_a-0" not in cluster.owners("tt").values()
+
+
+def test_guarantee_6_shutdown_is_bounded_from_any_state() -> None:
+    """New; settled with a thread in the iterator; in the middle of a rebalance that cannot end; and
+    when ZooKeeper has gone: each time within the bound, and the thread in the iterator ends."""
+    with ZooKeeperServer() as server:
+        connect = server.connect_string
+        with ZkClient(connect) as zk:
+            cluster = PaperCluster(zk, connect)
+            cluster.create_topic("free", 1)
+            cluster.create_topic("taken", 1)
+            zk.create(paths.owner("g", "taken", 0), "somebody-0")
+            keys = {"zookeeper_session_timeout_ms": 2000, "consumer_timeout_ms": -1}
+            names = ("new", "settled", "rebalancing", "lost")
+            members = {name: cluster.member(name, **keys) for name in names}
+            threads = []
+            for name in ("settled", "lost"):
+                [stream] = members[name].create_message_streams({"free": 1})["free"]
+                threads.append(threading.Thread(target=list, args=(stream,), daemon=True))
+            threads.append(join_in_background(members["rebalancing"], "taken"))
+            for thread in threads[:2]:
+                thread.start()
+            for name in ("new", "settled", "rebalancing"):
+                assert seconds_of(members[name].shutdown) < SHUTDOWN_S, name
+        server.stop()
+        until(lambda: members["lost"].state is ConsumerState.SUSPENDED, "the loss")
+        assert seconds_of(members["lost"].shutdown) < SHUTDOWN_S
+        for thread in threads:
+            thread.join(10)
+            assert not thread.is_alive()
+
+
+def seconds_of(action: Callable[[], None]) -> float:
+    started = time.monotonic()
+    action()
+    return time.monotonic() - started
