@@ -166,7 +166,7 @@ class BrokerConfig(Config):
     replica_fetch_wait_max_ms: int = key(500, doc="Longest wait of a follower's fetch.")
     replica_socket_timeout_ms: int = key(30_000, doc="Longest wait for a leader's answer.")
     replica_socket_receive_buffer_bytes: int = key(
-        65_536, low=-1, doc="SO_RCVBUF of a follower's connection; -1 leaves it alone."
+        -1, low=-1, doc="SO_RCVBUF of a follower's connection; -1: the system adapts it."
     )
     num_replica_fetchers: int = key(
         1, low=1, doc="Connections of a follower to each broker that it follows."

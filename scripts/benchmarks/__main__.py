@@ -15,6 +15,7 @@ from kafka08 import kernel
 from kafka08.admin import AdminClient
 from scripts.benchmarks.broker_cases import CASES, PARTITIONS, Case
 from scripts.benchmarks.recovery import recovery_case, start_case
+from scripts.benchmarks.replicated import replicated_cases
 from scripts.benchmarks.report import report
 from scripts.benchmarks.subjects import JvmSubject, OurSubject, Subject, await_leaders
 from tests.interop.jvm import JvmZooKeeper
@@ -33,24 +34,36 @@ def main() -> int:
     rows: list[dict[str, object]] = []
     try:
         with JvmZooKeeper(directory / "zk") as zookeeper:
-            subjects: list[Subject] = [
-                JvmSubject(directory / "jvm", f"{zookeeper.connect_string}/jvm"),
-                OurSubject(directory / "ours", f"{zookeeper.connect_string}/ours"),
-            ]
             print(f"kernel: {kernel.NAME}; {options.rounds} rounds of {options.seconds} s")
-            rows += start_case(subjects, options.only)
-            try:
-                for case in cases:
-                    rows += run_case(case, subjects, zookeeper, options)
-            finally:
-                for subject in subjects:
-                    subject.kill()
+            if cases or options.only in "start":
+                rows += one_broker_cases(cases, directory, zookeeper, options)
             rows += recovery_case(directory, zookeeper.connect_string, options.only)
+            rows += replicated_cases(
+                directory, zookeeper.connect_string, options.only, options.rounds, options.seconds
+            )
     finally:
         shutil.rmtree(directory, ignore_errors=True)
     if options.json_file:
         Path(options.json_file).write_text(json.dumps(rows, indent=1))
     return 0
+
+
+def one_broker_cases(
+    cases: list[Case], directory: Path, zookeeper: JvmZooKeeper, options: argparse.Namespace
+) -> list[dict[str, object]]:
+    """One broker of each kind, side by side."""
+    subjects: list[Subject] = [
+        JvmSubject(directory / "jvm", f"{zookeeper.connect_string}/jvm"),
+        OurSubject(directory / "ours", f"{zookeeper.connect_string}/ours"),
+    ]
+    rows = start_case(subjects, options.only)
+    try:
+        for case in cases:
+            rows += run_case(case, subjects, zookeeper, options)
+    finally:
+        for subject in subjects:
+            subject.kill()
+    return rows
 
 
 def run_case(

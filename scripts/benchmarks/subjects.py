@@ -42,14 +42,26 @@ class Subject(Protocol):
 
 
 class JvmSubject(JvmBroker):
-    """A JVM broker with the heap of 0.8.2.2's own start script."""
+    """A JVM broker, with the heap of 0.8.2.2's own start script unless told otherwise."""
 
     def __init__(
-        self, directory: Path, zookeeper: str, properties: Mapping[str, str] | None = None
+        self,
+        directory: Path,
+        zookeeper: str,
+        properties: Mapping[str, str] | None = None,
+        *,
+        broker_id: int = 1,
+        heap: str = "1G",
     ) -> None:
-        flags = ("-Xmx1G", "-Xms1G", "-XX:-UseSerialGC", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
+        flags = (
+            f"-Xmx{heap}",
+            f"-Xms{heap}",
+            "-XX:-UseSerialGC",
+            "-XX:+UseG1GC",
+            "-XX:MaxGCPauseMillis=20",
+        )
         keys = {**SETTINGS, **(properties or {})}
-        super().__init__(directory, 1, zookeeper, keys, flags=flags)
+        super().__init__(directory, broker_id, zookeeper, keys, flags=flags)
         self.name = "jvm"
 
 
@@ -57,7 +69,12 @@ class OurSubject:
     """One of our brokers as a process of its own."""
 
     def __init__(
-        self, directory: Path, zookeeper: str, properties: Mapping[str, str] | None = None
+        self,
+        directory: Path,
+        zookeeper: str,
+        properties: Mapping[str, str] | None = None,
+        *,
+        broker_id: int = 1,
     ) -> None:
         self.name = "ours"
         [port] = free_ports(1)
@@ -68,7 +85,7 @@ class OurSubject:
         self._output = directory / "broker.out"
         keys = {
             **SETTINGS,
-            "broker.id": "1",
+            "broker.id": str(broker_id),
             "host.name": "127.0.0.1",
             "port": str(port),
             "log.dirs": str(self.log_dir),
