@@ -1,0 +1,251 @@
+"""`kafka08 consume`: what is printed is committed, and nothing else; nothing is left behind."""
+
+from __future__ import annotations
+
+import base64
+import json
+import signal
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from kafka08.zk import paths
+from tests.cli.conftest import Commands, Inspector, eventually
+
+QUIET = ("--override", "consumer.timeout.ms=500")
+"""Ends a run that has read everything."""
+
+
+def fill(kafka08: Commands, topic: str, count: int) -> str:
+    """`count` messages 0, 1, … with keys, so that every partition gets some."""
+    lines = b"".join(b"k%d:%d\n" % (n % 101, n) for n in range(count))
+    kafka08("produce", topic, "--key-separator", ":", stdin=lines)
+    return topic
+
+
+def rows(out: bytes) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def next_offsets(printed: Iterable[dict[str, Any]]) -> dict[int, int]:
+    """partition → the offset after the last one printed."""
+    return {row["partition"]: row["offset"] + 1 for row in printed}
+
+
+def committed(inspect: Inspector, group: str) -> dict[int, int]:
+    """What the group committed, of the partitions it read something of."""
+    return {p: offset for p, offset in inspect.committed(group).items() if offset}
+
+
+def is_left(inspect: Inspector, group: str) -> bool:
+    """Whether no member and no owner of the group is there."""
+    zk = inspect.zk
+    topics = zk.children_or_empty(f"{paths.group(group)}/owners")
+    owners = [zk.children(paths.owners(group, topic)) for topic in topics]
+    return not zk.children_or_empty(paths.consumer_ids(group)) and not any(owners)
+
+
+def test_each_format(kafka08: Commands, inspect: Inspector) -> None:
+    """Text is the value and a line end. JSON is one object a line, text if UTF-8, else base64 and
+    "encoding". Hex is all five fields."""
+    topic = inspect.create_topic("formats")
+    lines = b'a|v\xc3\xa9 "x"\nplain\nb|\xff\xfe\n'
+    kafka08("produce", topic, "--key-separator", "|", stdin=lines)
+    every = ("consume", topic, "--from-beginning", "--max-messages", 3)
+    assert 'vé "x"\nplain\n'.encode() + b"\xff\xfe\n" == kafka08(*every).out
+    common = {"topic": topic, "partition": 0}
+    assert [
+        {**common, "offset": 0, "key": "a", "value": 'vé "x"'},
+        {**common, "offset": 1, "key": None, "value": "plain"},
+        {
+            **common,
+            "offset": 2,
+            "key": base64.b64encode(b"b").decode(),
+            "value": base64.b64encode(b"\xff\xfe").decode(),
+            "encoding": "base64",
+        },
+    ] == rows(kafka08(*every, "--format", "json").out)
+    hexadecimal = kafka08(*every, "--format", "hex").out.decode().splitlines()
+    assert [f"{topic} 0 0 61 76c3a920227822", f"{topic} 0 1 null 706c61696e"] == hexadecimal[:2]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_limit_is_exact(kafka08: Commands, inspect: Inspector, threads: int) -> None:
+    """--max-messages prints so many, whatever the streams hold in their hands, and commits just
+    these: the next run goes on with the very next of each partition."""
+    topic = fill(kafka08, inspect.create_topic(f"limit-{threads}", 3), 1000)
+    group = f"limited-{threads}"
+    run = ("consume", topic, "--group", group, "--from-beginning", "--format", "json")
+    first = kafka08(*run, "--threads", threads, "--max-messages", 123)
+    assert "Consumed 123 messages\n" == first.err
+    printed = rows(first.out)
+    assert 123 == len(printed)
+    assert next_offsets(printed) == committed(inspect, group)
+    second = rows(kafka08(*run, "--threads", threads, "--max-messages", 877).out)
+    places = [(row["partition"], row["offset"]) for row in [*printed, *second]]
+    assert 1000 == len(set(places)) == len(places)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_cleanly(
+    kafka08: Commands, inspect: Inspector, number: signal.Signals
+) -> None:
+    """In the middle of the stream: exit code 0, printed and committed agree, no member and no owner
+    is left, at once and not only when the session would have ended."""
+    group = f"signalled-{number}"
+    topic = fill(kafka08, inspect.create_topic(f"signal-{number}", 2), 60_000)
+    running = kafka08.start(
+        "consume", topic, "--group", group, "--from-beginning", "--format", "json", "--threads", 2
+    )
+    running.await_out(100)
+    done = running.stop(number)
+    assert 0 == done.code
+    assert is_left(inspect, group)
+    printed = rows(done.out)
+    assert f"Consumed {len(printed)} messages\n" == done.err
+    assert next_offsets(printed) == committed(inspect, group)
+
+
+def test_two_members_share_and_take_over(kafka08: Commands, inspect: Inspector) -> None:
+    """Together they print everything, each partition in order. When one is told to stop, the other
+    goes on where it stood. A partition that changes hands may repeat the one message that was in
+    the hand of its first reader, never more."""
+    topic = inspect.create_topic("shared", 4)
+    fill(kafka08, topic, 1000)
+    run = ("consume", topic, "--group", "sharers", "--from-beginning", "--format", "json")
+    quick = ("--override", "rebalance.backoff.ms=200")
+    first = kafka08.start(*run, *quick)
+    first.await_out(1000)
+    second = kafka08.start(*run, *quick)
+    eventually(lambda: len(inspect.zk.children(paths.consumer_ids("sharers"))) == 2)
+    eventually(lambda: len(owners(inspect, topic)) == 2)
+    fill(kafka08, topic, 1000)
+    eventually(lambda: len(rows(first.out)) + len(rows(second.out)) >= 2000)
+    assert rows(second.out), "it owns two of the four partitions"
+    assert 0 == first.stop().code
+    fill(kafka08, topic, 1000)
+    eventually(lambda: len(places(first.out) + places(second.out)) == 3000)
+    assert 0 == second.stop().code
+    counts = places(first.out) + places(second.out)
+    repeated = sum(counts.values()) - len(counts)
+    assert repeated <= 4, f"{repeated} repeated"
+    assert next_offsets(sorted(map(row_of, counts), key=lambda row: row["offset"])) == committed(
+        inspect, "sharers"
+    )
+
+
+def places(out: bytes) -> Counter[tuple[int, int]]:
+    """(partition, offset) → how often it was printed."""
+    return Counter((row["partition"], row["offset"]) for row in rows(out))
+
+
+def row_of(place: tuple[int, int]) -> dict[str, int]:
+    return {"partition": place[0], "offset": place[1]}
+
+
+def owners(inspect: Inspector, topic: str) -> set[str]:
+    """The members that own a partition of `topic` in the group `sharers`."""
+    group = "sharers"
+    partitions = inspect.zk.children_or_empty(paths.owners(group, topic))
+    nodes = [inspect.zk.get_or_none(paths.owner(group, topic, int(p))) for p in partitions]
+    return {(node.data or "").rpartition("-")[0] for node in nodes if node is not None}
+
+
+def test_after_kill_nothing_is_lost(kafka08: Commands, inspect: Inspector) -> None:
+    """A member that could not say goodbye committed nothing: the next one prints all of it again,
+    once the session of the dead one is over."""
+    topic = fill(kafka08, inspect.create_topic("killed"), 1000)
+    short = ("--override", "zookeeper.session.timeout.ms=2000")
+    run = ("consume", topic, "--group", "killed", "--from-beginning", *short)
+    running = kafka08.start(*run)
+    running.await_out(1000)
+    assert -signal.SIGKILL == running.stop(signal.SIGKILL).code
+    eventually(lambda: is_left(inspect, "killed"))
+    assert [b"%d" % n for n in range(1000)] == kafka08(*run, *QUIET).out.splitlines()
+
+
+def test_a_reader_that_goes_away_ends_it(kafka08: Commands, inspect: Inspector) -> None:
+    """`| head` ends it without a word, in a topic that flows and in one that is quiet; its own
+    group is gone as well."""
+    flowing = fill(kafka08, inspect.create_topic("flowing"), 20_000)
+    quiet = fill(kafka08, inspect.create_topic("quiet"), 2)
+    for topic in (flowing, quiet):
+        done = kafka08.shell(
+            f"kafka08 consume {topic} --from-beginning | head -n 1; exit ${{PIPESTATUS[0]}}"
+        )
+        assert (1, b"0\n") == (done.code, done.out)
+        assert "Error" not in done.err
+    groups = inspect.zk.children_or_empty(paths.CONSUMERS)
+    assert not [group for group in groups if group.startswith("console-consumer-")]
+
+
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [("> /dev/full", "No space left on device"), (">&-", "standard output is closed")],
+)
+def test_what_was_not_printed_is_not_committed(
+    kafka08: Commands, inspect: Inspector, output: str, said: str
+) -> None:
+    """A full disk or a closed output is a failure, and the messages are still there to be read."""
+    topic = fill(kafka08, inspect.create_topic(f"unprinted-{len(said)}"), 10)
+    run = f"consume {topic} --group unprinted-{len(said)} --from-beginning"
+    done = kafka08.shell(f"kafka08 {run} {output}")
+    assert (1, f"Error: {said}") == (done.code, done.err.splitlines()[-1])
+    assert 10 == len(kafka08(*run.split(), *QUIET).out.splitlines())
+
+
+def test_patterns_choose_topics(kafka08: Commands, inspect: Inspector) -> None:
+    """--whitelist takes whole names, in Java's syntax; --blacklist takes the others."""
+    for name in ("pattern-a", "pattern-b", "pattern-ab"):
+        kafka08("produce", inspect.create_topic(name), stdin=name.encode())
+    chosen = kafka08("consume", "--whitelist", "pattern-(a|b)", "--from-beginning", *QUIET)
+    assert [b"pattern-a", b"pattern-b"] == sorted(chosen.out.splitlines())
+    others = kafka08(
+        "consume", "--blacklist", "pattern-a|[^p].*|p[^a].*", "--from-beginning", *QUIET
+    )
+    assert [b"pattern-ab", b"pattern-b"] == sorted(others.out.splitlines())
+
+
+def test_an_absent_topic_is_waited_for_aloud(kafka08: Commands) -> None:
+    """A misspelt name does not look like silence; consumer.timeout.ms still ends it, with 0. A key
+    that nobody knows is a warning."""
+    done = kafka08("consume", "absent", *QUIET, "--override", "no.such.key=1")
+    assert "Waiting: no partition of topic absent is left for this member" in done.err
+    assert "WARNING: Property no.such.key is not valid" in done.err
+    assert done.err.endswith("Consumed 0 messages\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "name one of: TOPIC, --whitelist, --blacklist"),
+        (("t", "--whitelist", "t"), "name one of: TOPIC, --whitelist, --blacklist"),
+        (("a b",), "topic name a b is illegal"),
+        (("--whitelist", ""), "--whitelist '' matches no topic"),
+        (("--whitelist", "["), "topic pattern '[': an unclosed character class"),
+        (("t", "--group", ""), "group.id: '' is not the name of a znode"),
+        (("t", "--group", "a/b"), "group.id: 'a/b'"),
+        (("t", "--threads", "0"), "--threads"),
+        (("t", "--max-messages", "0"), "--max-messages"),
+        (("t", "--format", "xml"), "'xml' is not one of 'text', 'json', 'hex'"),
+        (("t", "--config", "absent"), "cannot read the configuration file absent"),
+        (("t", "--override", "auto.offset.reset=x"), "auto.offset.reset: 'x' is not one of"),
+        (("t", "--zookeeper", "h:x"), "zookeeper.connect: 'h:x': the port must be"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
+)
+def test_misuse_is_2(kafka08: Commands, arguments: tuple[str, ...], said: str) -> None:
+    """The key or option, the value, and what would do; nothing on stdout."""
+    done = kafka08("consume", *arguments, code=2)
+    assert said in done.err
+    assert b"" == done.out
+
+
+def test_a_zookeeper_that_is_not_there_is_explained(kafka08: Commands) -> None:
+    """Which server, how long it was tried, why not, and a way out."""
+    brief = ("--override", "zookeeper.connection.timeout.ms=200")
+    done = kafka08("consume", "t", "--zookeeper", "127.0.0.1:1", *brief, code=1)
+    assert "127.0.0.1:1 within 200 ms (127.0.0.1:1: connection refused)" in done.err
+    assert "Try: see that ZooKeeper runs there" in done.err
