@@ -207,7 +207,7 @@ def jvm_consumer(kafka: JvmKafka, group: str, topic: str, directory: Path) -> Jv
     )
 
 
-def test_one_group_with_the_jvm(
+def test_guarantee_5_one_group_with_the_jvm(
     jvm_kafka: JvmKafka, topic: str, store: ClusterStore, tmp_path: Path
 ) -> None:
     """Members of both kinds join, are killed and leave: each time every partition is owned once, by
@@ -302,7 +302,7 @@ def keys_of_process(kafka: JvmKafka, group: str) -> list[str]:
 
 
 @pytest.mark.parametrize("storage", ["zookeeper", "kafka"])
-def test_a_stopped_process_neither_delivers_nor_commits(
+def test_guarantee_1_a_stopped_process_neither_delivers_nor_commits(
     jvm_kafka: JvmKafka, topic: str, tmp_path: Path, storage: str
 ) -> None:
     """SIGSTOP beyond the session, in the middle of a set: the other member takes over and reads to
@@ -331,7 +331,7 @@ def test_a_stopped_process_neither_delivers_nor_commits(
         assert [f.newest for f in tool.facts().partitions] == [300] * PARTITIONS
 
 
-def test_kill_9_loses_nothing(jvm_kafka: JvmKafka, topic: str, tmp_path: Path) -> None:
+def test_guarantee_4_kill_9_loses_nothing(jvm_kafka: JvmKafka, topic: str, tmp_path: Path) -> None:
     """A member is killed again and again while it reads; whoever replaces it goes on. Everything
     was handed out at least once, and no member skips what nobody was handed before."""
     produce(jvm_kafka, topic, 2000)
@@ -349,6 +349,31 @@ def test_kill_9_loses_nothing(jvm_kafka: JvmKafka, topic: str, tmp_path: Path) -
             assert offset <= next_offsets[number], "a message was skipped"
             next_offsets[number] = max(next_offsets[number], offset + 1)
     assert next_offsets == dict.fromkeys(range(PARTITIONS), 2000)
+
+
+def test_guarantee_4_kill_9_repeats_no_more_than_a_commit_interval(
+    jvm_kafka: JvmKafka, topic: str, tmp_path: Path
+) -> None:
+    """A member that takes 5 ms for a message and commits every 200 ms is killed at three instants:
+    what its successor is handed again is counted, and is what was finished since the last commit,
+    which is at most an interval and the commit that was under way."""
+    produce(jvm_kafka, topic, 300)
+    delay_ms, interval_ms, busy_ms = 5, 200, 300
+    keys = [*keys_of_process(jvm_kafka, topic), f"auto.commit.interval.ms={interval_ms}"]
+    next_offsets = dict.fromkeys(range(PARTITIONS), 0)
+    repeated = []
+    for life in range(4):
+        member = KilledMember(tmp_path / f"member-{life}.out", topic, keys, delay_ms)
+        member.wait_for(60 + 37 * life)
+        member.kill()
+        seen = member.seen()
+        repeated.append(sum(offset < next_offsets[number] for number, offset in seen))
+        for number, offset in seen:
+            assert offset <= next_offsets[number], "a message was skipped"
+            next_offsets[number] = max(next_offsets[number], offset + 1)
+    assert repeated[0] == 0
+    assert max(repeated) <= (interval_ms + busy_ms) / delay_ms, repeated
+    assert sum(repeated) > 0, "the bound was not put to the test"
 
 
 def test_a_group_migrates_and_goes_on(jvm_kafka: JvmKafka, topic: str, store: ClusterStore) -> None:

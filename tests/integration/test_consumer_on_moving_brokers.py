@@ -1,0 +1,83 @@
+"""Guarantee 6: three brokers of ours are restarted one after the other under a consumer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from kafka08.client import ClusterClient, RetryPolicy, parse_bootstrap
+from kafka08.client.requests import produce_request, produce_results
+from kafka08.consumer import ConsumerConfig, ConsumerConnector, KafkaStream
+from kafka08.embedded.cluster import EmbeddedCluster
+from kafka08.errors import check
+from kafka08.network.connection import Connection
+from kafka08.protocol import message_set
+from kafka08.protocol.produce import ProduceResponse
+from kafka08.structs import TopicPartition
+from tests.consumer.groups import until
+
+PARTITIONS = 6
+BATCH = 50
+CONFIG = {"zookeeper.session.timeout.ms": "3000", "controlled.shutdown.retry.backoff.ms": "100"}
+
+
+@pytest.fixture
+def cluster() -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster(brokers=3, config=CONFIG) as running:
+        running.create_topic("moving", PARTITIONS, 3)
+        yield running
+
+
+def produce(client: ClusterClient, round_: int) -> None:
+    """BATCH messages to each partition, acknowledged by all replicas; an answer that was lost may
+    store a batch twice."""
+    values = [(None, b"%d" % (round_ * BATCH + n)) for n in range(BATCH)]
+    data = message_set.encode(values)
+    for number in range(PARTITIONS):
+        tp = TopicPartition("moving", number)
+
+        def send(connection: Connection, tp: TopicPartition = tp) -> None:
+            request = produce_request({tp: data}, required_acks=-1, timeout_ms=5000)
+            response = connection.send(request)
+            assert isinstance(response, ProduceResponse)
+            code = produce_results(response)[tp].error_code
+            check(code, str(tp))
+
+        client.at_leader(tp, send)
+
+
+def read(stream: KafkaStream, seen: list[tuple[int, int, int]]) -> None:
+    for message in stream:
+        seen.append((message.partition, message.offset, int(message.value)))
+
+
+def test_guarantee_6_brokers_move_under_a_consumer(cluster: EmbeddedCluster) -> None:
+    """Everything produced before, between and after the restarts is read, in the order of offsets,
+    no offset twice, without the consumer having been told anything."""
+    client = ClusterClient(
+        parse_bootstrap(cluster.bootstrap), retry_policy=RetryPolicy(tries=100, backoff_ms=100)
+    )
+    config = ConsumerConfig(
+        group_id="g",
+        zookeeper_connect=cluster.zookeeper.connect_string,
+        auto_offset_reset="smallest",
+    )
+    seen: list[tuple[int, int, int]] = []
+    with ConsumerConnector(config) as connector:
+        [stream] = connector.create_message_streams({"moving": 1})["moving"]
+        reader = threading.Thread(target=read, args=(stream, seen), daemon=True)
+        reader.start()
+        for round_, broker in enumerate(cluster.brokers):
+            produce(client, round_)
+            cluster.restart(broker)
+        produce(client, len(cluster.brokers))
+        total = BATCH * (len(cluster.brokers) + 1)
+        everything = {(p, value) for p in range(PARTITIONS) for value in range(total)}
+        until(lambda: {(p, value) for p, _, value in seen} == everything, "all messages", 30)
+    client.close()
+    reader.join(10)
+    for number in range(PARTITIONS):
+        offsets = [offset for p, offset, _ in seen if p == number]
+        assert offsets == list(range(len(offsets))), "in order, none twice, none left out"
