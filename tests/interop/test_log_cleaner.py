@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kafka08.clock import SYSTEM_CLOCK
-from kafka08.log import LogConfig, LogManager, OffsetCheckpoint
+from kafka08.log import LogConfig, LogManager, OffsetCheckpoint, checkpoint
 from kafka08.log.check import check_log
 from kafka08.log.cleaner import LogCleaner
 from kafka08.log.cleaner_plan import CleanerConfig
@@ -82,7 +82,7 @@ def survivors(directory: Path) -> Survivors:
 
 
 def points(directory: Path) -> dict[TopicPartition, int]:
-    return OffsetCheckpoint(directory / CHECKPOINT).read()
+    return checkpoint.parse((directory / CHECKPOINT).read_text())
 
 
 @pytest.fixture
