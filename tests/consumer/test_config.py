@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from pathlib import Path
 
 import pytest
 
+from kafka08 import consumer
 from kafka08.consumer.config import ConsumerConfig
 from kafka08.errors import ConfigError
 
@@ -93,3 +96,41 @@ def test_changes_keep_what_was_given() -> None:
     config = ConsumerConfig(MINIMAL, offsets_storage="kafka")
     changed = config.with_changes(offsets_storage="zookeeper", consumer_timeout_ms=5)
     assert (changed.dual_commit_enabled, changed.consumer_timeout_ms) == (False, 5)
+
+
+def attributes_read() -> set[str]:
+    """Attributes that the consumer's modules read, config.py's own defaults included."""
+    return {
+        node.attr
+        for path in Path(consumer.__file__).parent.glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
+    }
+
+
+def test_guarantee_7_the_keys_are_those_of_0_8_2_2() -> None:
+    """None is missing, and none is ours alone."""
+    assert set(ConsumerConfig.KEYS) == {*MINIMAL, *DEFAULTS}
+
+
+@pytest.mark.parametrize("name", [*MINIMAL, *DEFAULTS])
+def test_guarantee_7_each_key_is_honoured_or_named(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The consumer reads it somewhere; or it is declared without effect, and whoever sets it is
+    told so at start."""
+    declared = ConsumerConfig.KEYS[name]
+    if declared.effect:
+        assert name.replace(".", "_") in attributes_read()
+        return
+    config = ConsumerConfig({**MINIMAL, name: str(DEFAULTS[name])})
+    config.log_notes()
+    assert f"Property {name} is accepted but has no effect here" in caplog.text
+
+
+def test_guarantee_7_keys_of_others_are_named(caplog: pytest.LogCaptureFixture) -> None:
+    """A key of the new consumer is warned about; one that starts with `external` is not, as in
+    0.8.2.2."""
+    config = ConsumerConfig({**MINIMAL, "session.timeout.ms": "1", "external.note": "1"})
+    config.log_notes()
+    assert caplog.messages == ["Property session.timeout.ms is not valid"]
