@@ -53,16 +53,6 @@ def project(engine: None) -> Iterator[ComposeProject]:
         project.down(volumes=True)
 
 
-@pytest.fixture(autouse=True)
-def whole(request: pytest.FixtureRequest) -> Iterator[None]:
-    """After each test the cluster is whole again, and containers of tools are gone."""
-    yield
-    if "project" in request.fixturenames:
-        project: ComposeProject = request.getfixturevalue("project")
-        project.remove_tools()
-        project.up()
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]

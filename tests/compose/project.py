@@ -42,10 +42,12 @@ class ComposeProject:
         zookeeper_port, *ports = free_ports(1 + len(ALL_BROKERS))
         self.ports = dict(zip(ALL_BROKERS, ports, strict=True))
         self.zookeeper = f"127.0.0.1:{zookeeper_port}"
-        self._command = [*compose_command(), "-p", name, "-f", str(ROOT / "docker-compose.yml")]
+        self.command = compose_command()
         self.environ = {
             **os.environ,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             "COMPOSE_PROJECT_NAME": name,
+            "COMPOSE_FILE": str(ROOT / "docker-compose.yml"),
             "ZOOKEEPER_PORT": str(zookeeper_port),
             **{f"{broker.upper()}_PORT": str(port) for broker, port in self.ports.items()},
             "KAFKA08_ZOOKEEPER": self.zookeeper,
@@ -59,14 +61,15 @@ class ComposeProject:
 
     def compose(self, *arguments: str) -> str:
         """Run docker-compose; its stdout."""
-        return self._run([*self._command, *arguments])
+        return self._run([*self.command, *arguments])
 
     def up(self) -> None:
         self.compose("up", "-d")
         self.await_healthy()
 
     def down(self, *, volumes: bool) -> None:
-        self.compose("down", "--timeout=30", "--remove-orphans", *(["--volumes"] * volumes))
+        arguments = ["--timeout=30", "--remove-orphans", *(["--volumes"] * volumes)]
+        self.compose("--profile", "five", "down", *arguments)
 
     def kafka08(self, *arguments: str, text: str = "") -> str:
         """Run a kafka08 command on this machine; its stdout."""

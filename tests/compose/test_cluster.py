@@ -6,9 +6,12 @@ import json
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from kafka08.client import ClusterClient, parse_bootstrap
 from kafka08.producer import KeyedMessage, Producer, ProducerConfig
@@ -22,6 +25,14 @@ if TYPE_CHECKING:
 BROKERS = ("kafka1", "kafka2", "kafka3")
 REPLICATION_FACTOR = 3
 """Of the topics of these tests."""
+
+
+@pytest.fixture(autouse=True)
+def whole(project: ComposeProject) -> Iterator[None]:
+    """After each test the cluster is whole again, and containers of tools are gone."""
+    yield
+    project.remove_tools()
+    project.up()
 
 
 def create(project: ComposeProject, topic: str, partitions: int = 3) -> None:
