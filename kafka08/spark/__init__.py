@@ -21,8 +21,9 @@ __all__ = ["DataSource", "GroupCommitListener", "OffsetRange", "ranges_to_json",
 
 
 def register(spark: SparkSession) -> None:
-    """Make the format `kafka08` known to `spark`. Not needed where kafka08 is pip-installed: Spark
-    finds `pyspark_kafka08` by itself."""
+    """Make the format `kafka08` known to `spark`. Not needed where kafka08 is installed by pip:
+    Spark finds `pyspark_kafka08` by itself. Needed with an editable install (pip install -e),
+    whose packages Spark's search does not see."""
     from kafka08.spark.source import DataSource
 
     spark.dataSource.register(DataSource)

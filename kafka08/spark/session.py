@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from kafka08.errors import ClientError
+from kafka08.spark import register
 
 STOP_TIMEOUT_S: Final = 20
 LOG_TAIL_CHARACTERS: Final = 4000
@@ -44,40 +45,47 @@ def local_session(
     cores: int = 2,
     conf: Mapping[str, str] | None = None,
 ) -> Iterator[SparkSession]:
-    """A session on `cores` cores for the time of the block. Its Java process ends with it, so that
-    another one may follow; there must be none yet. Spark's errors in the block become SparkFailed.
+    """A session on `cores` cores for the time of the block, with the format `kafka08` registered.
+    Its Java process ends with it, so that another one may follow; there must be none yet. Spark's
+    errors in the block become SparkFailed.
 
     java_home, log_file   see kafka08.embedded.spark_java
     conf                  stronger than DEFAULTS
     """
+    assert SparkContext._active_spark_context is None, "this process runs a Spark already"
+    builder = SparkSession.builder.master(f"local[{cores}]").appName(name)
+    for key, value in {**DEFAULTS, **(conf or {})}.items():
+        builder = builder.config(key, value)
     try:
-        with _session(name, java_home, cores, {**DEFAULTS, **(conf or {})}) as spark:
-            yield spark
-    except (PySparkException, Py4JError) as error:
-        log = log_file.read_text(errors="replace") if log_file.exists() else ""
-        raise SparkFailed(f"{error}\n{log[-LOG_TAIL_CHARACTERS:]}") from error
+        with _told(log_file):
+            spark = _start(builder, java_home)
+            try:
+                register(spark)
+                # Told before Java ends: the text of its errors is asked for there.
+                with _told(log_file):
+                    yield spark
+            finally:
+                spark.stop()
+    finally:
+        _stop_java()
+
+
+def _start(builder: SparkSession.Builder, java_home: Path) -> SparkSession:
+    # Read when Java starts, and inherited by it for the workers.
+    with _environment(
+        JAVA_HOME=str(java_home), PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1"
+    ):
+        return builder.getOrCreate()
 
 
 @contextmanager
-def _session(
-    name: str, java_home: Path, cores: int, conf: Mapping[str, str]
-) -> Iterator[SparkSession]:
-    assert SparkContext._active_spark_context is None, "this process runs a Spark already"
-    builder = SparkSession.builder.master(f"local[{cores}]").appName(name)
-    for key, value in conf.items():
-        builder = builder.config(key, value)
+def _told(log_file: Path) -> Iterator[None]:
+    """Spark's errors as SparkFailed, with the end of its log."""
     try:
-        # Read when Java starts, and inherited by it for the workers.
-        with _environment(
-            JAVA_HOME=str(java_home), PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1"
-        ):
-            spark = builder.getOrCreate()
-        try:
-            yield spark
-        finally:
-            spark.stop()
-    finally:
-        _stop_java()
+        yield
+    except (PySparkException, Py4JError) as error:
+        log = log_file.read_text(errors="replace") if log_file.exists() else ""
+        raise SparkFailed(f"{error}\n{log[-LOG_TAIL_CHARACTERS:]}") from error
 
 
 def _stop_java() -> None:

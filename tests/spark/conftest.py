@@ -45,7 +45,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """local[2] for the whole run; PySpark finds the source by itself, nothing is registered."""
+    """local[2] for the whole run."""
     from kafka08.spark.session import local_session
 
     directory = tmp_path_factory.mktemp("spark")

@@ -6,6 +6,8 @@ A count alone would not tell a message that is missing from another that came tw
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,6 +20,20 @@ from tests.spark.filling import Topics, collected, rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+def test_spark_finds_the_source_by_itself(spark: SparkSession) -> None:
+    """In a session where nobody registered it, by the name of the package pyspark_kafka08."""
+    seen = subprocess.run(
+        [sys.executable, "-c", "import pkgutil; print([m.name for m in pkgutil.iter_modules()])"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    if "pyspark_kafka08" not in seen:
+        pytest.skip("installed with -e, which Spark's search does not see: run in the checkout")
+    frame = spark.newSession().read.format("kafka08").option("subscribe", "t").load()
+    assert "timestampType" in frame.columns
 
 
 def test_exact_ranges(spark: SparkSession, brokers: Topics) -> None:

@@ -1,0 +1,201 @@
+"""`kafka08 spark read | write`: topics to files and back, on a Spark of this machine."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from kafka08.cli.options import (
+    client_bootstrap_option,
+    config_options,
+    example,
+    legal_topic,
+    read_client_config,
+)
+from kafka08.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kafka08.spark import OffsetRange
+    from kafka08.spark.transfer import SparkSession
+
+Function = TypeVar("Function", bound=Callable[..., None])
+
+FORMATS = ("parquet", "csv", "json")
+
+
+@click.group(epilog=example("kafka08 spark read pages --bootstrap localhost:9092 --output pages"))
+def spark() -> None:
+    """Copy topics to files and files to topics, with PySpark on this machine."""
+
+
+def spark_options(function: Function) -> Function:
+    """What both verbs take."""
+    for option in (
+        click.option("--cores", default=2, show_default=True, type=click.IntRange(1)),
+        click.option("--dry-run", is_flag=True, help="Show the plan and do nothing."),
+        click.option(
+            "--format",
+            "file_format",
+            default="parquet",
+            show_default=True,
+            type=click.Choice(FORMATS),
+        ),
+    ):
+        function = option(function)
+    return client_bootstrap_option(config_options(function))
+
+
+@spark.command(
+    epilog=example("kafka08 spark read pages --range 0:100:200 --format json --output pages")
+)
+@click.argument("topic", callback=legal_topic)
+@click.option("--output", required=True, help="A directory to be made, on any system Spark knows.")
+@click.option(
+    "--range",
+    "ranges",
+    multiple=True,
+    metavar="PARTITION:FROM:UNTIL",
+    help="Offsets from FROM (inclusive) until UNTIL (exclusive); default: all there are.",
+)
+@click.option("--group", help="Start where this group stands, and do not move it.")
+@click.option(
+    "--storage",
+    default="zookeeper",
+    show_default=True,
+    type=click.Choice(("zookeeper", "kafka")),
+    help="Where the group's offsets are.",
+)
+@click.option("--max-records", type=click.IntRange(1), help="Cut ranges into tasks of so many.")
+@click.option(
+    "--text/--binary", default=None, help="Key and value as UTF-8; default except in parquet."
+)
+@spark_options
+def read(
+    topic: str,
+    output: str,
+    ranges: tuple[str, ...],
+    group: str | None,
+    storage: str,
+    max_records: int | None,
+    text: bool | None,
+    file_format: str,
+    dry_run: bool,
+    cores: int,
+    **_: object,
+) -> None:
+    """Copy messages of TOPIC to files: topic, partition, offset, key and value of each."""
+    from kafka08.spark.transfer import plan_read, read_to_files
+
+    options = kafka_options()
+    if ranges and group:
+        raise click.UsageError("--range and --group both say where to start")
+    if ranges:
+        options["offsetRanges"] = json.dumps([[topic, *parse_range(text)] for text in ranges])
+    else:
+        options["subscribe"] = topic
+    if group:
+        options |= {
+            "startingOffsets": "committed",
+            "kafka.group.id": group,
+            "kafka.offsets.storage": storage,
+        }
+    if max_records:
+        options["maxRecordsPerPartition"] = str(max_records)
+    planned = plan_read(options)
+    show_plan(planned)
+    if dry_run:
+        return
+    as_text = file_format != "parquet" if text is None else text
+    with local_spark(cores) as session, bar("reading") as progress:
+        read_to_files(
+            session, options, planned, output, file_format, as_text=as_text, progress=progress
+        )
+    click.echo(f"Read {sum(r.size for r in planned)} offsets of {topic} into {output}", err=True)
+
+
+@spark.command(
+    epilog=example("kafka08 spark write pages --input pages --format json --key key --value value")
+)
+@click.argument("topic", callback=legal_topic)
+@click.option("--input", "path", required=True, help="Files or a directory of them.")
+@click.option("--key", help="Column with the keys; default: none.")
+@click.option("--value", default="value", show_default=True, help="Column with the values.")
+@spark_options
+def write(
+    topic: str,
+    path: str,
+    key: str | None,
+    value: str,
+    file_format: str,
+    dry_run: bool,
+    cores: int,
+    **_: object,
+) -> None:
+    """Append rows of files to TOPIC, at least once each, by the hash of the key."""
+    from kafka08.spark.transfer import open_files, write_to_topic
+
+    options = kafka_options()
+    with local_spark(cores) as session:
+        frame = open_files(session, path, file_format, key, value)
+        count = frame.count()
+        click.echo(
+            f"{count} rows of {path}: value from {value}, key from {key or 'nowhere'}", err=True
+        )
+        if dry_run:
+            return
+        with bar("writing") as progress:
+            write_to_topic(session, frame, topic, options, progress)
+    click.echo(f"Wrote {count} messages to {topic}", err=True)
+
+
+def kafka_options() -> dict[str, str]:
+    """The running command's cluster and Kafka keys, as options of the source."""
+    keys = read_client_config("bootstrap", "bootstrap.servers")
+    keys.pop("zookeeper.connect", None)
+    return {f"kafka.{name}": value for name, value in keys.items()}
+
+
+def parse_range(text: str) -> list[int]:
+    """`PARTITION:FROM:UNTIL` as numbers."""
+    parts = text.split(":")
+    if len(parts) != 3 or not all(part.isascii() and part.isdigit() for part in parts):
+        raise ConfigError(f"--range {text!r} is not of the form PARTITION:FROM:UNTIL")
+    return [int(part) for part in parts]
+
+
+def show_plan(planned: list[OffsetRange]) -> None:
+    """One line a task, and how much that is."""
+    for number, of_task in enumerate(planned):
+        click.echo(f"task {number}: {of_task}, {of_task.size} offsets", err=True)
+    click.echo(f"{len(planned)} tasks, {sum(r.size for r in planned)} offsets", err=True)
+
+
+@contextmanager
+def local_spark(cores: int) -> Iterator[SparkSession]:
+    """A quiet Spark for the time of the block; what it logs is told only if it fails."""
+    from kafka08.embedded.java import find_java
+    from kafka08.embedded.spark_java import make_java_home
+    from kafka08.spark.session import local_session
+
+    with tempfile.TemporaryDirectory(prefix="kafka08-spark-") as name:
+        log_file = Path(name, "spark.log")
+        java_home = make_java_home(Path(name, "java"), find_java(), log_file)
+        with local_session("kafka08 spark", java_home, log_file, cores=cores) as session:
+            yield session
+
+
+@contextmanager
+def bar(title: str) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar of tasks on stderr."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(title, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total or None)

@@ -1,0 +1,122 @@
+"""Topics to files and back, for the command line: a plan first, then the job with its progress."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from py4j.protocol import Py4JError
+from pyspark import StatusTracker
+from pyspark.sql import DataFrame, SparkSession
+
+from kafka08.errors import ConfigError
+from kafka08.spark.access import resolved
+from kafka08.spark.options import parse_read_options
+from kafka08.spark.ranges import OffsetRange, ranges_to_json
+from kafka08.spark.resolve import Resolver
+
+__all__ = ["SparkSession", "open_files", "plan_read", "read_to_files", "write_to_topic"]
+
+log = logging.getLogger(__name__)
+
+Progress = Callable[[int, int], None]
+"""Tasks done and tasks in all, of the stages that run now."""
+
+POLL_SECONDS: Final = 0.2
+TEXT_COLUMNS: Final = ("key", "value")
+START_AND_WHAT: Final = ("subscribe", "startingoffsets", "kafka.group.id", "committedfallback")
+
+
+def plan_read(options: Mapping[str, str]) -> list[OffsetRange]:
+    """The exact ranges that `options` of the source mean now, one per task, cut as they say."""
+    parsed = parse_read_options(options)
+    resolver = Resolver(replace(parsed, address=resolved(parsed.address)))
+    return resolver.tasks(resolver.batch())
+
+
+def read_to_files(
+    spark: SparkSession,
+    options: Mapping[str, str],
+    ranges: Sequence[OffsetRange],
+    output: str,
+    file_format: str,
+    *,
+    as_text: bool,
+    progress: Progress,
+) -> None:
+    """Write the messages of `ranges` to a new directory `output`, which may be on any file system
+    that Spark knows. `as_text`: key and value are UTF-8. Of `options` what says how to read is
+    used; `ranges` says what."""
+    how = {name: value for name, value in options.items() if name.lower() not in START_AND_WHAT} | {
+        "offsetRanges": ranges_to_json(ranges)
+    }
+    how.pop("minPartitions", None)
+    how.pop("maxRecordsPerPartition", None)
+    frame = spark.read.format("kafka08").options(**how).load()
+    columns = [
+        f"CAST({name} AS STRING) AS {name}" if as_text and name in TEXT_COLUMNS else name
+        for name in ("topic", "partition", "offset", "key", "value")
+    ]
+    frame = frame.selectExpr(*columns)
+    _with_progress(spark, lambda: frame.write.format(file_format).save(output), progress)
+
+
+def open_files(
+    spark: SparkSession, path: str, file_format: str, key: str | None, value: str
+) -> DataFrame:
+    """Files as rows of key and value; ConfigError if a column is not there. CSV has a header."""
+    reader = spark.read.format(file_format)
+    if file_format == "csv":
+        reader = reader.option("header", "true")
+    frame = reader.load(path)
+    for name in (key, value):
+        if name is not None and name not in frame.columns:
+            raise ConfigError(f"{path} has no column {name}; it has {', '.join(frame.columns)}")
+    named = [frame[value].alias("value")]
+    if key is not None:
+        named.insert(0, frame[key].alias("key"))
+    return frame.select(*named)
+
+
+def write_to_topic(
+    spark: SparkSession,
+    frame: DataFrame,
+    topic: str,
+    options: Mapping[str, str],
+    progress: Progress,
+) -> None:
+    """Append the rows of `frame` to `topic`."""
+    writer = frame.write.format("kafka08").mode("append").option("topic", topic)
+    _with_progress(spark, writer.options(**options).save, progress)
+
+
+def _with_progress(spark: SparkSession, job: Callable[[], None], progress: Progress) -> None:
+    """Run `job` while a thread of its own tells `progress` about the tasks. The job stays in the
+    caller's thread: in another one Spark would not know the session's data sources."""
+    ended = threading.Event()
+    tracker = spark.sparkContext.statusTracker()
+    watcher = threading.Thread(
+        target=_watch, args=(tracker, ended, progress), name="spark-progress", daemon=True
+    )
+    watcher.start()
+    try:
+        job()
+    finally:
+        ended.set()
+        watcher.join()
+
+
+def _watch(tracker: StatusTracker, ended: threading.Event, progress: Progress) -> None:
+    while not ended.wait(POLL_SECONDS):
+        try:
+            stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        except Py4JError as error:
+            log.warning("no progress to be shown: %s", type(error).__name__)
+            return
+        known = [stage for stage in stages if stage is not None]
+        progress(
+            sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known)
+        )
