@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from kafka08 import kernel
 from kafka08.errors import CorruptLog
-from kafka08.kernel.types import MAX_NESTING
+from kafka08.kernel.types import ENTRY_HEADER_BYTES, MAX_NESTING
 from kafka08.log.cleaned_segment import CleanedSegment
 from kafka08.log.files import OpenFile, storage_errors
 from kafka08.log.recovery import entry_bytes
@@ -117,7 +117,7 @@ def plain_entries(entries: memoryview, depth: int = 0) -> Iterator[memoryview]:
 def _read(source: Source, position: int, chunk_bytes: int) -> tuple[memoryview, int]:
     """The whole entries in about `chunk_bytes` from `position` on, at least one, and where they
     end in the file."""
-    chunk = _pread(source, position, chunk_bytes)
+    chunk = _pread(source, position, max(chunk_bytes, ENTRY_HEADER_BYTES))
     first = entry_bytes(chunk)
     if first is not None and first > len(chunk):
         chunk = _pread(source, position, first)
