@@ -14,6 +14,7 @@ setup(
                 "kafka08/kernel/_messages.pxi",
                 "kafka08/kernel/_columns.pxi",
                 "kafka08/kernel/_compaction.pxi",
+                "kafka08/kernel/_builder.pxi",
             ],
             optional=True,
         )

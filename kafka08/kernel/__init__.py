@@ -36,6 +36,8 @@ if TYPE_CHECKING:
         MessageAndOffset,
         MessageIterator,
         OffsetMap,
+        Place,
+        SetBuilder,
         SetSummary,
         assign_offsets,
         build_from_columns,
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
         find_offset,
         has_compressed,
         messages,
+        murmur2,
         recover,
         runs,
         scan,
@@ -62,6 +65,8 @@ else:
     MessageAndOffset = _chosen.MessageAndOffset
     MessageIterator = _chosen.MessageIterator
     OffsetMap = _chosen.OffsetMap
+    Place = _chosen.Place
+    SetBuilder = _chosen.SetBuilder
     SetSummary = _chosen.SetSummary
     assign_offsets = _chosen.assign_offsets
     build_from_columns = _chosen.build_from_columns
@@ -73,6 +78,7 @@ else:
     find_offset = _chosen.find_offset
     has_compressed = _chosen.has_compressed
     messages = _chosen.messages
+    murmur2 = _chosen.murmur2
     recover = _chosen.recover
     runs = _chosen.runs
     scan = _chosen.scan
@@ -90,10 +96,12 @@ __all__ = [
     "MessageIterator",
     "MessageTooLarge",
     "OffsetMap",
+    "Place",
     "RecoverResult",
     "Retained",
     "Run",
     "ScanResult",
+    "SetBuilder",
     "SetSummary",
     "UnknownCodec",
     "assign_offsets",
@@ -106,6 +114,7 @@ __all__ = [
     "find_offset",
     "has_compressed",
     "messages",
+    "murmur2",
     "recover",
     "runs",
     "scan",

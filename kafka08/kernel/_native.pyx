@@ -7,6 +7,7 @@ _entries.pxi   single entries: list and build them
 _messages.pxi  the messages of a set, wrappers unpacked on the way
 _columns.pxi   the same as Arrow buffers, and back
 _compaction.pxi  the last offset of each key, and what stays of a set
+_builder.pxi   sets that grow message by message; murmur2
 
 Bytes are reached through buffers that are held while they are read, each length is read once and
 checked against what is left before it is used, and loops over much data run without the GIL.
@@ -34,7 +35,7 @@ cdef extern from "crc32.h" nogil:
     uint32_t kafka08_crc32(uint32_t crc, const uint8_t* data, size_t size)
     const char* kafka08_crc32_select(int portable)
 
-INTERFACE = 2
+INTERFACE = 3
 NAME = "native"
 
 kafka08_crc32_select(0)
@@ -100,3 +101,4 @@ include "_entries.pxi"
 include "_messages.pxi"
 include "_columns.pxi"
 include "_compaction.pxi"
+include "_builder.pxi"

@@ -4,12 +4,15 @@ _python_sets      one level: check, number, search, recover, list and build entr
 _python_messages  the messages of a set, wrappers unpacked on the way
 _python_columns   the same as Arrow buffers, and back
 _python_compaction  the last offset of each key, and what stays of a set
+_python_builder   sets that grow message by message
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from kafka08.hashing import murmur2
+from kafka08.kernel._python_builder import Place, SetBuilder
 from kafka08.kernel._python_columns import build_from_columns, column_batches, columns
 from kafka08.kernel._python_compaction import OffsetMap
 from kafka08.kernel._python_messages import MessageAndMetadata, MessageIterator, messages
@@ -30,7 +33,7 @@ from kafka08.kernel._python_sets import (
     wrap,
 )
 
-INTERFACE: Final = 2
+INTERFACE: Final = 3
 """Rises with every change of a name, signature or meaning; `_native` carries the same number."""
 NAME: Final = "python"
 
@@ -41,6 +44,8 @@ __all__ = [
     "MessageAndOffset",
     "MessageIterator",
     "OffsetMap",
+    "Place",
+    "SetBuilder",
     "SetSummary",
     "assign_offsets",
     "build_from_columns",
@@ -52,6 +57,7 @@ __all__ = [
     "find_offset",
     "has_compressed",
     "messages",
+    "murmur2",
     "recover",
     "runs",
     "scan",

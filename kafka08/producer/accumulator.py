@@ -14,21 +14,22 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from kafka08 import kernel
 from kafka08.clock import Clock
 from kafka08.errors import BufferExhausted, KafkaError, ProducerClosed
-from kafka08.producer.batch import NO_ROOM, Callback, RecordBatch
+from kafka08.producer.batch import Callback, RecordBatch
+from kafka08.producer.future import RecordFuture
 from kafka08.protocol import compression
 from kafka08.protocol.types import Buffer
 from kafka08.structs import NO_OFFSET, Broker, TopicPartition
 
-NO_BATCH: Final = RecordBatch(TopicPartition("", -1), compression.NONE, NO_ROOM, 0, 0.0)
+NO_BATCH: Final = RecordBatch(TopicPartition("", -1), compression.NONE, 0, 0.0)
 """`open` of a queue without an open batch: it has no room for anything."""
 NEVER: Final = float("inf")
 
 
 class PartitionQueue:
     """The batches of one partition, oldest first; `open` is the last of them, or NO_BATCH.
+    `open.append` may be called without the lock.
 
     leader      who leads it as far as known; kept up to date by the sender
     in_flight   requests with batches of it that are not answered
@@ -45,9 +46,8 @@ class PartitionQueue:
 
     def close_open(self) -> None:
         """Nothing more goes into the last batch."""
-        if self.open is not NO_BATCH:
-            self.open.room = NO_ROOM
-            self.open = NO_BATCH
+        self.open.close()
+        self.open = NO_BATCH
 
 
 @dataclass(slots=True)
@@ -125,77 +125,61 @@ class RecordAccumulator:
     def append(
         self,
         queue: PartitionQueue,
-        pair: tuple[bytes | None, bytes | None],
+        key: Buffer | None,
+        value: Buffer | None,
         size: int,
         callback: Callback | None,
         block_s: float,
-    ) -> tuple[RecordBatch, int]:
-        """Add a record of `size` bytes as an entry, opening a batch if need be; (batch, index).
+    ) -> RecordFuture:
+        """Add a record of `size` bytes as an entry, opening a batch if need be; its future.
 
-        KafkaProducer.send does the common case, room in the open batch, by itself. Raises
+        `queue.open.append` alone does the common case, when the open batch has room. Raises
         BufferExhausted after `block_s` without enough memory, and ProducerClosed.
         """
-        full: RecordBatch | None = None
-        wake = False
         with self.lock:
-            self._await_room(queue, size, block_s)
-            batch = queue.open
-            if batch.room < size:
-                if batch is not NO_BATCH:
-                    full = batch
-                batch = self._open(queue, size)
-                wake = self._must_wake(queue)
-            index = len(batch.pairs)
-            batch.room -= size
-            batch.pairs.append(pair)
-            if callback is not None:
-                batch.add_callback(index, callback)
-        if wake:
-            self._on_batch()
-        if full is not None:
-            full.message_set()  # here, so that packing is paid by whoever fills the buffer
-        return batch, index
-
-    def append_pairs(
-        self,
-        queue: PartitionQueue,
-        pairs: list[tuple[bytes | None, bytes | None]],
-        size: int,
-        block_s: float,
-    ) -> RecordBatch:
-        """Add records of `size` bytes as entries, as a closed batch of their own."""
-        with self.lock:
-            self._reserve(size, block_s)
-            batch = RecordBatch(queue.tp, self._codec, NO_ROOM, size, self._clock.monotonic())
-            batch.pairs = pairs
-            self._enqueue(queue, batch)
+            self._check_open()
+            full = queue.open
+            future: RecordFuture | None = full.append(key, value, callback)
+            if future is not None:
+                return future  # another thread has just opened a batch
+            needed = max(self._batch_size, size)
+            self._await_memory(needed, block_s)
+            # While this thread waited, another one may have opened a batch with room left.
+            future = queue.open.append(key, value, callback)
+            if future is not None:
+                return future
+            full = queue.open
+            future = self._open(queue, needed).append(key, value, callback)
+            assert future is not None, "a new batch has room for the record that it is made for"
             wake = self._must_wake(queue)
         if wake:
             self._on_batch()
-        batch.message_set()
-        return batch
+        if full is not NO_BATCH:
+            full.pack()
+        return future
 
     def append_set(
-        self, queue: PartitionQueue, data: bytearray, count: int, block_s: float
+        self, queue: PartitionQueue, data: Buffer, count: int, block_s: float
     ) -> RecordBatch:
-        """Add a set of `count` records that is built already; compressed here if it has to be."""
-        packed: Buffer = data
-        if self._codec != compression.NONE:
-            packed = message_set_of(data, count, self._codec)
+        """Add a set of `count` records, not compressed, as a batch of its own."""
         with self.lock:
-            self._reserve(len(packed), block_s)
-            batch = RecordBatch.of_set(queue.tp, packed, count, self._clock.monotonic())
+            self._check_open()
+            self._await_memory(len(data), block_s)
+            self._free -= len(data)
+            now = self._clock.monotonic()
+            batch = RecordBatch(queue.tp, self._codec, len(data), now, data=data, count=count)
             self._enqueue(queue, batch)
             wake = self._must_wake(queue)
         if wake:
             self._on_batch()
+        batch.pack()
         return batch
 
-    def _open(self, queue: PartitionQueue, size: int) -> RecordBatch:
-        """A new open batch with room for at least `size`; the memory must be there."""
-        reserved = max(self._batch_size, size)
-        self._free -= reserved
-        batch = RecordBatch(queue.tp, self._codec, reserved, reserved, self._clock.monotonic())
+    def _open(self, queue: PartitionQueue, needed: int) -> RecordBatch:
+        """A new open batch of `needed` bytes; the memory must be there."""
+        self._free -= needed
+        batch = RecordBatch(queue.tp, self._codec, needed, self._clock.monotonic())
+        batch.open(RecordFuture)
         self._enqueue(queue, batch)
         queue.open = batch
         return batch
@@ -213,21 +197,8 @@ class RecordAccumulator:
         self.sender_waits = False
         return True
 
-    def _await_room(self, queue: PartitionQueue, size: int, block_s: float) -> None:
-        """Until `size` bytes fit into the open batch, or memory for a new one is there."""
-        self._check_open()
-        if queue.open.room < size:
-            self._await_memory(
-                max(self._batch_size, size), block_s, lambda: queue.open.room >= size
-            )
-
-    def _reserve(self, size: int, block_s: float) -> None:
-        self._check_open()
-        self._await_memory(size, block_s, lambda: False)
-        self._free -= size
-
-    def _await_memory(self, wanted: int, block_s: float, enough: Callable[[], bool]) -> None:
-        """Until `wanted` bytes are free or it is `enough` without them."""
+    def _await_memory(self, wanted: int, block_s: float) -> None:
+        """Until `wanted` bytes are free."""
         if self._free >= wanted:
             return
         deadline = self._clock.monotonic() + block_s
@@ -236,7 +207,7 @@ class RecordAccumulator:
             if self.sender_waits:
                 self.sender_waits = False
                 self._on_batch()  # a queue may be ready now only because memory has run out
-            while self._free < wanted and not enough():
+            while self._free < wanted:
                 left = deadline - self._clock.monotonic()
                 if left <= 0:
                     raise BufferExhausted(
@@ -354,7 +325,7 @@ class RecordAccumulator:
         """Seconds until `batch`, the first of its queue, may be sent; 0 or less: now."""
         if batch.attempts:
             return batch.retry_at - now
-        if urgent or batch.room < 0:
+        if urgent or not batch.is_open:
             return 0.0
         return batch.created + self._linger_s - now
 
@@ -385,8 +356,3 @@ class RecordAccumulator:
                 queue.close_open()
                 queue.batches.clear()
             return sorted(self._incomplete, key=lambda batch: (batch.tp, batch.created))
-
-
-def message_set_of(data: bytearray, count: int, codec: int) -> Buffer:
-    """One wrapper around a set of `count` entries."""
-    return kernel.wrap(compression.compress(codec, data), count - 1, codec)

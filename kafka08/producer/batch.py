@@ -20,18 +20,22 @@ ENTRY_BYTES: Final = 26
 """Bytes of an entry beside key and value: offset, size, crc, magic, attributes, two lengths."""
 NO_ROOM: Final = -1
 
+Append = Callable[..., Any]
 Callback = Callable[[RecordMetadata | None, KafkaError | None], Any]
 """`callback(metadata, error)`: one of the two is None."""
 
 
-class RecordBatch:
-    """Records in the order they were accepted. Its open phase belongs to the accumulator's lock.
+def refuse(key: object, value: object, callback: object = None) -> None:
+    """`append` of a batch that is closed."""
 
-    pairs        (key, value) of each record until the set is built, then empty
-    room         bytes that may still be added; NO_ROOM once it is closed
-    callbacks    by record, shorter than the batch where the last ones have none
+
+class RecordBatch:
+    """Records in the order they were accepted. Opened and closed under the accumulator's lock;
+    `append` needs none.
+
+    append       add a record, see kernel.SetBuilder: its future, or None where there is no room
     reserved     bytes of buffer.memory that it holds until it is completed
-    created      when its first record came (monotonic seconds)
+    created      when it was made (monotonic seconds)
     attempts     failed tries so far; the next one not before `retry_at`
     alone        send it in a message set of its own, see Sender
     base_offset  offset of its first record, once `done`; NO_OFFSET on error and with acks=0
@@ -39,88 +43,104 @@ class RecordBatch:
     """
 
     __slots__ = (
-        "_build_lock",
+        "_builder",
+        "_callbacks",
         "_count",
         "_data",
         "_done",
+        "_is_packed",
         "_late_callbacks",
+        "_lock",
         "alone",
+        "append",
         "attempts",
         "base_offset",
-        "callbacks",
         "codec",
         "created",
         "error",
-        "pairs",
+        "is_open",
         "reserved",
         "retry_at",
-        "room",
         "tp",
     )
 
     def __init__(
-        self, tp: TopicPartition, codec: int, room: int, reserved: int, created: float
+        self,
+        tp: TopicPartition,
+        codec: int,
+        reserved: int,
+        created: float,
+        *,
+        data: Buffer | None = None,
+        count: int = 0,
     ) -> None:
+        """Closed, with `count` records in the set `data`, until `open` gives it a builder."""
         self.tp = tp
         self.codec = codec
-        self.room = room
         self.reserved = reserved
         self.created = created
-        self.pairs: list[tuple[bytes | None, bytes | None]] = []
-        self.callbacks: list[Callback | None] = []
+        self.append: Append = refuse
+        self.is_open = False
         self.attempts = 0
         self.retry_at = created
         self.alone = False
         self.base_offset = NO_OFFSET
         self.error: KafkaError | None = None
+        self._builder: kernel.SetBuilder | None = None
+        self._callbacks: list[Callback | None] = []
         self._late_callbacks: list[Callable[[], Any]] = []
-        self._count = 0
-        self._data: Buffer | None = None
-        self._build_lock = threading.Lock()
+        self._is_packed = False
+        self._count = count
+        self._data = data
+        self._lock = threading.Lock()
         self._done = threading.Event()
 
-    @classmethod
-    def of_set(cls, tp: TopicPartition, data: Buffer, count: int, created: float) -> RecordBatch:
-        """A closed batch of a set that is built already, uncompressed."""
-        batch = cls(tp, compression.NONE, NO_ROOM, len(data), created)
-        batch._data, batch._count = data, count
-        return batch
+    def open(self, place_type: type[kernel.Place]) -> None:
+        """Let records in, up to `reserved` bytes of them; `append` returns `place_type`s."""
+        self._builder = kernel.SetBuilder(self.reserved, self, place_type)
+        self.append = self._builder.append
+        self.is_open = True
+
+    def close(self) -> None:
+        """Let no more records in."""
+        builder = self._builder
+        if builder is not None:
+            self.is_open = False
+            self.append, self._builder = refuse, None
+            self._data = builder.finish()
+            self._count, self._callbacks = builder.count, builder.callbacks
 
     @classmethod
     def failed(cls, tp: TopicPartition, error: KafkaError) -> RecordBatch:
         """A batch of a record that was not accepted: done, with that error."""
-        batch = cls(tp, compression.NONE, NO_ROOM, 0, 0.0)
+        batch = cls(tp, compression.NONE, 0, 0.0)
         batch.complete(NO_OFFSET, error)
         return batch
 
     @property
     def count(self) -> int:
-        """How many records it has (so far)."""
-        return self._count or len(self.pairs)
+        """How many records it has, once it is closed."""
+        return self._count
 
     @property
     def is_done(self) -> bool:
         return self._done.is_set()
 
-    def add_callback(self, index: int, callback: Callback) -> None:
-        """`callback` for record `index`, the last one of the open batch."""
-        self.callbacks.extend([None] * (index - len(self.callbacks)))
-        self.callbacks.append(callback)
-
     def message_set(self) -> Buffer:
-        """The set as it is sent, built once the batch is closed; any thread. The records
-        themselves are freed then: from here on a batch costs what its bytes cost."""
-        with self._build_lock:
-            if self._data is None:
-                assert self.room < 0, "an open batch is not sent"
-                count = len(self.pairs)
-                if self.codec == compression.NONE:
-                    self._data = kernel.build_set(self.pairs)
-                else:
-                    self._data = message_set.encode(self.pairs, self.codec)
-                self._count = count
-                self.pairs = []
+        """The set as it is sent; any thread, once the batch is closed. The first call packs it."""
+        assert not self.is_open, "an open batch is not sent"
+        with self._lock:
+            assert self._data is not None, "a batch that is done has no set"
+            if self.codec != compression.NONE and not self._is_packed:
+                packed = compression.compress(self.codec, self._data)
+                self._data = kernel.wrap(packed, self._count - 1, self.codec)
+                self._is_packed = True
             return self._data
+
+    def pack(self) -> None:
+        """Compress, if it has to be: so that whoever fills the buffer pays, not the sender."""
+        if self.codec != compression.NONE and not self.is_done:
+            self.message_set()
 
     def records(self) -> list[ProducerRecord]:
         """Its records as they were serialized, while it is not completed."""
@@ -129,14 +149,12 @@ class RecordBatch:
 
     def complete(self, base_offset: int, error: KafkaError | None = None) -> None:
         """Tell everybody who waits, then call the callbacks in order. Called once."""
-        with self._build_lock:
-            self._count = self.count
+        with self._lock:
             self.base_offset, self.error = base_offset, error
-            self.pairs = []
             self._data = None
             late, self._late_callbacks = self._late_callbacks, []
             self._done.set()
-        callbacks, self.callbacks = self.callbacks, []
+        callbacks, self._callbacks = self._callbacks, []
         topic, partition = self.tp
         metadata: RecordMetadata | None = None
         for index, callback in enumerate(callbacks):
@@ -154,7 +172,7 @@ class RecordBatch:
 
     def when_done(self, call: Callable[[], Any]) -> None:
         """`call()` once it is done, in the sender's thread; at once if it is."""
-        with self._build_lock:
+        with self._lock:
             if not self._done.is_set():
                 self._late_callbacks.append(call)
                 return

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, repeat
 
+from kafka08 import kernel
 from kafka08.errors import BufferExhausted, KafkaError, MessageTooLarge, UnknownTopicOrPartition
 from kafka08.producer.accumulator import PartitionQueue, RecordAccumulator
 from kafka08.producer.batch import ENTRY_BYTES, RecordBatch
@@ -57,7 +58,8 @@ class Bulk:
         def send(queue: PartitionQueue, start: int, end: int, size: int) -> RecordBatch:
             some_keys = repeat(None) if keys is None else keys[start:end]
             pairs = list(zip(some_keys, values[start:end], strict=False))
-            return self._accumulator.append_pairs(queue, pairs, size, self._block_s)
+            data = kernel.build_set(pairs)
+            return self._accumulator.append_set(queue, data, end - start, self._block_s)
 
         self.add(queues, ends, places if places is not None else range(len(values)), send)
 

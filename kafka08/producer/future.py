@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from kafka08 import kernel
 from kafka08.errors import KafkaError
 from kafka08.producer.batch import RecordBatch
 from kafka08.producer.record import RecordMetadata
@@ -15,38 +16,38 @@ from kafka08.structs import NO_OFFSET, TopicPartition
 log = logging.getLogger(__name__)
 
 
-class RecordFuture(tuple[RecordBatch, int]):
+class RecordFuture(kernel.Place):
     """What will become of one record; after concurrent.futures.Future, without cancelling.
 
-    A tuple (batch, index), since one is made for every record and no other object is made faster.
-    Any number of threads may wait.
+    Made by the kernel: record `index` of the batch `owner`. Any number of threads may wait.
     """
 
     __slots__ = ()
 
     def done(self) -> bool:
-        return self[0].is_done
+        is_done: bool = self.owner.is_done
+        return is_done
 
     def result(self, timeout: float | None = None) -> RecordMetadata:
         """Where the record was stored. Raises what went wrong (an ApiError or ClientError), and
         TimeoutError if it is not known within `timeout` seconds."""
-        batch, index = self
-        await_batch(batch, timeout)
-        return batch.metadata(index)
+        await_batch(self.owner, timeout)
+        metadata: RecordMetadata = self.owner.metadata(self.index)
+        return metadata
 
     def exception(self, timeout: float | None = None) -> KafkaError | None:
         """What `result` would raise; None if the record was stored."""
-        batch, _ = self
-        await_batch(batch, timeout)
-        return batch.error
+        await_batch(self.owner, timeout)
+        error: KafkaError | None = self.owner.error
+        return error
 
     def add_done_callback(self, callback: Callable[[RecordFuture], Any]) -> None:
         """`callback(self)` in the sender's thread once it is done, or at once if it is. What it
         raises is logged."""
-        self[0].when_done(lambda: _call(callback, self))
+        self.owner.when_done(lambda: _call(callback, self))
 
     def __repr__(self) -> str:
-        batch, index = self
+        batch, index = self.owner, self.index
         state = "pending" if not batch.is_done else batch.error or f"at {batch.base_offset}+{index}"
         return f"<RecordFuture {batch.tp} {state}>"
 

@@ -13,26 +13,17 @@ A partitioner of your own is any callable of the shape of 0.9's interface:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
-from typing import Any, Final
+from typing import Any
 
+from kafka08 import kernel
 from kafka08.client.metadata import PartitionInfo
-from kafka08.hashing import murmur2
 
 RecordPartitioner = Callable[[str, Any, bytes | None, Any, bytes | None, Sequence[PartitionInfo]],
                              int]  # fmt: skip
 """`partitioner(topic, key, key_bytes, value, value_bytes, partitions)`: the number of one of them.
 `partitions` are all of the topic's, leaderless ones too. In the thread that calls send."""
 
-REMEMBERED_KEYS: Final = 8192
-"""Keys whose hash is remembered: looking one up is 50 times faster than computing it."""
-
 
 def partition_for_key(key: bytes, partitions: int) -> int:
     """The partition, of `partitions`, that every new producer puts this serialized key into."""
-    return _hash(key) % partitions
-
-
-@lru_cache(REMEMBERED_KEYS)
-def _hash(key: bytes) -> int:
-    return murmur2(key) & 0x7FFFFFFF
+    return (kernel.murmur2(key) & 0x7FFFFFFF) % partitions

@@ -101,8 +101,6 @@ class KafkaProducer:
             on_batch=self._channels.wake_up,
             clock=clock,
         )
-        self._acquire = self._accumulator.lock.acquire
-        self._release = self._accumulator.lock.release
         self._metadata = ProducerMetadata(
             config.bootstrap,
             max_age_s=config.metadata_max_age_ms / 1000,
@@ -140,38 +138,14 @@ class KafkaProducer:
         route = self._routes.get(topic)
         if route is None or partition is not None or not self._is_plain:
             return self._send_with_care(record, callback)
-        # From here on every nanosecond is spent a million times a second.
-        size = ENTRY_BYTES
-        if value is not None:
-            if type(value) is not bytes:
-                value = as_bytes(value)
-            size += len(value)
         if key is None:
             queue = next(route.turns)
         else:
-            if type(key) is not bytes:
-                key = as_bytes(key)
-            size += len(key)
             queue = route.queues[partition_for_key(key, len(route.queues))]
-        self._acquire()  # half the price of a with statement
-        try:
-            batch = queue.open
-            room = batch.room - size
-            if room >= 0:
-                batch.room = room
-                pairs = batch.pairs
-                index = len(pairs)
-                pairs.append((key, value))
-                if callback is not None:
-                    callbacks = batch.callbacks
-                    if len(callbacks) == index:
-                        callbacks.append(callback)
-                    else:
-                        batch.add_callback(index, callback)
-                return new_future(RecordFuture, (batch, index))
-        finally:
-            self._release()
-        return self._append(queue, key, value, size, callback)
+        future: RecordFuture | None = queue.open.append(key, value, callback)
+        if future is not None:
+            return future
+        return self._append(queue, key, value, callback)
 
     def send_many(
         self,
@@ -189,7 +163,9 @@ class KafkaProducer:
         if not self._is_plain:
             records = zip(values, keys if keys is not None else repeat(None), strict=False)
             futures = [self.send(ProducerRecord(topic, v, k, partition)) for v, k in records]
-            return BatchFuture([Stretch(*f, range(n, n + 1)) for n, f in enumerate(futures)])
+            return BatchFuture(
+                [Stretch(f.owner, f.index, range(n, n + 1)) for n, f in enumerate(futures)]
+            )
         some_values, some_keys = all_bytes(values), None if keys is None else all_bytes(keys)
         bulk = self._bulk()
         try:
@@ -287,8 +263,7 @@ class KafkaProducer:
         except (RequestTimeout, InvalidTopic, UnknownTopicOrPartition) as error:
             partition = NO_PARTITION if record.partition is None else record.partition
             return failed(TopicPartition(topic, partition), error, callback)
-        size = ENTRY_BYTES + len(key_bytes or b"") + len(value_bytes or b"")
-        return self._append(queue, key_bytes, value_bytes, size, callback)
+        return self._append(queue, key_bytes, value_bytes, callback)
 
     def _queue_for(
         self,
@@ -313,18 +288,17 @@ class KafkaProducer:
         queue: PartitionQueue,
         key: bytes | None,
         value: bytes | None,
-        size: int,
         callback: Callback | None,
     ) -> RecordFuture:
         """Into a new batch, if need be after waiting for memory."""
+        size = ENTRY_BYTES + len(key or b"") + len(value or b"")
         if size > self._record_bytes_max:
             return failed(queue.tp, too_large(size, self._record_bytes_max), callback)
         block_s = self.config.memory_block_s
         try:
-            found = self._accumulator.append(queue, (key, value), size, callback, block_s)
+            return self._accumulator.append(queue, key, value, size, callback, block_s)
         except BufferExhausted as error:
             return failed(queue.tp, error, callback)
-        return RecordFuture(found)
 
     def _add_keyed(self, bulk: Bulk, route: TopicRoute, keys: Values, values: Values) -> None:
         for queue, places in by_partition(keys, route).items():
@@ -389,7 +363,6 @@ class KafkaProducer:
 
 CLOSED_POLL_SECONDS: Final = 0.5
 """How soon who waits for metadata sees that the producer was closed."""
-new_future: Final = tuple.__new__
 
 
 def sender_settings(config: KafkaProducerConfig) -> SenderSettings:
@@ -421,7 +394,7 @@ def all_bytes(values: Sequence[Any]) -> Values:
 def failed(tp: TopicPartition, error: KafkaError, callback: Callback | None) -> RecordFuture:
     """The future of a record that was not accepted; its callback is told here and now."""
     batch = RecordBatch.failed(tp, error)
-    future = RecordFuture((batch, 0))
+    future = RecordFuture(batch, 0)
     if callback is not None:
         batch.when_done(lambda: callback(None, error))
     return future

@@ -1,0 +1,104 @@
+# Message sets that grow message by message, and the hash that producers choose partitions by. Part
+# of _native.pyx; the docstrings are in _python_builder.py.
+
+
+cdef extern from *:
+    """
+    static PyObject* kafka08_instance(PyTypeObject* cls, PyObject* args) {
+        return cls->tp_new(cls, args, NULL);
+    }
+    """
+    object kafka08_instance(type cls, tuple args)
+
+
+cdef class Place:
+    cdef readonly object owner
+    cdef readonly int64_t index
+
+    def __init__(self, owner, int64_t index):
+        self.owner = owner
+        self.index = index
+
+
+@cython.final
+cdef class SetBuilder:
+    cdef object built
+    cdef object owner
+    cdef type place_type
+    cdef readonly list callbacks
+    cdef readonly int64_t count
+    cdef readonly int64_t size
+    cdef readonly int64_t capacity
+
+    def __init__(self, int64_t capacity, owner, type place_type):
+        if not issubclass(place_type, Place):
+            raise TypeError("place_type must be a Place")
+        if not 0 <= capacity <= MAX_SET_BYTES:
+            raise refuse_size()
+        self.built = PyByteArray_FromStringAndSize(NULL, capacity)
+        self.owner = owner
+        self.place_type = place_type
+        self.callbacks = []
+        self.capacity = capacity
+
+    def append(self, key, value, callback=None):
+        cdef int64_t key_length = field_length(key)
+        cdef int64_t value_length = field_length(value)
+        cdef int64_t message_size = MIN_MESSAGE_BYTES + max(0, key_length) + max(0, value_length)
+        cdef uint8_t* entry
+        cdef uint8_t* at
+        # Made first: this may collect garbage, and other threads may run then. From the comparison
+        # with the capacity on nothing lets them, so an append is all or nothing without a lock.
+        cdef Place place = <Place>kafka08_instance(self.place_type, ())
+        if ENTRY_HEADER_BYTES + message_size > self.capacity - self.size:
+            return None
+        entry = <uint8_t*>PyByteArray_AS_STRING(self.built) + self.size
+        at = put_header(entry, self.count, message_size, 0)
+        at = put_object(at, key, key_length)
+        put_object(at, value, value_length)
+        put_crc(entry, message_size)
+        if callback is not None:
+            while len(self.callbacks) < self.count:
+                self.callbacks.append(None)
+            self.callbacks.append(callback)
+        place.owner = self.owner
+        place.index = self.count
+        self.count += 1
+        self.size += ENTRY_HEADER_BYTES + message_size
+        return place
+
+    def finish(self):
+        built = self.built
+        if built is None:
+            raise ValueError("the set was finished before")
+        self.built = self.owner = None
+        self.capacity = 0
+        PyByteArray_Resize(built, self.size)
+        return built
+
+
+def murmur2(data):
+    cdef Py_buffer view
+    cdef const uint8_t* at
+    cdef uint32_t value, k, m = 0x5bd1e995
+    cdef Py_ssize_t left
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    at = <const uint8_t*>view.buf
+    left = view.len
+    value = 0x9747b28c ^ <uint32_t>left
+    while left >= 4:
+        k = (
+            at[0] | (<uint32_t>at[1] << 8) | (<uint32_t>at[2] << 16) | (<uint32_t>at[3] << 24)
+        ) * m
+        value = (value * m) ^ ((k ^ (k >> 24)) * m)
+        at += 4
+        left -= 4
+    if left == 3:
+        value ^= <uint32_t>at[2] << 16
+    if left >= 2:
+        value ^= <uint32_t>at[1] << 8
+    if left >= 1:
+        value = (value ^ at[0]) * m
+    PyBuffer_Release(&view)
+    value = (value ^ (value >> 13)) * m
+    return <int32_t>(value ^ (value >> 15))

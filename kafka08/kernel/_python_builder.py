@@ -1,0 +1,77 @@
+"""Message sets that grow message by message: the Python twin of `_builder.pxi`."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from kafka08.kernel._python_sets import MAX_SET_BYTES, append_entry
+from kafka08.kernel.types import ENTRY_HEADER_BYTES, MIN_MESSAGE_BYTES, Buffer
+
+
+class Place:
+    """Where a message went: message `index` of what `owner` is building."""
+
+    __slots__ = ("index", "owner")
+
+    def __init__(self, owner: Any, index: int) -> None:
+        self.owner = owner
+        self.index = index
+
+
+class SetBuilder:
+    """A set of magic-0 entries, offsets from 0, in at most `capacity` bytes, taken at once.
+
+    Any number of threads may append, without a lock of theirs, also while another one finishes.
+
+    owner       what the places point to
+    place_type  what `append` returns: a subclass of Place, whose __init__ is not called
+    callbacks   by message, shorter than the set where the last ones have none
+    count, size how many messages there are, and their bytes
+    """
+
+    def __init__(self, capacity: int, owner: Any, place_type: type[Place]) -> None:
+        if not issubclass(place_type, Place):
+            raise TypeError("place_type must be a Place")
+        if not 0 <= capacity <= MAX_SET_BYTES:
+            raise OverflowError(f"a message set may have at most {MAX_SET_BYTES} bytes")
+        self.callbacks: list[Any] = []
+        self.capacity = capacity
+        self.count = 0
+        self._built: bytearray | None = bytearray()
+        self._owner = owner
+        self._place_type = place_type
+        self._lock = threading.Lock()
+        self._size = 0
+
+    @property
+    def size(self) -> int:
+        return self._size
+
+    def append(self, key: Buffer | None, value: Buffer | None, callback: Any = None) -> Any:
+        """Add a message, and its callback if it has one; its place, or None if there is no room
+        for it (or the set is finished): nothing was added then. TypeError for what is not bytes."""
+        size = ENTRY_HEADER_BYTES + MIN_MESSAGE_BYTES
+        size += sum(memoryview(field).nbytes for field in (key, value) if field is not None)
+        with self._lock:
+            if self._built is None or size > self.capacity - self._size:
+                return None
+            append_entry(self._built, self.count, 0, key, value)
+            if callback is not None:
+                self.callbacks.extend([None] * (self.count - len(self.callbacks)))
+                self.callbacks.append(callback)
+            place = self._place_type.__new__(self._place_type)
+            place.owner, place.index = self._owner, self.count
+            self.count += 1
+            self._size += size
+            return place
+
+    def finish(self) -> bytearray:
+        """The set; nothing can be added any more. ValueError the second time."""
+        with self._lock:
+            built, self._built = self._built, None
+            self._owner = None
+            self.capacity = 0
+        if built is None:
+            raise ValueError("the set was finished before")
+        return built
