@@ -1,0 +1,114 @@
+"""`kafka08 log`: what is damaged is named and is exit code 1; nothing is changed."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kafka08.embedded import EmbeddedCluster
+from tests.cli.conftest import Commands, Done, Inspector
+
+SEGMENT = "00000000000000000000.log"
+INDEX = "00000000000000000000.index"
+
+
+@pytest.fixture
+def partition(
+    kafka08: Commands, inspect: Inspector, kafka08_cluster: EmbeddedCluster, tmp_path: Path
+) -> Path:
+    """A copy of a partition's directory with ten messages, for a test to damage."""
+    topic = f"log-{tmp_path.name}"[-200:].replace("_", "-")
+    inspect.create_topic(topic)
+    kafka08("produce", topic, stdin=b"message\n" * 10)
+    [found] = kafka08_cluster.data_dir.glob(f"broker-*/logs/{topic}-0")
+    return Path(shutil.copytree(found, tmp_path / "data" / "t-0"))
+
+
+def log(*arguments: object) -> Done:
+    done = subprocess.run(
+        [sys.executable, "-m", "kafka08.cli", "log", *map(str, arguments)],
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert b"Traceback" not in done.stderr, done.stderr.decode()
+    return Done(done.returncode, done.stdout, done.stderr.decode())
+
+
+def append(path: Path, data: bytes) -> None:
+    with path.open("ab") as file:
+        file.write(data)
+
+
+def flip(path: Path, position: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[position] ^= 0xFF
+    path.write_bytes(data)
+
+
+def test_a_sound_partition_has_no_problems(partition: Path) -> None:
+    """Whether it is named itself or found in its log.dir."""
+    for directory in (partition, partition.parent):
+        assert (0, b"", "Checked 1 partitions: 0 problems\n") == log("check", directory)
+
+
+@pytest.mark.parametrize(
+    ("damage", "problem"),
+    [
+        (lambda p: append(p / SEGMENT, b"tail"), f"{SEGMENT} at byte 330: the last entry is not"),
+        (lambda p: flip(p / SEGMENT, 96), f"{SEGMENT} at byte 66: stored crc"),
+        (lambda p: append(p / INDEX, b"odd"), f"{INDEX} at byte"),
+        (lambda p: (p / INDEX).unlink(), f"{INDEX}: is missing"),
+        (lambda p: (p / "x.log").touch(), "x.log: is not named after the base offset"),
+        (lambda p: (p / SEGMENT).rename(p / "y.log"), "y.log: is not named after the base offset"),
+    ],
+)
+def test_damage_is_named(partition: Path, damage: Callable[[Path], object], problem: str) -> None:
+    """File, byte and what is wrong on stdout; exit code 1; the files stay as they are."""
+    damage(partition)
+    before = {path.name: path.read_bytes() for path in partition.iterdir()}
+    done = log("check", partition)
+    assert 1 == done.code
+    assert problem in done.out.decode()
+    assert before == {path.name: path.read_bytes() for path in partition.iterdir()}
+
+
+def test_nothing_to_check_is_not_success(tmp_path: Path) -> None:
+    """A wrong path would look like a clean bill of health; a log.dir without partitions is one."""
+    done = log("check", tmp_path)
+    assert (1, b"") == done[:2]
+    assert "is neither a log.dir nor the directory of a partition" in done.err
+    (tmp_path / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    assert 0 == log("check", tmp_path).code
+    assert 2 == log("check", tmp_path / "absent").code
+
+
+def test_a_dump_shows_messages_and_what_follows_them(partition: Path) -> None:
+    """In kafka.tools.DumpLogSegments' words; a damaged message is shown as such."""
+    append(partition / SEGMENT, b"tail")
+    flip(partition / SEGMENT, 32)
+    done = log("dump", partition / SEGMENT, "--print-data-log")
+    lines = done.out.decode().splitlines()
+    assert 0 == done.code
+    assert "Starting offset: 0" == lines[1]
+    assert lines[2].startswith("offset: 0 position: 0 isvalid: false")
+    assert lines[3].startswith("offset: 1 position: 33 isvalid: true payloadsize: 7")
+    assert lines[3].endswith("payload: message")
+    assert f"Found 4 invalid bytes at the end of {SEGMENT}" == lines[-1]
+
+
+def test_what_is_no_segment_is_not_dumped(tmp_path: Path) -> None:
+    """Another file is ignored with a word and exit code 1, a wrong name refused, no file misuse."""
+    (tmp_path / "notes.txt").write_text("x")
+    (tmp_path / "x.log").touch()
+    ignored = log("dump", tmp_path / "notes.txt")
+    assert (1, b"") == ignored[:2]
+    assert "Ignoring unknown file" in ignored.err
+    assert "is not named after the base offset" in log("dump", tmp_path / "x.log").err
+    assert 2 == log("dump", tmp_path / "absent.log").code
+    assert 2 == log("dump", tmp_path).code

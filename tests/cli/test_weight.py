@@ -1,0 +1,63 @@
+"""Light to start: what --help, the consumer and the producer import, and the time that takes."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ("pyspark", "pyarrow", "rich", "gevent", "prometheus_client", "hypothesis")
+TRIES = 5
+
+
+def run(*arguments: str) -> str:
+    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def cpu_seconds(*arguments: str) -> float:
+    """Of the quickest of some runs: what others do on this machine must not count."""
+    seconds = []
+    for _ in range(TRIES):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        run(*arguments)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return min(seconds)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "goal_s"),
+    [
+        (("-m", "kafka08.cli", "--help"), 0.2),
+        (("-c", "import kafka08.consumer"), 0.15),
+        (("-c", "import kafka08.producer"), 0.15),
+    ],
+)
+def test_it_starts_quickly(arguments: tuple[str, ...], goal_s: float) -> None:
+    """Beyond what the interpreter itself needs, less than twice the goal: machines differ."""
+    assert cpu_seconds(*arguments) - cpu_seconds("-c", "") < 2 * goal_s
+
+
+@pytest.mark.parametrize("module", ["kafka08.cli", "kafka08.consumer", "kafka08.producer"])
+def test_nothing_heavy_comes_along(module: str) -> None:
+    """Spark, Arrow, progress bars and the broker's event loop are imported where they are used."""
+    program = f"import json, sys, {module}; print(json.dumps(list(sys.modules)))"
+    loaded = {name.partition(".")[0] for name in json.loads(run("-c", program))}
+    assert not loaded.intersection(HEAVY)
+
+
+def test_help_does_not_load_the_rooms() -> None:
+    """`kafka08 --help` knows the commands by name only."""
+    program = (
+        "import json, sys\n"
+        "from kafka08.cli import root\n"
+        "root(['--help'], standalone_mode=False)\n"
+        "print(json.dumps(list(sys.modules)))"
+    )
+    loaded = json.loads(run("-c", program).splitlines()[-1])
+    rooms = {name.split(".")[1] for name in loaded if name.startswith("kafka08.")}
+    assert not rooms.intersection({"admin", "broker", "client", "consumer", "log", "zk", "spark"})
