@@ -139,11 +139,19 @@ def last_clean(sealed: Sequence[SealedSegment], first_dirty: int) -> int | None:
 
 
 def delete_horizon_ms(last_clean_modified_ms: int | None, delete_retention_ms: int) -> int:
-    """Tombstones in segments last written at or before this time go.
-
-    It lies delete.retention.ms before the last write to the clean part, so a tombstone goes in its
-    second pass at the earliest: in the first it still is dirty, and takes its key's values along.
-    """
+    """Segments last written at or before this time have tombstones that are old enough to go: it
+    lies delete.retention.ms before the last write to the clean part."""
     if last_clean_modified_ms is None:
         return 0
     return last_clean_modified_ms - delete_retention_ms
+
+
+def keeps_tombstones(
+    segment: SealedSegment, first_dirty: int, modified_ms: int, horizon_ms: int
+) -> bool:
+    """Whether tombstones in a segment must stay in this pass.
+
+    In the dirty part always: only in the pass that maps a tombstone do the values of its key go,
+    and the map may be too small to hold it in this one. 0.8.2.2 looks at the time alone.
+    """
+    return segment.end_offset > first_dirty or modified_ms > horizon_ms

@@ -27,6 +27,7 @@ from kafka08.log.cleaner_plan import (
     SealedSegment,
     delete_horizon_ms,
     group_segments,
+    keeps_tombstones,
     last_clean,
 )
 from kafka08.log.cleaner_stats import CleanerStats
@@ -180,13 +181,21 @@ class Cleaning:
         facts = [fact for fact in sealed_facts(self._log) if fact.base_offset < end_offset]
         segments = self._log.sealed_segments
         for start, end in group_segments(facts, config.segment_bytes, config.segment_index_bytes):
-            self._clean_group(segments[start:end], offset_map)
+            self._clean_group(segments[start:end], facts[start:end], offset_map)
 
-    def _clean_group(self, group: Sequence[LogSegment], offset_map: kernel.OffsetMap) -> None:
+    def _clean_group(
+        self,
+        group: Sequence[LogSegment],
+        facts: Sequence[SealedSegment],
+        offset_map: kernel.OffsetMap,
+    ) -> None:
         cleaned = self._begin_segment(group[0].base_offset)
         try:
-            for segment in group:
-                self._clean_segment(segment, offset_map, cleaned)
+            for segment, fact in zip(group, facts, strict=True):
+                keep_tombstones = keeps_tombstones(
+                    fact, self._first_dirty_offset, segment.last_modified_ms, self._horizon_ms
+                )
+                self._clean_segment(segment, offset_map, cleaned, keep_tombstones)
             with storage_errors("read the time of", group[-1].log_path):
                 modified_ns = os.stat(group[-1].log_path).st_mtime_ns
             self._step(cleaned.finish, modified_ns)
@@ -214,9 +223,12 @@ class Cleaning:
             raise CleaningFailed(str(error)) from error
 
     def _clean_segment(
-        self, segment: LogSegment, offset_map: kernel.OffsetMap, cleaned: CleanedSegment
+        self,
+        segment: LogSegment,
+        offset_map: kernel.OffsetMap,
+        cleaned: CleanedSegment,
+        keep_tombstones: bool,
     ) -> None:
-        keep_tombstones = segment.last_modified_ms > self._horizon_ms
         log.info(
             "Cleaning segment %d in log %s into %d, %s deletes.",
             segment.base_offset,

@@ -29,7 +29,7 @@ from tests.log.compaction import (
 from tests.log.conftest import CrashAt, Deferred, Died, ManualClock
 
 CONFIG = LogConfig(
-    segment_bytes=400,
+    segment_bytes=700,
     index_interval_bytes=60,
     segment_index_bytes=80,
     delete_retention_ms=2000,
@@ -122,7 +122,8 @@ class CleanerModel(RuleBasedStateMachine):
         with suppress(Died):
             self.clean_end = one.run()
         self.open(recovery_point=end_offset, clean=False)
-        assert end_offset == self.log.log_end_offset
+        # A truncation into a gap is not remembered: the log ends behind its last message then.
+        assert max([0, *(at + 1 for at, _, _ in before)]) <= self.log.log_end_offset <= end_offset
         assert_nothing_lost(before, messages_of(self.log), active_base)
 
     def die(self, name: str) -> None:
@@ -202,4 +203,4 @@ def assert_nothing_lost(before: list[Message], after: list[Message], end: int) -
 
 
 TestCleanerModel = CleanerModel.TestCase
-TestCleanerModel.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+TestCleanerModel.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)

@@ -14,6 +14,7 @@ from kafka08.log.cleaner_plan import (
     filthiest,
     first_dirty_offset,
     group_segments,
+    keeps_tombstones,
     last_clean,
     measure,
 )
@@ -102,6 +103,14 @@ def test_the_last_clean_segment_begins_below_the_dirty_part() -> None:
     assert 1 == last_clean(sealed(1, 1, 1), 15)
     assert 2 == last_clean(sealed(1, 1, 1), 30)
     assert last_clean([], 5) is None
+
+
+def test_tombstones_go_from_old_clean_segments() -> None:
+    """The bound itself is old; one that is partly dirty keeps them however old it is."""
+    segment = SealedSegment(0, 10, 1, 0)
+    assert not keeps_tombstones(segment, 10, 900, horizon_ms=900)
+    assert keeps_tombstones(segment, 10, 901, horizon_ms=900)
+    assert keeps_tombstones(segment, 9, 900, horizon_ms=900)
 
 
 def test_no_tombstone_goes_while_nothing_is_clean() -> None:

@@ -176,6 +176,18 @@ def test_a_tombstone_outlives_what_it_deletes_by_delete_retention(open_log: Open
     assert [2, 3, 4] == [offset for offset, _, _ in messages_of(log)]
 
 
+def test_a_tombstone_that_found_no_room_in_the_map_stays(open_log: OpenLog) -> None:
+    """Found by the model: dropped as old enough, in a round that had not mapped it, it let the
+    value that it had deleted come back."""
+    log = open_log(delete_retention_ms=0)
+    segments_of(log, keyed((b"a", b"1")))
+    end = cleaning(log).run()
+    segments_of(log, keyed((b"b", b"2"), (b"a", None)))
+    set_modified(log, 5_000, 1_000)
+    cleaning(log, end, config=keys_config(1)).run()
+    assert [(1, b"b", b"2"), (2, b"a", None)] == messages_of(log)
+
+
 def test_a_tombstone_in_the_dirty_part_stays(open_log: OpenLog) -> None:
     """Even with delete.retention.ms=0, as long as nothing is clean."""
     log = open_log(delete_retention_ms=0)
