@@ -1,0 +1,169 @@
+"""`kafka08 demo` without Spark on a small text: it verifies, it notices, it leaves nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from kafka08.cli.demo import demo
+from kafka08.demo import StageResult, run_demo
+from kafka08.demo.ledger import Content, Ledger
+from kafka08.demo.pipeline import differences
+from kafka08.embedded.zookeeper import ZooKeeperServer
+
+DEADLINE_S = 90.0
+LINES = 6000
+DEMO = (sys.executable, "-m", "kafka08.cli", "demo", "--no-spark", "--brokers", "1")
+
+
+class Silent:
+    """Progress that nobody watches."""
+
+    def stage(self, title: str, total: int | None) -> Callable[[int], None]:
+        return lambda count: None
+
+
+@pytest.fixture
+def text(tmp_path: Path, zookeeper: ZooKeeperServer) -> Path:
+    """A file of LINES lines. (The fixture `zookeeper` skips where there is no Java.)"""
+    path = tmp_path / "text"
+    path.write_text("".join(f"line {n}\n" for n in range(LINES)))
+    return path
+
+
+class Demo:
+    """The demo as a process whose temporary files are all in one directory."""
+
+    def __init__(self, text: Path, directory: Path) -> None:
+        self.temporary = directory / "tmp"
+        self.temporary.mkdir()
+        self._err = directory / "err"
+        self.out = directory / "out"
+        with self.out.open("wb") as out, self._err.open("wb") as err:
+            self.popen = subprocess.Popen(
+                [*DEMO, "--input", str(text)],
+                stdout=out,
+                stderr=err,
+                env={**os.environ, "TMPDIR": str(self.temporary)},
+            )
+
+    @property
+    def err(self) -> str:
+        return self._err.read_text()
+
+    def remains(self) -> list[object]:
+        """Files and processes of it that are still there."""
+        mark = f"TMPDIR={self.temporary}\0".encode()
+        found: list[object] = list(self.temporary.iterdir())
+        for process in Path("/proc").iterdir():
+            if process.name.isdigit():
+                try:
+                    if mark in (process / "environ").read_bytes():
+                        found.append((process / "cmdline").read_bytes())
+                except OSError:  # it has just ended
+                    continue
+        return found
+
+
+@pytest.fixture
+def running(text: Path, tmp_path: Path) -> Iterator[Demo]:
+    demo = Demo(text, tmp_path)
+    yield demo
+    if demo.popen.poll() is None:
+        demo.popen.kill()
+        demo.popen.wait(DEADLINE_S)
+
+
+def eventually(condition: Callable[[], Any]) -> None:
+    end = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < end, "it never came true"
+        time.sleep(0.02)
+
+
+def test_it_verifies_every_stage(running: Demo) -> None:
+    """Exit code 0, a row for each stage on stdout, each of them ok, the numbers those of the text;
+    afterwards there is no process and no file of it."""
+    assert 0 == running.popen.wait(DEADLINE_S), running.err
+    table = running.out.read_text()
+    for stage in ("start 1 broker", "produce", "consume half", "migrate", "the rest", "roll back"):
+        assert stage in table
+    assert 6 == table.count("ok: ")
+    assert f"{LINES:,}" in table
+    assert "WRONG" not in table
+    eventually(lambda: not running.remains())
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_broken_off_it_leaves_nothing_running(running: Demo, number: signal.Signals) -> None:
+    """In the middle of a stage: no process survives, no file either, no traceback is seen. After
+    kill -9 the cluster's guard sees to it."""
+    eventually(lambda: running.remains() and list(running.temporary.rglob("broker-0/logs/*-5/*")))
+    running.popen.send_signal(number)
+    assert running.popen.wait(DEADLINE_S) in {1, -signal.SIGKILL}
+    assert "Traceback" not in running.err
+    eventually(lambda: not running.remains())
+
+
+def test_a_lost_message_is_noticed(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line less in the ledger than in the log: the first stage that compares says so, and
+    nothing follows it."""
+    add = Ledger.add
+    forgotten = iter([True])
+
+    def forgetful(ledger: Ledger, partition: int, key: bytes | None, value: bytes | None) -> None:
+        if not next(forgotten, False):
+            add(ledger, partition, key, value)
+
+    monkeypatch.setattr(Ledger, "add", forgetful)
+    *_, last = run_demo(text, brokers=1, with_spark=False, progress=Silent())
+    assert "produce" == last.name
+    assert f"log end {LINES} instead of {LINES - 1}" in last.fault
+
+
+def test_a_changed_message_is_noticed(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same count and the same bytes, but one other value: the content is not what was
+    produced."""
+    other = iter([b"line X"])
+    add = Ledger.add
+
+    def deceived(ledger: Ledger, partition: int, key: bytes | None, value: bytes | None) -> None:
+        add(ledger, partition, key, next(other, value))
+
+    monkeypatch.setattr(Ledger, "add", deceived)
+    *_, last = run_demo(text, brokers=1, with_spark=False, progress=Silent())
+    assert last.name.startswith("consume half")
+    assert last.fault.startswith("read ")
+
+
+def test_a_fault_is_exit_code_1(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table shows it word for word, brackets included."""
+    fault = StageResult("produce", Content(1, 1, 1), 1.0, "log ends match", "[t,0]: one is gone")
+    monkeypatch.setattr("kafka08.demo.run_demo", lambda *_, **__: iter([fault]))
+    monkeypatch.setattr("kafka08.cli.signals.raise_on_terminate", lambda: None)
+    done = CliRunner().invoke(demo, ["--input", str(text)])
+    assert 1 == done.exit_code
+    assert "WRONG: [t,0]: one is gone" in done.output
+
+
+def test_nothing_to_read_is_said_before_anything_starts(tmp_path: Path) -> None:
+    """No cluster is started for it."""
+    done = CliRunner().invoke(demo, ["--input", str(tmp_path)])
+    assert "there is nothing to read" in str(done.exception)
+    assert "starting" not in done.output
+
+
+def test_differences_name_the_partition() -> None:
+    """Each partition that differs, with what was seen and what should be; 0 is like nothing."""
+    assert "" == differences("log end", {0: 1, 1: 0}, {0: 1})
+    said = differences("log end", {0: 1}, {0: 2, 2: 3})
+    assert "partition 0: log end 1 instead of 2; partition 2: log end None instead of 3" == said
