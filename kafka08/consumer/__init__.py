@@ -7,6 +7,7 @@ remembers how far it got. `assignors`, `assignment`, `subscription` and `java_pa
 
 from __future__ import annotations
 
+from kafka08.consumer.batch import MessageBatch
 from kafka08.consumer.config import ConsumerConfig
 from kafka08.consumer.connector import ConsumerConnector
 from kafka08.consumer.fetched import FetchedSet
@@ -22,6 +23,7 @@ __all__ = [
     "ConsumerState",
     "FetchedSet",
     "KafkaStream",
+    "MessageBatch",
     "SimpleConsumer",
     "Whitelist",
 ]

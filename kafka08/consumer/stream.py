@@ -7,7 +7,9 @@ busy. After that no message of the old sets can come out, and the iterator's pos
 Everything else (a new set, waiting, errors) happens under the condition.
 
 *Finished.* A message is finished when the next one of its stream is asked for. Positions that are
-committed count finished messages only, but for the message in hand of the thread that commits.
+committed count finished messages only, but for the message in hand of the thread that commits. A
+batch is one thing in this respect: finished as a whole when the next one is asked for. Batches are
+cut and handed out under the condition, there being few of them.
 """
 
 from __future__ import annotations
@@ -15,20 +17,23 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from math import inf
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from kafka08 import kernel
 from kafka08.clock import Clock
+from kafka08.consumer.batch import Batches, BatchLimits, MessageBatch
 from kafka08.consumer.progress import Chunk, OwnedPartition
 from kafka08.errors import ConsumerTimeout, InvalidMessage, KafkaError
-from kafka08.kernel import MessageAndMetadata
+from kafka08.kernel import Columns, MessageAndMetadata
 from kafka08.protocol.message_set import unpack
 
 log = logging.getLogger(__name__)
 
 Decoder = Callable[[bytes], Any]
+T = TypeVar("T", MessageAndMetadata, MessageBatch)
 
 FENCE_PATIENCE_S: Final = 10.0
 """How long a decoder may keep the reader busy before a rebalance or shutdown goes on without it."""
@@ -36,6 +41,14 @@ IDLE_CHECK_S: Final = 0.5
 """How often a waiting reader looks at the session again."""
 UNREADABLE: Final = (kernel.CorruptMessage, kernel.UnknownCodec)
 NO_MESSAGES: Final = kernel.messages(b"", "", 0, 0, unpack)
+
+
+class Cut(NamedTuple):
+    """How the current set is cut into batches, and where the next one begins."""
+
+    limits: BatchLimits
+    columns: Iterator[Columns]
+    next_offset: int
 
 
 class Supervisor(Protocol):
@@ -82,6 +95,9 @@ class KafkaStream:
         self._chunks: deque[Chunk] = deque()
         self._chunk: Chunk | None = None
         self._messages = NO_MESSAGES
+        self._cut: Cut | None = None
+        self._batch: MessageBatch | None = None
+        """The batch in hand; None while messages are handed out one by one."""
         self._closed = False
         self._reader: threading.Thread | None = None
         self._stall_seen = 0
@@ -104,10 +120,27 @@ class KafkaStream:
             pass  # the iterator raises it again, under the condition
         finally:
             self._busy = False
-        return self._next_slowly()
+        return self._next_slowly(self._take)
 
-    def _next_slowly(self) -> MessageAndMetadata:
-        """The next message of another set; waits for one."""
+    def batches(
+        self,
+        max_messages: int = BatchLimits().max_messages,
+        max_bytes: int = BatchLimits().max_bytes,
+    ) -> Batches:
+        """The messages in batches, each of one partition: iterate over them instead of the stream,
+        or in turns with it. Waits and raises as the stream does, and may be asked again as well. A
+        batch is finished when the next one is asked for, or when its reader commits.
+
+        Decoders are not called. A batch has at most `max_messages`, and `max_bytes` of keys and
+        values unless one message alone has more; ValueError for limits below 1 and 0.
+        """
+        limits = BatchLimits(max_messages, max_bytes)
+        if max_messages < 1 or max_bytes < 0:
+            raise ValueError(f"{limits}: at least one message, and no less than 0 bytes")
+        return Batches(partial(self._next_slowly, partial(self._take_batch, limits)))
+
+    def _next_slowly(self, take: Callable[[], T | None]) -> T:
+        """What `take` finds, as soon as it finds something."""
         patience_s = inf if self._timeout_ms < 0 else self._timeout_ms / 1000
         give_up_at = self._monotonic() + patience_s
         with self._condition:
@@ -117,9 +150,9 @@ class KafkaStream:
                     raise StopIteration
                 self._raise_stall()
                 if self._open():
-                    message = self._take()
-                    if message is not None:
-                        return message
+                    taken = take()
+                    if taken is not None:
+                        return taken
                 remaining = give_up_at - self._monotonic()
                 if remaining <= 0:
                     raise ConsumerTimeout(f"no message within {self._timeout_ms} ms")
@@ -146,6 +179,51 @@ class KafkaStream:
             self._begin_chunk(self._chunks.popleft())
             self._on_room()
 
+    def _take_batch(self, limits: BatchLimits) -> MessageBatch | None:
+        """A batch of the current set or of those waiting; None if there is none."""
+        while True:
+            if self._chunk is not None:
+                try:
+                    columns = self._next_columns(self._chunk, limits)
+                except UNREADABLE as error:
+                    raise self._unreadable(error) from error
+                if columns is not None:
+                    return self._hand_out(self._chunk, columns)
+            self._finish_chunk()
+            if not self._chunks:
+                return None
+            self._begin_chunk(self._chunks.popleft())
+            self._on_room()
+
+    def _next_columns(self, chunk: Chunk, limits: BatchLimits) -> Columns | None:
+        """The next rows of the current set, behind what was handed out of it."""
+        start = max(self._behind_hand(), chunk.from_offset)
+        if self._cut is None or self._cut.limits != limits or self._cut.next_offset != start:
+            columns = kernel.column_batches(
+                chunk.data,
+                start,
+                None,
+                unpack,
+                verify_crc=not chunk.verified,
+                max_rows=limits.max_messages,
+                max_bytes=limits.max_bytes,
+            )
+            self._cut = Cut(limits, columns, start)
+        for found in self._cut.columns:
+            if found.count:
+                return found
+        return None
+
+    def _hand_out(self, chunk: Chunk, columns: Columns) -> MessageBatch:
+        tp = chunk.partition.topic_partition
+        batch = self._batch = MessageBatch(tp, columns)
+        assert self._cut is not None, "it was cut out of the set"
+        self._cut = self._cut._replace(next_offset=batch.last_offset + 1)
+        self._acknowledged = -1
+        # Whoever asks for a single message next gets the one behind the batch.
+        self._messages = self._messages_of(chunk, batch.last_offset + 1)
+        return batch
+
     def _begin_chunk(self, chunk: Chunk) -> None:
         partition = chunk.partition
         if chunk.error is not None:
@@ -161,10 +239,13 @@ class KafkaStream:
             )
             partition.consumed_offset = chunk.from_offset
         self._chunk = chunk
-        self._messages = kernel.messages(
+        self._messages = self._messages_of(chunk, chunk.from_offset)
+
+    def _messages_of(self, chunk: Chunk, from_offset: int) -> kernel.MessageIterator:
+        return kernel.messages(
             chunk.data,
-            *partition.topic_partition,
-            chunk.from_offset,
+            *chunk.partition.topic_partition,
+            from_offset,
             unpack,
             *self._decoders,
             verify_crc=not chunk.verified,
@@ -173,13 +254,14 @@ class KafkaStream:
     def _finish_chunk(self) -> None:
         chunk = self._chunk
         if chunk is not None:
-            handed_out = self._messages.position_offset
-            chunk.partition.consumed_offset = max(chunk.next_offset, handed_out + 1)
+            chunk.partition.consumed_offset = max(chunk.next_offset, self._behind_hand())
             self._drop_chunk()
 
     def _drop_chunk(self) -> None:
         self._chunk = None
         self._messages = NO_MESSAGES
+        self._cut = None
+        self._batch = None
         self._acknowledged = -1
 
     def _unreadable(self, error: Exception) -> InvalidMessage:
@@ -188,9 +270,7 @@ class KafkaStream:
         assert chunk is not None, "an error comes out of a set"
         partition = chunk.partition
         # Whoever asks for a broken message is finished with the one before it.
-        partition.consumed_offset = max(
-            self._messages.position_offset + 1, partition.consumed_offset
-        )
+        partition.consumed_offset = max(self._behind_hand(), partition.consumed_offset)
         self._drop_chunk()
         self._chunks = deque(c for c in self._chunks if c.partition is not partition)
         partition.fetch_again()
@@ -239,7 +319,7 @@ class KafkaStream:
                 return None
             # A signal handler may run in the reading thread while that fetches its next message.
             if self._is_reader and not self._busy:
-                self._acknowledged = self._messages.position_offset
+                self._acknowledged = self._behind_hand() - 1
             return self._chunk.partition, self._unfinished()
 
     def pause(self) -> None:
@@ -279,10 +359,22 @@ class KafkaStream:
     def _unfinished(self) -> int:
         """First offset of the current set's partition that the reader is not finished with."""
         assert self._chunk is not None
-        handed_out = self._messages.position_offset
-        if handed_out < 0:
+        behind = self._behind_hand()
+        if not behind:
             return self._chunk.partition.consumed_offset
-        return handed_out + (handed_out == self._acknowledged)
+        if self._acknowledged == behind - 1:
+            return behind
+        if self._messages.position_offset < 0 and self._batch is not None:
+            return self._batch.first_offset
+        return behind - 1
+
+    def _behind_hand(self) -> int:
+        """The offset behind the message or batch that the reader has in hand of the current set; 0
+        if it has none."""
+        handed_out = self._messages.position_offset
+        if handed_out < 0 and self._batch is not None:
+            return self._batch.last_offset + 1
+        return handed_out + 1
 
     def _fence(self) -> None:
         """Keep the reader off the current set; on return it has left it."""

@@ -1,0 +1,120 @@
+"""Many messages of one partition at once, as columns, without an object for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from kafka08.kernel import Columns
+from kafka08.kernel.types import DEFAULT_MAX_COLUMN_BYTES, DEFAULT_MAX_ROWS
+from kafka08.protocol.types import Buffer
+from kafka08.structs import TopicPartition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class BatchLimits(NamedTuple):
+    """Of one batch: at most so many messages, and so many bytes of keys and values (one message
+    alone may have more)."""
+
+    max_messages: int = DEFAULT_MAX_ROWS
+    max_bytes: int = DEFAULT_MAX_COLUMN_BYTES
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class MessageBatch:
+    """Messages of one partition in the order of their offsets, at least one.
+
+    columns   offsets, keys and values as Arrow buffers, in the processor's byte order
+    """
+
+    topic_partition: TopicPartition
+    columns: Columns
+
+    def __len__(self) -> int:
+        return self.columns.count
+
+    def __repr__(self) -> str:
+        return (
+            f"<MessageBatch {self.topic_partition}: {len(self)} messages, "
+            f"offsets {self.first_offset} to {self.last_offset}>"
+        )
+
+    @property
+    def topic(self) -> str:
+        return self.topic_partition.topic
+
+    @property
+    def partition(self) -> int:
+        return self.topic_partition.partition
+
+    @property
+    def first_offset(self) -> int:
+        return self.offsets[0]
+
+    @property
+    def last_offset(self) -> int:
+        return self.offsets[-1]
+
+    @property
+    def offsets(self) -> memoryview[int]:
+        """The offset of each message. Compaction leaves gaps."""
+        return memoryview(self.columns.offsets).cast("B").cast("q")
+
+    def keys(self) -> list[bytes | None]:
+        """The key of each message, None for null; made anew at each call."""
+        columns = self.columns
+        return _rows(columns.key_offsets, columns.key_data, columns.key_validity)
+
+    def values(self) -> list[bytes | None]:
+        """The value of each message, None for null; made anew at each call."""
+        columns = self.columns
+        return _rows(columns.value_offsets, columns.value_data, columns.value_validity)
+
+    def to_arrow(self) -> pa.RecordBatch:
+        """A record batch with the columns offset (int64), key and value (binary), which shares this
+        batch's memory. ImportError without pyarrow."""
+        import pyarrow as pa
+
+        columns, count = self.columns, len(self)
+        keys = (columns.key_validity, columns.key_offsets, columns.key_data)
+        values = (columns.value_validity, columns.value_offsets, columns.value_data)
+        offsets = pa.Array.from_buffers(pa.int64(), count, [None, pa.py_buffer(columns.offsets)])
+        arrays = [offsets]
+        for column in (keys, values):
+            buffers = [None if part is None else pa.py_buffer(part) for part in column]
+            arrays.append(pa.Array.from_buffers(pa.binary(), count, buffers))
+        return pa.RecordBatch.from_arrays(arrays, names=["offset", "key", "value"])
+
+
+class Batches:
+    """Iterator of the batches of a stream; the stream says what it raises."""
+
+    def __init__(self, take: Callable[[], MessageBatch]) -> None:
+        self._take = take
+
+    def __iter__(self) -> Batches:
+        return self
+
+    def __next__(self) -> MessageBatch:
+        return self._take()
+
+
+def _rows(
+    offsets: Buffer | None, data: Buffer | None, validity: Buffer | None
+) -> list[bytes | None]:
+    """The values of an Arrow `binary` column."""
+    assert offsets is not None, "the column was asked for"
+    assert data is not None, "a column has data, if only none"
+    ends = memoryview(offsets).cast("B").cast("i").tolist()
+    text = bytes(data)
+    rows: list[bytes | None] = [text[start:end] for start, end in pairwise(ends)]
+    if validity is not None:
+        bits = bytes(validity)
+        for row in range(len(rows)):
+            if not bits[row >> 3] & (1 << (row & 7)):
+                rows[row] = None
+    return rows

@@ -1,0 +1,55 @@
+"""What tests of streams share: partitions, fetched sets, a supervisor that says what it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from math import inf
+from typing import TypeVar
+
+from kafka08.consumer.progress import Chunk, OwnedPartition
+from kafka08.consumer.stream import KafkaStream
+from kafka08.errors import KafkaError
+from kafka08.protocol import message_set
+from kafka08.structs import TopicPartition
+
+T = TypeVar("T")
+
+
+class AllIsWell:
+    """A supervisor whose answers a test sets."""
+
+    def __init__(self) -> None:
+        self.until = inf
+        self.stalls = 0
+        self.cause: KafkaError | None = None
+
+    def deadline(self) -> float:
+        return self.until
+
+    def stall(self) -> tuple[int, KafkaError | None]:
+        return self.stalls, self.cause
+
+
+def partition_of(stream: KafkaStream, number: int = 0, offset: int = 0) -> OwnedPartition:
+    tp = TopicPartition("t", number)
+    return OwnedPartition(tp, thread_id="c-0", sink=stream, offset=offset, fetch_bytes=1024)
+
+
+def chunk_of(partition: OwnedPartition, *values: bytes, codec: int = 0) -> Chunk:
+    """A fetched set of `values` that begins at the partition's fetch position."""
+    start = partition.fetch_offset
+    data = message_set.encode([(None, value) for value in values], codec, start)
+    return Chunk(partition, data, start, start + len(values))
+
+
+def elsewhere(call: Callable[[], T]) -> T:
+    """The result of `call` in a thread of its own, as a rebalancer or committer has one."""
+    with ThreadPoolExecutor(1) as executor:
+        return executor.submit(call).result(timeout=10)
+
+
+def position_seen_by_others(stream: KafkaStream) -> int | None:
+    """What another thread would commit of the partition that is being read."""
+    found = elsewhere(stream.position)
+    return None if found is None else found[1]

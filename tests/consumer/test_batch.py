@@ -1,0 +1,176 @@
+"""`stream.batches()`: the same messages, the same commit rule, no object for each message."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka08.clock import SYSTEM_CLOCK
+from kafka08.consumer.batch import MessageBatch
+from kafka08.consumer.stream import KafkaStream
+from kafka08.errors import ConsumerTimeout, InvalidMessage
+from kafka08.protocol import message_set
+from tests.consumer.streams import (
+    AllIsWell,
+    chunk_of,
+    elsewhere,
+    partition_of,
+    position_seen_by_others,
+)
+
+
+def new_stream(supervisor: AllIsWell | None = None) -> KafkaStream:
+    """A stream that gives up at once when there is nothing."""
+    return KafkaStream(supervisor=supervisor or AllIsWell(), clock=SYSTEM_CLOCK, timeout_ms=0)
+
+
+@pytest.fixture
+def stream() -> KafkaStream:
+    return new_stream()
+
+
+def rows(batch: MessageBatch) -> list[tuple[int, bytes | None]]:
+    return list(zip(batch.offsets, batch.values(), strict=True))
+
+
+def rows_of_batches(stream: KafkaStream, limit: int) -> Iterator[tuple[int, bytes | None]]:
+    for batch in stream.batches(max_messages=limit):
+        assert 1 <= len(batch) <= limit
+        yield from rows(batch)
+
+
+def rows_of_messages(stream: KafkaStream) -> Iterator[tuple[int, bytes | None]]:
+    for message in stream:
+        yield message.offset, message.value
+
+
+@given(
+    sets=st.lists(
+        st.tuples(st.sampled_from([0, 1, 2]), st.lists(st.binary(max_size=5), min_size=1)),
+        max_size=4,
+    ),
+    limit=st.integers(1, 4),
+)
+def test_batches_hold_what_the_iterator_hands_out(
+    sets: list[tuple[int, list[bytes]]], limit: int
+) -> None:
+    """The same offsets and values, whatever the sets, their codecs and the limit."""
+    handed_out = []
+    for by_batch in (False, True):
+        stream = new_stream()
+        partition = partition_of(stream)
+        found: list[tuple[int, bytes | None]] = []
+        for codec, values in sets:
+            assert stream.offer(chunk_of(partition, *values, codec=codec))
+        read = rows_of_batches(stream, limit) if by_batch else rows_of_messages(stream)
+        with suppress(ConsumerTimeout):
+            found.extend(read)
+        handed_out.append(found)
+        assert partition.consumed_offset == sum(len(values) for _, values in sets)
+    assert handed_out[0] == handed_out[1]
+
+
+def test_guarantee_4_a_batch_is_finished_when_the_next_is_asked_for(stream: KafkaStream) -> None:
+    """Others commit up to the batch in hand; the reading thread includes it, and what it has
+    committed stays finished for everyone."""
+    partition = partition_of(stream)
+    stream.offer(chunk_of(partition, b"a", b"b", b"c", b"d"))
+    batches = stream.batches(max_messages=2)
+    next(batches)
+    assert position_seen_by_others(stream) == 0
+    next(batches)
+    assert position_seen_by_others(stream) == 2
+    assert stream.position() == (partition, 4)
+    assert position_seen_by_others(stream) == 4
+    with pytest.raises(ConsumerTimeout):
+        next(batches)
+    assert stream.position() is None
+    assert partition.consumed_offset == 4
+
+
+def test_a_revoked_batch_in_hand_stays_uncommitted(stream: KafkaStream) -> None:
+    """What is left of its set does not come out either; the next owner begins with the batch."""
+    partition = partition_of(stream)
+    stream.offer(chunk_of(partition, b"a", b"b", b"c"))
+    batches = stream.batches(max_messages=2)
+    assert rows(next(batches)) == [(0, b"a"), (1, b"b")]
+    elsewhere(lambda: stream.revoke([partition]))
+    assert partition.consumed_offset == 0
+    with pytest.raises(ConsumerTimeout):
+        next(batches)
+
+
+def test_batches_and_messages_in_turns(stream: KafkaStream) -> None:
+    """Each goes on behind the other, and finishes what the other had in hand."""
+    partition = partition_of(stream)
+    stream.offer(chunk_of(partition, b"a", b"b", b"c", b"d", b"e"))
+    batches = stream.batches(max_messages=2)
+    assert next(stream).value == b"a"
+    assert rows(next(batches)) == [(1, b"b"), (2, b"c")]
+    assert position_seen_by_others(stream) == 1
+    assert next(stream).value == b"d"
+    assert position_seen_by_others(stream) == 3
+    assert rows(next(batches)) == [(4, b"e")]
+
+
+def test_nothing_is_handed_out_while_the_session_is_in_doubt() -> None:
+    """As with single messages; the batch comes once the session is certain again."""
+    supervisor = AllIsWell()
+    stream = new_stream(supervisor)
+    stream.offer(chunk_of(partition_of(stream), b"a"))
+    supervisor.until = 0.0
+    with pytest.raises(ConsumerTimeout):
+        next(stream.batches())
+    supervisor.until = float("inf")
+    assert rows(next(stream.batches())) == [(0, b"a")]
+
+
+def test_damage_is_raised_behind_the_sound_messages(stream: KafkaStream) -> None:
+    """Never skipped: the partition is fetched again from the message that cannot be read."""
+    partition = partition_of(stream)
+    data = bytearray(message_set.encode([(None, b"sound"), (None, b"broken")]))
+    data[-1] ^= 1
+    stream.offer(chunk_of(partition, b"x")._replace(data=bytes(data), next_offset=2), hold=True)
+    batches = stream.batches()
+    assert rows(next(batches)) == [(0, b"sound")]
+    with pytest.raises(InvalidMessage):
+        next(batches)
+    assert (partition.consumed_offset, partition.fetch_offset) == (1, 1)
+
+
+def test_batches_end_with_the_stream(stream: KafkaStream) -> None:
+    """After a shutdown, and a second time too."""
+    batches = stream.batches()
+    stream.close()
+    assert list(batches) == []
+    assert list(batches) == []
+
+
+@pytest.mark.parametrize("limits", [(0, 1), (1, -1)])
+def test_impossible_limits_are_refused(stream: KafkaStream, limits: tuple[int, int]) -> None:
+    """When the batches are asked for, not at the first one."""
+    with pytest.raises(ValueError, match="at least one message"):
+        stream.batches(*limits)
+
+
+def test_a_batch_as_arrow(stream: KafkaStream) -> None:
+    """Offsets, keys and values as columns, null kept apart from empty; no copy of the values."""
+    pyarrow = pytest.importorskip("pyarrow")
+    partition = partition_of(stream)
+    chunk = chunk_of(partition, b"x", b"y", b"z")
+    data = message_set.encode([(b"k", b"one"), (None, b""), (b"", None)])
+    stream.offer(chunk._replace(data=data))
+    batch = next(stream.batches())
+    assert batch.to_arrow().to_pydict() == {
+        "offset": [0, 1, 2],
+        "key": [b"k", None, b""],
+        "value": [b"one", b"", None],
+    }
+    assert (batch.keys(), batch.values()) == ([b"k", None, b""], [b"one", b"", None])
+    assert batch.to_arrow().schema.types == [pyarrow.int64(), pyarrow.binary(), pyarrow.binary()]
+    assert repr(batch) == "<MessageBatch [t,0]: 3 messages, offsets 0 to 2>"
+    assert (batch.topic, batch.partition) == ("t", 0)
