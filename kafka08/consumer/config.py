@@ -75,6 +75,16 @@ class ConsumerConfig(Config):
     zookeeper_connection_timeout_ms: int = key(None, low=1, doc="Wait for the first connection.")
     zookeeper_sync_time_ms: int = key(2000, low=0, doc="Default of rebalance.backoff.ms.")
 
+    @property
+    def migration_note(self) -> dict[str, str]:
+        """What a migration of the group's offsets wants to know of a member."""
+        return {
+            "offsets.storage": self.offsets_storage,
+            "dual.commit.enabled": str(self.dual_commit_enabled).lower(),
+            "auto.commit.enable": str(self.auto_commit_enable).lower(),
+            "auto.commit.interval.ms": str(self.auto_commit_interval_ms),
+        }
+
     def validate(self) -> None:
         self._resolve("offsets_storage", self.offsets_storage.lower())
         if self.offsets_storage not in {ZOOKEEPER, KAFKA}:

@@ -27,15 +27,10 @@ from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.config import INT_MAX
 from kafka08.consumer.assignors import Assignment
 from kafka08.consumer.brokers import BrokersFromZooKeeper
-from kafka08.consumer.config import ZOOKEEPER, ConsumerConfig
+from kafka08.consumer.config import ConsumerConfig
 from kafka08.consumer.fetchers import FetcherManager
-from kafka08.consumer.offset_store import (
-    DualOffsetStore,
-    KafkaOffsetStore,
-    Offsets,
-    OffsetStore,
-    ZooKeeperOffsetStore,
-)
+from kafka08.consumer.member_storage import MemberStorage
+from kafka08.consumer.offset_store import KafkaOffsetStore, Offsets, ZooKeeperOffsetStore
 from kafka08.consumer.ownership import Ownership
 from kafka08.consumer.progress import OwnedPartition
 from kafka08.consumer.rebalancer import Event, Rebalancer
@@ -59,6 +54,7 @@ from kafka08.network.connection import Connect, Connection
 from kafka08.structs import Broker, TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
+from kafka08.zk.orders import Storage
 from kafka08.zk.session import SessionEvent
 
 log = logging.getLogger(__name__)
@@ -103,6 +99,7 @@ class ConsumerConnector:
             self.consumer_id, config, self._leaders, clock, self._fetch_connection
         )
         self._streams: dict[tuple[str | None, str], KafkaStream] = {}
+        self._storage: MemberStorage | None = None
         self._ownership: Ownership | None = None
         self._rebalancer: Rebalancer | None = None
         self._committer: threading.Thread | None = None
@@ -118,6 +115,12 @@ class ConsumerConnector:
     def stall_cause(self) -> KafkaError | None:
         """Why the member is STALLED, None if it is not."""
         return self._status.stall_cause
+
+    @property
+    def storage(self) -> Storage | None:
+        """Where this member commits now, which a migration of its group may change while it runs;
+        None before it has streams."""
+        return None if self._storage is None else self._storage.storage
 
     @property
     def assignment(self) -> Assignment:
@@ -255,10 +258,12 @@ class ConsumerConnector:
             self.config.group_id,
             self.consumer_id,
             exclude_internal_topics=self.config.exclude_internal_topics,
+            note=self.config.migration_note,
             on_change=lambda: self._post(Event.CHANGE),
             on_release=lambda: self._post(Event.RELEASE),
         )
-        store = self._offset_store(registry.id_path)
+        store = self._member_storage(registry.id_path)
+        self._storage = store
         self._ownership = Ownership(store, self._gate, list(self._streams.values()), self._clock)
         return Rebalancer(
             self.consumer_id,
@@ -275,11 +280,8 @@ class ConsumerConnector:
             on_stall=self._wake_streams,
         )
 
-    def _offset_store(self, id_path: str) -> OffsetStore:
+    def _member_storage(self, id_path: str) -> MemberStorage:
         config = self.config
-        zookeeper = ZooKeeperOffsetStore(self._zk, config.group_id, id_path)
-        if config.offsets_storage == ZOOKEEPER:
-            return zookeeper
         kafka = KafkaOffsetStore(
             self._coordinators,
             config.group_id,
@@ -288,7 +290,15 @@ class ConsumerConnector:
             patience_ms=config.rebalance_max_retries * config.rebalance_backoff_ms,
             is_interrupted=lambda: self._rebalancer is None or self._rebalancer.is_interrupted,
         )
-        return DualOffsetStore(kafka, zookeeper) if config.dual_commit_enabled else kafka
+        return MemberStorage(
+            self._zk,
+            config.group_id,
+            self.consumer_id,
+            Storage.of(config.offsets_storage, config.dual_commit_enabled),
+            zookeeper=ZooKeeperOffsetStore(self._zk, config.group_id, id_path),
+            kafka=kafka,
+            on_order=lambda: self._post(Event.CHANGE),
+        )
 
     def _stream(self, key_decoder: Decoder | None, value_decoder: Decoder | None) -> KafkaStream:
         return KafkaStream(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -93,6 +93,13 @@ class Ownership:
                 except KafkaError as error:
                     log.warning("offsets were not committed before the release: %s", error)
             self._forget(going)
+
+    def between_commits(self, act: Callable[[Collection[TopicPartition]], None]) -> None:
+        """Call `act` with what is owned, while this member commits nothing; not at all while the
+        session is in doubt. In the thread that takes and gives up."""
+        with self._locked():
+            if self._gate.is_open:
+                act(list(self._owned))
 
     def drop(self) -> None:
         """Own nothing any more: the session is over, and others may own it all by now."""

@@ -5,6 +5,9 @@ posted, reads the group anew if something changed, and carries the difference ou
 
     read → assign → stop, commit and release what goes → claim what comes → offsets → fetch
 
+Before that it does what a migration of the group's offsets orders (member_storage.py): in this
+thread, because then nothing is claimed or released meanwhile.
+
 A change during a rebalance is posted like any other and brings one more round, so none is missed.
 An attempt that fails (somebody has not released a partition yet, a connection was lost) is repeated
 after rebalance.backoff.ms, or as soon as a change or a release is seen, for ever.
@@ -27,7 +30,8 @@ from kafka08.clock import Clock
 from kafka08.consumer.assignment import GroupView, assign, changes
 from kafka08.consumer.assignors import Assignment
 from kafka08.consumer.config import ConsumerConfig
-from kafka08.consumer.offset_store import Offsets, OffsetStore
+from kafka08.consumer.member_storage import MemberStorage
+from kafka08.consumer.offset_store import Offsets
 from kafka08.consumer.ownership import Ownership
 from kafka08.consumer.progress import OwnedPartition
 from kafka08.consumer.registry import GroupRegistry, RegistrationGone
@@ -64,7 +68,7 @@ class Rebalancer:
         *,
         registry: GroupRegistry,
         ownership: Ownership,
-        store: OffsetStore,
+        store: MemberStorage,
         gate: SessionGate,
         status: ConsumerStatus,
         clock: Clock,
@@ -122,10 +126,15 @@ class Rebalancer:
     def _patience_s(self) -> float:
         return self._config.rebalance_max_retries * self._config.rebalance_backoff_ms / 1000
 
+    @property
+    def _idle_s(self) -> float | None:
+        """How long to wait for an event: for ever, unless an order could not be followed yet."""
+        return self._config.rebalance_backoff_ms / 1000 if self._store.is_behind else None
+
     def _run(self) -> None:
         log.info("[%s] starting watcher executor thread", self._consumer_id)
         try:
-            while self._take_up(self._next_events(None)):
+            while self._take_up(self._next_events(self._idle_s)):
                 self._settle()
         finally:
             self._first.set()
@@ -183,6 +192,8 @@ class Rebalancer:
     def _attempt(self) -> None:
         if self._session_id is None or self._session_id != self._registry.session_id:
             self._begin_session()
+        elif self._store.is_behind:
+            self._ownership.between_commits(self._store.follow)
         self._registry.tidy()
         if self._view is None:
             self._view = self._read()
@@ -209,6 +220,7 @@ class Rebalancer:
         self._registry.begin_session()
         self._session_id = self._registry.register(self._subscription, self._clock.time_ms())
         self._gate.admit_session(self._session_id)
+        self._store.begin_session()
 
     def _read(self) -> GroupView | None:
         """The group now; a registration that somebody has removed is made again first."""

@@ -13,7 +13,8 @@ kafka.consumer.ZookeeperConsumerConnector, kafka.utils.ZkUtils 0.8.2.2.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 
 from kafka08.consumer.assignment import GroupView
 from kafka08.consumer.assignors import Assignment
@@ -43,6 +44,7 @@ class RegistrationGone(ZooKeeperError):
 class GroupRegistry:
     """The znodes of one member of a group, for the session of `zk`.
 
+    note         configuration keys that a migration of the group's offsets wants to know
     on_change    called, in any thread, when what `view` read last may have changed
     on_release   called, in any thread, when a partition that blocked a claim may be free
     """
@@ -54,6 +56,7 @@ class GroupRegistry:
         consumer_id: str,
         *,
         exclude_internal_topics: bool,
+        note: Mapping[str, str] | None = None,
         on_change: Callable[[], None],
         on_release: Callable[[], None],
     ) -> None:
@@ -61,6 +64,7 @@ class GroupRegistry:
         self._group = group
         self._consumer_id = consumer_id
         self._exclude_internal_topics = exclude_internal_topics
+        self._note = note
         self._on_change = on_change
         self._on_release = on_release
         self._registrations = WatchedNodes(zk, self._subscription_of, on_change)
@@ -85,7 +89,8 @@ class GroupRegistry:
         being replaced, that need not be the one which `session_id` gave before."""
         stat = self._zk.stat(self.id_path)
         if stat is None or stat.ephemeral_owner != self._zk.session_id:
-            data = nodes.encode_consumer(subscription.registration(timestamp_ms))
+            registration = replace(subscription.registration(timestamp_ms), kafka08=self._note)
+            data = nodes.encode_consumer(registration)
             self._zk.create_ephemeral(self.id_path, data, expected_mine=lambda _: True)
             stat = self._zk.stat(self.id_path)
         if stat is None:

@@ -186,7 +186,7 @@ class Job:
         started = time.monotonic()
         with self._migration() as migration:
             migration.start()
-            problems = migration.verify().problems
+            problems = migration.verify().problems + migration.finish().problems
         fault = "; ".join(problems) or differences(
             "offset in kafka", self.committed("kafka"), self.tally.next_offsets()
         )

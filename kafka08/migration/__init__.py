@@ -1,23 +1,29 @@
-"""Moving a group's committed offsets from ZooKeeper to the offsets topic, and back.
+"""Moving groups' committed offsets between ZooKeeper and the offsets topic, and changing them.
 
-`plan` decides (pure), `facts` reads, `journal` remembers, `offset_migration` carries out. Start
-with `offset_migration`.
+`plan` and `sampling` decide (pure), `facts` and `members` read, `journal` remembers and gives
+orders, `offset_migration` carries out one group's steps, `fleet` many groups', `mirror` commits for
+members that cannot; `group_offsets` gets, sets, resets, exports. Start with `offset_migration`.
 """
 
 from __future__ import annotations
 
 from kafka08.migration.journal import State
-from kafka08.migration.offset_migration import OffsetMigration, Verification
+from kafka08.migration.members import Member
+from kafka08.migration.offset_migration import OffsetMigration, Status
 from kafka08.migration.plan import Action, GroupFacts, PartitionFacts, Plan, Rollback, Step
+from kafka08.migration.verification import Verification, Watching
 
 __all__ = [
     "Action",
     "GroupFacts",
+    "Member",
     "OffsetMigration",
     "PartitionFacts",
     "Plan",
     "Rollback",
     "State",
+    "Status",
     "Step",
     "Verification",
+    "Watching",
 ]

@@ -1,11 +1,12 @@
 """The journal of a migration: /kafka08/migrations/<group>, written before anything else changes.
 
-    {"version":1,"state":"copying","updated":"1795231929681",
+    {"version":1,"state":"dual","updated":"1795231929681","step":1,"storage":"dual",
      "offsets":{"<topic>":{"<partition>":[<ZooKeeper's offset or null>,<Kafka's or null>]}}}
 
-`offsets` is the snapshot of both stores taken when the migration began; it stays until another
-migration begins. Every write is conditional on the version read, so of two tools one loses. 0.8.2.2
-does not know the znode. Persistent; nobody watches it yet.
+`step` and `storage` are the order that live members of ours follow (kafka08/zk/orders.py); a
+storage of null orders nothing. `offsets` is the snapshot of both stores taken when the migration
+began; it stays until another migration begins. Every write is conditional on the version read, so
+of two tools one loses. 0.8.2.2 does not know the znode. Persistent, and its child `members` too.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from kafka08.migration.plan import Offset, Snapshot
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
+from kafka08.zk.orders import Order, Storage
 
 VERSION: Final = 1
 
@@ -28,28 +30,67 @@ VERSION: Final = 1
 class State(enum.Enum):
     """How far a migration has come; the value stands in the journal.
 
-    COPYING and ROLLING_… mean that a step began and may have been broken off: run it again.
+    COPYING, FINISHING, RETURNING and ROLLING_… mean that a step began and may have been broken off:
+    run it again.
     """
 
     COPYING = "copying"
-    COPIED = "copied"
+    DUAL = "dual"
     VERIFIED = "verified"
+    FINISHING = "finishing"
+    FINISHED = "finished"
     ROLLING_TO_NEWEST = "rolling back to the newest offsets"
+    RETURNING = "returning to ZooKeeper"
     ROLLING_TO_SNAPSHOT = "rolling back to the snapshot"
     ROLLED_BACK = "rolled back"
 
 
-_BEGUN: Final = frozenset({State.COPYING, State.COPIED, State.VERIFIED, State.ROLLED_BACK})
+ORDERS: Final[dict[State, Storage]] = {
+    State.DUAL: Storage.DUAL,
+    State.VERIFIED: Storage.DUAL,
+    State.FINISHING: Storage.KAFKA,
+    State.FINISHED: Storage.KAFKA,
+    State.ROLLING_TO_NEWEST: Storage.DUAL,
+    State.RETURNING: Storage.ZOOKEEPER,
+    State.ROLLING_TO_SNAPSHOT: Storage.ZOOKEEPER,
+    State.ROLLED_BACK: Storage.ZOOKEEPER,
+}
+"""What members are to do from a state on. COPYING leaves them as they were."""
+
+_BEGUN: Final = frozenset(
+    {
+        State.COPYING,
+        State.DUAL,
+        State.VERIFIED,
+        State.FINISHING,
+        State.FINISHED,
+        State.ROLLED_BACK,
+    }
+)
 
 VALID_PREVIOUS: Final[dict[State, frozenset[State | None]]] = {
-    State.COPYING: _BEGUN | {None},
-    State.COPIED: frozenset({State.COPYING}),
-    State.VERIFIED: frozenset({State.COPIED, State.VERIFIED}),
+    State.COPYING: frozenset({None, State.COPYING, State.ROLLED_BACK}),
+    State.DUAL: frozenset({State.COPYING, State.DUAL, State.VERIFIED}),
+    State.VERIFIED: frozenset({State.DUAL, State.VERIFIED}),
+    State.FINISHING: frozenset({State.VERIFIED, State.FINISHING, State.FINISHED}),
+    State.FINISHED: frozenset({State.FINISHING}),
     State.ROLLING_TO_NEWEST: _BEGUN | {State.ROLLING_TO_NEWEST},
+    State.RETURNING: frozenset(
+        {
+            State.ROLLING_TO_NEWEST,
+            State.RETURNING,
+            State.COPYING,
+            State.DUAL,
+            State.VERIFIED,
+            State.ROLLED_BACK,
+        }
+    ),
     State.ROLLING_TO_SNAPSHOT: _BEGUN | {State.ROLLING_TO_SNAPSHOT},
-    State.ROLLED_BACK: frozenset({State.ROLLING_TO_NEWEST, State.ROLLING_TO_SNAPSHOT}),
+    State.ROLLED_BACK: frozenset({State.RETURNING, State.ROLLING_TO_SNAPSHOT}),
 }
-"""State → the states from which it may be entered; None: there is no journal."""
+"""State → the states from which it may be entered; None: there is no journal.
+
+RETURNING follows at once where members have committed to ZooKeeper all the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +100,7 @@ class Entry:
     state: State
     snapshot: Snapshot
     updated_ms: int
+    order: Order | None = None
     zk_version: int = -1
 
 
@@ -81,17 +123,22 @@ class Journal:
             raise MigrationError(f"{self._path} cannot be read: {error}") from error
 
     def begin(self, snapshot: Snapshot, now_ms: int, previous: Entry | None) -> Entry:
-        """Enter COPYING. A migration that is resumed or repeated keeps its snapshot; a new one, and
-        one after a rollback, gets `snapshot`."""
+        """Enter COPYING. A migration that is resumed keeps its snapshot; a new one, and one after a
+        rollback, gets `snapshot`."""
         self.check(State.COPYING, previous)
-        if previous is None or previous.state is State.ROLLED_BACK:
-            return self._write(Entry(State.COPYING, snapshot, now_ms), previous)
-        return self.enter(State.COPYING, previous, now_ms)
+        if previous is None:
+            entry = self._write(Entry(State.COPYING, snapshot, now_ms), None)
+        else:
+            kept = previous.snapshot if previous.state is State.COPYING else snapshot
+            entry = self.enter(State.COPYING, replace(previous, snapshot=kept), now_ms)
+        self._zk.ensure(paths.migration_answers(self._group))
+        return entry
 
     def enter(self, state: State, previous: Entry, now_ms: int) -> Entry:
         """Go on to `state`. MigrationError if that does not follow, or somebody else wrote."""
         self.check(state, previous)
-        return self._write(replace(previous, state=state, updated_ms=now_ms), previous)
+        order = next_order(previous.order, ORDERS.get(state))
+        return self._write(replace(previous, state=state, order=order, updated_ms=now_ms), previous)
 
     def check(self, state: State, previous: Entry | None) -> None:
         found = None if previous is None else previous.state
@@ -115,12 +162,22 @@ class Journal:
 _ADVICE: Final[dict[State | None, str]] = {
     None: "start it first",
     State.COPYING: "the copy was broken off: start it again",
-    State.COPIED: "verify it, or roll it back",
-    State.VERIFIED: "it is done, or can be rolled back",
+    State.DUAL: "verify it, or roll it back",
+    State.VERIFIED: "finish it, or roll it back",
+    State.FINISHING: "finish was broken off: repeat it, or roll it back",
+    State.FINISHED: "it is done, or can be rolled back",
     State.ROLLING_TO_NEWEST: "the rollback was broken off: repeat it",
+    State.RETURNING: "the rollback was broken off: repeat it",
     State.ROLLING_TO_SNAPSHOT: "the rollback was broken off: repeat it",
     State.ROLLED_BACK: "start it anew",
 }
+
+
+def next_order(order: Order | None, storage: Storage | None) -> Order | None:
+    """The order that follows; the same one if members have nothing to change."""
+    if storage is None or (order is not None and order.storage is storage):
+        return order
+    return Order(1 if order is None else order.step + 1, storage)
 
 
 def encode(entry: Entry) -> str:
@@ -131,6 +188,8 @@ def encode(entry: Entry) -> str:
         "version": VERSION,
         "state": entry.state.value,
         "updated": str(entry.updated_ms),
+        "step": 0 if entry.order is None else entry.order.step,
+        "storage": None if entry.order is None else entry.order.storage.value,
         "offsets": offsets,
     }
     return json.dumps(fields, separators=(",", ":"))
@@ -147,4 +206,6 @@ def decode(text: str) -> Entry:
         for topic, partitions in offsets.items()
         for number, (zookeeper, kafka) in partitions.items()
     }
-    return Entry(State(fields["state"]), snapshot, int(fields["updated"]))
+    storage = fields["storage"]
+    order = None if storage is None else Order(int(fields["step"]), Storage(storage))
+    return Entry(State(fields["state"]), snapshot, int(fields["updated"]), order)

@@ -1,4 +1,4 @@
-"""What a migration of a stopped group's offsets would do, worked out from what is there. Pure.
+"""What a migration of a group's offsets would do, worked out from what is there. Pure.
 
 Kafka's offset is never lowered: the larger of the two stores wins, which is also what members with
 `dual.commit.enabled` start from. An offset is the next one to read; None where a store has none.
@@ -10,7 +10,9 @@ import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from kafka08.migration.members import Member
 from kafka08.structs import TopicPartition
+from kafka08.zk.orders import Storage
 
 Offset = int | None
 
@@ -81,13 +83,21 @@ class PartitionFacts:
 
 @dataclass(frozen=True, slots=True)
 class GroupFacts:
-    """A group as it was found: `members` are the consumer ids registered now; `unavailable` says
-    why the coordinator did not answer."""
+    """A group as it was found: `members` are registered now; `unavailable` says why the coordinator
+    did not answer."""
 
     group: str
-    members: tuple[str, ...]
+    members: tuple[Member, ...]
     partitions: tuple[PartitionFacts, ...]
     unavailable: str | None = None
+
+    @property
+    def is_live(self) -> bool:
+        return bool(self.members)
+
+    def owner(self, partition: PartitionFacts) -> Member | None:
+        """The live member that owns a partition."""
+        return next((m for m in self.members if m.owns(partition.owner)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +117,7 @@ class Plan:
     group: str
     steps: tuple[Step, ...]
     refusals: tuple[str, ...]
+    members: tuple[Member, ...] = ()
 
     @property
     def is_allowed(self) -> bool:
@@ -123,32 +134,54 @@ class Plan:
 
 
 def make_plan(facts: GroupFacts, *, max_disagreement: int | None = None) -> Plan:
-    """The plan for a stopped group.
+    """The plan for a group, live or stopped.
 
     max_disagreement   refuse where both stores have an offset and they are more messages apart;
                        None: any distance will do, the larger one wins
     """
     steps = tuple(plan_partition(p, max_disagreement) for p in facts.partitions)
     refusals = [*group_refusals(facts), *(step.reason for step in steps if step.reason)]
-    if not steps and not refusals:
+    refusals += [problem for p in facts.partitions if (problem := _trap(facts, p)) is not None]
+    if not steps and not refusals and not facts.members:
         refusals.append("no store has an offset of it; is that the group's name?")
-    return Plan(facts.group, steps, tuple(refusals))
+    return Plan(facts.group, steps, tuple(refusals), facts.members)
 
 
 def group_refusals(facts: GroupFacts) -> list[str]:
     """Reasons that concern the group as a whole."""
-    refusals = []
-    if facts.members:
-        names = ", ".join(facts.members)
-        refusals.append(f"the group has live members, stop them first: {names}")
-    refusals += [
-        f"{p.topic_partition} still belongs to {p.owner}"
+    refusals = [
+        f"{p.topic_partition} still belongs to {p.owner}, but the group has no live member: wait "
+        "until its session is over, or remove the znode"
         for p in facts.partitions
         if p.owner is not None and not facts.members
     ]
     if facts.unavailable is not None:
         refusals.append(f"the group's coordinator is not available: {facts.unavailable}")
     return refusals
+
+
+def live_refusals(facts: GroupFacts) -> list[str]:
+    """Why a step that rewinds cannot be done: live members would commit over it."""
+    if not facts.members:
+        return []
+    names = ", ".join(m.consumer_id for m in facts.members)
+    return [f"the group has live members, stop them first: {names}"]
+
+
+def _trap(facts: GroupFacts, partition: PartitionFacts) -> str | None:
+    """A member that reads ZooKeeper stands where ZooKeeper says. With both stores it would go on
+    from the larger one at its next rebalance, and silently skip what lies between."""
+    owner = facts.owner(partition)
+    if owner is None or owner.storage is not Storage.ZOOKEEPER or partition.zookeeper is None:
+        return None
+    if partition.kafka is None or partition.kafka <= partition.zookeeper:
+        return None
+    return (
+        f"{partition.topic_partition}: its live owner {owner.consumer_id} goes by ZooKeeper's "
+        f"{partition.zookeeper}, but an old offset {partition.kafka} in Kafka is larger, and with "
+        "both stores the larger one wins: members would skip; lower it with kafka08 offsets set "
+        "--store kafka"
+    )
 
 
 def plan_partition(facts: PartitionFacts, max_disagreement: int | None) -> Step:

@@ -66,12 +66,15 @@ class ConsumerRegistration:
 
     pattern         STATIC: subscription is {topic: streams}; WHITE_LIST or BLACK_LIST: it is
                     {regular expression: streams} with one entry
+    kafka08         None, or by it a member of ours is known: the keys of its configuration that a
+                    migration of offsets needs. Other members do not read it.
     """
 
     subscription: Mapping[str, int]
     pattern: str = STATIC
     timestamp_ms: int = -1
     version: int = 1
+    kafka08: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,9 +193,10 @@ def encode_consumer(registration: ConsumerRegistration) -> str:
         for name, streams in registration.subscription.items()
     }
     entries = ",".join(f'"{name}":{streams}' for name, streams in subscription.items())
+    ours = "" if registration.kafka08 is None else f',"kafka08":{_encode(registration.kafka08)}'
     return (
         f'{{"version":1,"subscription":{{{entries}}},"pattern":"{registration.pattern}",'
-        f'"timestamp":"{registration.timestamp_ms}"}}'
+        f'"timestamp":"{registration.timestamp_ms}"{ours}}}'
     )
 
 
@@ -201,11 +205,13 @@ def decode_consumer(text: str | None) -> ConsumerRegistration:
     what = "consumer registration"
     fields = _parse_object(text, what)
     subscription = _mapping(fields.get("subscription", {}), what)
+    ours = fields.get("kafka08")
     return ConsumerRegistration(
         subscription={name: _int(streams, what) for name, streams in subscription.items()},
         pattern=str(fields.get("pattern", STATIC)),
         timestamp_ms=_timestamp(fields),
         version=_int(fields.get("version", 1), what),
+        kafka08=None if ours is None else {k: str(v) for k, v in _mapping(ours, what).items()},
     )
 
 

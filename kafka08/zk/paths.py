@@ -107,6 +107,20 @@ def migration(group_name: str) -> str:
     return f"{MIGRATIONS}/{group_name}"
 
 
+def migration_answers(group_name: str) -> str:
+    return f"{MIGRATIONS}/{group_name}/members"
+
+
+def migration_answer(group_name: str, consumer: str) -> str:
+    """Ephemeral: which step of the migration a live member has carried out."""
+    return f"{MIGRATIONS}/{group_name}/members/{consumer}"
+
+
+def migration_mirror(group_name: str) -> str:
+    """Ephemeral: a mirror commits to Kafka for members that cannot."""
+    return f"{MIGRATIONS}/{group_name}/mirror"
+
+
 def parent(path: str) -> str:
     """The path above; "/" for a path of one part."""
     return path.rpartition("/")[0] or "/"

@@ -395,6 +395,7 @@ def test_a_group_migrates_and_goes_on(jvm_kafka: JvmKafka, topic: str, store: Cl
         assert migration.plan().is_allowed
         assert migration.start().copies
         assert migration.verify().problems == ()
+        assert migration.finish().problems == ()
     seen += read(120, **kafka_only)
     with OffsetMigration(jvm_kafka.zookeeper, topic) as migration:
         rolled = migration.rollback()

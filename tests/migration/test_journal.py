@@ -9,10 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka08.errors import MigrationError
-from kafka08.migration.journal import VALID_PREVIOUS, Entry, Journal, State, decode, encode
+from kafka08.migration.journal import (
+    VALID_PREVIOUS,
+    Entry,
+    Journal,
+    State,
+    decode,
+    encode,
+    next_order,
+)
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
+from kafka08.zk.orders import Order, Storage, decode_order
 
 SNAPSHOT = {TopicPartition("t", 0): (5, None)}
 offsets = st.none() | st.integers(0, 2**63 - 1)
@@ -23,12 +32,17 @@ snapshots = st.dictionaries(
 )
 
 
-@given(snapshots, st.sampled_from(State))
+@given(
+    snapshots,
+    st.sampled_from(State),
+    st.none() | st.builds(Order, st.integers(1, 99), st.sampled_from(Storage)),
+)
 def test_reads_what_it_writes(
-    snapshot: dict[TopicPartition, tuple[int | None, int | None]], state: State
+    snapshot: dict[TopicPartition, tuple[int | None, int | None]], state: State, order: Order | None
 ) -> None:
-    """Any snapshot and state survive the znode."""
-    entry = Entry(state, snapshot, 17)
+    """Any snapshot, state and order survive the znode; members read the order in it."""
+    entry = Entry(state, snapshot, 17, order)
+    assert decode_order(encode(entry)) == order
     assert entry == decode(encode(entry))
 
 
@@ -37,7 +51,8 @@ def test_the_text_is_stable(zk: ZkClient) -> None:
     entry = Journal(zk, "g").begin(SNAPSHOT, 17, None)
     assert entry.zk_version == 0
     assert zk.get(paths.migration("g")).data == (
-        '{"version":1,"state":"copying","updated":"17","offsets":{"t":{"0":[5,null]}}}'
+        '{"version":1,"state":"copying","updated":"17","step":0,"storage":null,'
+        '"offsets":{"t":{"0":[5,null]}}}'
     )
 
 
@@ -61,8 +76,8 @@ def test_a_resumed_migration_keeps_its_snapshot(zk: ZkClient) -> None:
     again = journal.begin({}, 2, journal.read())
     assert again.snapshot == SNAPSHOT
     with pytest.raises(MigrationError, match="at the same time"):
-        journal.enter(State.COPIED, entry, 3)
-    for state in (State.COPIED, State.ROLLING_TO_NEWEST, State.ROLLED_BACK):
+        journal.enter(State.DUAL, entry, 3)
+    for state in (State.DUAL, State.ROLLING_TO_NEWEST, State.RETURNING, State.ROLLED_BACK):
         again = journal.enter(state, again, 3)
     assert journal.read() == again
     assert journal.begin({}, 4, again).snapshot == {}
@@ -74,3 +89,14 @@ def test_a_strange_journal_is_an_error(zk: ZkClient, text: str) -> None:
     zk.create(paths.migration("g"), text)
     with pytest.raises(MigrationError, match="cannot be read"):
         Journal(zk, "g").read()
+
+
+def test_steps_count_what_members_have_to_do() -> None:
+    """The order is a new one exactly when members commit elsewhere than before; a step that asks
+    nothing of them leaves it as it is."""
+    order = None
+    seen = []
+    for storage in (None, Storage.DUAL, Storage.DUAL, Storage.KAFKA, None, Storage.ZOOKEEPER):
+        order = next_order(order, storage)
+        seen.append(0 if order is None else order.step)
+    assert seen == [0, 1, 1, 2, 2, 3]

@@ -69,13 +69,15 @@ def test_a_plan_changes_nothing(
 
 
 def test_the_whole_way(zk: ZkClient, cluster: StoreCluster, migration: OffsetMigration) -> None:
-    """start brings Kafka up to the newest of both, verify finds nothing wrong, rollback brings
-    ZooKeeper up to where the group has gone meanwhile."""
+    """start brings Kafka up to the newest of both, verify and finish find nothing wrong, rollback
+    brings ZooKeeper up to where the group has gone meanwhile."""
     migration.start()
     assert cluster.committed == NEWEST
     assert in_zookeeper(zk) == IN_ZOOKEEPER
     assert migration.verify().is_verified
     assert state_of(migration.journal()) is State.VERIFIED
+    assert migration.finish().is_verified
+    assert state_of(migration.journal()) is State.FINISHED
     cluster.committed[TPS[3]] = 77
     assert migration.rollback().to_zookeeper == {TPS[1]: 25, TPS[3]: 77}
     assert in_zookeeper(zk) == NEWEST | {TPS[3]: 77}
@@ -108,19 +110,21 @@ def test_steps_out_of_order_are_refused(migration: OffsetMigration) -> None:
         migration.rollback()
 
 
-def test_a_live_group_is_refused(zk: ZkClient, migration: OffsetMigration) -> None:
-    """Before any write, with the members' names."""
+def test_a_rewind_of_a_live_group_is_refused(zk: ZkClient, migration: OffsetMigration) -> None:
+    """Its members would commit over it: before any write, with their names."""
+    migration.start()
     zk.create(paths.consumer_id("g", "g_a"), '{"subscription":{"t":1}}', ephemeral=True)
     with pytest.raises(MigrationError, match="g_a"):
-        migration.start()
-    assert migration.journal() is None
+        migration.rollback("snapshot")
+    assert state_of(migration.journal()) is State.DUAL
 
 
 def test_members_that_come_meanwhile_are_noticed(
     zk: ZkClient, migration: OffsetMigration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A member that started during the copy may have read a half-copied offset: start says so and
-    stays unfinished; once the member is gone it can be repeated."""
+    """A member that started during the copy and goes by Kafka, as one that is not ours may do, has
+    perhaps read a half-copied offset: start says so and stays unfinished; once the member is gone
+    it can be repeated."""
     commit = KafkaOffsetStore.commit_each
 
     def join_and_commit(self: KafkaOffsetStore, offsets: Any) -> Any:
@@ -155,6 +159,7 @@ def steps(to: Literal["newest", "snapshot"]) -> list[Callable[[OffsetMigration],
     return [
         OffsetMigration.start,
         OffsetMigration.verify,
+        OffsetMigration.finish,
         lambda migration: migration.rollback(to),
     ]
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafka08.migration.members import Member
 from kafka08.migration.plan import (
     Action,
     GroupFacts,
@@ -20,6 +21,7 @@ from kafka08.migration.plan import (
     verification_problems,
 )
 from kafka08.structs import TopicPartition
+from kafka08.zk.orders import Order, Storage
 
 TP = TopicPartition("t", 0)
 
@@ -89,13 +91,11 @@ def test_disagreement_is_refused_where_a_limit_is_set() -> None:
 
 
 def test_every_reason_is_named() -> None:
-    """Members, the coordinator and each partition: all of them at once."""
-    plan = make_plan(
-        GroupFacts("g", ("g_a", "g_b"), (facts(500, None),), unavailable="nobody answered")
-    )
+    """The coordinator and each partition: all of them at once."""
+    plan = make_plan(GroupFacts("g", (), (facts(500, None),), unavailable="nobody answered"))
     assert not plan.is_allowed
     text = "\n".join(plan.refusals)
-    for part in ("g_a, g_b", "nobody answered", "[t,0]: the offset 500"):
+    for part in ("nobody answered", "[t,0]: the offset 500"):
         assert part in text
 
 
@@ -112,7 +112,20 @@ def test_a_group_without_offsets_is_refused() -> None:
 def test_an_owner_without_a_member_is_a_reason() -> None:
     """An owner's znode outlives its member for a session timeout at most; wait for it."""
     [refusal] = make_plan(group(replace(facts(5, None), owner="g_a-0"))).refusals
-    assert refusal == "[t,0] still belongs to g_a-0"
+    assert refusal.startswith("[t,0] still belongs to g_a-0")
+
+
+def test_an_old_larger_offset_in_kafka_is_a_trap() -> None:
+    """A live member that goes by ZooKeeper stands at 50. With both stores it would go on from 80 at
+    its next rebalance; that is refused. One that goes by both is at 80 already; of a stopped group
+    the larger offset counts."""
+    owned = replace(facts(50, 80), owner="g_a-0")
+    by_zookeeper = Member("g_a", Storage.ZOOKEEPER)
+    [refusal] = make_plan(GroupFacts("g", (by_zookeeper,), (owned,))).refusals
+    assert "members would skip" in refusal
+    by_both = replace(by_zookeeper, answer=Order(1, Storage.DUAL))
+    assert make_plan(GroupFacts("g", (by_both,), (owned,))).is_allowed
+    assert make_plan(group(facts(50, 80))).is_allowed
 
 
 def test_deleted_partitions_are_left_alone() -> None:

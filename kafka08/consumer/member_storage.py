@@ -1,0 +1,173 @@
+"""Where a live member commits, while a migration may move its group.
+
+A member commits as its configuration says, unless the group's migration orders something else
+(kafka08/zk/orders.py). It then carries the committed offsets of what it owns over to the store that
+is new, commits there from that moment on, and answers. Its configuration counts again when there is
+no migration; a difference between the two is logged, since other members than ours go by theirs.
+
+    ordered           carried over           starts from   commits to
+    zookeeper → dual  ZooKeeper → Kafka      the larger    Kafka, then ZooKeeper
+    dual → kafka      nothing                Kafka         Kafka
+    kafka → dual      Kafka → ZooKeeper      the larger    Kafka, then ZooKeeper
+    dual → zookeeper  nothing                ZooKeeper     ZooKeeper
+
+Members in neighbouring rows can own the same partition one after the other and skip nothing; so the
+migration orders the next row only when all have answered. Carrying over never lowers an offset, and
+commits no position: what the program has not committed stays uncommitted.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping
+
+from kafka08.consumer.offset_store import (
+    DualOffsetStore,
+    KafkaOffsetStore,
+    Offsets,
+    OffsetStore,
+    ZooKeeperOffsetStore,
+)
+from kafka08.errors import ApiError, ClientError, NodeExists, NoNode, ProtocolError
+from kafka08.structs import TopicPartition
+from kafka08.zk import paths
+from kafka08.zk.client import ZkClient
+from kafka08.zk.operations import ANY_VERSION
+from kafka08.zk.orders import Order, Storage, decode_order, encode_answer
+
+log = logging.getLogger(__name__)
+
+
+class MemberStorage:
+    """The offset store of one member. `follow` and `begin_session` belong to the rebalancer's
+    thread, at moments when nothing is committed.
+
+    on_order   called, in any thread, when the migration may have ordered something
+    """
+
+    def __init__(
+        self,
+        zk: ZkClient,
+        group: str,
+        consumer_id: str,
+        configured: Storage,
+        *,
+        zookeeper: ZooKeeperOffsetStore,
+        kafka: KafkaOffsetStore,
+        on_order: Callable[[], None],
+    ) -> None:
+        self._zk = zk
+        self._group = group
+        self._consumer_id = consumer_id
+        self._configured = configured
+        self._zookeeper = zookeeper
+        self._kafka = kafka
+        self._stores: dict[Storage, OffsetStore] = {
+            Storage.ZOOKEEPER: zookeeper,
+            Storage.DUAL: DualOffsetStore(kafka, zookeeper),
+            Storage.KAFKA: kafka,
+        }
+        self._on_order = on_order
+        self._storage = configured
+        self._answered: Order | None = None
+        self._unread = True
+        self._order: Order | None = None
+
+    @property
+    def storage(self) -> Storage:
+        """Where commits go now."""
+        return self._storage
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether an order may be there that was not answered yet."""
+        return self._unread or self._order not in (None, self._answered)
+
+    def fetch(self, partitions: Collection[TopicPartition]) -> Offsets:
+        return self._stores[self._storage].fetch(partitions)
+
+    def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
+        self._stores[self._storage].commit(offsets)
+
+    def begin_session(self) -> None:
+        """After the member has registered, before it owns anything: the migration, which looks at
+        who is registered after it has ordered, waits for this member from now on."""
+        self._unread, self._answered = True, None
+        self.follow(())
+
+    def follow(self, owned: Collection[TopicPartition]) -> None:
+        """Do what is ordered, and answer. A broker that does not take the offsets over leaves the
+        member as it is, and behind. Raises ZooKeeperError."""
+        self._read()
+        order = self._order
+        if order is None or order == self._answered:
+            return
+        if order.storage is not self._storage:
+            try:
+                self._carry_over(order.storage, owned)
+            except (ApiError, ClientError, ProtocolError) as error:
+                log.warning(
+                    "[%s] cannot commit to %s yet: %s",
+                    self._consumer_id,
+                    order.storage.value,
+                    error,
+                )
+                return
+            self._switch(order)
+        self._answer(order)
+
+    def _read(self) -> None:
+        if not self._unread:
+            return
+        self._unread = False
+        node = self._zk.watch_data(paths.migration(self._group), self._changed)
+        try:
+            self._order = decode_order(None if node is None else node.data)
+        except BaseException:
+            self._unread = True
+            raise
+
+    def _changed(self, _: str) -> None:
+        self._unread = True
+        self._on_order()
+
+    def _carry_over(self, storage: Storage, owned: Collection[TopicPartition]) -> None:
+        if not owned:
+            return
+        in_zookeeper, in_kafka = self._zookeeper.fetch(owned), self._kafka.fetch_once(owned)
+        if storage.in_kafka and not self._storage.in_kafka:
+            self._kafka.commit({tp: o for tp, o in in_zookeeper.items() if o > in_kafka[tp]})
+        if storage.in_zookeeper and not self._storage.in_zookeeper:
+            self._zookeeper.commit({tp: o for tp, o in in_kafka.items() if o > in_zookeeper[tp]})
+
+    def _switch(self, order: Order) -> None:
+        old, self._storage = self._storage, order.storage
+        log.info(
+            "[%s] step %d of the migration of %s: offsets go to %s, not %s as before",
+            self._consumer_id,
+            order.step,
+            self._group,
+            order.storage.value,
+            old.value,
+        )
+        if order.storage is not self._configured:
+            wanted = ", ".join(f"{key}={value}" for key, value in order.storage.properties.items())
+            log.warning("[%s] its configuration should say: %s", self._consumer_id, wanted)
+
+    def _answer(self, order: Order) -> None:
+        """In one transaction with a look at the member's registration, so that nobody answers who
+        is not in the group any more."""
+        path = paths.migration_answer(self._group, self._consumer_id)
+        text = encode_answer(order)
+        registered = paths.consumer_id(self._group, self._consumer_id)
+        transaction = self._zk.transaction().check(registered, ANY_VERSION)
+        try:
+            if self._zk.exists(path):
+                transaction.set(path, text).commit()
+            else:
+                transaction.create(path, text, ephemeral=True).commit()
+        except (NoNode, NodeExists) as error:
+            # The migration was removed, or an earlier session's answer is just going away.
+            log.info("[%s] not answered yet: %s", self._consumer_id, error)
+            return
+        self._answered = order

@@ -1,0 +1,148 @@
+"""Many groups at once: found by name or pattern, planned in pipelines, migrated side by side.
+
+What is asked of the cluster can be limited to so many groups a second. An error of one group does
+not stop the others.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Final, Generic, TypeVar
+
+from kafka08.clock import Clock
+from kafka08.errors import KafkaError, MigrationError
+from kafka08.migration.connections import Connections
+from kafka08.migration.facts import read_many
+from kafka08.migration.offset_migration import OffsetMigration
+from kafka08.migration.plan import GroupFacts, Plan, make_plan
+
+T = TypeVar("T")
+
+BATCH: Final = 200
+"""Groups that are read together."""
+WORKERS: Final = 8
+"""Groups that are migrated side by side: a step waits for live members most of the time."""
+WILD: Final = "*?["
+
+
+class Pace:
+    """At most `per_second` of something; None: as fast as it goes. Thread-safe."""
+
+    def __init__(self, per_second: float | None, clock: Clock) -> None:
+        self._interval_s = 0.0 if per_second is None else 1 / per_second
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._next = clock.monotonic()
+
+    def take(self, count: int = 1) -> None:
+        """Wait for the turn of the next `count`."""
+        if not self._interval_s:
+            return
+        with self._lock:
+            now = self._clock.monotonic()
+            wait_s = self._next - now
+            self._next = max(self._next, now) + count * self._interval_s
+        if wait_s > 0:
+            self._clock.sleep(wait_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Generic[T]):
+    """What a step did with one group: its result, or the error that it met."""
+
+    group: str
+    result: T | None
+    error: KafkaError | None = None
+
+
+def find_groups(connections: Connections, names: Sequence[str], *, every: bool) -> list[str]:
+    """The groups meant by names and shell patterns, in ZooKeeper's order; `every`: all that
+    ZooKeeper knows. A name without a wildcard is meant as it is, known or not. MigrationError for a
+    pattern that nothing matches."""
+    plain = [name for name in names if not is_pattern(name)]
+    patterns = [name for name in names if is_pattern(name)]
+    if not patterns and not every:
+        return list(dict.fromkeys(plain))
+    known = connections.store.groups()
+    for pattern in patterns:
+        if not any(fnmatchcase(group, pattern) for group in known):
+            raise MigrationError(f"no group in ZooKeeper matches {pattern}")
+    chosen = [g for g in known if every or any(fnmatchcase(g, p) for p in patterns)]
+    return list(dict.fromkeys([*plain, *chosen]))
+
+
+def is_pattern(name: str) -> bool:
+    return any(c in name for c in WILD)
+
+
+def read_groups(
+    connections: Connections, groups: Sequence[str], pace: Pace
+) -> Iterator[list[GroupFacts]]:
+    """The facts of all groups, some at a time. Of a single group Kafka is asked about every
+    partition there is, of many about the topics that ZooKeeper connects them with."""
+    for first in range(0, len(groups), BATCH):
+        batch = groups[first : first + BATCH]
+        pace.take(len(batch))
+        yield read_many(batch, connections, everywhere=len(groups) == 1)
+
+
+def plan_groups(
+    connections: Connections, groups: Sequence[str], pace: Pace, *, max_disagreement: int | None
+) -> Iterator[Plan]:
+    """A plan for each group, in order."""
+    for batch in read_groups(connections, groups, pace):
+        for facts in batch:
+            yield make_plan(facts, max_disagreement=max_disagreement)
+
+
+def start_groups(
+    connections: Connections,
+    groups: Sequence[str],
+    pace: Pace,
+    *,
+    max_disagreement: int | None,
+    answer_patience_s: float,
+) -> Iterator[Outcome[Plan]]:
+    """`start` of each group, in order."""
+
+    def start(facts: GroupFacts) -> Plan:
+        with OffsetMigration(
+            group=facts.group, connections=connections, answer_patience_s=answer_patience_s
+        ) as migration:
+            return migration.start(max_disagreement=max_disagreement, facts=facts)
+
+    with ThreadPoolExecutor(WORKERS, "migration") as pool:
+        for batch in read_groups(connections, groups, pace):
+            yield from pool.map(lambda f: _outcome(f.group, lambda: start(f)), batch)
+
+
+def each_group(
+    connections: Connections,
+    groups: Iterable[str],
+    pace: Pace,
+    step: Callable[[OffsetMigration], T],
+    *,
+    answer_patience_s: float,
+) -> Iterator[Outcome[T]]:
+    """Any other step of each group, in order."""
+
+    def carry_out(group: str) -> T:
+        pace.take()
+        with OffsetMigration(
+            group=group, connections=connections, answer_patience_s=answer_patience_s
+        ) as migration:
+            return step(migration)
+
+    with ThreadPoolExecutor(WORKERS, "migration") as pool:
+        yield from pool.map(lambda g: _outcome(g, lambda: carry_out(g)), groups)
+
+
+def _outcome(group: str, act: Callable[[], T]) -> Outcome[T]:
+    try:
+        return Outcome(group, act())
+    except KafkaError as error:
+        return Outcome(group, None, error)

@@ -1,0 +1,104 @@
+"""The live members of a group, as a migration sees them: who follows orders, and who must be told.
+
+A member of ours is known by the key `kafka08` in its registration. Any other (the JVM's, say) goes
+by its own properties, which cannot be seen from outside: they have to be set by hand, and what it
+really does shows only in how the two stores move.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from kafka08.errors import NoNode, ZooKeeperError
+from kafka08.zk import paths
+from kafka08.zk.nodes import ConsumerRegistration
+from kafka08.zk.operations import Get
+from kafka08.zk.orders import Order, Storage, decode_order
+from kafka08.zk.store import ClusterStore
+
+DEFAULT_COMMIT_INTERVAL_MS = 60_000
+"""auto.commit.interval.ms of a member that does not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One registered member.
+
+    configured           where its configuration commits; None: it is not ours, and not known
+    commit_interval_ms   its auto.commit.interval.ms
+    answer               the order that it follows now; None: it follows none
+    """
+
+    consumer_id: str
+    configured: Storage | None = None
+    commit_interval_ms: int = DEFAULT_COMMIT_INTERVAL_MS
+    answer: Order | None = None
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it switches by itself when it is ordered to."""
+        return self.configured is not None
+
+    @property
+    def storage(self) -> Storage | None:
+        """Where it commits now, as far as is known."""
+        return self.configured if self.answer is None else self.answer.storage
+
+    def owns(self, thread_id: str | None) -> bool:
+        """Whether a thread id, as it stands in owner znodes, is one of its streams."""
+        return thread_id is not None and thread_id.rpartition("-")[0] == self.consumer_id
+
+    def __str__(self) -> str:
+        kind = "kafka08" if self.is_ours else "not kafka08"
+        return f"{self.consumer_id} ({kind})"
+
+
+def read_members(store: ClusterStore, group: str) -> tuple[Member, ...]:
+    """The members registered now, by consumer id. Raises ZooKeeperError."""
+    registrations = store.consumers(group)
+    answers = store.zk.pipeline([Get(paths.migration_answer(group, i)) for i in registrations])
+    return tuple(
+        member_of(consumer_id, registration, _order_of(answer))
+        for (consumer_id, registration), answer in zip(registrations.items(), answers, strict=True)
+    )
+
+
+def member_of(
+    consumer_id: str, registration: ConsumerRegistration, answer: Order | None = None
+) -> Member:
+    says = registration.kafka08
+    if says is None:
+        return Member(consumer_id)
+    storage = Storage.of(says.get("offsets.storage", ""), says.get("dual.commit.enabled") == "true")
+    interval = says.get("auto.commit.interval.ms", "")
+    return Member(
+        consumer_id,
+        storage,
+        int(interval) if interval.isdecimal() else DEFAULT_COMMIT_INTERVAL_MS,
+        answer,
+    )
+
+
+def behind(members: Iterable[Member], order: Order) -> list[str]:
+    """The members of ours that have not answered `order`."""
+    return [m.consumer_id for m in members if m.is_ours and m.answer != order]
+
+
+def instructions(members: Iterable[Member], storage: Storage) -> list[str]:
+    """What somebody has to do for `storage` by hand, one line for each member that is not ours."""
+    keys = " and ".join(f"{key}={value}" for key, value in storage.properties.items())
+    return [
+        f"{member.consumer_id} is not a kafka08 member: set {keys} in its consumer.properties and "
+        "restart it"
+        for member in members
+        if not member.is_ours
+    ]
+
+
+def _order_of(node: object) -> Order | None:
+    if isinstance(node, NoNode):
+        return None
+    if isinstance(node, ZooKeeperError):
+        raise node
+    return decode_order(getattr(node, "data", None))

@@ -1,0 +1,72 @@
+"""Commits to Kafka on behalf of members that go by ZooKeeper and cannot be changed.
+
+While a group commits to both stores, a mirror brings Kafka up to ZooKeeper for every partition
+whose owner is not ours, and for those that nobody owns. Kafka's offset is never lowered by what is
+seen; but Kafka cannot compare before it writes: should such a member begin to commit to Kafka
+itself in the very moment between a look and a commit, its first commit may be overwritten by one
+that is a moment older, until its next one. An ephemeral znode says that a mirror runs: of two the
+second one is refused, and `finish` waits for its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from kafka08.consumer.offset_store import Offsets
+from kafka08.errors import MigrationError, NodeExists
+from kafka08.migration.journal import State
+from kafka08.migration.offset_migration import OffsetMigration
+from kafka08.migration.writing import raise_in_kafka
+from kafka08.zk import paths
+
+MIRRORED: Final = frozenset({State.DUAL, State.VERIFIED})
+
+
+class Mirror:
+    """A mirror of one group; usable while its migration is in DUAL or VERIFIED."""
+
+    def __init__(self, migration: OffsetMigration) -> None:
+        self._migration = migration
+        self._connections = migration.connections
+        self._path = paths.migration_mirror(migration.group)
+
+    def copy(self) -> Offsets:
+        """Bring Kafka up once; what was committed. Raises KafkaError."""
+        facts = self._migration.facts()
+        mirrored = [
+            p.topic_partition
+            for p in facts.partitions
+            if p.exists and ((owner := facts.owner(p)) is None or not owner.is_ours)
+        ]
+        return raise_in_kafka(self._connections, self._migration.group, mirrored)
+
+    def run(
+        self, period_s: float, on_copy: Callable[[Offsets], None], *, rounds: int | None = None
+    ) -> None:
+        """Copy every `period_s`, until the migration leaves DUAL and VERIFIED or the `rounds` are
+        over. MigrationError at once if it is elsewhere, or mirrored already."""
+        self._check()
+        try:
+            self._connections.zk.create(self._path, ephemeral=True)
+        except NodeExists as error:
+            raise MigrationError(f"group {self._migration.group} is mirrored already") from error
+        done = 0
+        try:
+            while self._is_wanted() and done != rounds:
+                on_copy(self.copy())
+                done += 1
+                if done != rounds:
+                    self._connections.clock.sleep(period_s)
+        finally:
+            self._connections.zk.delete(self._path, missing_ok=True)
+
+    def _is_wanted(self) -> bool:
+        entry = self._migration.journal()
+        return entry is not None and entry.state in MIRRORED
+
+    def _check(self) -> None:
+        if not self._is_wanted():
+            raise MigrationError(
+                f"group {self._migration.group} does not commit to both stores: start it first"
+            )

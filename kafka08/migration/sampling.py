@@ -1,0 +1,175 @@
+"""Whether two stores say the same while a group runs, judged from samples of both. Pure.
+
+Members with dual commit write Kafka first, then ZooKeeper; a sample reads ZooKeeper first, then
+Kafka. So within a commit interval each store must reach what the other one had, neither may go
+back, and if one moves the other must. What 0.8.2.2 brokers do to that is told apart: an offset that
+vanishes from Kafka for a moment (the coordinator is loading, or a member without a position has
+committed -1) is a note, unless it is gone at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from kafka08.migration.plan import GroupFacts, Offset, PartitionFacts
+from kafka08.structs import TopicPartition
+from kafka08.zk.orders import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Both stores at one time, as offsets by partition where there are some. `kafka` is None if the
+    coordinator did not answer."""
+
+    at_ms: int
+    zookeeper: Mapping[TopicPartition, int]
+    kafka: Mapping[TopicPartition, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionVerdict:
+    """One partition over the time of the samples.
+
+    moved_zookeeper, moved_kafka   messages by which either store went on
+    apart                          the largest distance between both at one time
+    problems                       why it cannot be trusted; empty if it can
+    notes                          worth knowing
+    """
+
+    facts: PartitionFacts
+    moved_zookeeper: int
+    moved_kafka: int
+    apart: int
+    problems: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_agreed(self) -> bool:
+        return not self.problems
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """interval_ms      within it both stores must meet: the longest commit interval, and some time
+                     for the commit itself
+    storage          what members are to do: dual: both move; kafka: ZooKeeper must stand still
+    allow_idle       a partition of a member that is not ours may stand still
+    retention_ms     after it Kafka forgets an offset that nobody commits again
+    committed_ms     when offsets that nobody owns were committed last, as far as is known
+    """
+
+    interval_ms: int
+    storage: Storage
+    allow_idle: bool = False
+    retention_ms: int | None = None
+    committed_ms: int | None = None
+
+
+def judge(facts: GroupFacts, samples: Sequence[Sample], rules: Rules) -> list[PartitionVerdict]:
+    """The verdict for every partition that exists. `facts` were read at the end. Without samples
+    there are no problems, only notes."""
+    return [_judge_one(facts, p, samples, rules) for p in facts.partitions if p.exists]
+
+
+def _judge_one(
+    group: GroupFacts, facts: PartitionFacts, samples: Sequence[Sample], rules: Rules
+) -> PartitionVerdict:
+    tp = facts.topic_partition
+    answered = [s for s in samples if s.kafka is not None]
+    pairs = [(s.at_ms, s.zookeeper.get(tp), (s.kafka or {}).get(tp)) for s in answered]
+    zookeeper = [z for _, z, _ in pairs if z is not None]
+    kafka = [k for _, _, k in pairs if k is not None]
+    moved = (_movement(zookeeper), _movement(kafka))
+    apart = max((abs(z - k) for _, z, k in pairs if z is not None and k is not None), default=0)
+    problems = [*_went_back("ZooKeeper", zookeeper), *_went_back("Kafka", kafka)]
+    notes = [*_vanished(pairs)]
+    if not samples:
+        pass
+    elif rules.storage is Storage.DUAL:
+        problems += _disagreements(pairs, rules.interval_ms)
+        if pairs and pairs[-1][0] - pairs[0][0] >= rules.interval_ms:
+            problems += _one_store_only(moved)
+    elif moved[0]:
+        problems.append(f"ZooKeeper's offset still moves, by {moved[0]}")
+    owner = group.owner(facts)
+    if owner is not None and not owner.is_ours:
+        where = f"owned by {owner.consumer_id}, which is not a kafka08 member"
+        problems = [f"{problem} ({where})" for problem in problems]
+        if samples and not any(moved) and not problems:
+            still = f"nothing moved, so it is not proven what its owner does ({where})"
+            (notes if rules.allow_idle else problems).append(still)
+    if owner is None and facts.kafka is not None:
+        notes += _expiry(samples[-1].at_ms if samples else 0, rules)
+    return PartitionVerdict(facts, *moved, apart, tuple(problems), tuple(notes))
+
+
+def _movement(offsets: Sequence[int]) -> int:
+    return offsets[-1] - offsets[0] if offsets else 0
+
+
+def _went_back(store: str, offsets: Sequence[int]) -> Iterator[str]:
+    for before, after in pairwise(offsets):
+        if after < before:
+            yield f"{store}'s offset went back from {before} to {after}"
+            return
+
+
+Pair = tuple[int, Offset, Offset]
+"""(time in ms, ZooKeeper's offset, Kafka's)."""
+
+
+def _vanished(pairs: Sequence[Pair]) -> Iterator[str]:
+    """Kafka had an offset, then none, then one again."""
+    kafka = [k for _, _, k in pairs]
+    for n in range(1, len(kafka) - 1):
+        if kafka[n] is None and kafka[n - 1] is not None and any(k is not None for k in kafka[n:]):
+            yield (
+                "Kafka's offset vanished for a moment: its coordinator was loading, or a member "
+                "without a position has committed -1 (both known of 0.8.2.2 brokers and members)"
+            )
+            return
+
+
+def _disagreements(pairs: Sequence[Pair], interval_ms: int) -> Iterator[str]:
+    """A sample that the other store has not reached an interval later; the last one if the group
+    was watched for less."""
+    if not pairs:
+        yield "the coordinator never answered"
+        return
+    last_ms = pairs[-1][0]
+    whole = last_ms - pairs[0][0] >= interval_ms
+    for at_ms, zookeeper, kafka in pairs:
+        # What was seen too late to be followed for an interval is not judged; of a group that was
+        # watched for less, the last sample is.
+        if at_ms + interval_ms > last_ms and (whole or at_ms != last_ms):
+            continue
+        later = [p for p in pairs if at_ms <= p[0] <= at_ms + interval_ms]
+        if zookeeper is not None and not any(k is not None and k >= zookeeper for _, _, k in later):
+            have = "nothing" if later[-1][2] is None else str(later[-1][2])
+            yield f"ZooKeeper had {zookeeper}, Kafka {have} up to {interval_ms} ms later"
+            return
+        if kafka is not None and not any(z is not None and z >= kafka for _, z, _ in later):
+            have = "nothing" if later[-1][1] is None else str(later[-1][1])
+            yield f"Kafka had {kafka}, ZooKeeper {have} up to {interval_ms} ms later"
+            return
+
+
+def _one_store_only(moved: tuple[int, int]) -> Iterator[str]:
+    if moved[0] and not moved[1]:
+        yield f"ZooKeeper's offset moved by {moved[0]}, Kafka's stood still"
+    if moved[1] and not moved[0]:
+        yield f"Kafka's offset moved by {moved[1]}, ZooKeeper's stood still"
+
+
+def _expiry(now_ms: int, rules: Rules) -> Iterator[str]:
+    """Nobody owns it, so nobody commits it again."""
+    if rules.retention_ms is None or rules.committed_ms is None:
+        return
+    left_s = (rules.committed_ms + rules.retention_ms - now_ms) // 1000
+    if left_s <= 0:
+        yield "nobody owns it, and Kafka may forget its offset any moment (offsets.retention)"
+    else:
+        hours, minutes = divmod(left_s // 60, 60)
+        yield f"nobody owns it: Kafka forgets its offset in {hours} h {minutes} min at the earliest"

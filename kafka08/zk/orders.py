@@ -1,0 +1,75 @@
+"""What the members of a migrating group are told, and what they answer.
+
+The journal /kafka08/migrations/<group> is the order: of its keys, a member reads `step` and
+`storage`. Its answer is /kafka08/migrations/<group>/members/<consumer id>, ephemeral, in the same
+words: "since this step I commit there". What else the journal says: kafka08/migration/journal.py.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kafka08.errors import ZooKeeperError
+
+
+class Storage(enum.Enum):
+    """Where the members of a group commit, and start from."""
+
+    ZOOKEEPER = "zookeeper"
+    DUAL = "dual"
+    KAFKA = "kafka"
+
+    @property
+    def in_zookeeper(self) -> bool:
+        return self is not Storage.KAFKA
+
+    @property
+    def in_kafka(self) -> bool:
+        return self is not Storage.ZOOKEEPER
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The keys of consumer.properties that make a member of 0.8.2.2 do so."""
+        keys = {
+            "offsets.storage": "kafka" if self.in_kafka else "zookeeper",
+            "dual.commit.enabled": "true" if self is Storage.DUAL else "false",
+        }
+        return keys if self.in_kafka else {"offsets.storage": "zookeeper"}
+
+    @staticmethod
+    def of(offsets_storage: str, dual_commit_enabled: bool) -> Storage:
+        """What a member's configuration means."""
+        if offsets_storage == "zookeeper":
+            return Storage.ZOOKEEPER
+        return Storage.DUAL if dual_commit_enabled else Storage.KAFKA
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """From `step` on (1, 2, … of a group) commit to `storage`; also the form of an answer."""
+
+    step: int
+    storage: Storage
+
+
+def decode_order(text: str | None) -> Order | None:
+    """The order in a journal; None if there is none in it, or no journal. ZooKeeperError if the
+    journal cannot be read: who then commits to the wrong store may skip."""
+    if text is None:
+        return None
+    try:
+        fields: Mapping[str, Any] = json.loads(text)
+        if fields.get("storage") is None:
+            return None
+        return Order(int(fields["step"]), Storage(fields["storage"]))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ZooKeeperError(f"migration order: cannot be read: {text[:100]!r}") from error
+
+
+def encode_answer(order: Order) -> str:
+    fields = {"version": 1, "step": order.step, "storage": order.storage.value}
+    return json.dumps(fields, separators=(",", ":"))

@@ -1,0 +1,44 @@
+"""The checker of offset histories, on small ones made by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka08.structs import TopicPartition
+from tests.histories.offsets import OffsetHistory
+
+TP = TopicPartition("t", 0)
+
+
+def history_of(handed: list[int], kafka: list[int | None]) -> OffsetHistory:
+    history = OffsetHistory()
+    for offset in handed:
+        history.handed(TP, offset)
+    for look in kafka:
+        history.committed("Kafka", TP, look)
+    return history
+
+
+def test_a_good_history_has_no_problem() -> None:
+    """Repetitions and an offset that is gone for a moment are counted, not complained about."""
+    history = history_of([0, 1, 2, 1, 2, 3], [None, 1, None, 1, 4])
+    assert history.problems({TP: 4}) == []
+    assert (history.count, history.repetitions, history.moments_without) == (6, 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("handed", "kafka", "problem"),
+    [
+        ([0, 2], [], "2 was handed out, but 1 never was"),
+        ([0, 2, 1], [], "2 was handed out, but 1 never was"),
+        ([0], [], "1 to 3 were never handed out"),
+        ([], [], "0 to 3 were never handed out"),
+        ([0, 1, 2], [2, 1, 3], "went back from 2 to 1"),
+        ([0, 1, 2], [2, None, 1], "went back from 2 to 1"),
+        ([0, 1, 2], [3, None], "is gone"),
+    ],
+)
+def test_each_fault_is_seen(handed: list[int], kafka: list[int | None], problem: str) -> None:
+    """One fault, one problem."""
+    [found] = history_of(handed, kafka).problems({TP: 3})
+    assert problem in found

@@ -1,0 +1,196 @@
+"""A group under load goes zookeeper → dual → kafka → dual → zookeeper, with kills all the way."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from kafka08.embedded import EmbeddedCluster
+from kafka08.errors import MigrationError
+from kafka08.migration import OffsetMigration, State, Watching
+from kafka08.migration.connections import Connections
+from kafka08.structs import OFFSETS_TOPIC, TopicPartition
+from kafka08.zk.orders import Storage
+from tests.histories.offsets import OffsetHistory
+from tests.migration.live_group import Load, MemberProcess, until, watched_stores
+
+PARTITIONS = 4
+INTERVAL_MS = 200
+WATCHING = Watching(seconds=3.0, interval_ms=1500, period_s=0.2)
+RATE = 200
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[EmbeddedCluster]:
+    config = {
+        "offsets.topic.num.partitions": "4",
+        "offsets.topic.replication.factor": "2",
+        "zookeeper.session.timeout.ms": "3000",
+    }
+    with EmbeddedCluster(brokers=2, config=config) as cluster:
+        yield cluster
+
+
+class World:
+    """A topic of its own, a load on it, and members that can be killed and replaced."""
+
+    def __init__(self, cluster: EmbeddedCluster, group: str) -> None:
+        self.cluster = cluster
+        self.group = self.topic = group
+        cluster.create_topic(group, PARTITIONS, 2)
+        self.partitions = [TopicPartition(group, n) for n in range(PARTITIONS)]
+        self.history = OffsetHistory()
+        self.members: dict[str, MemberProcess] = {}
+        self.kills = 0
+        self.connections = Connections(cluster.zookeeper.connect_string, cluster.bootstrap)
+        self.load = Load(cluster.bootstrap, self.partitions, RATE)
+
+    def join(self, name: str) -> None:
+        keys = {
+            "group.id": self.group,
+            "consumer.id": name,
+            "zookeeper.connect": self.cluster.zookeeper.connect_string,
+            "zookeeper.session.timeout.ms": "3000",
+            "rebalance.backoff.ms": "300",
+            "auto.commit.interval.ms": str(INTERVAL_MS),
+            "auto.offset.reset": "smallest",
+        }
+        self.members[name] = MemberProcess(self.topic, keys, self.history)
+
+    def kill(self, name: str) -> None:
+        self.members.pop(name).kill()
+        self.kills += 1
+
+    def migration(self) -> OffsetMigration:
+        return OffsetMigration(group=self.group, connections=self.connections, answer_patience_s=30)
+
+    def storages(self) -> set[Storage | None]:
+        with self.migration() as migration:
+            return {member.storage for member in migration.members()}
+
+    def settle(self, count: int) -> None:
+        """Until the group has so many members and moves."""
+
+        def are_there() -> bool:
+            with self.migration() as migration:
+                return len(migration.members()) == count
+
+        until(are_there, f"{count} members")
+        before = self.history.count
+        until(lambda: self.history.count > before + 20, "messages")
+
+    def finish(self) -> None:
+        """Stop the load, let the group read everything, and stop it."""
+        ends = self.load.stop()
+        until(lambda: not self.history.problems(ends), f"the end: {self.history.problems(ends)}")
+        for member in self.members.values():
+            member.stop()
+        assert self.history.problems(ends) == []
+
+    def close(self) -> None:
+        for member in self.members.values():
+            member.kill()
+        self.load.close()
+        self.connections.close()
+
+
+@pytest.fixture
+def world(cluster: EmbeddedCluster, request: pytest.FixtureRequest) -> Iterator[World]:
+    world = World(cluster, str(request.node.name).removeprefix("test_"))
+    try:
+        yield world
+    finally:
+        world.close()
+
+
+def repeated(step: Callable[[], object]) -> None:
+    """A step that a dead member or broker broke off is repeated, as its message says."""
+    give_up_at = time.monotonic() + 60
+    while True:
+        try:
+            step()
+            return
+        except MigrationError:
+            if time.monotonic() > give_up_at:
+                raise
+
+
+def test_members_switch_without_a_restart(world: World) -> None:
+    """Each step is done when both members follow it; nothing is skipped or read twice, and no
+    committed offset goes back."""
+    world.join("a")
+    world.join("b")
+    world.settle(2)
+    with (
+        watched_stores(world.connections, world.group, world.partitions, world.history),
+        world.migration() as migration,
+    ):
+        assert migration.plan().is_allowed
+        assert world.storages() == {Storage.ZOOKEEPER}
+        migration.start()
+        assert world.storages() == {Storage.DUAL}
+        assert migration.verify(WATCHING).problems == ()
+        assert migration.finish(WATCHING).problems == ()
+        assert world.storages() == {Storage.KAFKA}
+        migration.rollback()
+        assert world.storages() == {Storage.ZOOKEEPER}
+        world.finish()
+    assert world.history.repetitions == 0
+
+
+def test_the_whole_way_under_kills(world: World) -> None:
+    """The same while members and the coordinator's broker are killed at every step: what is read
+    twice stays within what members read between two commits."""
+    world.join("a")
+    world.join("b")
+    world.settle(2)
+
+    def kill_and_replace(name: str, new: str) -> None:
+        world.kill(name)
+        world.join(new)
+
+    def kill_a_broker() -> None:
+        """When its replicas are in sync again: with two of two dead, nothing could go on."""
+        store, two = world.connections.store, len(world.cluster.brokers)
+        offsets = [TopicPartition(OFFSETS_TOPIC, n) for n in range(4)]
+        states = world.partitions + offsets
+        until(
+            lambda: all(len(s.isr) == two for s in store.leader_and_isr(states).values()),
+            "all replicas in sync",
+        )
+        broker = world.cluster.leader_of(OFFSETS_TOPIC, 0)
+        world.cluster.kill(broker)
+        broker.start()
+
+    with (
+        watched_stores(world.connections, world.group, world.partitions, world.history),
+        world.migration() as migration,
+    ):
+        repeated(migration.start)
+        kill_and_replace("a", "c")
+        kill_a_broker()
+        world.settle(2)
+
+        def verify() -> None:
+            found = migration.verify(WATCHING)
+            if found.problems:
+                raise MigrationError("; ".join(found.problems))
+
+        repeated(verify)
+        kill_and_replace("b", "d")
+        repeated(lambda: migration.finish(WATCHING))
+        kill_and_replace("c", "e")
+        kill_a_broker()
+        repeated(migration.rollback)
+        kill_and_replace("d", "f")
+        world.settle(2)
+        entry = migration.journal()
+        assert entry is not None
+        assert entry.state is State.ROLLED_BACK
+        world.finish()
+    # A member may have handed out what came since its last commit; an interval brings so much,
+    # and a group that was held up by a session timeout reads what has gathered in one go.
+    held_up_s = 10 + INTERVAL_MS / 1000
+    assert world.history.repetitions <= world.kills * RATE * held_up_s
