@@ -21,8 +21,9 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "produce": ("kafka08.cli.produce:produce", "Send lines of text to a topic."),
     "consume": ("kafka08.cli.consume:consume", "Print the messages of topics, as a group member."),
     "group": ("kafka08.cli.group:group", "Look at consumer groups, and explain what is wrong."),
-    "migrate": ("kafka08.cli.migrate:migrate", "Move a stopped group's offsets to Kafka and back."),
+    "migrate": ("kafka08.cli.migrate:migrate", "Move groups' offsets to Kafka and back, live."),
     "completion": ("kafka08.cli.completion:completion", "Print the shell's completion script."),
+    "perf": ("kafka08.cli.perf:perf", "Measure how fast messages go in and out."),
     "log": ("kafka08.cli.log:log", "Look into log segments and check log directories."),
     "spark": ("kafka08.cli.spark:spark", "Copy topics to files and back with PySpark."),
 }
