@@ -263,13 +263,17 @@ class Term:
             self.topic_changed(topic)
 
     def _post_own(self, name: str, act: Callable[[], None]) -> None:
-        """Post an event of this term; it is nothing once the term is over."""
+        """Post an event of this term; it is nothing once the term is over.
+
+        Its name has the epoch: watches of an earlier term fire too, and such an event, which does
+        nothing, must not stand in the queue for one of ours.
+        """
 
         def act_while_in_office() -> None:
             if not self._closed:
                 act()
 
-        self._post(name, act_while_in_office)
+        self._post(f"{name} (epoch {self.context.epoch})", act_while_in_office)
 
     # Sending
 

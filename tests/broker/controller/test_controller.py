@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import pytest
@@ -59,6 +60,29 @@ class TestElection:
         controller = cluster.active_controller(1)
         cluster.zk.delete(paths.CONTROLLER)
         wait_until(lambda: controller.epoch == 2, "the next term")
+
+    def test_a_watch_of_an_earlier_term_hides_no_news(self, cluster: Cluster) -> None:
+        """An event that waits under a name is not queued twice. One that an earlier term's watch
+        left there does nothing, so the new term's must be queued beside it (a broker that came
+        back during an election was never noticed)."""
+        controller = cluster.active_controller(1)
+        earlier = controller._term
+        assert earlier is not None
+        cluster.zk.delete(paths.CONTROLLER)
+        wait_until(lambda: controller.epoch == 2, "the next term")
+        now = controller._term
+        assert now is not None
+        gate = threading.Event()
+
+        def hold_the_queue() -> None:
+            gate.wait(20)
+
+        controller._post(None, hold_the_queue)
+        for term in (earlier, now, now):
+            term._changed(paths.BROKER_IDS)
+        waiting = sorted(name for name in controller._waiting if name.startswith(paths.BROKER_IDS))
+        gate.set()
+        assert waiting == [f"{paths.BROKER_IDS} (epoch 1)", f"{paths.BROKER_IDS} (epoch 2)"]
 
     def test_a_newer_controller_in_a_state_znode_ends_the_term(self, cluster: Cluster) -> None:
         """Epoch check before every election: nothing is written over a successor's decision."""
