@@ -75,6 +75,12 @@ class Purgatory:
                 finished += 1
         return finished
 
+    def expire(self, key: Hashable) -> None:
+        """Finish every wait for `key` now, as if its time were over."""
+        for wait in list(self._watchers.get(key, ())):
+            if wait.task is not None:
+                self._end(wait)
+
     def abandon(self, wait: Wait) -> None:
         """Forget the wait; it is never finished. Harmless if it is over."""
         if wait.task is not None:

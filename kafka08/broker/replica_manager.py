@@ -417,6 +417,8 @@ class ReplicaManager:
             partition.make_leader(leader_and_isr(state), state.replicas, now)
             state_change_log.info("Broker %d leads %s", self.broker_id, partition)
             self.wake(partition.topic_partition)
+            # How far followers are is forgotten; only their next fetch says it, so have it now.
+            self.follower_waits.expire(partition.topic_partition)
             listener = self._listeners.get(state.topic)
             if listener is not None:
                 listener.on_leadership(state.partition)

@@ -10,7 +10,7 @@ import pytest
 
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.log_cleaner import CleanerWorkers
-from kafka08.errors import StorageError
+from kafka08.errors import StorageError, UnknownTopicOrPartition
 from kafka08.log.cleaner import LogCleaner
 from kafka08.log.manager import LogManager
 from kafka08.protocol import message_set
@@ -56,9 +56,25 @@ def manager(tmp_path: Path) -> Iterator[LogManager]:
     opened._release()
 
 
-def workers(manager: LogManager, runtime: FakeRuntime, **keys: Any) -> CleanerWorkers:
+class Replicas:
+    """The part of a ReplicaManager that tells the high watermark; None: not a replica yet."""
+
+    def __init__(self, log_manager: LogManager, high_watermark: int | None = 2) -> None:
+        self.log_manager = log_manager
+        self.high_watermark = high_watermark
+
+    def partition(self, topic_partition: TopicPartition) -> Any:
+        if self.high_watermark is None:
+            raise UnknownTopicOrPartition(str(topic_partition))
+        return self
+
+
+def workers(
+    manager: LogManager, runtime: FakeRuntime, high_watermark: int | None = 2, **keys: Any
+) -> CleanerWorkers:
     config = BrokerConfig(broker_id=1, zookeeper_connect="x", **keys)
-    return CleanerWorkers(config, runtime, manager)
+    replicas: Any = Replicas(manager, high_watermark)
+    return CleanerWorkers(config, runtime, replicas)
 
 
 def test_it_is_off_by_default(manager: LogManager) -> None:
@@ -83,6 +99,16 @@ def test_it_cleans_and_then_pauses(manager: LogManager) -> None:
     assert 0.7 == runtime.naps[0]
     assert started.cleaner.last_stats is not None
     assert 2 == manager.cleaner_points.get(manager.directories[0], TP)
+
+
+@pytest.mark.parametrize(("high_watermark", "cleaned"), [(None, None), (0, None), (1, 1), (2, 2)])
+def test_it_stays_below_the_high_watermark(
+    manager: LogManager, high_watermark: int | None, cleaned: int | None
+) -> None:
+    """What is above may be truncated yet; before the controller has spoken, that is everything."""
+    runtime = Napping()
+    workers(manager, runtime, high_watermark, log_cleaner_enable=True).start()
+    assert cleaned == manager.cleaner_points.get(manager.directories[0], TP)
 
 
 def test_no_backoff_is_no_busy_loop(manager: LogManager) -> None:

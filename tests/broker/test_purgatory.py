@@ -107,3 +107,15 @@ def test_finishing_one_wait_may_finish_another() -> None:
     first.satisfied = second.satisfied = True
     purgatory.touch("a")
     assert (1, 1) == (first.finished, second.finished)
+
+
+def test_all_waits_for_a_key_can_be_ended() -> None:
+    """As if their time were over; others go on waiting."""
+    _, purgatory = setup()
+    waits = [Note(), Note()]
+    for wait, keys in zip(waits, (["a", "b"], ["b"]), strict=True):
+        purgatory.add(wait, keys, 100)
+    purgatory.expire("a")
+    assert [1, 0] == [wait.finished for wait in waits]
+    purgatory.expire("a")
+    assert 1 == len(purgatory)

@@ -183,3 +183,12 @@ def test_a_fetch_from_an_older_segment_does_not_wait(tmp_path: Path) -> None:
     poll = ask(world, fetch(0, min_bytes=BIG))
     assert not poll.parked
     assert 54 == len(answered(poll, FetchRequest).topics[0].partitions[0].message_set)
+
+
+def test_a_new_leader_epoch_has_followers_fetch_again(replicated: World) -> None:
+    """The leader forgets how far they are, so a fetch that waits is answered: only the next one
+    tells, and acks=-1 wait for it."""
+    follower = ask(replicated, fetch(0, replica_id=2))
+    assert follower.parked
+    replicated.lead("t", isr=(1, 2), replicas=(1, 2))
+    assert 1 == len(follower.frames())
