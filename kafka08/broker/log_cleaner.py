@@ -11,11 +11,12 @@ from typing import Final
 
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.halt import halt_on
+from kafka08.broker.replica_manager import ReplicaManager
 from kafka08.broker.runtime import Runtime, Task
-from kafka08.errors import StorageError
+from kafka08.errors import StorageError, UnknownTopicOrPartition
 from kafka08.log.cleaner import LogCleaner
-from kafka08.log.manager import LogManager
 from kafka08.log.throttle import Throttle
+from kafka08.structs import TopicPartition
 
 log = logging.getLogger("kafka.log.LogCleaner")
 
@@ -25,13 +26,17 @@ SHORTEST_BACKOFF_SECONDS: Final = 0.01
 class CleanerWorkers:
     """log.cleaner.threads greenlets, from `start` to `stop`, if log.cleaner.enable is set."""
 
-    def __init__(self, config: BrokerConfig, runtime: Runtime, log_manager: LogManager) -> None:
+    def __init__(
+        self, config: BrokerConfig, runtime: Runtime, replica_manager: ReplicaManager
+    ) -> None:
+        self._replica_manager = replica_manager
         self._runtime = runtime
         self._count = config.log_cleaner_threads if config.log_cleaner_enable else 0
         self._backoff_seconds = max(SHORTEST_BACKOFF_SECONDS, config.log_cleaner_backoff_ms / 1000)
         self.cleaner = LogCleaner(
-            log_manager,
+            replica_manager.log_manager,
             config.cleaner_config(),
+            committed=self._high_watermark,
             clock=runtime,
             throttle=Throttle(config.log_cleaner_io_max_bytes_per_second, runtime),
             native=runtime.run_native,
@@ -51,6 +56,13 @@ class CleanerWorkers:
         for task in self._tasks:
             task.kill()
         self._tasks.clear()
+
+    def _high_watermark(self, topic_partition: TopicPartition) -> int:
+        """0 before the controller has said what this broker is for the partition."""
+        try:
+            return self._replica_manager.partition(topic_partition).high_watermark
+        except UnknownTopicOrPartition:
+            return 0
 
     def _work(self) -> None:
         while True:

@@ -135,7 +135,7 @@ class KafkaServer:
         offset_manager.startup()
         self._socket_server = self._serve(listener, Dispatcher(context), timer)
         self._schedule(replica_manager, log_manager)
-        self._cleaner = CleanerWorkers(config, runtime, log_manager)
+        self._cleaner = CleanerWorkers(config, runtime, replica_manager)
         self._cleaner.start()
         controller.startup()
         self._config_changes = TopicConfigChanges(runtime, store, log_manager)

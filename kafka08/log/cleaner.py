@@ -8,8 +8,10 @@ Source: kafka.log.LogCleaner and kafka.log.LogCleanerManager 0.8.2.2.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from kafka08.clock import SYSTEM_CLOCK, Clock
+from kafka08.config import LONG_MAX
 from kafka08.log import crashpoints
 from kafka08.log.cleaner_plan import (
     CleanerConfig,
@@ -34,10 +36,19 @@ from kafka08.structs import TopicPartition
 
 log = logging.getLogger("kafka.log.LogCleaner")
 
+Committed = Callable[[TopicPartition], int]
+
+
+def everything(_topic_partition: TopicPartition) -> int:
+    """Where there are no other replicas, or nobody knows."""
+    return LONG_MAX
+
 
 class LogCleaner:
     """Cleans the logs of `manager` whose cleanup.policy is compact.
 
+    committed     partition → the offset below which it will never be truncated: its high watermark.
+                  Nothing above is looked at, or a message would go for one that may vanish
     native        runs the jobs that read, map and copy; the event loop goes on meanwhile
     throttle      shared by all cleanings; None: as fast as it goes
 
@@ -53,6 +64,7 @@ class LogCleaner:
         manager: LogManager,
         config: CleanerConfig,
         *,
+        committed: Committed = everything,
         clock: Clock = SYSTEM_CLOCK,
         throttle: Throttle | None = None,
         native: RunNative = run_here,
@@ -60,6 +72,7 @@ class LogCleaner:
     ) -> None:
         self._manager = manager
         self._config = config
+        self._committed = committed
         self._clock = clock
         self._throttle = throttle or Throttle(float("inf"), clock)
         self._native = native
@@ -105,13 +118,15 @@ class LogCleaner:
     def _measure(self, topic_partition: TopicPartition, one: Log) -> DirtyLog:
         point = self._manager.cleaner_points.get(one.directory.parent, topic_partition)
         first_dirty = first_dirty_offset(point, one.log_start_offset, one.active_base_offset)
-        return measure(topic_partition, sealed_facts(one), first_dirty)
+        facts = sealed_facts(one, self._committed(topic_partition))
+        return measure(topic_partition, facts, first_dirty)
 
     def _clean(self, one: Log, first_dirty: int) -> None:
         cleaning = Cleaning(
             one,
             first_dirty,
             self._config,
+            end_offset=self._committed(one.topic_partition),
             clock=self._clock,
             throttle=self._throttle,
             native=self._native,

@@ -18,6 +18,7 @@ from typing import Final, Protocol, TypeVar
 
 from kafka08 import kernel
 from kafka08.clock import Clock
+from kafka08.config import LONG_MAX
 from kafka08.errors import CorruptLog, StorageError
 from kafka08.log import crashpoints
 from kafka08.log.cleaned_segment import CleanedSegment
@@ -62,19 +63,21 @@ class CleaningFailed(Exception):
     """The log cannot be cleaned as it is, or there is no room for the copy; it is as before."""
 
 
-def sealed_facts(cleaned_log: Log) -> list[SealedSegment]:
-    """A log's sealed segments as the plan sees them."""
+def sealed_facts(cleaned_log: Log, end_offset: int = LONG_MAX) -> list[SealedSegment]:
+    """A log's sealed segments as the plan sees them, those that end at or below `end_offset`."""
     segments = cleaned_log.sealed_segments
     bases = [*(segment.base_offset for segment in segments), cleaned_log.active_base_offset]
     return [
         SealedSegment(segment.base_offset, bases[number], segment.size, segment.index.size)
         for number, segment in enumerate(segments, 1)
+        if bases[number] <= end_offset
     ]
 
 
 class Cleaning:
     """A pass over `cleaned_log` from `first_dirty_offset` on; `run` once.
 
+    end_offset where it ends at the latest, at the end of a segment
     native     runs the jobs that read, map and copy
     throttle   counts what is read and written, and sleeps
     crash      see kafka08.log.crashpoints
@@ -89,6 +92,7 @@ class Cleaning:
         first_dirty_offset: int,
         config: CleanerConfig,
         *,
+        end_offset: int = LONG_MAX,
         clock: Clock,
         throttle: Throttle,
         native: RunNative = run_here,
@@ -97,6 +101,7 @@ class Cleaning:
         self._log = cleaned_log
         self._first_dirty_offset = first_dirty_offset
         self._config = config
+        self._end_offset = min(end_offset, cleaned_log.active_base_offset)
         self._clock = clock
         self._throttle = throttle
         self._native = native
@@ -129,7 +134,7 @@ class Cleaning:
         return start
 
     def _delete_horizon_ms(self) -> int:
-        position = last_clean(sealed_facts(self._log), self._first_dirty_offset)
+        position = last_clean(self._facts(), self._first_dirty_offset)
         modified_ms = None
         if position is not None:
             modified_ms = self._log.sealed_segments[position].last_modified_ms
@@ -141,10 +146,10 @@ class Cleaning:
         """A map of the messages from `start` on, the offset it reaches (exclusive), and whether a
         segment begins there. Whole segments are taken while they fit."""
         segments = self._log.sealed_segments
-        facts = sealed_facts(self._log)
-        offset_map = kernel.OffsetMap(*self._config.map_size(self._log.active_base_offset - start))
+        facts = self._facts()
+        offset_map = kernel.OffsetMap(*self._config.map_size(self._end_offset - start))
         reached = start
-        for segment, fact in zip(segments, facts, strict=True):
+        for segment, fact in zip(segments, facts, strict=False):
             if fact.end_offset <= start:
                 continue
             refused = self._map_segment(segment, offset_map, start)
@@ -178,7 +183,7 @@ class Cleaning:
     def _clean_below(self, end_offset: int, offset_map: kernel.OffsetMap) -> None:
         """Clean every segment that begins below `end_offset`."""
         config = self._log.config
-        facts = [fact for fact in sealed_facts(self._log) if fact.base_offset < end_offset]
+        facts = [fact for fact in self._facts() if fact.base_offset < end_offset]
         segments = self._log.sealed_segments
         for start, end in group_segments(facts, config.segment_bytes, config.segment_index_bytes):
             self._clean_group(segments[start:end], facts[start:end], offset_map)
@@ -253,6 +258,10 @@ class Cleaning:
             position = found.position
 
     # Others
+
+    def _facts(self) -> list[SealedSegment]:
+        """The segments that this pass is about, as they are by now."""
+        return sealed_facts(self._log, self._end_offset)
 
     def _step(self, call: Callable[..., T], *args: object) -> T:
         """One native job. Others ran meanwhile."""

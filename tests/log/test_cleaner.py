@@ -94,6 +94,24 @@ def test_the_threshold_is_the_topics_own(manager: LogManager) -> None:
     assert cleaner_of(manager).filthiest() is None
 
 
+def test_nothing_goes_for_a_message_that_may_vanish(manager: LogManager) -> None:
+    """Segments above the high watermark are not looked at: a truncation would take the later
+    message, after the earlier one of its key was cleaned away. 0.8.2.2 does that."""
+    log = fill(manager, A, 3)
+    committed = [3]
+    cleaner = cleaner_of(manager, committed=lambda _tp: committed[0])
+    assert [True, False] == [cleaner.clean_one() for _ in range(2)]
+    assert list(range(6)) == offsets_of(log)
+    committed[0] = 4
+    assert [False, 2] == [
+        cleaner.clean_one(),
+        manager.cleaner_points.get(manager.directories[0], A),
+    ]
+    committed[0] = 6
+    assert [True, False] == [cleaner.clean_one() for _ in range(2)]
+    assert [4, 5] == offsets_of(log)
+
+
 def test_what_is_clean_is_remembered(manager: LogManager, tmp_path: Path) -> None:
     """By log directory, and a restart goes on there."""
     fill(manager, A)
