@@ -14,6 +14,8 @@ from pathlib import Path
 from kafka08 import kernel
 from kafka08.admin import AdminClient
 from scripts.benchmarks.broker_cases import CASES, PARTITIONS, Case
+from scripts.benchmarks.producers import producer_cases
+from scripts.benchmarks.consumer_cases import consumer_cases
 from scripts.benchmarks.recovery import recovery_case, start_case
 from scripts.benchmarks.replicated import replicated_cases
 from scripts.benchmarks.report import report
@@ -38,8 +40,14 @@ def main() -> int:
             if cases or options.only in "start":
                 rows += one_broker_cases(cases, directory, zookeeper, options)
             rows += recovery_case(directory, zookeeper.connect_string, options.only)
+            rows += producer_cases(
+                directory, zookeeper.connect_string, options.only, options.rounds
+            )
             rows += replicated_cases(
                 directory, zookeeper.connect_string, options.only, options.rounds, options.seconds
+            )
+            rows += consumer_cases(
+                directory, zookeeper.connect_string, options.only, options.rounds
             )
     finally:
         shutil.rmtree(directory, ignore_errors=True)
