@@ -268,8 +268,12 @@ class OffsetManager:
             if offset >= partition.high_watermark:
                 self._runtime.sleep(COMMITTED_POLL_SECONDS)
                 continue
-            data = source.read(offset, size, partition.high_watermark).bytes()
-            messages = message_set.decode(data, offset, OFFSETS_TOPIC, number)
+            high_watermark = partition.high_watermark
+            part = source.read(offset, size, high_watermark)
+            if not part.size:
+                offset = high_watermark  # all that was in between was compacted away
+                continue
+            messages = message_set.decode(part.bytes(), offset, OFFSETS_TOPIC, number)
             for message in messages:
                 self._load_record(number, message)
                 count += 1

@@ -78,6 +78,25 @@ def test_an_expired_offset_vanishes_in_two_passes(coordinator: Coordinator, tmp_
     again.close()
 
 
+def test_a_load_ends_though_the_last_records_are_compacted_away(
+    coordinator: Coordinator, tmp_path: Path
+) -> None:
+    """A broker that dies right after a roll leaves an empty active segment; behind the last record
+    there may be a gap then, which a load must step over."""
+    coordinator.lead(1)
+    coordinator.commit("a", 1, 8)
+    coordinator.log(1).append(bytearray(message_set.encode([(None, b"no key")])))
+    coordinator.log(1).roll()
+    clean(coordinator)
+    assert [(LIVE, False)] == records(coordinator)
+    assert 2 == coordinator.log(1).log_end_offset
+    coordinator.close()
+    again = Coordinator(tmp_path, **KEYS)
+    again.lead(1)
+    assert 8 == again.fetch("a", 1).offset
+    again.close()
+
+
 def test_commits_between_passes_win(coordinator: Coordinator) -> None:
     """A group that comes back after its tombstone keeps the new offset."""
     coordinator.lead(1)
