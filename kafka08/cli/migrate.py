@@ -35,6 +35,12 @@ PLAN_COLUMNS = (
     "to do",
 )
 
+bootstrap_option = click.option(
+    "--bootstrap",
+    envvar="KAFKA08_BOOTSTRAP",
+    metavar="HOST:PORT[,..]",
+    help="Some brokers; default: those registered in ZooKeeper.",
+)
 max_disagreement_option = click.option(
     "--max-disagreement",
     type=click.IntRange(0),
@@ -72,12 +78,7 @@ def group_options(function: Function) -> Function:
     """GROUP..., --all, --groups-per-second, --bootstrap, --zookeeper."""
     for option in (
         zookeeper_option,
-        click.option(
-            "--bootstrap",
-            envvar="KAFKA08_BOOTSTRAP",
-            metavar="HOST:PORT[,..]",
-            help="Some brokers; default: those registered in ZooKeeper.",
-        ),
+        bootstrap_option,
         click.option(
             "--groups-per-second",
             "rate",
@@ -268,7 +269,7 @@ def rollback(to: Any, answer_seconds: float, **where: Any) -> None:
     help="Seconds between two copies.",
 )
 @click.option("--rounds", type=click.IntRange(1), help="Copy so often; default: until the end.")
-@click.option("--bootstrap", envvar="KAFKA08_BOOTSTRAP", metavar="HOST:PORT[,..]")
+@bootstrap_option
 @zookeeper_option
 def mirror(
     group: str, period: float, rounds: int | None, bootstrap: str | None, zookeeper: str

@@ -26,6 +26,27 @@ def log_ends(
     return cluster.ask_leaders(dict.fromkeys(partitions, LATEST_OFFSET), _ask)
 
 
+def offsets_before(
+    cluster: ClusterClient, partitions: Iterable[TopicPartition], time_ms: int
+) -> dict[TopicPartition, int | None]:
+    """partition → an offset at or before the first message after `time_ms`: the start of the newest
+    segment that was last written before it, or the log's end. 0.8 knows no better. None if the
+    whole log is younger. Raises as ask_leaders."""
+
+    def ask(
+        connection: Connection, times: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, int | ApiError | None]:
+        response = connection.send(offsets_request(times))
+        assert isinstance(response, OffsetsResponse)
+        return {
+            tp: error_of(answer.error_code, f"{tp} at {connection}")
+            or (answer.offsets[0] if answer.offsets else None)
+            for tp, answer in offsets_results(response).items()
+        }
+
+    return cluster.ask_leaders(dict.fromkeys(partitions, time_ms), ask)
+
+
 def _ask(
     connection: Connection, times: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int | ApiError]:

@@ -1,0 +1,87 @@
+"""Getting and changing a stopped group's offsets, in one store or in both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from kafka08.client.log_offsets import log_ends, log_starts, offsets_before
+from kafka08.errors import MigrationError
+from kafka08.migration.connections import Connections
+from kafka08.migration.facts import kafka_offsets, read_facts, zookeeper_offsets
+from kafka08.migration.members import read_members
+from kafka08.migration.plan import GroupFacts, PartitionFacts, live_refusals
+from kafka08.migration.reset import ChangePlan, Target, plan_reset, plan_set
+from kafka08.migration.writing import commit_to_kafka
+from kafka08.structs import TopicPartition
+from kafka08.zk.orders import Storage
+
+
+class GroupOffsets:
+    """The offsets of one group. Raises KafkaError."""
+
+    def __init__(self, connections: Connections, group: str) -> None:
+        self.group = group
+        self._connections = connections
+
+    def facts(self, topics: Iterable[str] = ()) -> GroupFacts:
+        """What both stores have; with `topics` all partitions of these and no others, whether they
+        have offsets or not."""
+        wanted = sorted(topics)
+        if not wanted:
+            return read_facts(self.group, self._connections)
+        assignments = self._connections.store.assignments(wanted)
+        return self._facts_of(TopicPartition(t, n) for t, of in assignments.items() for n in of)
+
+    def plan_reset(self, target: Target, number: int = 0, topics: Iterable[str] = ()) -> ChangePlan:
+        """number   the offset, the shift in messages, or the time in ms since 1970"""
+        facts = self.facts(topics)
+        existing = [p.topic_partition for p in facts.partitions if p.exists]
+        answers = {}
+        if target is Target.TIMESTAMP:
+            answers = offsets_before(self._connections.cluster, existing, number)
+        return plan_reset(facts, target, number, answers)
+
+    def plan_set(self, offsets: Mapping[TopicPartition, int]) -> ChangePlan:
+        return plan_set(self._facts_of(offsets), offsets)
+
+    def carry_out(self, plan: ChangePlan, storage: Storage) -> int:
+        """Write the plan into the stores named, Kafka first; how many partitions were written.
+        MigrationError with the plan's refusals, or if members have come."""
+        members = read_members(self._connections.store, self.group)
+        now = live_refusals(GroupFacts(self.group, members, ()))
+        if refusals := [*plan.refusals, *(r for r in now if r not in plan.refusals)]:
+            text = "\n".join(f"  - {reason}" for reason in refusals)
+            raise MigrationError(f"offsets of group {self.group} are not changed:\n{text}")
+        offsets = plan.offsets
+        if storage.in_kafka and offsets:
+            commit_to_kafka(self._connections, self.group, offsets)
+        if storage.in_zookeeper:
+            for error in self._connections.store.commit_offsets(self.group, offsets).values():
+                raise error
+        return len(offsets)
+
+    def _facts_of(self, partitions: Iterable[TopicPartition]) -> GroupFacts:
+        """The facts of exactly these partitions."""
+        wanted = sorted(partitions)
+        connections = self._connections
+        in_zookeeper = zookeeper_offsets(self.group, wanted, connections)
+        in_kafka, unavailable = kafka_offsets(self.group, wanted, connections)
+        assignments = connections.store.assignments(sorted({tp.topic for tp in wanted}))
+        readable = [tp for tp in wanted if tp.partition in assignments.get(tp.topic, {})]
+        starts = log_starts(connections.cluster, readable)
+        ends = log_ends(connections.cluster, readable)
+        return GroupFacts(
+            self.group,
+            read_members(connections.store, self.group),
+            tuple(
+                PartitionFacts(
+                    tp,
+                    in_zookeeper[tp][0] if tp in in_zookeeper else None,
+                    in_kafka.get(tp),
+                    starts.get(tp),
+                    ends.get(tp),
+                )
+                for tp in wanted
+            ),
+            unavailable,
+        )

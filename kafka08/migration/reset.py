@@ -1,0 +1,106 @@
+"""Where a group shall go on from, worked out from where it stands. Pure.
+
+What is planned always lies in the log: a target outside it is a refusal, but for shifts, which stop
+at the log's start or end. Both stores are set as a rule, since members that read both go on from
+the larger one, so that a rewind of one alone would do nothing.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kafka08.migration.plan import GroupFacts, Offset, PartitionFacts, live_refusals
+from kafka08.structs import TopicPartition
+
+
+class Target(enum.Enum):
+    """Where to; OFFSET and SHIFT go with a number, TIMESTAMP with what the brokers answered."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+    TIMESTAMP = "timestamp"
+    OFFSET = "offset"
+    SHIFT = "shift"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One partition: from what both stores say to `offset`; None: it stays as it is, for the
+    `reason`."""
+
+    facts: PartitionFacts
+    offset: Offset
+    reason: str | None = None
+
+    @property
+    def messages(self) -> int | None:
+        """How many messages the group is moved by; below 0: they are read again."""
+        if self.offset is None or self.facts.newest is None:
+            return None
+        return self.offset - self.facts.newest
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePlan:
+    group: str
+    changes: tuple[Change, ...]
+    refusals: tuple[str, ...]
+
+    @property
+    def offsets(self) -> dict[TopicPartition, int]:
+        """partition → what will be written."""
+        return {c.facts.topic_partition: c.offset for c in self.changes if c.offset is not None}
+
+
+def plan_reset(
+    facts: GroupFacts,
+    target: Target,
+    number: int = 0,
+    answers: Mapping[TopicPartition, Offset] = {},
+) -> ChangePlan:
+    """Every partition that exists to the target. `answers`: what the brokers say about a time;
+    a partition without one goes to its log's start."""
+    changes = []
+    for p in facts.partitions:
+        if p.log_start is None or p.log_end is None:
+            changes.append(Change(p, None, "the partition does not exist any more"))
+            continue
+        match target:
+            case Target.EARLIEST:
+                offset = p.log_start
+            case Target.LATEST:
+                offset = p.log_end
+            case Target.OFFSET:
+                offset = number
+            case Target.TIMESTAMP:
+                answer = answers.get(p.topic_partition)
+                offset = p.log_start if answer is None else answer
+            case Target.SHIFT:
+                base = p.log_start if p.newest is None else p.newest
+                offset = min(max(base + number, p.log_start), p.log_end)
+        changes.append(Change(p, offset))
+    return _checked(facts, changes)
+
+
+def plan_set(facts: GroupFacts, offsets: Mapping[TopicPartition, int]) -> ChangePlan:
+    """The partitions named to the offsets named; `facts` must have them all."""
+    by_partition = {p.topic_partition: p for p in facts.partitions}
+    return _checked(facts, [Change(by_partition[tp], o) for tp, o in sorted(offsets.items())])
+
+
+def _checked(facts: GroupFacts, changes: list[Change]) -> ChangePlan:
+    refusals = live_refusals(facts)
+    if facts.unavailable is not None:
+        refusals.append(f"the group's coordinator is not available: {facts.unavailable}")
+    for change in changes:
+        if change.offset is None:
+            continue
+        if not change.facts.exists:
+            refusals.append(f"{change.facts.topic_partition} does not exist")
+        elif problem := change.facts.range_problem(change.offset, "the plan"):
+            refusals.append(problem)
+    if not changes:
+        refusals.append("no store has an offset of it; is that the group's name?")
+    return ChangePlan(facts.group, tuple(changes), tuple(refusals))

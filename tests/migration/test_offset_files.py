@@ -1,0 +1,45 @@
+"""Files of offsets: what was written is read, the JVM's form is the JVM's, faults are named."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka08.errors import ConfigError
+from kafka08.migration.offset_files import parse, to_json, to_jvm_lines
+from kafka08.migration.plan import GroupFacts, PartitionFacts
+from kafka08.structs import TopicPartition
+
+TPS = [TopicPartition("t", n) for n in range(3)]
+FACTS = GroupFacts(
+    "g",
+    (),
+    (
+        PartitionFacts(TPS[0], 5, 7, 0, 9),
+        PartitionFacts(TPS[1], None, 3, 0, 9),
+        PartitionFacts(TPS[2], None, None, 0, 9),
+    ),
+)
+
+
+def test_ours_holds_both_stores() -> None:
+    """And stands for the newer one; what nobody has is not set."""
+    assert parse(to_json([FACTS])) == {"g": {TPS[0]: 7, TPS[1]: 3}}
+
+
+def test_the_jvms_form_is_one_line_for_each_znode() -> None:
+    """As ExportZkOffsets writes it; a file ends at its first empty line."""
+    assert list(to_jvm_lines([FACTS], "zookeeper")) == ["/consumers/g/offsets/t/0:5"]
+    lines = list(to_jvm_lines([FACTS], "newest"))
+    assert parse("\n".join([*lines, "", "nonsense"])) == {"g": {TPS[0]: 7, TPS[1]: 3}}
+
+
+@pytest.mark.parametrize("text", ["/consumers/g/offsets/t:5", "x", "/a\n/consumers/g/x/t/0:1"])
+def test_a_strange_line_is_named(text: str) -> None:
+    with pytest.raises(ConfigError, match="line 1"):
+        parse(text)
+
+
+@pytest.mark.parametrize("text", ["{", "{}", '{"version":2,"groups":{}}', '{"version":1}'])
+def test_a_strange_object_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="not a file of"):
+        parse(text)

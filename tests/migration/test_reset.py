@@ -1,0 +1,76 @@
+"""Plans that change a stopped group's offsets: in the log or refused, shifts stop at its ends."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka08.migration.members import Member
+from kafka08.migration.plan import GroupFacts, Offset, PartitionFacts
+from kafka08.migration.reset import ChangePlan, Target, plan_reset, plan_set
+from kafka08.structs import TopicPartition
+
+TP = TopicPartition("t", 0)
+
+
+def group(*partitions: PartitionFacts, members: tuple[Member, ...] = ()) -> GroupFacts:
+    return GroupFacts("g", members, partitions)
+
+
+def facts(zookeeper: Offset, kafka: Offset) -> PartitionFacts:
+    return PartitionFacts(TP, zookeeper, kafka, 10, 90)
+
+
+@pytest.mark.parametrize(
+    ("target", "number", "answers", "offset"),
+    [
+        (Target.EARLIEST, 0, {}, 10),
+        (Target.LATEST, 0, {}, 90),
+        (Target.OFFSET, 33, {}, 33),
+        (Target.SHIFT, 5, {}, 55),
+        (Target.SHIFT, -5, {}, 45),
+        (Target.SHIFT, -500, {}, 10),
+        (Target.SHIFT, 500, {}, 90),
+        (Target.TIMESTAMP, 0, {TP: 42}, 42),
+        (Target.TIMESTAMP, 0, {TP: None}, 10),
+    ],
+)
+def test_each_target(
+    target: Target, number: int, answers: dict[TopicPartition, Offset], offset: int
+) -> None:
+    """Shifts count from the newer store; a log younger than the time is read from its start."""
+    plan = plan_reset(group(facts(40, 50)), target, number, answers)
+    assert (plan.offsets, plan.refusals) == ({TP: offset}, ())
+    assert plan.changes[0].messages == offset - 50
+
+
+def test_refusals_name_their_reason() -> None:
+    """Outside the log, live members, partitions that are gone, a group that nobody knows."""
+    gone = PartitionFacts(TopicPartition("gone", 0), 5, None, None, None)
+    cases: list[tuple[ChangePlan, str]] = [
+        (plan_reset(group(facts(1, 2)), Target.OFFSET, 91), "range 10 to 90"),
+        (plan_set(group(facts(1, 2)), {TP: 9}), "range 10 to 90"),
+        (plan_set(group(gone), {gone.topic_partition: 9}), "does not exist"),
+        (plan_reset(group(facts(1, 2), members=(Member("g_a"),)), Target.LATEST), "g_a"),
+        (plan_reset(group(), Target.LATEST), "group's name"),
+        (plan_reset(GroupFacts("g", (), (), "away"), Target.LATEST), "away"),
+    ]
+    for plan, reason in cases:
+        assert reason in "\n".join(plan.refusals)
+    assert plan_reset(group(gone, facts(1, 2)), Target.LATEST).offsets == {TP: 90}
+
+
+@given(
+    st.sampled_from(Target),
+    st.integers(-200, 200),
+    st.none() | st.integers(0, 200),
+    st.none() | st.integers(0, 200),
+)
+def test_what_is_allowed_lies_in_the_log(
+    target: Target, number: int, zookeeper: Offset, kafka: Offset
+) -> None:
+    """Whatever the stores say."""
+    plan = plan_reset(group(facts(zookeeper, kafka)), target, number)
+    if not plan.refusals:
+        assert 10 <= plan.offsets[TP] <= 90

@@ -1,0 +1,95 @@
+"""The judge of two stores: each way in which they can fail each other, apart from what is fine."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka08.migration.members import Member
+from kafka08.migration.plan import GroupFacts, Offset, PartitionFacts
+from kafka08.migration.sampling import PartitionVerdict, Rules, Sample, judge
+from kafka08.structs import TopicPartition
+from kafka08.zk.orders import Order, Storage
+
+TP = TopicPartition("t", 0)
+OURS = Member("g_ours", Storage.ZOOKEEPER, answer=Order(1, Storage.DUAL))
+FOREIGN = Member("g_jvm")
+
+
+def verdict(
+    *pairs: tuple[Offset, Offset],
+    owner: str | None = "g_ours-0",
+    storage: Storage = Storage.DUAL,
+    allow_idle: bool = False,
+) -> PartitionVerdict:
+    """Of samples a second apart, with a commit interval of two seconds."""
+    samples = [
+        Sample(n * 1000, {} if z is None else {TP: z}, {} if k is None else {TP: k})
+        for n, (z, k) in enumerate(pairs)
+    ]
+    last = pairs[-1]
+    facts = PartitionFacts(TP, last[0], last[1], 0, 100, owner)
+    rules = Rules(2000, storage, allow_idle, 60_000, 0)
+    [found] = judge(GroupFacts("g", (OURS, FOREIGN), (facts,)), samples, rules)
+    return found
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        [(1, 1), (2, 2), (3, 3), (4, 4)],
+        [(1, 2), (2, 3), (3, 4), (4, 4)],  # Kafka first, ZooKeeper soon after
+        [(1, 1), (1, 5), (1, 5), (5, 5)],  # within the interval
+        [(5, 5)] * 4,
+        [(0, 0)] * 4,
+    ],
+)
+def test_agreement(pairs: list[tuple[Offset, Offset]]) -> None:
+    assert verdict(*pairs).problems == ()
+
+
+@pytest.mark.parametrize(
+    ("pairs", "problem"),
+    [
+        ([(1, 1), (2, 1), (3, 1), (4, 1)], "Kafka's stood still"),
+        ([(1, 1), (1, 2), (1, 3), (1, 4)], "ZooKeeper's stood still"),
+        ([(5, None)] * 4, "ZooKeeper had 5, Kafka nothing"),
+        ([(5, 3)] * 4, "ZooKeeper had 5, Kafka 3"),
+        ([(None, 3)] * 4, "Kafka had 3, ZooKeeper nothing"),
+        ([(5, 5), (5, 4), (5, 5), (5, 5)], "Kafka's offset went back from 5 to 4"),
+        ([(5, 5), (4, 5), (5, 5), (5, 5)], "ZooKeeper's offset went back from 5 to 4"),
+    ],
+)
+def test_each_fault_is_named(pairs: list[tuple[Offset, Offset]], problem: str) -> None:
+    assert problem in "\n".join(verdict(*pairs).problems)
+
+
+def test_an_offset_that_vanishes_for_a_moment_is_a_note() -> None:
+    """The load race and the -1 commits of 0.8.2.2 are told apart from a real disagreement."""
+    found = verdict((5, 5), (5, None), (5, 5), (5, 5))
+    assert found.problems == ()
+    assert "vanished for a moment" in found.notes[0]
+    assert verdict((5, 5), (5, 5), (5, None), (5, None), (5, None)).problems
+
+
+def test_a_member_that_is_not_ours_has_to_show_what_it_does() -> None:
+    """Its properties cannot be seen: only movement proves that it commits to both."""
+    idle = [(5, 5)] * 4
+    [problem] = verdict(*idle, owner="g_jvm-0").problems
+    assert "not proven" in problem
+    assert verdict(*idle, owner="g_jvm-0", allow_idle=True).problems == ()
+    assert verdict((1, 1), (2, 2), (3, 3), (4, 4), owner="g_jvm-0").problems == ()
+    [*_, problem] = verdict((1, 1), (2, 1), (3, 1), (4, 1), owner="g_jvm-0").problems
+    assert "owned by g_jvm" in problem
+
+
+def test_after_the_cutover_zookeeper_must_stand_still() -> None:
+    """Kafka may go on alone."""
+    assert verdict((1, 1), (1, 2), (1, 3), storage=Storage.KAFKA).problems == ()
+    [problem] = verdict((1, 1), (2, 2), (3, 3), storage=Storage.KAFKA).problems
+    assert "ZooKeeper's offset still moves" in problem
+
+
+def test_what_nobody_owns_expires() -> None:
+    """Nobody commits it again, so Kafka forgets it; the clock runs from the copy."""
+    [note] = verdict((5, 5), (5, 5), (5, 5), owner=None).notes
+    assert "0 h 0 min" in note
