@@ -28,9 +28,10 @@ if TYPE_CHECKING:
 @click.option("--brokers", default=3, show_default=True, type=click.IntRange(1, 9))
 @click.option("--spark/--no-spark", default=True, show_default=True, help="Run the Spark stage.")
 def demo(source: Path | None, brokers: int, spark: bool) -> None:
-    """Load real text into a cluster of its own, consume it with a group of which one member is
-    stopped and replaced, move the group's offsets to Kafka, resume from there, roll back, and read
-    exact ranges in Spark. Every stage is compared with what was produced.
+    """Load real text into a cluster of its own, with three replicas; consume it with a group while
+    a broker is killed and a member stopped and replaced; move the group's offsets to Kafka, resume
+    from there, roll back, and read exact ranges in Spark. Every stage is compared with what was
+    produced.
 
     Exits 1 on any mismatch, and leaves nothing running.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Final, Protocol
@@ -25,6 +25,8 @@ from kafka08.structs import LATEST_OFFSET, TopicPartition
 TOPIC: Final = "standard-library"
 GROUP: Final = "demo-readers"
 PARTITIONS: Final = 6
+REPLICAS: Final = 3
+"""As many as there are brokers, up to this."""
 PRODUCE_BATCH: Final = 2000
 ALL_PARTITIONS: Final = [TopicPartition(TOPIC, partition) for partition in range(PARTITIONS)]
 
@@ -87,12 +89,12 @@ class Job:
     def produce(self) -> StageResult:
         """Load every line, key = file; then compare the log ends with the ledger."""
         with AdminClient(zookeeper=self.cluster.zookeeper.connect_string) as admin:
-            admin.create_topic(TOPIC, PARTITIONS, 1)
+            admin.create_topic(TOPIC, PARTITIONS, min(REPLICAS, len(self.cluster.brokers)))
             admin.await_leaders(TOPIC)
         config = ProducerConfig(
             {
                 "metadata.broker.list": self.cluster.bootstrap,
-                "request.required.acks": "1",  # 0.8's default of 0 would not hear of a loss
+                "request.required.acks": "-1",  # every in-sync replica has it
                 "partitioner.class": "kafka.producer.ByteArrayPartitioner",
             }
         )
@@ -113,19 +115,26 @@ class Job:
         return StageResult("produce", self.ledger.whole(), seconds, "log ends match", fault)
 
     def consume_half(self) -> StageResult:
-        """Two members; one leaves at a quarter, is replaced later; all leave half way."""
+        """Two members; one leaves at a quarter, is replaced later; all leave half way. If another
+        can take over, a broker is killed at an eighth; it is back afterwards."""
         total = self.ledger.whole().count
-        return self._consume(
+        victim = self.cluster.brokers[-1].id
+        result = self._consume(
             "consume half, offsets in ZooKeeper",
             "zookeeper",
             [
                 (0, "join", "reader-a"),
                 (0, "join", "reader-b"),
+                *([(total // 8, "kill", str(victim))] if victim else []),
                 (total // 4, "leave", "reader-b"),
                 (total * 3 // 8, "join", "reader-c"),
             ],
             total // 2,
         )
+        if not victim:
+            return result
+        self.cluster.heal()
+        return replace(result, verdict=f"{result.verdict}; broker {victim} was killed")
 
     def consume_rest(self) -> StageResult:
         """The group goes on from the offsets topic, without looking at ZooKeeper's offsets."""
@@ -157,7 +166,7 @@ class Job:
         try:
             for count, change, member in changes:
                 group.read_up_to(max(count, before.count), lambda seen: tick(seen.count))
-                group.join(member) if change == "join" else group.leave(member)
+                self._change(group, change, member)
             group.read_up_to(until, lambda seen: tick(seen.count))
         finally:
             group.leave_all()
@@ -171,6 +180,14 @@ class Job:
             f"content and commits match, {self.tally.duplicates} read twice",
             self._group_fault(storage),
         )
+
+    def _change(self, group: Group, change: str, name: str) -> None:
+        if change == "join":
+            group.join(name)
+        elif change == "leave":
+            group.leave(name)
+        else:
+            self.cluster.kill(int(name))
 
     def _group_fault(self, storage: Storage) -> str:
         """What is wrong with what the group read and committed; empty if nothing."""
