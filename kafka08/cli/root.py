@@ -22,6 +22,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "consume": ("kafka08.cli.consume:consume", "Print the messages of topics, as a group member."),
     "group": ("kafka08.cli.group:group", "Look at consumer groups, and explain what is wrong."),
     "migrate": ("kafka08.cli.migrate:migrate", "Move groups' offsets to Kafka and back, live."),
+    "offsets": ("kafka08.cli.offsets:offsets", "Look at committed offsets, and change them."),
     "completion": ("kafka08.cli.completion:completion", "Print the shell's completion script."),
     "perf": ("kafka08.cli.perf:perf", "Measure how fast messages go in and out."),
     "log": ("kafka08.cli.log:log", "Look into log segments and check log directories."),
