@@ -42,7 +42,7 @@ from kafka08.errors import KafkaError
 
 log = logging.getLogger(__name__)
 
-GATHER_S: Final = 0.05
+GATHER_S: Final = 0.02
 """A change is acted on after so long: members rarely come or go alone."""
 
 

@@ -18,12 +18,14 @@ class Goal:
         return ratio >= self.bound if self.higher else ratio <= self.bound
 
 
-def report(case: str, goal: Goal, *, jvm: float, ours: float) -> dict[str, object]:
-    """Print one row and return it."""
+def report(
+    case: str, goal: Goal, *, jvm: float, ours: float, other: str = "jvm"
+) -> dict[str, object]:
+    """Print one row and return it. `other`: whose figure `jvm` is, if not the JVM's."""
     ratio = ours / jvm if jvm else float("inf")
     met = goal.is_met(ratio)
     print(
-        f"{case:24} {goal.figure:>9} {goal.unit:>5}  jvm {jvm:10.2f}  ours {ours:10.2f}"
+        f"{case:24} {goal.figure:>9} {goal.unit:>5}  {other} {jvm:10.2f}  ours {ours:10.2f}"
         f"  ratio {ratio:6.2f} (goal {'>=' if goal.higher else '<='} {goal.bound:.2g})"
         f" {'ok' if met else 'MISSED'}",
         flush=True,
@@ -32,7 +34,7 @@ def report(case: str, goal: Goal, *, jvm: float, ours: float) -> dict[str, objec
         "case": case,
         "figure": goal.figure,
         "unit": goal.unit,
-        "jvm": jvm,
+        other: jvm,
         "ours": ours,
         "ratio": ratio,
         "goal": goal.bound,

@@ -1,0 +1,145 @@
+"""Consumers on a JVM 0.8.2.2 broker: ours beside confluent-kafka and beside the JVM's connector.
+
+*Reading*: a million messages of 100 bytes, each reader a process of its own, in turns (readers.py).
+*Rebalances*: from the moment at which a member's registration comes or goes, or its process is
+killed, until the partitions are owned as they should be.
+*Crowd*: 100 members on 200 partitions, without brokers (tests/consumer/crowd.py).
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+from kafka08.admin import AdminClient
+from kafka08.protocol.produce import ProduceRequest
+from kafka08.zk.client import ZkClient
+from scripts.benchmarks import load
+from scripts.benchmarks.rebalances import rebalance_figures
+from scripts.benchmarks.report import Goal, report
+from scripts.benchmarks.subjects import JvmSubject, await_leaders
+from tests.consumer.crowd import Crowd
+from tests.consumer.groups import PaperCluster
+
+READING = "consumer"
+REBALANCE = "rebalance"
+CROWD = "100 members"
+PARTITIONS = 4
+MESSAGES = 1_000_000
+MEMBERS = 100
+SPEED_GOALS = {"iterator": 1.5, "batches": 5.0}
+EVENTS = {"join": "a member joins", "leave": "a member leaves", "kill": "a member is killed"}
+
+
+def consumer_cases(
+    directory: Path, zookeeper: str, only: str, rounds: int
+) -> list[dict[str, object]]:
+    """The cases whose name contains `only`, one row for each figure."""
+    rows: list[dict[str, object]] = []
+    if only in READING or only in REBALANCE:
+        connect = f"{zookeeper}/consumers"
+        broker = JvmSubject(directory / "consumers", connect, {"log.retention.bytes": "-1"})
+        broker.start()
+        try:
+            if only in READING:
+                rows += reading_rows(broker, connect, rounds)
+            if only in REBALANCE:
+                rows += rebalance_rows(broker, connect, directory, rounds)
+        finally:
+            broker.kill()
+    if only in CROWD:
+        crowd_case(f"{zookeeper}/crowd")
+    return rows
+
+
+def reading_rows(broker: JvmSubject, connect: str, rounds: int) -> list[dict[str, object]]:
+    fill(broker, connect, "reading")
+    found: dict[str, list[dict[str, float]]] = {"confluent": [], "iterator": [], "batches": []}
+    for number in range(rounds + 1):
+        for kind, figures in found.items():
+            one = read_once(kind, broker.address, connect)
+            if number:  # the first round warms the broker up
+                figures.append(one)
+    medians = {
+        kind: {name: statistics.median(one[name] for one in all_) for name in all_[0]}
+        for kind, all_ in found.items()
+    }
+    rows = []
+    for kind, speed in SPEED_GOALS.items():
+        goals = (
+            Goal("rate", "/s", speed, True),
+            Goal("cpu", "s/M", 1.0, False),
+            Goal("memory", "MB", 1.0, False),
+        )
+        for goal in goals:
+            theirs, ours = medians["confluent"][goal.figure], medians[kind][goal.figure]
+            rows.append(
+                report(f"{READING}: {kind}", goal, jvm=theirs, ours=ours, other="confluent")
+            )
+    return rows
+
+
+def fill(broker: JvmSubject, connect: str, topic: str) -> None:
+    """At least MESSAGES of 100 bytes, evenly over the partitions."""
+    with AdminClient(connect) as admin:
+        admin.create_topic(topic, PARTITIONS, 1)
+    await_leaders(broker, topic, PARTITIONS)
+    data = load.plain_set(100, 200_000)
+    sets = -(-MESSAGES // (len(data) // (100 + load.ENTRY_OVERHEAD)))
+    with load.connect(broker.address) as connection:
+        for number in range(sets):
+            frame = load.produce_frame(topic, number % PARTITIONS, data)
+            load.check_answer(ProduceRequest, load.exchange(connection, frame))
+
+
+def read_once(kind: str, address: str, connect: str) -> dict[str, float]:
+    words = [kind, address, connect, "reading", str(PARTITIONS), str(MESSAGES)]
+    done = subprocess.run(
+        [sys.executable, "-m", "scripts.benchmarks.readers", *words],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    figures = json.loads(done.stdout)
+    millions = figures["messages"] / 1e6
+    return {
+        "rate": figures["messages"] / figures["seconds"],
+        "cpu": figures["cpu"] / millions,
+        "memory": figures["memory"],
+    }
+
+
+def rebalance_rows(
+    broker: JvmSubject, connect: str, directory: Path, rounds: int
+) -> list[dict[str, object]]:
+    with AdminClient(connect) as admin:
+        admin.create_topic("moving", PARTITIONS, 1)
+    await_leaders(broker, "moving", PARTITIONS)
+    found = {
+        kind: [rebalance_figures(kind, connect, "moving", directory, n) for n in range(rounds)]
+        for kind in ("jvm", "ours")
+    }
+    rows = []
+    for event, name in EVENTS.items():
+        jvm, ours = (
+            statistics.median(one[event] for one in found[kind]) for kind in ("jvm", "ours")
+        )
+        goal = Goal("seconds", "s", 1.0, False)
+        rows.append(report(f"{REBALANCE}: {name}", goal, jvm=jvm, ours=ours))
+    return rows
+
+
+def crowd_case(connect: str) -> None:
+    """Nothing to compare with: the JVM connector does not settle such a group reliably."""
+    with ZkClient(connect, make_chroot=True) as zk:
+        cluster = PaperCluster(zk, connect)
+        cluster.create_topic("tt", 2 * MEMBERS)
+        with Crowd(
+            cluster.store, connect, "tt", members=MEMBERS, processes=4, session_ms=6000
+        ) as crowd:
+            sys.stdout.write(f"{CROWD} started at once: {crowd.start()}\n")
+            sys.stdout.write(f"{CROWD}, half of them killed (6 s session): {crowd.kill_half()}\n")

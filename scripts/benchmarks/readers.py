@@ -1,0 +1,110 @@
+"""One reader of a topic as a process of its own: how fast it reads, and what that takes.
+
+    python -m scripts.benchmarks.readers KIND ADDRESS ZOOKEEPER TOPIC PARTITIONS COUNT
+
+Prints, as JSON, seconds for COUNT messages (from the moment at which the partitions are assigned,
+the first fetch included), CPU seconds of the process for them, and its peak memory in megabytes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from itertools import islice
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kafka08.consumer import KafkaStream
+
+CONSUMED_AT_ONCE = 10_000
+
+
+def confluent(address: str, _: str, topic: str, partitions: int, count: int) -> Callable[[], int]:
+    """confluent-kafka's consume(10000), which knows no groups of 0.8: partitions are assigned."""
+    from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+
+    consumer = Consumer(
+        {
+            "bootstrap.servers": address,
+            "group.id": f"bench-{uuid.uuid4()}",
+            "api.version.request": False,
+            "broker.version.fallback": "0.8.2.2",
+            "enable.auto.commit": False,
+        }
+    )
+    consumer.assign([TopicPartition(topic, n, OFFSET_BEGINNING) for n in range(partitions)])
+
+    def read() -> int:
+        seen = 0
+        while seen < count:
+            seen += sum(
+                message.value() is not None for message in consumer.consume(CONSUMED_AT_ONCE, 10)
+            )
+        return seen
+
+    return read
+
+
+def iterator(_: str, zookeeper: str, topic: str, partitions: int, count: int) -> Callable[[], int]:
+    """Ours, message by message."""
+    stream = our_stream(zookeeper, topic)
+
+    def read() -> int:
+        return sum(message.value is not None for message in islice(stream, count))
+
+    return read
+
+
+def batches(_: str, zookeeper: str, topic: str, partitions: int, count: int) -> Callable[[], int]:
+    """Ours, in batches, each made a pyarrow record batch."""
+    import pyarrow  # noqa: F401 (its import is not what is measured)
+
+    found = our_stream(zookeeper, topic).batches()
+
+    def read() -> int:
+        seen = 0
+        while seen < count:
+            seen += next(found).to_arrow().num_rows
+        return seen
+
+    return read
+
+
+def our_stream(zookeeper: str, topic: str) -> KafkaStream:
+    from kafka08.consumer import ConsumerConfig, ConsumerConnector
+
+    config = ConsumerConfig(
+        group_id=f"bench-{uuid.uuid4()}",
+        zookeeper_connect=zookeeper,
+        auto_offset_reset="smallest",
+        auto_commit_enable=False,
+    )
+    return ConsumerConnector(config).create_message_streams({topic: 1})[topic][0]
+
+
+KINDS = {"confluent": confluent, "iterator": iterator, "batches": batches}
+
+
+def main(kind: str, address: str, zookeeper: str, topic: str, partitions: str, count: str) -> None:
+    read = KINDS[kind](address, zookeeper, topic, int(partitions), int(count))
+    cpu, started = time.process_time(), time.perf_counter()
+    seen = read()
+    seconds = time.perf_counter() - started
+    figures = {
+        "messages": seen,
+        "seconds": seconds,
+        "cpu": time.process_time() - cpu,
+        "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }
+    sys.stdout.write(json.dumps(figures) + "\n")
+    sys.stdout.flush()
+    os._exit(0)  # The threads of either client end with it; nothing is to be committed.
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
