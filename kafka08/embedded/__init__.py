@@ -1,13 +1,31 @@
 """A real ZooKeeper and a whole cluster as child processes, for tests, the demo and `kafka08 up`.
 
 `EmbeddedCluster` is the way in; `ZooKeeperServer` is its ZooKeeper alone. Start reading with
-cluster.py; guard.py is why nothing is left running.
+cluster.py; guard.py is why nothing is left running, relay_process.py is how a network is cut, and
+pytest_plugin.py has the fixtures.
 """
 
 from __future__ import annotations
 
-from kafka08.embedded.broker import EmbeddedBroker
-from kafka08.embedded.cluster import EmbeddedCluster
-from kafka08.embedded.zookeeper import ZooKeeperServer
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kafka08.embedded.broker import EmbeddedBroker
+    from kafka08.embedded.cluster import EmbeddedCluster
+    from kafka08.embedded.zookeeper import ZooKeeperServer
 
 __all__ = ["EmbeddedBroker", "EmbeddedCluster", "ZooKeeperServer"]
+
+_HOMES = {
+    "EmbeddedBroker": "kafka08.embedded.broker",
+    "EmbeddedCluster": "kafka08.embedded.cluster",
+    "ZooKeeperServer": "kafka08.embedded.zookeeper",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Imported when asked for: every run of pytest loads our plugin, and with it this module."""
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

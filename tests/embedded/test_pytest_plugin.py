@@ -125,3 +125,14 @@ def test_nothing_is_left_of_an_interrupted_run(tmp_path: Path, number: signal.Si
         pytest_run.wait(30)
     eventually(lambda: not any(state_of(int(pid)) for pid in pids), "all processes ended")
     eventually(lambda: not Path(directory).exists(), "the directory is gone")
+
+
+def test_the_plugin_costs_other_runs_next_to_nothing() -> None:
+    """Every pytest of an environment with kafka08 loads it: no client, no kazoo, no gevent."""
+    program = "import sys, kafka08.embedded.pytest_plugin; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout.split()
+    ours = {name for name in loaded if name.startswith("kafka08")}
+    assert ours == {"kafka08", "kafka08.embedded", "kafka08.embedded.pytest_plugin"}
+    assert not {"kazoo", "gevent", "click"}.intersection(loaded)
