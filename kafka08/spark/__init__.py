@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kafka08.spark.now import ranges_until_now
 from kafka08.spark.ranges import OffsetRange, ranges_to_json
 
 if TYPE_CHECKING:
@@ -17,7 +18,14 @@ if TYPE_CHECKING:
     from kafka08.spark.listener import GroupCommitListener
     from kafka08.spark.source import DataSource
 
-__all__ = ["DataSource", "GroupCommitListener", "OffsetRange", "ranges_to_json", "register"]
+__all__ = [
+    "DataSource",
+    "GroupCommitListener",
+    "OffsetRange",
+    "ranges_to_json",
+    "ranges_until_now",
+    "register",
+]
 
 
 def register(spark: SparkSession) -> None:

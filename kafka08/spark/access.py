@@ -1,7 +1,11 @@
-"""Connections of this process to clusters, kept between tasks: Spark reuses its Python workers."""
+"""Connections of this process to clusters, kept between tasks: Spark reuses its Python workers.
+
+They are closed when the process ends.
+"""
 
 from __future__ import annotations
 
+import atexit
 import threading
 from typing import Final
 
@@ -76,6 +80,7 @@ def fetch_pool(settings: ReadSettings) -> ConnectionPool:
         return pool
 
 
+@atexit.register
 def close_all() -> None:
     """Close what this process holds; the next use opens anew."""
     with _lock:

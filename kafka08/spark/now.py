@@ -1,0 +1,33 @@
+"""The ranges of a job that keeps its own offsets: from where it stands to what is there now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kafka08.spark.options import parse_read_options
+from kafka08.spark.ranges import OffsetRange
+from kafka08.spark.resolve import Resolver
+
+
+def ranges_until_now(
+    bootstrap: str, topic: str, next_offsets: Mapping[int, int] | None = None
+) -> list[OffsetRange]:
+    """A range for each partition of `topic`, by number, some of them empty: from its next offset
+    (the earliest, for a partition without one) to where the log ends now.
+
+    bootstrap   host:port,host:port of some brokers
+    DataLost, listing every range, if retention was faster or a log ends before its next offset.
+    """
+    stored = dict(next_offsets or {})
+    resolver = Resolver(
+        parse_read_options({"kafka.bootstrap.servers": bootstrap, "subscribe": topic})
+    )
+    partitions = resolver.partitions()
+    earliest = resolver.log_offsets.earliest(partitions)
+    latest = resolver.log_offsets.latest(partitions)
+    wanted = []
+    for tp in partitions:
+        start = stored.get(tp.partition, earliest[tp])
+        # A log that ends before `start` has lost what lies between: asked for, it is told.
+        wanted.append(OffsetRange(*tp, min(start, latest[tp]), max(start, latest[tp])))
+    return resolver.available(wanted)

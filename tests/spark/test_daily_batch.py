@@ -1,0 +1,48 @@
+"""The script of docs/spark.md that keeps its own offsets, as it stands on the page."""
+
+from __future__ import annotations
+
+import runpy
+import sqlite3
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.docs.snippets import blocks
+from tests.spark.filling import Topics, collected, rows_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PAGE = Path(__file__).parent.parent.parent / "docs" / "spark.md"
+
+
+@pytest.mark.parametrize("brokers", ["ours"], indirect=True)
+def test_every_message_is_in_the_files_once(
+    spark: SparkSession, brokers: Topics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Run, killed before its end, run again and once more: each batch holds the messages that came
+    since the one before, none twice."""
+    script = tmp_path / "daily.py"
+    script.write_text(next(block.code for block in blocks(PAGE.read_text()) if block.file))
+    monkeypatch.chdir(tmp_path)
+    topic = brokers.filled([20, 10])
+    arguments = [str(script), brokers.bootstrap, topic, str(tmp_path / "lake")]
+    monkeypatch.setattr(sys, "argv", arguments)
+    runpy.run_path(str(script))
+    brokers.append(topic, 0, 5)
+    runpy.run_path(str(script))
+    with sqlite3.connect("offsets.db") as store:  # as if it had been killed before it was done
+        store.execute("UPDATE batches SET done = 0 WHERE id = 2")
+    store.close()
+    brokers.append(topic, 1, 5)
+    runpy.run_path(str(script))
+    assert collected(spark.read.parquet(str(tmp_path / "lake"))) == sorted(
+        rows_of(0, 0, 25) + rows_of(1, 0, 10)
+    )
+    runpy.run_path(str(script))
+    assert collected(spark.read.parquet(str(tmp_path / "lake"))) == sorted(
+        rows_of(0, 0, 25) + rows_of(1, 0, 15)
+    )
