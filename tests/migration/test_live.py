@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 
@@ -14,7 +17,8 @@ from kafka08.migration.connections import Connections
 from kafka08.structs import OFFSETS_TOPIC, TopicPartition
 from kafka08.zk.orders import Storage
 from tests.histories.offsets import OffsetHistory
-from tests.migration.live_group import Load, MemberProcess, until, watched_stores
+from tests.migration.killed_tool import STEPS
+from tests.migration.live_group import ROOT, Load, MemberProcess, until, watched_stores
 
 PARTITIONS = 4
 INTERVAL_MS = 200
@@ -194,3 +198,39 @@ def test_the_whole_way_under_kills(world: World) -> None:
     # and a group that was held up by a session timeout reads what has gathered in one go.
     held_up_s = 10 + INTERVAL_MS / 1000
     assert world.history.repetitions <= world.kills * RATE * held_up_s
+
+
+def test_the_tool_is_killed_at_every_write(world: World) -> None:
+    """kill -9 before and after each write of each step, then the step again: every step ends as if
+    nothing had happened, under load, with nothing skipped and no offset going back."""
+    world.join("a")
+    world.join("b")
+    world.settle(2)
+    kills = 0
+    with watched_stores(world.connections, world.group, world.partitions, world.history):
+        for step in STEPS:
+            for number in range(1, 40):
+                done = subprocess.run(
+                    [
+                        *(sys.executable, "-m", "tests.migration.killed_tool"),
+                        *(world.cluster.zookeeper.connect_string, world.group, step, str(number)),
+                    ],
+                    cwd=ROOT,
+                    capture_output=True,
+                    text=True,
+                    timeout=60,
+                    check=False,
+                )
+                if done.returncode == 0:
+                    break
+                assert done.returncode == -signal.SIGKILL, done.stderr
+                kills += 1
+            assert done.returncode == 0, f"{step} never came to its end"
+        with world.migration() as migration:
+            entry = migration.journal()
+            assert entry is not None
+            assert entry.state is State.ROLLED_BACK
+        assert world.storages() == {Storage.ZOOKEEPER}
+        world.finish()
+    assert kills >= 8
+    assert world.history.repetitions == 0
