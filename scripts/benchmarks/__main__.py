@@ -14,8 +14,8 @@ from pathlib import Path
 from kafka08 import kernel
 from kafka08.admin import AdminClient
 from scripts.benchmarks.broker_cases import CASES, PARTITIONS, Case
-from scripts.benchmarks.producers import producer_cases
 from scripts.benchmarks.consumer_cases import consumer_cases
+from scripts.benchmarks.producers import producer_cases
 from scripts.benchmarks.recovery import recovery_case, start_case
 from scripts.benchmarks.replicated import replicated_cases
 from scripts.benchmarks.report import report
