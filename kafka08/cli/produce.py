@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+import time
 from contextlib import closing
 from io import BufferedReader
 from typing import TYPE_CHECKING, cast
 
 import click
 
+from kafka08.cli.json_lines import BadLine, record_of
 from kafka08.cli.lines import line_batches
 from kafka08.cli.options import (
     client_bootstrap_option,
@@ -17,11 +19,13 @@ from kafka08.cli.options import (
     legal_topic,
     read_client_config,
 )
+from kafka08.cli.pace import Pace, Progress
 from kafka08.cli.signals import Stopped, StopRequest
 from kafka08.errors import FailedToSend, KafkaError
+from kafka08.producer.record import ProducerRecord
 
 if TYPE_CHECKING:
-    from kafka08.producer import Producer
+    from kafka08.producer import KafkaProducer, Producer
 
 
 class LinesNotSent(KafkaError):
@@ -48,13 +52,63 @@ def not_empty(_: click.Context, parameter: click.Parameter, value: str | None) -
 @click.option(
     "--key-separator", callback=not_empty, help="Split each line here into key and value (once)."
 )
-def produce(topic: str, path: str, key_separator: str | None, **_: object) -> None:
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    help="json: objects as `consume --format json` prints them; key and partition are kept.",
+)
+@click.option("--new-producer", is_flag=True, help="By KafkaProducer and its keys, as with json.")
+@click.option(
+    "--rate", type=click.FloatRange(0, min_open=True), help="At most so many messages a second."
+)
+@click.option("--progress", is_flag=True, help="Say each second how it goes, on stderr.")
+def produce(
+    topic: str,
+    path: str,
+    key_separator: str | None,
+    form: str,
+    new_producer: bool,
+    rate: float | None,
+    progress: bool,
+    **_: object,
+) -> None:
     """Send each line of the input as one message to TOPIC, as soon as it is there.
 
     Unlike 0.8's producers it waits for the leader's acknowledgement (request.required.acks=1):
     with 0.8's default of 0 a message that nobody took would be lost without a word. It stops at
     the first line that is refused. SIGTERM and Ctrl-C wait for the lines under way, not for more.
     """
+    if form == "json" and key_separator is not None:
+        raise click.UsageError("--key-separator is for lines of text; JSON has its own keys")
+    make = record_sender if new_producer or form == "json" else line_sender
+    sender = make(topic, key_separator, form)
+    pace, shown = Pace(rate), Progress(progress)
+    stop = StopRequest()
+    with closing(sender), closing(open_input(path)) as source:
+        batches = line_batches(source)
+        try:
+            while True:
+                with stop.waiting():
+                    lines = next(batches, None)
+                if lines is None:
+                    break
+                while lines:
+                    some = pace.slice_of(len(lines))
+                    with stop.waiting():
+                        time.sleep(pace.wait_s(some))
+                    started = time.monotonic()
+                    sender.send(lines[:some])
+                    shown.add(some, time.monotonic() - started)
+                    del lines[:some]
+        except Stopped:
+            raise LinesNotSent("stopped by a signal before the end of the input") from None
+        finally:
+            click.echo(f"Sent {sender.count} messages to {topic}", err=True)
+
+
+def line_sender(topic: str, separator: str | None, _: str) -> LineSender:
     from kafka08.producer import Producer, ProducerConfig
 
     defaults = {
@@ -64,22 +118,17 @@ def produce(topic: str, path: str, key_separator: str | None, **_: object) -> No
     config = ProducerConfig(
         read_client_config("bootstrap", "metadata.broker.list", defaults=defaults)
     )
-    source = open_input(path)
-    stop = StopRequest()
-    with closing(source), Producer(config) as producer:
-        sender = LineSender(producer, topic, key_separator)
-        batches = line_batches(source)
-        try:
-            while True:
-                with stop.waiting():
-                    lines = next(batches, None)
-                if lines is None:
-                    break
-                sender.send(lines)
-        except Stopped:
-            raise LinesNotSent("stopped by a signal before the end of the input") from None
-        finally:
-            click.echo(f"Sent {sender.count} messages to {topic}", err=True)
+    return LineSender(Producer(config), topic, separator)
+
+
+def record_sender(topic: str, separator: str | None, form: str) -> RecordSender:
+    from kafka08.producer import KafkaProducer, KafkaProducerConfig
+
+    defaults = {"retries": "3", "max.in.flight.requests.per.connection": "1"}
+    config = KafkaProducerConfig(
+        read_client_config("bootstrap", "bootstrap.servers", defaults=defaults)
+    )
+    return RecordSender(KafkaProducer(config), topic, separator, form)
 
 
 def open_input(path: str) -> BufferedReader:
@@ -116,6 +165,51 @@ class LineSender:
             where = f"line {first}" if len(lines) == 1 else f"lines {first} to {self._taken}"
             raise LinesNotSent(f"{where}: {error}") from error
         self.count += len(lines)
+
+    def close(self) -> None:
+        self._producer.close()
+
+
+class RecordSender:
+    """The same by KafkaProducer, for lines of text or of JSON."""
+
+    def __init__(
+        self, producer: KafkaProducer, topic: str, separator: str | None, form: str
+    ) -> None:
+        self.count = 0
+        self._producer = producer
+        self._topic = topic
+        self._separator = separator.encode() if separator else None
+        self._is_json = form == "json"
+        self._taken = 0
+
+    def send(self, lines: list[bytes]) -> None:
+        """LinesNotSent, with the number of the first line that was not stored; those before it
+        were, and some behind it may have been."""
+        first = self._taken + 1
+        self._taken += len(lines)
+        futures = []
+        bad: KafkaError | None = None
+        for line in lines:
+            try:
+                futures.append(self._producer.send(self._record(line)))
+            except BadLine as error:
+                bad = error
+                break
+        errors = [future.exception() for future in futures]
+        self.count += errors.count(None)
+        for number, cause in enumerate([*errors, bad], first):
+            if cause is not None:
+                raise LinesNotSent(f"line {number}: {cause}") from cause
+
+    def close(self) -> None:
+        self._producer.close()
+
+    def _record(self, line: bytes) -> ProducerRecord:
+        if self._is_json:
+            return record_of(self._topic, line)
+        key, value = split_line(line, self._separator)
+        return ProducerRecord(self._topic, value, key)
 
 
 def split_line(line: bytes, separator: bytes | None) -> tuple[bytes | None, bytes]:

@@ -91,6 +91,9 @@ def test_brokers_that_are_not_there_are_named_once(kafka08: Commands) -> None:
         (("t", "--override", "request.required.acks=2"), "'2' is outside the range -1 to 1"),
         (("t", "--override", "compression.codec=zip"), "compression.codec: 'zip'"),
         (("t", "--bootstrap", "h"), "metadata.broker.list: 'h' is not of the form host:port"),
+        (("t", "--format", "json", "--key-separator", ":"), "--key-separator is for lines of text"),
+        (("t", "--new-producer", "--override", "acks=2"), "acks: '2' is not one of all, -1, 0, 1"),
+        (("t", "--rate", "0"), "--rate"),
         (("t", "--bootstrap", "h:x"), "the port must be a number from 1 to 65535"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
@@ -122,3 +125,36 @@ def test_a_file_of_keys_is_enough(kafka08: Commands, inspect: Inspector, tmp_pat
     config.write_text("metadata.broker.list=127.0.0.1:1\n")
     kafka08("produce", topic, "--config", config, "--bootstrap", bootstrap, "--input", lines)
     assert 2 == len(inspect.messages(topic))
+
+
+def test_json_lines_keep_key_and_partition(kafka08: Commands, inspect: Inspector) -> None:
+    """What consume prints as JSON goes into another topic as it was."""
+    topic = inspect.create_topic("json-lines", partitions=2)
+    kafka08(
+        "produce", topic, "--format", "json", "--rate", "1000", "--progress",
+        stdin=b'{"value": "a", "key": "k", "partition": 1}\n'
+        b'{"value": "/w==", "encoding": "base64", "partition": 1}\n{"value": null, "partition": 0}',
+    )  # fmt: skip
+    assert [(b"k", b"a"), (None, b"\xff")] == inspect.messages(topic, 1)
+    assert [(None, None)] == inspect.messages(topic, 0)
+
+
+def test_a_bad_json_line_is_named(kafka08: Commands, inspect: Inspector) -> None:
+    """Those before it are sent, none behind it is."""
+    topic = inspect.create_topic("bad-json")
+    lines = b'{"value": "a"}\nnonsense\n{"value": "b"}\n'
+    done = kafka08("produce", topic, "--format", "json", stdin=lines, code=1)
+    assert "line 2: not JSON" in done.err
+    assert "Sent 1 messages" in done.err
+    assert [(None, b"a")] == inspect.messages(topic)
+
+
+def test_the_new_producer_takes_text(kafka08: Commands, inspect: Inspector) -> None:
+    """--new-producer, with its own keys; a line too large is named by its number."""
+    topic = inspect.create_topic("new-producer")
+    keys = ["--override", "linger.ms=1", "--override", "max.request.size=4000000"]
+    options = ["--new-producer", "--key-separator", ":", *keys]
+    kafka08("produce", topic, *options, stdin=b"k:v\nplain\n")
+    assert [(b"k", b"v"), (None, b"plain")] == inspect.messages(topic)
+    done = kafka08("produce", topic, *options, stdin=b"a\n" + b"x" * 2_000_000, code=1)
+    assert "line 2: MessageSizeTooLarge" in done.err

@@ -1,0 +1,52 @@
+"""Lines of JSON as records, in the form that `consume --format json` prints."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from typing import Any, Final
+
+from kafka08.errors import KafkaError
+from kafka08.producer.record import ProducerRecord
+
+FIELDS: Final = frozenset({"topic", "partition", "offset", "key", "value", "encoding"})
+
+
+class BadLine(KafkaError):
+    """A line that is not such an object; says why."""
+
+
+def record_of(topic: str, line: bytes) -> ProducerRecord:
+    """The record for `topic` that a line describes: an object with `value` and perhaps `key`,
+    `partition` and `"encoding": "base64"`. What `consume` adds, topic and offset, is passed over.
+    """
+    try:
+        row: Any = json.loads(line)
+    except ValueError as error:
+        raise BadLine(f"not JSON: {error}") from error
+    if not isinstance(row, dict) or "value" not in row:
+        raise BadLine('not an object with "value"')
+    if unknown := row.keys() - FIELDS:
+        raise BadLine(f"unknown fields: {', '.join(sorted(unknown))}")
+    partition = row.get("partition")
+    if partition is not None and (type(partition) is not int or partition < 0):
+        raise BadLine(f"partition {partition!r} is no number of a partition")
+    encoding = row.get("encoding")
+    if encoding not in (None, "base64"):
+        raise BadLine(f"encoding {encoding!r} is not base64")
+    value, key = (field_of(name, row.get(name), encoding) for name in ("value", "key"))
+    return ProducerRecord(topic, value, key, partition)
+
+
+def field_of(name: str, text: Any, encoding: str | None) -> bytes | None:
+    if text is None:
+        return None
+    if not isinstance(text, str):
+        raise BadLine(f"{name} is {type(text).__name__}, not text or null")
+    if encoding is None:
+        return text.encode("utf-8", "surrogatepass")
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error as error:
+        raise BadLine(f"{name} is not base64: {error}") from error

@@ -1,0 +1,63 @@
+"""How fast a command sends, and what it says of it on the way."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+from kafka08.clock import SYSTEM_CLOCK, Clock
+
+SLICES_PER_SECOND: Final = 20
+REPORT_SECONDS: Final = 1.0
+
+
+class Pace:
+    """At most `rate` messages a second, evenly; None: no limit."""
+
+    def __init__(self, rate: float | None, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._rate = rate
+        self._clock = clock
+        self._free_at = clock.monotonic()
+
+    def slice_of(self, count: int) -> int:
+        """How many of `count` messages may go together."""
+        if self._rate is None:
+            return count
+        return min(count, max(1, int(self._rate / SLICES_PER_SECOND)))
+
+    def wait_s(self, count: int) -> float:
+        """Seconds to wait before `count` more messages go; they are taken for sent."""
+        if self._rate is None:
+            return 0.0
+        now = self._clock.monotonic()
+        start = max(now, self._free_at)
+        self._free_at = start + count / self._rate
+        return start - now
+
+
+class Progress:
+    """Now and then a line on stderr: how many messages, how fast, and how long the last ones took
+    until they were acknowledged. `shown` False: nothing."""
+
+    def __init__(self, shown: bool, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._shown = shown
+        self._clock = clock
+        self._total = self._recent = 0
+        self._slowest_s = 0.0
+        self._since = clock.monotonic()
+
+    def add(self, count: int, seconds: float) -> None:
+        """`count` messages were acknowledged, `seconds` after they were sent."""
+        self._total += count
+        self._recent += count
+        self._slowest_s = max(self._slowest_s, seconds)
+        now = self._clock.monotonic()
+        elapsed = now - self._since
+        if self._shown and elapsed >= REPORT_SECONDS:
+            click.echo(
+                f"{self._total} messages, {self._recent / elapsed:.0f} a second, acknowledged "
+                f"within {self._slowest_s * 1000:.1f} ms",
+                err=True,
+            )
+            self._recent, self._slowest_s, self._since = 0, 0.0, now

@@ -1,0 +1,53 @@
+"""Lines of JSON: what `consume --format json` prints comes back, everything else is named."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka08.cli.json_lines import BadLine, record_of
+from kafka08.cli.rendering import as_json
+from kafka08.producer import ProducerRecord
+
+FIELD = st.none() | st.binary(max_size=20) | st.text(max_size=20).map(str.encode)
+
+
+@given(key=FIELD, value=FIELD, partition=st.integers(0, 1000))
+def test_what_consume_prints_comes_back(
+    key: bytes | None, value: bytes | None, partition: int
+) -> None:
+    """Key, value and partition, whatever their bytes."""
+    message: Any = SimpleNamespace(topic="a", partition=partition, offset=7, key=key, value=value)
+    assert ProducerRecord("b", value, key, partition) == record_of("b", as_json(message))
+
+
+def test_only_the_value_is_needed() -> None:
+    """Null is a value too."""
+    assert record_of("t", b'{"value": "\\u00e9"}') == ProducerRecord("t", "é".encode())
+    assert record_of("t", b'{"value": null}') == ProducerRecord("t", None)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("", "not JSON"),
+        ("[1]", 'not an object with "value"'),
+        ('{"key": "a"}', 'not an object with "value"'),
+        ('{"value": 1}', "value is int, not text or null"),
+        ('{"value": "", "key": []}', "key is list"),
+        ('{"value": "", "partition": -1}', "partition -1"),
+        ('{"value": "", "partition": true}', "partition True"),
+        ('{"value": "", "encoding": "hex"}', "encoding 'hex' is not base64"),
+        ('{"value": "a", "encoding": "base64"}', "value is not base64"),
+        (json.dumps({"value": "", "vlaue": 1}), "unknown fields: vlaue"),
+    ],
+)
+def test_a_bad_line_says_why(line: str, said: str) -> None:
+    """BadLine."""
+    with pytest.raises(BadLine, match=said):
+        record_of("t", line.encode())
