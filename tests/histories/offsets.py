@@ -7,8 +7,8 @@
 
 What must hold:
 
-1. Skipped: every offset below the log's end was handed to somebody, and none before all smaller
-   ones were.
+1. Skipped: every offset below the log's end was handed to somebody; and none before all smaller
+   ones were, if events are noted in the order in which they happen (`ordered`).
 2. Repeated: their number is given; its bound is the caller's.
 3. Went back: a committed offset never becomes smaller.
 4. Vanished: an offset that was there is there in the end. One that is gone for a moment is counted
@@ -27,7 +27,8 @@ from kafka08.structs import TopicPartition
 class OffsetHistory:
     """Any thread may note an event; the order in which they are noted counts."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, ordered: bool = True) -> None:
+        self._ordered = ordered
         self._lock = threading.Lock()
         self._handed: dict[TopicPartition, list[int]] = defaultdict(list)
         self._committed: dict[tuple[str, TopicPartition], list[int | None]] = defaultdict(list)
@@ -65,7 +66,8 @@ class OffsetHistory:
     def _skips(self, log_ends: Mapping[TopicPartition, int]) -> Iterator[str]:
         for tp, end in sorted(log_ends.items()):
             reached = 0
-            for offset in self._handed.get(tp, []):
+            offsets = self._handed.get(tp, [])
+            for offset in offsets if self._ordered else sorted(offsets):
                 if offset > reached:
                     yield f"{tp}: {offset} was handed out, but {reached} never was before"
                     break

@@ -87,12 +87,14 @@ class MemberProcess:
 
 class Load:
     """Sends `rate` messages a second, spread over all partitions, until it is stopped. A message
-    whose answer was lost may be sent again: values do not count here, offsets do."""
+    whose answer was lost may be sent again: values do not count here, offsets do. A value says
+    partition and offset, as long as no answer is lost."""
 
     def __init__(self, bootstrap: str, partitions: list[TopicPartition], rate: int) -> None:
         self._bootstrap = bootstrap
         self._client = ClusterClient(parse_bootstrap(bootstrap))
         self._partitions = partitions
+        self._next = dict.fromkeys(partitions, 0)
         self._period_s = len(partitions) / rate
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -106,12 +108,15 @@ class Load:
                     self._send(tp)
 
     def _send(self, tp: TopicPartition) -> None:
-        sets = {tp: message_set.encode([(None, b"x")])}
+        value = b"%d %d" % (tp.partition, self._next[tp])
+        sets = {tp: message_set.encode([(None, value)])}
         request = produce_request(sets, required_acks=-1, timeout_ms=3000)
         try:
             response = self._client.send(self._client.leader(tp), request)
             assert isinstance(response, ProduceResponse)
-            check(produce_results(response)[tp].error_code)
+            answer = produce_results(response)[tp]
+            check(answer.error_code)
+            self._next[tp] = answer.base_offset + 1
         except KafkaError:
             self._client.refresh([tp.topic])
             raise
