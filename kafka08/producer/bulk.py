@@ -142,7 +142,7 @@ def too_large(size: int, limit: int) -> MessageTooLarge:
 
 
 def as_bytes(value: object) -> bytes:
-    """The bytes of a key or value that is not `bytes` itself; a copy. TypeError."""
+    """The bytes of a key or value, a copy unless it is `bytes` itself. TypeError."""
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)
     raise TypeError(

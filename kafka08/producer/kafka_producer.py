@@ -40,6 +40,7 @@ from kafka08.producer.record import ProducerRecord
 from kafka08.producer.sender import Sender, SenderSettings
 from kafka08.producer.serializers import Serializer
 from kafka08.producer.topic_route import TopicRoute
+from kafka08.protocol.types import Buffer
 from kafka08.structs import TopicPartition
 
 log = logging.getLogger(__name__)
@@ -286,11 +287,12 @@ class KafkaProducer:
     def _append(
         self,
         queue: PartitionQueue,
-        key: bytes | None,
-        value: bytes | None,
+        key: Buffer | None,
+        value: Buffer | None,
         callback: Callback | None,
     ) -> RecordFuture:
         """Into a new batch, if need be after waiting for memory."""
+        key, value = (None if f is None else as_bytes(f) for f in (key, value))
         size = ENTRY_BYTES + len(key or b"") + len(value or b"")
         if size > self._record_bytes_max:
             return failed(queue.tp, too_large(size, self._record_bytes_max), callback)

@@ -383,6 +383,15 @@ def test_serializers_see_topic_and_object(cluster: TcpCluster) -> None:
     ]
 
 
+def test_wide_items_are_counted_in_bytes(cluster: TcpCluster) -> None:
+    """A memoryview's length is not its size."""
+    wide = memoryview(bytes(400)).cast("q")
+    with producer_on(cluster, batch_size=100) as producer:
+        producer.send(ProducerRecord("u", b"first")).result(SECONDS)
+        assert producer.send(ProducerRecord("u", wide)).result(SECONDS).offset == 1
+    assert values(cluster, U0) == [b"first", bytes(400)]
+
+
 @pytest.mark.parametrize("bad", ["text", 7])
 def test_what_is_not_bytes_is_refused(cluster: TcpCluster, bad: object) -> None:
     """TypeError from send itself, for key and value; bytearray and memoryview are copied."""
