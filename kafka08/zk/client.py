@@ -14,11 +14,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from kazoo.client import KazooClient
 from kazoo.exceptions import WriterNotClosedException
-from kazoo.retry import KazooRetry
 
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.errors import Closed, NodeExists, NoNode, ZooKeeperError, ZooKeeperUnreachable
@@ -43,6 +41,9 @@ from kafka08.zk.operations import (
 from kafka08.zk.reachability import explain
 from kafka08.zk.session import SessionListener, SessionState, SessionTracker
 from kafka08.zk.transaction import Transaction
+
+if TYPE_CHECKING:
+    from kazoo.client import KazooClient
 
 log = logging.getLogger(__name__)
 kazoo_log = logging.getLogger("kafka08.zk.kazoo")
@@ -94,6 +95,10 @@ class ZkClient:
         )
 
     def _new_kazoo(self, handler: Any, chroot: str) -> KazooClient:
+        # Imported here because it takes a sixth of what `import kafka08.consumer` may take.
+        from kazoo.client import KazooClient
+        from kazoo.retry import KazooRetry
+
         retry = KazooRetry(
             max_tries=-1, delay=0.05, backoff=1.5, max_delay=1.0, sleep_func=handler.sleep_func
         )

@@ -9,12 +9,15 @@ newest answered request or heartbeat was **sent**. Answers come in the order of 
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
-
-from kazoo.protocol.connection import WATCH_XID as WATCH_EVENT
-from kazoo.protocol.connection import ConnectionHandler
+from typing import TYPE_CHECKING, Any, Final
 
 from kafka08.clock import Clock
+
+if TYPE_CHECKING:
+    from kazoo.protocol.connection import ConnectionHandler
+
+WATCH_EVENT: Final = -1
+"""The number of the request that a watch event answers, in ZooKeeper's protocol: none."""
 
 
 class Contact:

@@ -12,15 +12,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
-
-from kazoo.client import KazooClient
+from typing import TYPE_CHECKING, Any
 
 from kafka08.clock import Clock
 from kafka08.errors import BadVersion, NodeExists, NoNode, SessionLost, ZooKeeperError
 from kafka08.zk.failures import is_connection_loss, is_expiry, translate
 from kafka08.zk.operations import Create, Delete, Exists, Get, Node, Operation, Set
 from kafka08.zk.session import SessionTracker
+
+if TYPE_CHECKING:
+    from kazoo.client import KazooClient
 
 
 class Exchange:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from kazoo.client import KazooClient
+if TYPE_CHECKING:
+    from kazoo.client import KazooClient
+
 
 ANY_VERSION = -1
 

@@ -5,13 +5,15 @@ Not for partition states: one stale version would fail the whole batch (use `ZkC
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException, RolledBackError, RuntimeInconsistency
 
 from kafka08.zk.failures import translate
 from kafka08.zk.operations import ANY_VERSION, encode
+
+if TYPE_CHECKING:
+    from kazoo.client import KazooClient
 
 
 class Transaction:
