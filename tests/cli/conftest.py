@@ -8,13 +8,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from kafka08.admin import AdminClient
-from kafka08.client.bootstrap import parse_bootstrap
+from kafka08.client import ClusterClient, parse_bootstrap
+from kafka08.client.log_offsets import log_ends
 from kafka08.consumer import SimpleConsumer
 from kafka08.embedded import EmbeddedCluster
 from kafka08.structs import TopicPartition
@@ -148,6 +150,9 @@ class Inspector:
         with AdminClient(zookeeper=self._cluster.zookeeper.connect_string) as admin:
             admin.create_topic(name, partitions)
             admin.await_leaders(name)
+        # ZooKeeper knows the leaders a moment before the leaders do.
+        with closing(ClusterClient(parse_bootstrap(self._cluster.bootstrap))) as client:
+            log_ends(client, [TopicPartition(name, number) for number in range(partitions)])
         return name
 
     def messages(self, topic: str, partition: int = 0) -> list[tuple[bytes | None, bytes | None]]:

@@ -55,13 +55,12 @@ def test_a_line_is_sent_when_it_is_there(
     the input may have had more."""
     topic = inspect.create_topic(f"slow-{number}")
     running = kafka08.start("produce", topic, stdin=subprocess.PIPE)
-    pipe = running.popen.stdin
-    assert pipe is not None
-    for count, line in enumerate([b"one\n", b"two\npart"], 1):
-        os.write(pipe.fileno(), line)
-        eventually(lambda count=count: count == len(inspect.messages(topic)))  # type: ignore[misc]
-    done = running.stop(number)
-    pipe.close()
+    assert running.popen.stdin is not None
+    with running.popen.stdin as pipe:
+        for count, line in enumerate([b"one\n", b"two\npart"], 1):
+            os.write(pipe.fileno(), line)
+            eventually(lambda count=count: count == len(inspect.messages(topic)))  # type: ignore[misc]
+        done = running.stop(number)
     assert 1 == done.code
     assert "Sent 2 messages" in done.err
     assert "stopped by a signal before the end of the input" in done.err
