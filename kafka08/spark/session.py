@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -56,16 +58,19 @@ def local_session(
     builder = SparkSession.builder.master(f"local[{cores}]").appName(name)
     for key, value in {**DEFAULTS, **(conf or {})}.items():
         builder = builder.config(key, value)
+    spark: SparkSession | None = None
     try:
         with _told(log_file):
-            spark = _start(builder, java_home)
             try:
+                with _deferred_signals():
+                    spark = _start(builder, java_home)
                 register(spark)
                 # Told before Java ends: the text of its errors is asked for there.
                 with _told(log_file):
                     yield spark
             finally:
-                spark.stop()
+                if spark is not None:
+                    spark.stop()
     finally:
         _stop_java()
 
@@ -76,6 +81,26 @@ def _start(builder: SparkSession.Builder, java_home: Path) -> SparkSession:
         JAVA_HOME=str(java_home), PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1"
     ):
         return builder.getOrCreate()
+
+
+@contextmanager
+def _deferred_signals() -> Iterator[None]:
+    """Let SIGINT and SIGTERM act only at the end of the block. PySpark, broken off while it waits
+    for its Java process, forgets that process, which then stays for ever."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are handled elsewhere
+        return
+    came: list[int] = []
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in before:
+        signal.signal(number, lambda received, _: came.append(received))
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if came:
+            signal.raise_signal(came[0])
 
 
 @contextmanager
