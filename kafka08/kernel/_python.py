@@ -32,9 +32,8 @@ from kafka08.kernel._python_sets import (
     validate_and_assign,
     wrap,
 )
+from kafka08.kernel.types import INTERFACE
 
-INTERFACE: Final = 3
-"""Rises with every change of a name, signature or meaning; `_native` carries the same number."""
 NAME: Final = "python"
 
 __all__ = [

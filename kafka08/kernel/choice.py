@@ -7,12 +7,17 @@ import warnings
 from collections.abc import Callable
 from types import ModuleType
 
-from kafka08.kernel import _python
+from kafka08.kernel.types import INTERFACE
 
 
 def load_native() -> ModuleType:
     """The compiled kernel; ImportError if none was built."""
     return importlib.import_module("kafka08.kernel._native")
+
+
+def load_python() -> ModuleType:
+    """Its twin; not imported where the compiled one runs."""
+    return importlib.import_module("kafka08.kernel._python")
 
 
 def choose(forced: str, load: Callable[[], ModuleType] = load_native) -> ModuleType:
@@ -24,20 +29,20 @@ def choose(forced: str, load: Callable[[], ModuleType] = load_native) -> ModuleT
     if forced not in ("", "python", "native"):
         raise ImportError(f"KAFKA08_KERNEL must be python or native, not {forced!r}")
     if forced == "python":
-        return _python
+        return load_python()
     try:
         native = load()
     except ImportError:
         if forced:
             raise
-        return _python
-    if native.INTERFACE == _python.INTERFACE:
+        return load_python()
+    if native.INTERFACE == INTERFACE:
         return native
     stale = (
         f"kafka08's compiled kernel has interface {native.INTERFACE}, the package wants "
-        f"{_python.INTERFACE}: install again to rebuild it"
+        f"{INTERFACE}: install again to rebuild it"
     )
     if forced:
         raise ImportError(stale)
     warnings.warn(f"{stale}; using the slower Python kernel", RuntimeWarning, stacklevel=3)
-    return _python
+    return load_python()

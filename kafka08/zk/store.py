@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import logging
-import uuid
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TypeVar
@@ -28,7 +27,9 @@ T = TypeVar("T")
 
 def new_cluster_id() -> str:
     """22 characters of URL-safe base64: a random UUID without its padding."""
-    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    from uuid import uuid4  # for brokers only; clients that import this module never need it
+
+    return base64.urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
 
 
 class ClusterStore:

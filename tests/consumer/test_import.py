@@ -1,0 +1,30 @@
+"""`import kafka08.consumer` is light: what is heavy is imported where it is used."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from kafka08 import kernel
+
+HEAVY = ("pyarrow", "pyspark", "gevent", "rich", "click", "kazoo.client", "ssl", "uuid", "asyncio")
+"""Each takes more than the import as a whole may take (0.15 s), or a noticeable part of it."""
+
+
+def imported() -> set[str]:
+    script = "import sys, kafka08.consumer; sys.stdout.write(' '.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    return set(done.stdout.decode().split())
+
+
+def test_importing_the_consumer_imports_nothing_heavy() -> None:
+    """Neither libraries for other rooms nor ZooKeeper's client, which a session imports."""
+    assert [name for name in HEAVY if name in imported()] == []
+
+
+@pytest.mark.skipif(kernel.NAME != "native", reason="the Python kernel is the one that runs")
+def test_the_twin_of_the_kernel_is_not_imported_beside_it() -> None:
+    """Where the compiled kernel runs."""
+    assert "kafka08.kernel._python" not in imported()
