@@ -47,7 +47,7 @@ class RecordBatch:
         "_callbacks",
         "_count",
         "_data",
-        "_done",
+        "_event",
         "_is_packed",
         "_late_callbacks",
         "_lock",
@@ -58,6 +58,7 @@ class RecordBatch:
         "codec",
         "created",
         "error",
+        "is_done",
         "is_open",
         "reserved",
         "retry_at",
@@ -93,7 +94,8 @@ class RecordBatch:
         self._count = count
         self._data = data
         self._lock = threading.Lock()
-        self._done = threading.Event()
+        self._event: threading.Event | None = None
+        self.is_done = False
 
     def open(self, place_type: type[kernel.Place]) -> None:
         """Let records in, up to `reserved` bytes of them; `append` returns `place_type`s."""
@@ -122,10 +124,6 @@ class RecordBatch:
         """How many records it has, once it is closed."""
         return self._count
 
-    @property
-    def is_done(self) -> bool:
-        return self._done.is_set()
-
     def message_set(self) -> Buffer:
         """The set as it is sent; any thread, once the batch is closed. The first call packs it."""
         assert not self.is_open, "an open batch is not sent"
@@ -153,7 +151,9 @@ class RecordBatch:
             self.base_offset, self.error = base_offset, error
             self._data = None
             late, self._late_callbacks = self._late_callbacks, []
-            self._done.set()
+            self.is_done = True
+            if self._event is not None:
+                self._event.set()
         callbacks, self._callbacks = self._callbacks, []
         topic, partition = self.tp
         metadata: RecordMetadata | None = None
@@ -173,14 +173,20 @@ class RecordBatch:
     def when_done(self, call: Callable[[], Any]) -> None:
         """`call()` once it is done, in the sender's thread; at once if it is."""
         with self._lock:
-            if not self._done.is_set():
+            if not self.is_done:
                 self._late_callbacks.append(call)
                 return
         call()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until it is done; False if that took more than `timeout` seconds."""
-        return self._done.wait(timeout)
+        with self._lock:
+            if self.is_done:
+                return True
+            if self._event is None:
+                self._event = threading.Event()  # only now: most batches nobody waits for
+            event = self._event
+        return event.wait(timeout)
 
     def metadata(self, index: int) -> RecordMetadata:
         """Where record `index` of a batch that is done was stored; raises its error."""

@@ -311,7 +311,7 @@ class KafkaProducer:
     def _bulk(self) -> Bulk:
         return Bulk(
             self._accumulator,
-            batch_bytes=min(self.config.batch_size, self._record_bytes_max),
+            batch_bytes=bulk_batch_bytes(self.config),
             record_bytes_max=self._record_bytes_max,
             block_s=self.config.memory_block_s,
         )
@@ -363,6 +363,7 @@ class KafkaProducer:
                 self._routes[topic] = TopicRoute(info.partitions, queues)
 
 
+BULK_BATCH_BYTES: Final = 128 << 10
 CLOSED_POLL_SECONDS: Final = 0.5
 """How soon who waits for metadata sees that the producer was closed."""
 
@@ -376,6 +377,13 @@ def sender_settings(config: KafkaProducerConfig) -> SenderSettings:
         backoff_s=config.retry_backoff_ms / 1000,
         max_request_bytes=config.max_request_size,
     )
+
+
+def bulk_batch_bytes(config: KafkaProducerConfig) -> int:
+    """Room of the batches that one call fills: what batch.size is for, waiting for more records,
+    they never do. Some of them must fit into the buffer."""
+    room = max(config.batch_size, min(BULK_BATCH_BYTES, config.buffer_memory // 16))
+    return min(room, config.max_request_size, config.buffer_memory)
 
 
 def serialized(serializer: Serializer | None, topic: str, value: Any) -> bytes | None:
