@@ -26,6 +26,7 @@ Progress = Callable[[int, int], None]
 """Tasks done and tasks in all, of the stages that run now."""
 
 POLL_SECONDS: Final = 0.2
+FORMAT_OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {"csv": {"header": "true"}}
 TEXT_COLUMNS: Final = ("key", "value")
 START_AND_WHAT: Final = ("subscribe", "startingoffsets", "kafka.group.id", "committedfallback")
 
@@ -61,16 +62,15 @@ def read_to_files(
         for name in ("topic", "partition", "offset", "key", "value")
     ]
     frame = frame.selectExpr(*columns)
-    _with_progress(spark, lambda: frame.write.format(file_format).save(output), progress)
+    writer = frame.write.format(file_format).options(**FORMAT_OPTIONS.get(file_format, {}))
+    _with_progress(spark, lambda: writer.save(output), progress)
 
 
 def open_files(
     spark: SparkSession, path: str, file_format: str, key: str | None, value: str
 ) -> DataFrame:
     """Files as rows of key and value; ConfigError if a column is not there. CSV has a header."""
-    reader = spark.read.format(file_format)
-    if file_format == "csv":
-        reader = reader.option("header", "true")
+    reader = spark.read.format(file_format).options(**FORMAT_OPTIONS.get(file_format, {}))
     frame = reader.load(path)
     for name in (key, value):
         if name is not None and name not in frame.columns:

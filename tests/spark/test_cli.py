@@ -28,15 +28,14 @@ def run(brokers: Topics, *arguments: str) -> subprocess.CompletedProcess[str]:
         ],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=115,
         check=False,
     )
 
 
-def test_there_and_back(brokers: Topics, tmp_path: Path) -> None:
-    """A range to JSON lines, and those into another topic: same keys and values. The plan is
-    shown, Spark says nothing."""
-    topic, copy = brokers.filled([30]), brokers.new_topic(1)
+def test_read(brokers: Topics, tmp_path: Path) -> None:
+    """A range to JSON lines. The plan is shown, Spark says nothing."""
+    topic = brokers.filled([30])
     output = tmp_path / "pages"
     read = run(
         brokers, "read", topic, "--range", "0:3:6", "--format", "json", "--output", str(output)
@@ -47,16 +46,9 @@ def test_there_and_back(brokers: Topics, tmp_path: Path) -> None:
     lines = [
         json.loads(line) for file in output.glob("*.json") for line in file.read_text().splitlines()
     ]
-    expected = rows_of(0, 3, 6)
     assert [(line["partition"], line["offset"], line.get("key")) for line in lines] == [
-        (partition, offset, key and key.decode()) for partition, offset, key, _ in expected
+        (partition, offset, key and key.decode()) for partition, offset, key, _ in rows_of(0, 3, 6)
     ]
-    wrote = run(brokers, "write", copy, "--input", str(output), "--format", "json", "--key", "key")
-    assert wrote.returncode == 0, wrote.stderr
-    assert f"Wrote 3 messages to {copy}" in wrote.stderr
-    with brokers.simple_consumer() as consumer:
-        messages = [(m.key, m.value) for m in consumer.read(TopicPartition(copy, 0), 0)]
-    assert messages == [(key, value) for _, _, key, value in expected]
 
 
 def test_the_plan_alone(brokers: Topics, tmp_path: Path) -> None:

@@ -1,0 +1,48 @@
+"""Topics to files and back, which `kafka08 spark read | write` do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kafka08.errors import ConfigError
+from kafka08.spark.ranges import OffsetRange
+from kafka08.spark.transfer import open_files, plan_read, read_to_files, write_to_topic
+from kafka08.structs import TopicPartition
+from tests.spark.filling import Topics, rows_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "csv", "json"])
+@pytest.mark.parametrize("brokers", ["ours"], indirect=True)
+def test_there_and_back(
+    spark: SparkSession, brokers: Topics, tmp_path: Path, file_format: str
+) -> None:
+    """What is planned goes into files, and from there into another topic: the same messages."""
+    topic, copy = brokers.filled([30]), brokers.new_topic(1)
+    options = {"kafka.bootstrap.servers": brokers.bootstrap}
+    planned = plan_read(
+        {**options, "subscribe": topic, "endingOffsets": f'{{"{topic}":{{"0":6}}}}'}
+    )
+    assert planned == [OffsetRange(topic, 0, 0, 6)]
+    output = str(tmp_path / "files")
+    read_to_files(
+        spark,
+        {**options, "subscribe": topic},
+        planned,
+        output,
+        file_format,
+        as_text=file_format != "parquet",
+        progress=lambda done, total: None,
+    )
+    frame = open_files(spark, output, file_format, "key", "value")
+    write_to_topic(spark, frame, copy, options, lambda done, total: None)
+    with brokers.simple_consumer() as consumer:
+        messages = [(m.key, m.value) for m in consumer.read(TopicPartition(copy, 0), 0)]
+    assert messages == [(key, value) for _, _, key, value in rows_of(0, 0, 6)]
+    with pytest.raises(ConfigError, match="has no column other; it has "):
+        open_files(spark, output, file_format, None, "other")
