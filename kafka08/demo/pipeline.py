@@ -18,7 +18,7 @@ from kafka08.demo import corpus
 from kafka08.demo.ledger import Content, Ledger
 from kafka08.demo.readers import Group, Tally
 from kafka08.embedded import EmbeddedCluster
-from kafka08.migration import OffsetMigration
+from kafka08.migration import OffsetMigration, Watching
 from kafka08.producer import ByteArrayPartitioner, KeyedMessage, Producer, ProducerConfig
 from kafka08.structs import LATEST_OFFSET, TopicPartition
 
@@ -28,6 +28,9 @@ PARTITIONS: Final = 6
 REPLICAS: Final = 3
 """As many as there are brokers, up to this."""
 PRODUCE_BATCH: Final = 2000
+COMMIT_INTERVAL_MS: Final = 500
+WATCHING: Final = Watching(seconds=4.0, interval_ms=2000, period_s=0.2)
+"""How both stores are watched while the group runs."""
 ALL_PARTITIONS: Final = [TopicPartition(TOPIC, partition) for partition in range(PARTITIONS)]
 
 
@@ -151,7 +154,10 @@ class Job:
         storage: Storage,
         changes: list[tuple[int, str, str]],
         until: int,
+        migrate: Callable[[], None] | None = None,
     ) -> StageResult:
+        """`storage` is configured; with `migrate`, which is called for the change of this name,
+        commits are in Kafka in the end."""
         tick = self.progress.stage(title, until)
         before = self.tally.content
         started = time.monotonic()
@@ -161,12 +167,16 @@ class Job:
             "auto.offset.reset": "smallest",
             "offsets.storage": storage,
             "dual.commit.enabled": "false",
+            "auto.commit.interval.ms": str(COMMIT_INTERVAL_MS),
         }
         group = Group(TOPIC, properties, self.tally)
         try:
             for count, change, member in changes:
                 group.read_up_to(max(count, before.count), lambda seen: tick(seen.count))
-                self._change(group, change, member)
+                if change == "migrate" and migrate is not None:
+                    migrate()
+                else:
+                    self._change(group, change, member)
             group.read_up_to(until, lambda seen: tick(seen.count))
         finally:
             group.leave_all()
@@ -178,7 +188,7 @@ class Job:
             moved,
             seconds,
             f"content and commits match, {self.tally.duplicates} read twice",
-            self._group_fault(storage),
+            self._group_fault("kafka" if migrate is not None else storage),
         )
 
     def _change(self, group: Group, change: str, name: str) -> None:
@@ -198,18 +208,32 @@ class Job:
         return differences(f"offset in {storage}", self.committed(storage), position)
 
     def migrate(self) -> StageResult:
-        """Plan, copy and verify: afterwards both stores hold what the group has read."""
-        self.progress.stage("migrate offsets to Kafka", None)
-        started = time.monotonic()
-        with self._migration() as migration:
-            migration.start()
-            problems = migration.verify().problems + migration.finish().problems
-        fault = "; ".join(problems) or differences(
-            "offset in kafka", self.committed("kafka"), self.tally.next_offsets()
+        """The group's offsets move to Kafka while two members read, configured for ZooKeeper: they
+        switch without a restart, first to both stores, then to Kafka alone."""
+        total = self.ledger.whole().count
+        problems: list[str] = []
+
+        def move() -> None:
+            self.tally.ceiling = total * 3 // 4  # they read meanwhile
+            with self._migration() as migration:
+                migration.start()
+                problems.extend(migration.verify(WATCHING).problems)
+                if not problems:
+                    problems.extend(migration.finish(WATCHING).problems)
+
+        result = self._consume(
+            "migrate to Kafka while the group reads",
+            "zookeeper",
+            [
+                (0, "join", "reader-a"),
+                (0, "join", "reader-c"),
+                (total * 9 // 16, "migrate", ""),
+            ],
+            total * 3 // 4,
+            migrate=move,
         )
-        return StageResult(
-            "migrate to Kafka", Content(), time.monotonic() - started, "both stores agree", fault
-        )
+        verdict = f"members switched, {result.verdict}"
+        return replace(result, verdict=verdict, fault="; ".join(problems) or result.fault)
 
     def roll_back(self) -> StageResult:
         """Back to ZooKeeper, at the newest offset that is safe: where the group stands now."""
