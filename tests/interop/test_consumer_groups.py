@@ -19,6 +19,7 @@ from kafka08.client.requests import produce_request, produce_results
 from kafka08.consumer import ConsumerConfig, ConsumerConnector, KafkaStream
 from kafka08.consumer.assignors import range_assign
 from kafka08.errors import ConsumerTimeout, check
+from kafka08.groups import GroupReader, explain
 from kafka08.migration import OffsetMigration
 from kafka08.protocol import message_set
 from kafka08.structs import TopicPartition
@@ -211,7 +212,8 @@ def test_guarantee_5_one_group_with_the_jvm(
     jvm_kafka: JvmKafka, topic: str, store: ClusterStore, tmp_path: Path
 ) -> None:
     """Members of both kinds join, are killed and leave: each time every partition is owned once, by
-    the member that the assignor says, and each kind reads what it owns."""
+    the member that the assignor says, and each kind reads what it owns. `group explain` finds no
+    problem in such a group."""
     produce(jvm_kafka, topic, 100)
     last = TopicPartition(topic, 3)
 
@@ -231,6 +233,10 @@ def test_guarantee_5_one_group_with_the_jvm(
                 z.create_message_streams({topic: 1})
                 wait_until(lambda: owned_as("a", "jvm", "z"), "three owners", jvm)
             wait_until(lambda: owned_as("a", "jvm"), "two owners again", jvm)
+            with GroupReader(jvm_kafka.zookeeper) as reader:
+                facts = reader.facts(topic)
+                assert [m.pattern for m in facts.members] == ["static", "white_list"]
+                assert [str(f) for f in explain(facts) if f.problem] == []
             before = drain(stream)
             assert {p for p, _ in before} <= {0, 1}
             wait_until(
