@@ -44,6 +44,7 @@ log = logging.getLogger(__name__)
 
 START_SECONDS = 60.0
 TOPIC_SECONDS = 20.0
+PORT_ATTEMPTS = 4
 _POLL_SECONDS = 0.02
 
 DEFAULTS: dict[str, str] = {
@@ -118,6 +119,21 @@ class EmbeddedCluster:
             log.warning("ZooKeeper had to take another port; starting the brokers again")
             for broker in self.brokers:
                 broker.kill()
+            self._start_brokers()
+        self._await_first_ready()
+
+    def _await_first_ready(self) -> None:
+        """`await_ready`, again with other ports if somebody took one since it was free."""
+        for _ in range(PORT_ATTEMPTS - 1):
+            try:
+                self.await_ready()
+                return
+            except KafkaError:
+                if all(b.running or is_free(b.host, b.listen_port) for b in self.brokers):
+                    raise
+            log.warning("A port was taken meanwhile; starting the brokers again")
+            for broker in self.brokers:
+                self.kill(broker)
             self._start_brokers()
         self.await_ready()
 

@@ -1,4 +1,4 @@
-"""Every command and snippet of the docs, run as it stands on the page, on one cluster."""
+"""Every command and snippet of the docs, run as it stands on the page, on a cluster of its own."""
 
 from __future__ import annotations
 
@@ -18,35 +18,38 @@ DOCS = Path(__file__).parent.parent.parent / "docs"
 ELSEWHERE = {"compose.md"}
 """Pages that other tests run: tests/compose."""
 PAGES = sorted(path.name for path in DOCS.glob("*.md") if path.name not in ELSEWHERE)
-PAGE_SECONDS = "110"
+PAGE_SECONDS = "280"
 
 
-@pytest.fixture(scope="module")
-def environ(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """An environment in which `kafka08 up --detach` is, or becomes, one cluster for all pages."""
-    directory = tmp_path_factory.mktemp("docs")
+@pytest.fixture
+def environ(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """An environment in which `kafka08 up --detach` is, or becomes, the page's cluster."""
     inherited = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
     environ = {
         **inherited,
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "KAFKA08_DATA_DIR": str(directory / "cluster"),
-        "PYTHONWARNINGS": "default",
+        "KAFKA08_DATA_DIR": str(tmp_path / "cluster"),
     }
     yield environ
-    subprocess.run(["kafka08", "down"], env=environ, capture_output=True, check=True)
+    kafka08(environ, "down")
 
 
 def addresses(environ: dict[str, str]) -> tuple[str, str]:
-    """ZooKeeper's and the brokers' of the cluster; it is started if a page has stopped it."""
-    up = ["kafka08", "up", "--detach", "--override", "delete.topic.enable=true"]
-    subprocess.run(up, env=environ, capture_output=True, check=True)
-    status = ["kafka08", "status", "--json"]
-    standing = json.loads(
-        subprocess.run(status, env=environ, capture_output=True, check=True).stdout
-    )
+    """ZooKeeper's and the brokers' of the cluster, which is started."""
+    kafka08(environ, "up", "--detach", "--override", "delete.topic.enable=true")
+    standing = json.loads(kafka08(environ, "status", "--json"))
     return standing["zookeeper"], standing["bootstrap"]
 
 
+def kafka08(environ: dict[str, str], *arguments: str) -> str:
+    done = subprocess.run(
+        ["kafka08", *arguments], env=environ, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", PAGES)
 def test_the_page_runs(name: str, environ: dict[str, str], tmp_path: Path) -> None:
     """Its blocks, from top to end. localhost:2181 and localhost:9092 stand for the cluster's."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -14,6 +15,7 @@ import pytest
 
 from kafka08.admin import AdminClient
 from kafka08.embedded import EmbeddedCluster
+from kafka08.embedded.ports import is_free
 from kafka08.errors import KafkaError
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
@@ -138,3 +140,18 @@ def test_nothing_is_left_whichever_signal_ends_us(number: signal.Signals) -> Non
         parent.wait(30)
     eventually(lambda: not any(state_of(int(pid)) for pid in pids), "all processes ended")
     eventually(lambda: not Path(directory).exists(), "the directory is gone")
+
+
+def test_a_port_that_is_taken_meanwhile_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two clusters that start at the same time may prefer the same port; the loser takes another.
+    Here the port looks free when it is chosen and is not when the broker listens."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = other.getsockname()[1]
+        looks = iter([True])
+        monkeypatch.setattr(
+            "kafka08.embedded.cluster.is_free",
+            lambda host, port: next(looks, False) if port == taken else is_free(host, port),
+        )
+        with EmbeddedCluster(brokers=2, ports=[0, taken]) as cluster:
+            assert taken not in {broker.port for broker in cluster.brokers}
+            cluster.create_topic("t", 2)
