@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
-from kafka08.errors import NoNode, ZooKeeperError
+from kafka08.errors import KafkaError, NoNode, ZooKeeperError
 from kafka08.zk.client import ZkClient
 from kafka08.zk.operations import Get, Watcher
 
@@ -42,7 +42,7 @@ class WatchedNodes(Generic[T]):
         """path → value of those that are there; what is not asked for any more is forgotten.
 
         absent_too   watch for the coming of the others. Without, their parent must be watched.
-        Raises ZooKeeperError, and what `decode` raises, with the path.
+        Raises ZooKeeperError, and what `decode` raises.
         """
         wanted = list(paths)
         with self._lock:
@@ -50,10 +50,12 @@ class WatchedNodes(Generic[T]):
             found = dict(self._known)
             missing = [path for path in wanted if path not in found]
             self._awaited = set(missing)
-        found.update(self._read_anew(missing, absent_too))
-        with self._lock:
-            self._known.update((path, found[path]) for path in self._awaited if path in found)
-            self._awaited = set()
+        try:
+            self._read_anew(missing, absent_too, found)
+        finally:  # one that cannot be read does not have the others read again
+            with self._lock:
+                self._known.update((path, found[path]) for path in self._awaited if path in found)
+                self._awaited = set()
         return {path: value for path in wanted if (value := found.get(path)) is not None}
 
     def forget(self) -> None:
@@ -62,10 +64,10 @@ class WatchedNodes(Generic[T]):
             self._known = {}
             self._awaited = set()
 
-    def _read_anew(self, paths: list[str], absent_too: bool) -> dict[str, T | None]:
-        """What is there, and None for what is not, if that is watched."""
+    def _read_anew(self, paths: list[str], absent_too: bool, found: dict[str, T | None]) -> None:
+        """Add to `found` what is there, and None for what is not, if that is watched."""
         reads = [Get(path, Watcher(path, self._changed)) for path in paths]
-        found: dict[str, T | None] = {}
+        failure: KafkaError | ValueError | None = None
         for path, node in zip(paths, self._zk.pipeline(reads), strict=True):
             if isinstance(node, NoNode):
                 if not absent_too:
@@ -73,8 +75,12 @@ class WatchedNodes(Generic[T]):
                 node = self._zk.watch_data(path, self._changed)
             if isinstance(node, ZooKeeperError):
                 raise node
-            found[path] = None if node is None else self._decode(node.data)
-        return found
+            try:
+                found[path] = None if node is None else self._decode(node.data)
+            except (KafkaError, ValueError) as error:
+                failure = failure or error  # the others are read all the same, and kept
+        if failure is not None:
+            raise failure
 
     def _changed(self, path: str) -> None:
         with self._lock:

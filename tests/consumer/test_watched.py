@@ -1,0 +1,87 @@
+"""WatchedNodes on a real ZooKeeper: one read for each change, and no change missed."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from kafka08.consumer.watched import WatchedNodes
+from kafka08.zk.client import ZkClient
+from tests.consumer.groups import until
+
+
+class Changes:
+    """Counts what it is told, and decodes numbers."""
+
+    def __init__(self, zk: ZkClient) -> None:
+        self.zk = zk
+        self.told = threading.Semaphore(0)
+        self.nodes = WatchedNodes(zk, lambda text: int(text or ""), self.told.release)
+
+    def wait(self) -> None:
+        assert self.told.acquire(timeout=10), "nobody was told of the change"
+
+    def requests(self, paths: list[str], *, absent_too: bool = False) -> tuple[int, dict[str, int]]:
+        """How many requests a read takes, and what it gives."""
+        before = self.zk.requests_sent
+        found = self.nodes.read(paths, absent_too=absent_too)
+        return self.zk.requests_sent - before, found
+
+
+@pytest.fixture
+def changes(zk: ZkClient) -> Changes:
+    for name in "abc":
+        zk.create(f"/{name}", "1")
+    return Changes(zk)
+
+
+def test_guarantee_8_each_node_is_read_once_and_again_after_a_change(changes: Changes) -> None:
+    """Three reads at first, then none, then one for the one that changed; what left is gone."""
+    paths = ["/a", "/b", "/c"]
+    assert changes.requests(paths) == (3, dict.fromkeys(paths, 1))
+    assert changes.requests(paths) == (0, dict.fromkeys(paths, 1))
+    changes.zk.set("/b", "2")
+    changes.wait()
+    assert changes.requests(paths) == (1, {"/a": 1, "/b": 2, "/c": 1})
+    changes.zk.delete("/c")
+    changes.wait()
+    assert changes.requests(paths) == (1, {"/a": 1, "/b": 2})
+
+
+def test_a_node_made_anew_is_read_anew(changes: Changes) -> None:
+    """Deleted and created in between, as by a member that comes back under its name."""
+    changes.nodes.read(["/a"])
+    changes.zk.delete("/a")
+    changes.zk.create("/a", "7")
+    changes.wait()
+    assert changes.nodes.read(["/a"]) == {"/a": 7}
+
+
+def test_what_is_absent_is_watched_when_asked_for(changes: Changes) -> None:
+    """Its coming is told; until then it is not asked for again."""
+    assert changes.nodes.read(["/new"], absent_too=True) == {}
+    assert changes.requests(["/new"], absent_too=True) == (0, {})
+    changes.zk.create("/new", "5")
+    changes.wait()
+    assert changes.nodes.read(["/new"], absent_too=True) == {"/new": 5}
+
+
+def test_one_that_cannot_be_read_does_not_cost_the_others(changes: Changes) -> None:
+    """The error is raised at each read, for one request; when it is mended, all is there."""
+    changes.zk.set("/b", "odd")
+    for expected in (3, 1):
+        before = changes.zk.requests_sent
+        with pytest.raises(ValueError, match="odd"):
+            changes.nodes.read(["/a", "/b", "/c"])
+        assert changes.zk.requests_sent - before == expected
+    changes.zk.set("/b", "3")
+    changes.wait()
+    until(lambda: changes.nodes.read(["/a", "/b", "/c"]) == {"/a": 1, "/b": 3, "/c": 1}, "all")
+
+
+def test_forgetting_reads_everything_again(changes: Changes) -> None:
+    """For a new session, in which no watch is set."""
+    changes.nodes.read(["/a", "/b"])
+    changes.nodes.forget()
+    assert changes.requests(["/a", "/b"])[0] == 2
