@@ -24,6 +24,7 @@ from kafka08.errors import KafkaError
 
 if TYPE_CHECKING:
     from kafka08.consumer import ConsumerConnector, KafkaStream
+    from kafka08.consumer.subscription import TopicFilter
 
 log = logging.getLogger(__name__)
 
@@ -58,10 +59,7 @@ def consume(
     from kafka08.cli.printer import POLL_MS, Printer
     from kafka08.consumer import ConsumerConfig, ConsumerConnector
 
-    if sum(choice is not None for choice in (topic, whitelist, blacklist)) != 1:
-        raise click.UsageError("name one of: TOPIC, --whitelist, --blacklist")
-    if whitelist == "":
-        raise click.UsageError("--whitelist '' matches no topic")
+    source = read_source(topic, whitelist, blacklist)
     options = {} if group is None else {"group.id": group}
     if from_beginning:
         options["auto.offset.reset"] = "smallest"
@@ -81,9 +79,9 @@ def consume(
         if temporary:
             leaving.callback(remove_group, connector)
         leaving.callback(connector.shutdown)
-        streams = open_streams(connector, topic, whitelist, blacklist, threads)
+        streams = open_streams(connector, source, threads)
         if not connector.assignment:
-            wanted = f"topic {topic}" if topic else f"a topic matching {whitelist or blacklist!r}"
+            wanted = f"topic {source}" if source == topic else f"the topics of {source!r}"
             click.echo(f"Waiting: no partition of {wanted} is left for this member", err=True)
         printer.run(connector, streams)
     click.echo(f"Consumed {printer.count} messages", err=True)
@@ -91,19 +89,27 @@ def consume(
         raise printer.failure
 
 
-def open_streams(
-    connector: ConsumerConnector,
-    topic: str | None,
-    whitelist: str | None,
-    blacklist: str | None,
-    threads: int,
-) -> list[KafkaStream]:
+def read_source(
+    topic: str | None, whitelist: str | None, blacklist: str | None
+) -> str | TopicFilter:
+    """The topic, or the pattern of topics. Raises UsageError, ConfigError (a bad pattern)."""
     from kafka08.consumer import Blacklist, Whitelist
 
+    if sum(choice is not None for choice in (topic, whitelist, blacklist)) != 1:
+        raise click.UsageError("name one of: TOPIC, --whitelist, --blacklist")
+    if whitelist == "":
+        raise click.UsageError("--whitelist '' matches no topic")
     if topic is not None:
-        return connector.create_message_streams({topic: threads})[topic]
-    pattern = Whitelist(whitelist) if whitelist is not None else Blacklist(blacklist or "")
-    return connector.create_message_streams_by_filter(pattern, threads)
+        return topic
+    return Blacklist(blacklist or "") if whitelist is None else Whitelist(whitelist)
+
+
+def open_streams(
+    connector: ConsumerConnector, source: str | TopicFilter, threads: int
+) -> list[KafkaStream]:
+    if isinstance(source, str):
+        return connector.create_message_streams({source: threads})[source]
+    return connector.create_message_streams_by_filter(source, threads)
 
 
 def output_descriptor() -> int:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import logging
 import os
 import signal
 import subprocess
@@ -15,6 +18,7 @@ from typing import NamedTuple
 import pytest
 
 from kafka08.admin import AdminClient
+from kafka08.cli import main
 from kafka08.client import ClusterClient, parse_bootstrap
 from kafka08.client.log_offsets import log_ends
 from kafka08.consumer import SimpleConsumer
@@ -97,6 +101,27 @@ class Commands:
         assert "Traceback" not in err, err
         assert code == done.returncode, err
         return Done(done.returncode, done.stdout, err)
+
+    def refused(self, *arguments: object) -> Done:
+        """In this very process, for what is refused before it begins: a new one costs more."""
+        out, err = io.StringIO(), io.StringIO()
+        handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        loggers = logging.getLogger().handlers[:]
+        with (
+            pytest.MonkeyPatch.context() as patch,
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+        ):
+            patch.setattr(sys, "argv", ["kafka08", *map(str, arguments)])
+            for name in ("KAFKA08_ZOOKEEPER", "KAFKA08_BOOTSTRAP"):
+                patch.setenv(name, self.environ[name])
+            with pytest.raises(SystemExit) as ended:
+                main()
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        logging.getLogger().handlers[:] = loggers
+        assert isinstance(ended.value.code, int)
+        return Done(ended.value.code, out.getvalue().encode(), err.getvalue())
 
     def shell(self, line: str) -> Done:
         """A line of bash in which `kafka08` is the command."""

@@ -25,5 +25,7 @@ def test_refusals(
     kafka08: Commands, inspect: Inspector, arguments: tuple[str, ...], code: int, said: str
 ) -> None:
     """1 for what is not so now, 2 for what can never be; no journal is begun."""
-    assert said in kafka08("migrate", *arguments, code=code).err
+    done = kafka08.refused("migrate", *arguments)
+    assert code == done.code
+    assert said in done.err
     assert "nobody" not in inspect.zk.children_or_empty("/kafka08/migrations")

@@ -99,7 +99,9 @@ def test_brokers_that_are_not_there_are_named_once(kafka08: Commands) -> None:
 )
 def test_misuse_is_2(kafka08: Commands, arguments: tuple[str, ...], said: str) -> None:
     """The key or option, the value, and what would do."""
-    assert said in kafka08("produce", *arguments, stdin=b"a\n", code=2).err
+    done = kafka08.refused("produce", *arguments)
+    assert 2 == done.code
+    assert said in done.err
 
 
 def test_a_closed_stdin_is_misuse(kafka08: Commands) -> None:

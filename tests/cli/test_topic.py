@@ -50,7 +50,8 @@ def test_what_cannot_be_done_says_why(
     kafka08: Commands, arguments: tuple[str, ...], code: int, said: str
 ) -> None:
     """1 for what is not so in the cluster, 2 for what can never be; nothing on stdout."""
-    done = kafka08("topic", *arguments, code=code)
+    done = kafka08.refused("topic", *arguments)
+    assert code == done.code
     assert said in done.err
     assert b"" == done.out
 
