@@ -55,12 +55,26 @@ class Relayed:
             )
             for end in (self.client, server):
                 end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            await asyncio.gather(self._carry(self.client, server), self._carry(server, self.client))
+            await self._carry_both_ways(server)
         except OSError:
             pass  # the server is gone: the client's connection goes as well
         finally:
             self.client.close()
             server.close()
+
+    async def _carry_both_ways(self, server: socket.socket) -> None:
+        """Until both ways are done, or one fails. Neither is left waiting: the number of a closed
+        socket soon belongs to another connection, whose bytes it would take."""
+        ways = [
+            asyncio.ensure_future(self._carry(self.client, server)),
+            asyncio.ensure_future(self._carry(server, self.client)),
+        ]
+        try:
+            await asyncio.gather(*ways)
+        finally:
+            for way in ways:
+                way.cancel()
+            await asyncio.gather(*ways, return_exceptions=True)
 
     async def _carry(self, source: socket.socket, sink: socket.socket) -> None:
         loop = asyncio.get_running_loop()

@@ -44,8 +44,21 @@ class ClusterChanges:
         context.initialize_states()
         self._changes.replicas_to_online(context.replicas_on(context.live))
         self._changes.elect_where_needed()
+        self._changes.replicas_to_offline(self._dead_but_in_sync())
         self.send_metadata()
         self._deletion.resume(sorted(context.topics_to_delete))
+
+    def _dead_but_in_sync(self) -> list[PartitionReplica]:
+        """Replicas that died with, or before, the last controller, and still stand in the ISR of a
+        leader that lives: acks=-1 would wait for them. 0.8.2.2 leaves them to replica.lag.time."""
+        context = self._context
+        return [
+            PartitionReplica(*tp, replica)
+            for tp, state in sorted(context.leadership.items())
+            if state.leader in context.live and not context.is_queued_for_deletion(tp.topic)
+            for replica in state.isr
+            if replica not in context.brokers and replica in context.assignments[tp]
+        ]
 
     def send_metadata(self, brokers: Collection[int] | None = None) -> None:
         """The state of all partitions, to `brokers` (None: all)."""

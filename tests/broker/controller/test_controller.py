@@ -230,6 +230,18 @@ class TestTopics:
         cluster.active_controller(1)
         cluster.wait_for_state("t", 0, 1, (1,))
 
+    def test_who_died_with_the_last_controller_leaves_the_isr(self, cluster: Cluster) -> None:
+        """Of a partition that another leads: acks=-1 must not wait for it."""
+        one = cluster.broker(1)
+        cluster.broker(2)
+        first = cluster.active_controller(1)
+        cluster.create_topic("t", {0: (2, 1)})
+        cluster.wait_for_state("t", 0, 2, (2, 1))
+        cluster.kill(first)
+        one.leave()
+        cluster.active_controller(2)
+        assert 1 == cluster.wait_for_state("t", 0, 2, (2,)).leader_epoch
+
     def test_a_deletion_waits_for_a_dead_broker(self, cluster: Cluster) -> None:
         """What lives is deleted at once; the rest when the broker is back; then the znodes go."""
         cluster.broker(1)
