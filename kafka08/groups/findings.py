@@ -7,9 +7,9 @@ worth a second look before anything is done about it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from kafka08.consumer.assignors import Assignment, range_assign, round_robin_assign
@@ -23,7 +23,7 @@ from kafka08.zk import paths
 @dataclass(frozen=True, slots=True)
 class Finding:
     """kind      one word for programs
-    subject   the znode, partition, topic or member it is about
+    subject   the znode, partition, topic or member it is about, or several of them
     says      what is the case, and why
     advice    one sentence: what to do about it
     problem   False for a note
@@ -61,10 +61,19 @@ class Expected:
 
 
 def explain(facts: GroupFacts) -> list[Finding]:
-    """Everything that is found, problems first; empty if all is well."""
+    """Everything that is found, problems first; empty if all is well. What is the same of several
+    partitions is said once."""
     expected = expectation(facts)
     found = [finding for check in CHECKS for finding in check(facts, expected)]
-    return sorted(found, key=lambda finding: not finding.problem)
+    return sorted(_merged(found), key=lambda finding: not finding.problem)
+
+
+def _merged(findings: Iterable[Finding]) -> list[Finding]:
+    """One finding for all that differ in their subject only, in the order of the first of each."""
+    subjects: dict[Finding, list[str]] = {}
+    for finding in findings:
+        subjects.setdefault(replace(finding, subject=""), []).append(finding.subject)
+    return [replace(finding, subject=_some(names)) for finding, names in subjects.items()]
 
 
 def expectation(facts: GroupFacts) -> Expected:
@@ -195,16 +204,16 @@ def _why_unowned(
         path = blocked.get(thread.rpartition("-")[0])
         if path is not None:
             return (
-                f"it has no owner: {thread} waits for {path}, and claims all its share or none",
+                f"no owner: {thread} waits for {path}, and claims all its share or none",
                 f"see what is said of {path}; when that is released, this is claimed too",
             )
     if any(member.fault for member in facts.members):
         return (
-            f"it has no owner: {names} should have it, but no member can rebalance",
+            f"no owner: {names} should have it, but no member can rebalance",
             "see what is said of the registration that is not understood",
         )
     return (
-        f"it has no owner, although {names} should have it and nothing blocks that",
+        f"no owner, although {names} should have it and nothing blocks that",
         "look again in a few seconds; if it stays, that member has given up: restart it",
     )
 
@@ -296,7 +305,7 @@ def _leaderless(facts: GroupFacts, _: Expected) -> Iterator[Finding]:
             yield Finding(
                 "no-leader",
                 str(partition.topic_partition),
-                "it has no leader that is alive, so its owner waits",
+                "no live leader, so the owner waits",
                 "see which broker is down: kafka08 topic describe",
             )
 
@@ -348,10 +357,10 @@ def _half_migrated(facts: GroupFacts, _: Expected) -> Iterator[Finding]:
         )
 
 
-def _some(partitions: list[TopicPartition]) -> str:
+def _some(names: Sequence[object]) -> str:
     """The first five by name, of the others their number."""
-    more = f" and {len(partitions) - 5} more" if len(partitions) > 5 else ""
-    return ", ".join(map(str, partitions[:5])) + more
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return ", ".join(map(str, names[:5])) + more
 
 
 def _unanswered(facts: GroupFacts, _: Expected) -> Iterator[Finding]:

@@ -172,3 +172,10 @@ def test_problems_come_first() -> None:
     found = explain(replace(facts, partitions=(noted, facts.partitions[1])))
     assert [f.kind for f in found] == ["unanswered", "stores-disagree"]
     assert str(found[0]).startswith("Problem: g: offsets in Kafka: no broker answered\n  Advice: ")
+
+
+def test_what_is_the_same_of_many_partitions_is_said_once() -> None:
+    """Seven partitions without leader: one finding that names five and counts the others."""
+    lost = [replace(partition(n, "a"), leader=None, log_start=None, log_end=None) for n in range(7)]
+    [finding] = explain(group([A], lost))
+    assert finding.subject == "[tt,0], [tt,1], [tt,2], [tt,3], [tt,4] and 2 more"
