@@ -21,7 +21,7 @@ from kafka08.clock import Clock
 from kafka08.errors import FailedToSend, KafkaError, ProtocolError, error_of
 from kafka08.network.connection import Connection
 from kafka08.producer.config import ProducerConfig
-from kafka08.producer.encoders import Encoder
+from kafka08.producer.encoders import DefaultEncoder, Encoder
 from kafka08.producer.message import KeyedMessage
 from kafka08.producer.routing import Router
 from kafka08.protocol import compression, message_set
@@ -98,13 +98,16 @@ class EventHandler:
 
     def _encoded(self, messages: Sequence[KeyedMessage]) -> list[Outgoing]:
         encoder, key_encoder = self._encoder, self._key_encoder
+        takes_bytes = type(encoder) is DefaultEncoder
         outgoing = []
         for message in messages:
             topic, value, key, _ = message
             if not topic:
                 raise ValueError("a message needs a topic")
             key = None if key is None else key_encoder(key)
-            outgoing.append(Outgoing(message, key, None if value is None else encoder(value)))
+            if value is not None and not (takes_bytes and type(value) is bytes):
+                value = encoder(value)
+            outgoing.append(Outgoing(message, key, value))
         return outgoing
 
     # ------------------------------------------------------------------------------- metadata

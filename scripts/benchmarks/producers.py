@@ -199,7 +199,7 @@ def measure_jvm(address: str, options: Sequence[str], count: int) -> dict[str, f
         "kafka.tools.ProducerPerformance",
         *("--broker-list", address, "--topics", TOPIC, "--messages", str(count)),
         *("--message-size", str(MESSAGE_BYTES), "--request-num-acks", "1", *options),
-        flags=("-Xmx512m",),
+        flags=("-Xmx512m", "-Dkafka08.log.level=WARN"),
     )
     before = os.times()
     done = subprocess.run(line, capture_output=True, text=True, timeout=300, check=True)
