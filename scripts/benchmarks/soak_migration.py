@@ -1,0 +1,208 @@
+"""Migrates a group under load there and back, round after round, while members and brokers die.
+
+A checker (tests/histories/offsets.py) shows at the end of each round what was skipped, read twice,
+or went back. On brokers of 0.8.2.2 it tells apart what is known of them: offsets that vanish while
+a coordinator loads, and older ones that a load has put over newer ones. Exits 1 if anything else
+was seen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Final, Protocol
+
+from kafka08.admin import AdminClient
+from kafka08.embedded import EmbeddedCluster
+from kafka08.errors import KafkaError, MigrationError
+from kafka08.migration import OffsetMigration, Watching
+from kafka08.migration.connections import Connections
+from kafka08.structs import TopicPartition
+from tests.histories.offsets import OffsetHistory
+from tests.interop.jvm import JvmKafka
+from tests.migration.live_group import Load, MemberProcess, until, watched_stores
+
+PARTITIONS: Final = 4
+RATE: Final = 200
+CONFIG: Final = {
+    "offsets.topic.num.partitions": "4",
+    "offsets.topic.replication.factor": "3",
+    "zookeeper.session.timeout.ms": "3000",
+    "controlled.shutdown.enable": "false",
+}
+WATCHING: Final = Watching(seconds=4.0, interval_ms=2000, period_s=0.2)
+STEP_PATIENCE_S: Final = 120.0
+
+
+class Killable(Protocol):
+    def kill(self) -> None: ...
+
+    def start(self) -> None: ...
+
+
+@contextmanager
+def cluster_of(kind: str) -> Iterator[tuple[str, str, Sequence[Killable]]]:
+    """(ZooKeeper, bootstrap, three brokers)."""
+    with ExitStack() as stack:
+        if kind == "jvm":
+            directory = stack.enter_context(tempfile.TemporaryDirectory())
+            kafka = stack.enter_context(JvmKafka(Path(directory), CONFIG, brokers=3))
+            yield kafka.zookeeper, kafka.bootstrap, kafka.brokers
+        else:
+            cluster = stack.enter_context(EmbeddedCluster(brokers=3, config=CONFIG))
+            yield cluster.zookeeper.connect_string, cluster.bootstrap, list(cluster.brokers)
+
+
+class Round:
+    """One group, one topic, one way there and back."""
+
+    def __init__(
+        self,
+        number: int,
+        zookeeper: str,
+        bootstrap: str,
+        brokers: Sequence[Killable],
+        rng: random.Random,
+    ) -> None:
+        self.group = f"soak-{number}"
+        self._zookeeper = zookeeper
+        self._brokers = brokers
+        self._rng = rng
+        self.partitions = [TopicPartition(self.group, n) for n in range(PARTITIONS)]
+        with AdminClient(zookeeper=zookeeper) as admin:
+            admin.create_topic(self.group, PARTITIONS, 3)
+            admin.await_leaders(self.group)
+        self.history = OffsetHistory(ordered=False)
+        self.connections = Connections(zookeeper, bootstrap)
+        self.load = Load(bootstrap, self.partitions, RATE)
+        self._members: list[MemberProcess] = []
+        self._named = 0
+        self.kills = 0
+
+    def run(self) -> dict[TopicPartition, int]:
+        """partition → where its log ended."""
+        self._join()
+        self._join()
+        with (
+            watched_stores(self.connections, self.group, self.partitions, self.history),
+            OffsetMigration(
+                group=self.group, connections=self.connections, answer_patience_s=30
+            ) as migration,
+        ):
+            until(lambda: self.history.count > 50, "messages", STEP_PATIENCE_S)
+            for step in (
+                migration.start,
+                lambda: _verified(migration),
+                lambda: _finished(migration),
+            ):
+                self._under_fire(step)
+            self._under_fire(migration.rollback)
+            ends = self.load.stop()
+            until(lambda: not self._skipped(ends), "the end of the logs", STEP_PATIENCE_S)
+            for member in self._members:
+                member.stop()
+        return ends
+
+    def close(self) -> None:
+        for member in self._members:
+            member.kill()
+        self.load.close()
+        self.connections.close()
+
+    def _skipped(self, ends: dict[TopicPartition, int]) -> list[str]:
+        return [p for p in self.history.problems(ends) if "handed out" in p]
+
+    def _join(self) -> None:
+        self._named += 1
+        keys = {
+            "group.id": self.group,
+            "consumer.id": f"m{self._named}",
+            "zookeeper.connect": self._zookeeper,
+            "zookeeper.session.timeout.ms": "3000",
+            "rebalance.backoff.ms": "500",
+            "auto.commit.interval.ms": "200",
+            "auto.offset.reset": "smallest",
+        }
+        self._members.append(MemberProcess(self.group, keys, self.history))
+
+    def _under_fire(self, step: Callable[[], object]) -> None:
+        """A member or a broker dies, and comes back; the step is repeated until it is done."""
+        if self._rng.random() < 0.5:
+            self._members.pop(self._rng.randrange(len(self._members))).kill()
+            self._join()
+        else:
+            self._await_replicas()
+            broker = self._rng.choice(self._brokers)
+            broker.kill()
+            broker.start()
+        self.kills += 1
+        give_up_at = time.monotonic() + STEP_PATIENCE_S
+        while True:
+            try:
+                step()
+                return
+            except KafkaError:
+                if time.monotonic() > give_up_at:
+                    raise
+
+    def _await_replicas(self) -> None:
+        states = self.connections.store.leader_and_isr
+        until(
+            lambda: all(len(s.isr) == 3 for s in states(self.partitions).values()),
+            "three replicas in sync",
+            STEP_PATIENCE_S,
+        )
+
+
+def _verified(migration: OffsetMigration) -> None:
+    if problems := migration.verify(WATCHING).problems:
+        raise MigrationError("; ".join(problems))
+
+
+def _finished(migration: OffsetMigration) -> None:
+    if problems := migration.finish(WATCHING).problems:
+        raise MigrationError("; ".join(problems))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="scripts/soak-migration", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--brokers", choices=["kafka08", "jvm"], default="kafka08")
+    parser.add_argument("--seed", type=int, default=time.time_ns() % 2**32)
+    options = parser.parse_args()
+    print(f"seed {options.seed}", flush=True)
+    rng = random.Random(options.seed)
+    bad = 0
+    with cluster_of(options.brokers) as (zookeeper, bootstrap, brokers):
+        stop_at = time.monotonic() + options.minutes * 60
+        number = 0
+        while not number or time.monotonic() < stop_at:
+            number += 1
+            began = time.monotonic()
+            this = Round(number, zookeeper, bootstrap, brokers, rng)
+            try:
+                ends = this.run()
+            finally:
+                this.close()
+            problems = this.history.problems(ends)
+            known = [p for p in problems if options.brokers == "jvm" and "Kafka's offset" in p]
+            bad += len(problems) - len(known)
+            print(
+                f"round {number}: {time.monotonic() - began:.0f} s, {this.kills} kills, "
+                f"{this.history.count} handed out, {this.history.repetitions} of them again, "
+                f"Kafka's offset away for {this.history.moments_without} moments",
+                flush=True,
+            )
+            for problem in problems:
+                print(f"  {'known of 0.8.2.2' if problem in known else 'PROBLEM'}: {problem}")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,143 @@
+"""A member's storage follows orders: it carries over what it owns, lowers nothing, and answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka08.consumer.member_storage import MemberStorage
+from kafka08.consumer.offset_store import KafkaOffsetStore, Offsets, ZooKeeperOffsetStore
+from kafka08.errors import OffsetsLoadInProgress, ZooKeeperError
+from kafka08.structs import TopicPartition
+from kafka08.zk import paths
+from kafka08.zk.client import ZkClient
+from kafka08.zk.orders import Order, Storage, decode_order
+from kafka08.zk.store import ClusterStore
+from tests.consumer.store_cluster import StoreCluster
+
+TPS = [TopicPartition("t", number) for number in range(3)]
+ORDER = '{"version":1,"step":%d,"storage":"%s"}'
+
+
+class Member:
+    """`g_a` of group g, configured for ZooKeeper, with a coordinator in memory."""
+
+    def __init__(self, zk: ZkClient) -> None:
+        self.zk = zk
+        self.cluster = StoreCluster()
+        self.orders_seen = 0
+        id_path = paths.consumer_id("g", "g_a")
+        zk.create(id_path, "{}", ephemeral=True)
+        self.storage = MemberStorage(
+            zk,
+            "g",
+            "g_a",
+            Storage.ZOOKEEPER,
+            zookeeper=ZooKeeperOffsetStore(zk, "g", id_path),
+            kafka=KafkaOffsetStore(
+                self.cluster, "g", clock=self.cluster.clock, backoff_ms=1, patience_ms=0
+            ),
+            on_order=self._on_order,
+        )
+
+    def _on_order(self) -> None:
+        self.orders_seen += 1
+
+    def order(self, step: int, storage: Storage) -> None:
+        """The journal says so now."""
+        self.zk.put(paths.migration("g"), ORDER % (step, storage.value))
+        self.zk.ensure(paths.migration_answers("g"))
+        # The watch is as good as fired: its thread need not be waited for.
+        self.storage._changed("")
+
+    def in_zookeeper(self) -> Offsets:
+        return ClusterStore(self.zk).offsets("g", TPS)
+
+    def answer(self) -> Order | None:
+        node = self.zk.get_or_none(paths.migration_answer("g", "g_a"))
+        return decode_order(None if node is None else node.data)
+
+
+@pytest.fixture
+def member(zk: ZkClient) -> Member:
+    member = Member(zk)
+    member.storage.begin_session()
+    return member
+
+
+def test_without_orders_the_configuration_counts(member: Member) -> None:
+    """And nobody is answered."""
+    member.storage.commit({TPS[0]: 5})
+    assert (member.in_zookeeper(), member.cluster.committed) == ({TPS[0]: 5}, {})
+    assert (member.answer(), member.storage.is_behind) == (None, False)
+
+
+def test_there_and_back(member: Member) -> None:
+    """At each step what it owns is where the next step looks for it, before it answers."""
+    member.storage.commit({TPS[0]: 5, TPS[1]: 6})
+    member.order(1, Storage.DUAL)
+    assert member.storage.is_behind
+    member.storage.follow(TPS)
+    assert member.cluster.committed == {TPS[0]: 5, TPS[1]: 6}
+    assert member.answer() == Order(1, Storage.DUAL)
+    member.order(2, Storage.KAFKA)
+    member.storage.follow(TPS)
+    member.storage.commit({TPS[0]: 50, TPS[2]: 7})
+    assert member.in_zookeeper() == {TPS[0]: 5, TPS[1]: 6}
+    member.order(3, Storage.DUAL)
+    member.storage.follow(TPS)
+    assert member.in_zookeeper() == {TPS[0]: 50, TPS[1]: 6, TPS[2]: 7}
+    member.order(4, Storage.ZOOKEEPER)
+    member.storage.follow(TPS)
+    member.storage.commit({TPS[0]: 60})
+    assert member.in_zookeeper()[TPS[0]] == 60
+    assert member.cluster.committed[TPS[0]] == 50
+    assert member.answer() == Order(4, Storage.ZOOKEEPER)
+
+
+def test_carrying_over_lowers_nothing(member: Member) -> None:
+    """Kafka has more already: that stays."""
+    member.storage.commit({TPS[0]: 5})
+    member.cluster.committed[TPS[0]] = 9
+    member.order(1, Storage.DUAL)
+    member.storage.follow(TPS)
+    assert member.cluster.committed[TPS[0]] == 9
+
+
+def test_a_coordinator_that_is_away_leaves_it_behind(member: Member) -> None:
+    """It goes on as before, does not answer, and follows when it is asked again."""
+    member.storage.commit({TPS[0]: 5})
+    member.cluster.refuse(TPS[0], OffsetsLoadInProgress.code)
+    member.order(1, Storage.DUAL)
+    member.storage.follow(TPS)
+    assert (member.storage.storage, member.answer()) == (Storage.ZOOKEEPER, None)
+    assert member.storage.is_behind
+    member.storage.follow(TPS)
+    assert member.answer() == Order(1, Storage.DUAL)
+
+
+def test_a_new_session_reads_and_answers_anew(member: Member) -> None:
+    """Whoever registers is waited for, so it must know the order before it claims anything."""
+    member.order(1, Storage.DUAL)
+    member.storage.follow(())
+    member.zk.delete(paths.migration_answer("g", "g_a"))
+    member.storage.begin_session()
+    assert member.answer() == Order(1, Storage.DUAL)
+
+
+def test_who_is_not_registered_does_not_answer(member: Member) -> None:
+    """A former member would let the migration go on without the present one."""
+    member.zk.delete(paths.consumer_id("g", "g_a"))
+    member.order(1, Storage.DUAL)
+    member.storage.follow(())
+    assert member.answer() is None
+
+
+def test_an_order_that_cannot_be_read_is_an_error(member: Member) -> None:
+    """Who then commits to the wrong store may skip; a journal that is gone changes nothing."""
+    member.zk.create(paths.migration("g"), "nonsense")
+    member.storage._changed("")
+    with pytest.raises(ZooKeeperError, match="cannot be read"):
+        member.storage.follow(TPS)
+    member.zk.delete(paths.migration("g"))
+    member.storage.follow(TPS)
+    assert member.storage.storage is Storage.ZOOKEEPER
