@@ -7,7 +7,7 @@ leader as one request, to each coordinator as one request per group.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kafka08.client.log_offsets import log_ends, log_starts
 from kafka08.errors import KafkaError, NoNode, ZooKeeperError
@@ -66,6 +66,25 @@ def read_many(
     starts = log_starts(connections.cluster, readable)
     ends = log_ends(connections.cluster, readable)
     return [_facts(group, starts, ends) for group in found]
+
+
+def with_movement(
+    groups: Sequence[GroupFacts], connections: Connections, pause_s: float
+) -> list[GroupFacts]:
+    """The same, with what moves in ZooKeeper although nobody owns it: seen by a second look, a
+    pause after the first."""
+    idle = [
+        (n, p) for n, g in enumerate(groups) for p in g.partitions if p.owner is None and p.exists
+    ]
+    if idle and pause_s:
+        connections.clock.sleep(pause_s)
+    gets = [Get(paths.offset(groups[n].group, *p.topic_partition)) for n, p in idle]
+    moving: list[tuple[TopicPartition, ...]] = [() for _ in groups]
+    for (n, p), result in zip(idle, connections.zk.pipeline(gets), strict=True):
+        node = _node(result)
+        if node is not None and nodes.decode_offset(node.data) != p.zookeeper:
+            moving[n] += (p.topic_partition,)
+    return [replace(g, moving=m) if m else g for g, m in zip(groups, moving, strict=True)]
 
 
 def _facts(

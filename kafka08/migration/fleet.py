@@ -16,8 +16,8 @@ from typing import Final, Generic, TypeVar
 from kafka08.clock import Clock
 from kafka08.errors import KafkaError, MigrationError
 from kafka08.migration.connections import Connections
-from kafka08.migration.facts import read_many
-from kafka08.migration.offset_migration import OffsetMigration
+from kafka08.migration.facts import read_many, with_movement
+from kafka08.migration.offset_migration import MOVEMENT_PAUSE_S, OffsetMigration
 from kafka08.migration.plan import GroupFacts, Plan, make_plan
 
 T = TypeVar("T")
@@ -87,7 +87,10 @@ def read_groups(
     for first in range(0, len(groups), BATCH):
         batch = groups[first : first + BATCH]
         pace.take(len(batch))
-        yield read_many(batch, connections, everywhere=len(groups) == 1)
+        facts = read_many(batch, connections, everywhere=len(groups) == 1)
+        # A full batch takes long enough by itself.
+        pause_s = MOVEMENT_PAUSE_S if len(batch) < BATCH else 0.0
+        yield with_movement(facts, connections, pause_s)
 
 
 def plan_groups(

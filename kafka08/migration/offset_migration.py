@@ -29,7 +29,7 @@ from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.consumer.config import LEGAL_NAME
 from kafka08.errors import ConfigError, MigrationError, ZooKeeperError
 from kafka08.migration.connections import Connect, Connections
-from kafka08.migration.facts import read_facts
+from kafka08.migration.facts import read_facts, with_movement
 from kafka08.migration.journal import Entry, Journal, State
 from kafka08.migration.members import Member, behind, instructions, read_members
 from kafka08.migration.plan import (
@@ -53,6 +53,8 @@ log = logging.getLogger(__name__)
 
 ANSWER_PATIENCE_S: Final = 60.0
 POLL_S: Final = 0.05
+MOVEMENT_PAUSE_S: Final = 0.5
+"""Between two looks at offsets that should stand still."""
 KEEPS_ZOOKEEPER: Final = frozenset(
     {State.COPYING, State.DUAL, State.VERIFIED, State.RETURNING, State.ROLLED_BACK}
 )
@@ -131,6 +133,11 @@ class OffsetMigration:
         """The group as it is now, in both stores."""
         return read_facts(self.group, self.connections)
 
+    def _watched_facts(self) -> GroupFacts:
+        """With a second look at what nobody owns."""
+        [facts] = with_movement([self.facts()], self.connections, MOVEMENT_PAUSE_S)
+        return facts
+
     def members(self) -> tuple[Member, ...]:
         return read_members(self.connections.store, self.group)
 
@@ -153,7 +160,7 @@ class OffsetMigration:
 
         facts   of the group, if they were read already
         """
-        return make_plan(facts or self.facts(), max_disagreement=max_disagreement)
+        return make_plan(facts or self._watched_facts(), max_disagreement=max_disagreement)
 
     def start(
         self, *, max_disagreement: int | None = None, facts: GroupFacts | None = None
@@ -164,7 +171,7 @@ class OffsetMigration:
         Repeating it copies what is newer by then and keeps the first snapshot. Once the members
         commit to both, they bring Kafka up themselves, and it only waits for their answers.
         """
-        facts = facts or self.facts()
+        facts = facts or self._watched_facts()
         plan = make_plan(facts, max_disagreement=max_disagreement)
         self._refuse("start", plan.refusals)
         entry = self._journal.read()

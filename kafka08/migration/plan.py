@@ -84,12 +84,13 @@ class PartitionFacts:
 @dataclass(frozen=True, slots=True)
 class GroupFacts:
     """A group as it was found: `members` are registered now; `unavailable` says why the coordinator
-    did not answer."""
+    did not answer; `moving` are partitions whose offset moves although nobody owns them."""
 
     group: str
     members: tuple[Member, ...]
     partitions: tuple[PartitionFacts, ...]
     unavailable: str | None = None
+    moving: tuple[TopicPartition, ...] = ()
 
     @property
     def is_live(self) -> bool:
@@ -141,6 +142,11 @@ def make_plan(facts: GroupFacts, *, max_disagreement: int | None = None) -> Plan
     """
     steps = tuple(plan_partition(p, max_disagreement) for p in facts.partitions)
     refusals = [*group_refusals(facts), *(step.reason for step in steps if step.reason)]
+    refusals += [
+        f"{tp} belongs to nobody, but its offset in ZooKeeper moves: something that is no "
+        "registered member commits it, and would not follow"
+        for tp in facts.moving
+    ]
     refusals += [problem for p in facts.partitions if (problem := _trap(facts, p)) is not None]
     if not steps and not refusals and not facts.members:
         refusals.append("no store has an offset of it; is that the group's name?")

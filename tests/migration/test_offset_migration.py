@@ -155,6 +155,21 @@ def test_a_coordinator_that_is_away_is_a_reason(
     assert migration.journal() is None
 
 
+def test_offsets_that_move_without_an_owner_are_a_reason(
+    zk: ZkClient, cluster: StoreCluster, migration: OffsetMigration
+) -> None:
+    """Something that is no registered member commits them: it would not follow any order."""
+    sleep = cluster.clock.sleep
+
+    def commit_and_sleep(seconds: float) -> None:
+        ClusterStore(zk).commit_offsets("g", {TPS[1]: 21})
+        sleep(seconds)
+
+    cluster.clock.sleep = commit_and_sleep  # type: ignore[method-assign]
+    [refusal] = migration.plan().refusals
+    assert "[t,1] belongs to nobody" in refusal
+
+
 def steps(to: Literal["newest", "snapshot"]) -> list[Callable[[OffsetMigration], object]]:
     return [
         OffsetMigration.start,
