@@ -108,6 +108,12 @@ def torn_tail(cluster: EmbeddedCluster, topic: str) -> None:
     cluster.corrupt_tail(leader, topic, size=7)
 
 
+def restart_zookeeper(cluster: EmbeddedCluster, topic: str) -> None:
+    """Brokers go on without it, and sessions live on or are made anew."""
+    cluster.zookeeper.stop()
+    cluster.zookeeper.start()
+
+
 FAULTS: dict[str, Callable[[EmbeddedCluster, str], object]] = {
     "leader killed": lambda cluster, topic: cluster.kill(cluster.leader_of(topic)),
     "follower killed": lambda cluster, topic: cluster.kill(cluster.followers_of(topic)[0]),
@@ -117,6 +123,7 @@ FAULTS: dict[str, Callable[[EmbeddedCluster, str], object]] = {
         cluster.leader_of(topic)
     ),
     "torn tail": torn_tail,
+    "ZooKeeper restarts": restart_zookeeper,
 }
 """What may happen while two brokers go on: the workload must make progress before it is healed."""
 
