@@ -1,4 +1,4 @@
-"""The rooms of ARCHITECTURE.md as a test: which room may import which, and what only its home may use.
+"""The rooms of ARCHITECTURE.md as a test: who may import whom, and what only its home may use.
 
 A failure names the file, the import and the rule. Change the table only together with
 ARCHITECTURE.md, and with a reason.

@@ -136,7 +136,11 @@ def test_buffers_that_do_not_fit(kernel: ModuleType) -> None:
 
 @given(pairs=messages, later=messages, keep=st.booleans(), room=st.integers(1, 40))
 def test_any_messages(
-    kernel: ModuleType, pairs: list[tuple], later: list[tuple], keep: bool, room: int
+    kernel: ModuleType,
+    pairs: list[tuple[bytes | None, bytes | None]],
+    later: list[tuple[bytes | None, bytes | None]],
+    keep: bool,
+    room: int,
 ) -> None:
     """Against a dict of MD5 → offset, over two sets."""
     data = plain(pairs + later, 100)
