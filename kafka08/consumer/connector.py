@@ -289,6 +289,7 @@ class ConsumerConnector:
             backoff_ms=config.offsets_channel_backoff_ms,
             patience_ms=config.rebalance_max_retries * config.rebalance_backoff_ms,
             is_interrupted=lambda: self._rebalancer is None or self._rebalancer.is_interrupted,
+            known=True,
         )
         return MemberStorage(
             self._zk,

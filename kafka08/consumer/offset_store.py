@@ -41,6 +41,7 @@ from kafka08.errors import (
     OffsetsLoadInProgress,
     ProtocolError,
     SessionLost,
+    UnknownTopicOrPartition,
     error_for,
 )
 from kafka08.protocol.offset_commit import OffsetCommitResponse
@@ -135,8 +136,10 @@ class KafkaOffsetStore:
     """The offsets topic, by version 1 of OffsetCommit and OffsetFetch to the group's coordinator.
 
     A fetch is tried for `patience_ms`, waiting `backoff_ms` in between (0.8.2.2: for ever), but no
-    longer once `is_interrupted()`. Commits cannot be fenced in 0.8.2.2: whoever knows the group
-    may commit.
+    longer once `is_interrupted()`. With `known` partitions, which do exist, an answer "unknown" is
+    an error: a broker that has just started says so before it has heard of any topic, and 0.8.2.2
+    takes it for "nothing committed" and begins anew in silence. Commits cannot be
+    fenced in 0.8.2.2: whoever knows the group may commit.
     """
 
     def __init__(
@@ -148,6 +151,7 @@ class KafkaOffsetStore:
         backoff_ms: int,
         patience_ms: int = 10_000,
         is_interrupted: Callable[[], bool] = lambda: False,
+        known: bool = False,
     ) -> None:
         self._brokers = brokers
         self._group = group
@@ -155,6 +159,7 @@ class KafkaOffsetStore:
         self._backoff_ms = backoff_ms
         self._patience_ms = patience_ms
         self._is_interrupted = is_interrupted
+        self._known = known
 
     def fetch(self, partitions: Collection[TopicPartition]) -> Offsets:
         give_up_at = self._clock.monotonic() + self._patience_ms / 1000
@@ -168,7 +173,8 @@ class KafkaOffsetStore:
             self._clock.sleep(self._backoff_ms / 1000)
 
     def fetch_once(self, partitions: Collection[TopicPartition]) -> Offsets:
-        """Raises NotCoordinatorForConsumer, OffsetsLoadInProgress, ClientError, ProtocolError.
+        """Raises NotCoordinatorForConsumer, OffsetsLoadInProgress, ClientError, ProtocolError; with
+        `known` UnknownTopicOrPartition.
 
         0.8: any other error of a partition counts as "nothing committed".
         """
@@ -183,6 +189,9 @@ class KafkaOffsetStore:
             raise NotCoordinatorForConsumer(f"group {self._group}")
         if OffsetsLoadInProgress in errors:
             raise OffsetsLoadInProgress(f"group {self._group}")
+        if self._known and UnknownTopicOrPartition in errors:
+            self._forget_coordinator()
+            raise UnknownTopicOrPartition(f"offsets of group {self._group}")
         found = {tp: answers[tp].offset for tp in partitions if tp in answers}
         return {tp: found.get(tp, NO_OFFSET) for tp in partitions}
 

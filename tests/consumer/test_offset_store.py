@@ -150,6 +150,16 @@ def test_other_errors_of_a_fetch_mean_nothing_committed(
     assert kafka.fetch([A]) == {A: -1}
 
 
+def test_a_partition_that_is_known_to_exist_is_asked_for_again(cluster: StoreCluster) -> None:
+    """A coordinator that has just started has not heard of any topic yet. Taken for "nothing
+    committed", its answer would make a member begin anew, with largest: skip, in silence."""
+    store = KafkaOffsetStore(cluster, "g", clock=cluster.clock, backoff_ms=1000, known=True)
+    cluster.committed[A] = 7
+    cluster.refuse(A, UnknownTopicOrPartition.code)
+    assert store.fetch([A]) == {A: 7}
+    assert len(cluster.clock.slept) == 1
+
+
 @pytest.mark.parametrize(
     ("zookeeper_offset", "kafka_offset", "start"),
     [(4, 2, 4), (1, 3, 3), (None, 3, 3), (4, None, 4), (None, None, -1)],
