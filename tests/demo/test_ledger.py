@@ -29,7 +29,9 @@ def test_reading_in_another_order_gives_the_same_content() -> None:
 
 def test_a_key_is_not_a_value_and_null_is_not_empty() -> None:
     """Moving a byte between key and value, or null to empty, changes the hash."""
-    assert 4 == len({message_hash(*m) for m in [(b"a", b""), (b"", b"a"), (None, b"a"), (b"a", None)]})
+    assert 4 == len(
+        {message_hash(*m) for m in [(b"a", b""), (b"", b"a"), (None, b"a"), (b"a", None)]}
+    )
 
 
 def test_below_counts_from_the_start_of_each_partition() -> None:
