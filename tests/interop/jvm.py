@@ -106,7 +106,15 @@ def classpath() -> str:
     CACHE.mkdir(exist_ok=True)
     fresh = remembered.with_suffix(f".{os.getpid()}")
     done = subprocess.run(
-        [maven, "-Bqf", str(pom), "dependency:build-classpath", f"-Dmdep.outputFile={fresh}"],
+        [
+            maven,
+            "-B",
+            "-q",
+            "-f",
+            str(pom),
+            "dependency:build-classpath",
+            f"-Dmdep.outputFile={fresh}",
+        ],
         capture_output=True,
         text=True,
         timeout=600,
