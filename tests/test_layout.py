@@ -20,6 +20,7 @@ COMMON = {
     "config",
     "assignment",
     "hashing",
+    "lifecycle",
     "profile",
     "topic_config",
     "topic_name",

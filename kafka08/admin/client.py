@@ -10,13 +10,12 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from types import TracebackType
-from typing import Self
 
 from kafka08.admin.description import PartitionDescription, TopicDescription
 from kafka08.admin.moves import Moves, MoveStatus, format_moves, plan_moves, statuses
 from kafka08.assignment import assign_added_partitions, assign_replicas, check_assignment
 from kafka08.errors import AdminError, NodeExists
+from kafka08.lifecycle import Closeable
 from kafka08.profile import topic_overrides
 from kafka08.structs import INTERNAL_TOPICS, NO_LEADER, TopicPartition
 from kafka08.topic_config import parse_topic_config
@@ -30,7 +29,7 @@ _POLL_SECONDS = 0.02
 Assignment = Mapping[int, Sequence[int]]
 
 
-class AdminClient:
+class AdminClient(Closeable):
     """The verbs of kafka-topics and of the tools that move partitions and leaders. Give either a
     connect string, to have a session of its own, or a started client, which stays the caller's.
     Usable in a `with` statement."""
@@ -64,17 +63,6 @@ class AdminClient:
     def close(self) -> None:
         if self._own is not None:
             self._own.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def create_topic(
         self,

@@ -15,7 +15,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, Self, TypeVar
+from typing import Final, TypeVar
 
 from kafka08.client.cluster import ClusterClient
 from kafka08.client.metadata import ClusterMetadata
@@ -43,6 +43,7 @@ from kafka08.errors import (
     error_of,
 )
 from kafka08.kernel import MessageAndMetadata
+from kafka08.lifecycle import Closeable
 from kafka08.network.connection import DEFAULT_TIMEOUT_MS, Connect, Connection
 from kafka08.protocol.fetch import FetchResponse
 from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
@@ -61,7 +62,7 @@ COORDINATOR_RETRIES: Final = RetryPolicy(tries=50, backoff_ms=100)
 """About 5 s: as long as a coordinator may well be loading its partition of the offsets topic."""
 
 
-class SimpleConsumer:
+class SimpleConsumer(Closeable):
     """Reads from, and commits at, the broker at `host`:`port`. Thread-safe: one request at a time.
 
     A request that meets an I/O error or no answer in time is sent once more on a fresh connection,
@@ -110,12 +111,6 @@ class SimpleConsumer:
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close; a call that another thread is waiting in raises Closed or ConnectionFailed."""

@@ -19,8 +19,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from kafka08.admin.client import AdminClient
 from kafka08.client.cluster import ClusterClient
@@ -34,6 +33,7 @@ from kafka08.embedded.process import ManagedProcess
 from kafka08.embedded.relay import LinkSpec, Relay
 from kafka08.embedded.zookeeper import ZooKeeperServer
 from kafka08.errors import KafkaError
+from kafka08.lifecycle import Startable
 from kafka08.structs import NO_LEADER, Broker, LeaderAndIsr, TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
@@ -58,7 +58,7 @@ DEFAULTS: dict[str, str] = {
 """What an embedded broker has set besides Kafka's own defaults; `config` wins over it."""
 
 
-class EmbeddedCluster:
+class EmbeddedCluster(Startable):
     """ZooKeeper and `brokers` brokers with ids 0, 1, … on 127.0.0.1.
 
     config      Kafka keys for every broker
@@ -349,22 +349,6 @@ class EmbeddedCluster:
         self.zookeeper.check_alive()
         for broker in self.brokers:
             broker.check_alive()
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.stop()
-            raise
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.stop()
 
     def _registered(self, store: ClusterStore, wanted: Sequence[EmbeddedBroker]) -> bool:
         registered = store.brokers()

@@ -11,8 +11,6 @@ import socket
 import tempfile
 import time
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from kafka08.config import load_properties
 from kafka08.embedded.guard import Guard
@@ -20,6 +18,7 @@ from kafka08.embedded.java import find_java, zookeeper_classpath
 from kafka08.embedded.ports import free_ports, is_free, listen_fault
 from kafka08.embedded.process import ManagedProcess
 from kafka08.errors import ZooKeeperError
+from kafka08.lifecycle import Startable
 
 START_SECONDS = 30.0
 ATTEMPTS = 4
@@ -37,7 +36,7 @@ _JVM_FLAGS = (
 )
 
 
-class ZooKeeperServer:
+class ZooKeeperServer(Startable):
     """One server on `host`, on `port` or (0) on a free one: that of an earlier server on the same
     directory if possible.
 
@@ -130,22 +129,6 @@ class ZooKeeperServer:
         """ZooKeeperError, with the end of its log, when it ended although nobody stopped it."""
         if not self.process.running:
             raise ZooKeeperError(self._failure())
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.stop()
-            raise
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.stop()
 
     def _launch(self, attempt: int) -> None:
         # The first attempt is silent and quick; a later one writes down why it fails.

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterable
-from types import TracebackType
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from kafka08.client import ClusterClient, RetryPolicy, parse_bootstrap
 from kafka08.client.log_offsets import log_ends, log_starts
@@ -24,6 +23,7 @@ from kafka08.consumer.offset_store import KafkaOffsetStore, Offsets
 from kafka08.consumer.subscription import subscription_of
 from kafka08.errors import ConfigError, KafkaError, NoBrokersAvailable, NoNode, ZooKeeperError
 from kafka08.groups.facts import GroupFacts, GroupSummary, Member, Owner, PartitionFacts
+from kafka08.lifecycle import Closeable
 from kafka08.network.connection import Connect
 from kafka08.structs import NO_OFFSET, OFFSETS_TOPIC, TopicPartition
 from kafka08.zk import nodes, paths
@@ -38,7 +38,7 @@ COORDINATOR_PATIENCE_MS = 3000
 """How long a coordinator that is loading or moving is asked again."""
 
 
-class GroupReader:
+class GroupReader(Closeable):
     """Connects at once; raises ZooKeeperError. Usable in a `with` statement.
 
     zookeeper   connect string of the cluster
@@ -65,17 +65,6 @@ class GroupReader:
         if self._cluster is not None:
             self._cluster.close()
         self._zk.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def groups(self) -> list[GroupSummary]:
         """The groups that ZooKeeper knows, sorted. One that was never there (it commits to Kafka

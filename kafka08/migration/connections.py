@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
-from types import TracebackType
-from typing import Self
 
 from kafka08.client import ClusterClient, RetryPolicy, parse_bootstrap
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.consumer.brokers import BootstrapBrokers
 from kafka08.consumer.offset_store import KafkaOffsetStore
 from kafka08.errors import NoBrokersAvailable
+from kafka08.lifecycle import Closeable
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
 
@@ -21,7 +20,7 @@ RETRIES = RetryPolicy(tries=50, backoff_ms=200)
 """A coordinator that is loading or moving needs some seconds."""
 
 
-class Connections:
+class Connections(Closeable):
     """Connects at once; raises ZooKeeperError or NoBrokersAvailable. Thread-safe; usable in a
     `with` statement.
 
@@ -70,14 +69,3 @@ class Connections:
     def close(self) -> None:
         self.cluster.close()
         self.zk.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()

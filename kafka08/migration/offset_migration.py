@@ -22,12 +22,12 @@ import logging
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Final, Literal, Self
+from typing import Final, Literal
 
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.consumer.config import LEGAL_NAME
 from kafka08.errors import ConfigError, MigrationError, ZooKeeperError
+from kafka08.lifecycle import Closeable
 from kafka08.migration.connections import Connect, Connections
 from kafka08.migration.facts import read_facts, with_movement
 from kafka08.migration.journal import Entry, Journal, State
@@ -78,7 +78,7 @@ class Status:
     is_mirrored: bool
 
 
-class OffsetMigration:
+class OffsetMigration(Closeable):
     """The migration of one group. Connects at once, unless it is given `connections`; raises
     ZooKeeperError, NoBrokersAvailable, or ConfigError for a name that no group can have.
 
@@ -113,17 +113,6 @@ class OffsetMigration:
     def close(self) -> None:
         if self._owns_connections:
             self.connections.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def journal(self) -> Entry | None:
         """How far the migration has come; None if none was begun."""

@@ -14,10 +14,11 @@ import logging
 import socket
 from collections import deque
 from collections.abc import Callable
-from typing import Final, Self
+from typing import Final
 
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.errors import ConnectionFailed, ProtocolError, RequestTimeout
+from kafka08.lifecycle import Closeable
 from kafka08.protocol import codec
 from kafka08.protocol.frame import SIZE, frame_size
 from kafka08.protocol.types import Request, Response
@@ -32,7 +33,7 @@ MAX_RESPONSE_BYTES: Final = 256 * 1024 * 1024
 _CORRELATION_ID_MAX: Final = 2**31 - 1
 
 
-class Connection:
+class Connection(Closeable):
     """A connection to `host`:`port`, opened by the first write. One thread at a time uses it; any
     other may call `abort`.
 
@@ -218,12 +219,6 @@ class Connection:
         sock, self._socket = self._socket, None
         if sock is not None:
             sock.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _receive_frame(self, timeout_ms: int) -> memoryview:
         """The payload of the next frame; OSError, TimeoutError or ProtocolError."""

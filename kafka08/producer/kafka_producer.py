@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Sequence
 from itertools import repeat
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from kafka08.client.metadata import ClusterMetadata, PartitionInfo
 from kafka08.clock import SYSTEM_CLOCK, Clock
@@ -27,6 +27,7 @@ from kafka08.errors import (
     RequestTimeout,
     UnknownTopicOrPartition,
 )
+from kafka08.lifecycle import Closeable
 from kafka08.producer.accumulator import PartitionQueue, RecordAccumulator
 from kafka08.producer.batch import ENTRY_BYTES, Callback, RecordBatch
 from kafka08.producer.bulk import Bulk, Values, as_bytes, by_partition, queue_of, too_large
@@ -51,7 +52,7 @@ SHOWN_MAX: Final = 5
 """Partitions that the text of a FailedToSend gives; its `messages` hold everything."""
 
 
-class KafkaProducer:
+class KafkaProducer(Closeable):
     """Thread-safe. Records of one thread for one partition are stored in the order of its calls,
     as far as retries with several requests in flight leave it.
 
@@ -241,12 +242,6 @@ class KafkaProducer:
             unsent, self._sender.unsent = self._sender.unsent, []
         if unsent:
             raise not_sent(unsent)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     # ------------------------------------------------------------------------------ its parts
 

@@ -18,11 +18,12 @@ import random
 import socket
 import threading
 from collections.abc import Iterable, Sequence
-from typing import Final, Protocol, Self
+from typing import Final, Protocol
 
 from kafka08.client.cluster import ClusterClient
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.errors import ProducerClosed
+from kafka08.lifecycle import Closeable
 from kafka08.network.connection import Connect
 from kafka08.producer.async_queue import AsyncQueue
 from kafka08.producer.callback_handler import CallbackHandler
@@ -48,7 +49,7 @@ class Handler(Protocol):
         """Nothing more comes."""
 
 
-class Producer:
+class Producer(Closeable):
     """Thread-safe. In sync mode one batch is sent at a time.
 
     `encoder`, `key_encoder`, `partitioner`, `event_handler` and `callback_handler` win over the
@@ -130,12 +131,6 @@ class Producer:
             self._handler.close()
             if self._hooks is not None:
                 self._hooks.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def cluster_of(

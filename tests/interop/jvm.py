@@ -32,6 +32,7 @@ from kafka08.embedded.java import find_java
 from kafka08.embedded.ports import free_ports
 from kafka08.embedded.process import ManagedProcess
 from kafka08.errors import ConfigError
+from kafka08.lifecycle import Startable
 from kafka08.network.connection import Connection
 from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
 from kafka08.structs import NO_LEADER
@@ -299,7 +300,7 @@ class JvmBroker(JvmProcess):
         )
 
 
-class JvmKafka:
+class JvmKafka(Startable):
     """ZooKeeper (unless one is given) and `brokers` brokers with ids 1, 2, …, as a context manager.
 
     zookeeper   a connect string to use instead of starting a ZooKeeper
@@ -355,19 +356,3 @@ class JvmKafka:
         self.tool("kafka.admin.TopicCommand", "--create", *where, *sizes)
         for broker in self.brokers:
             wait_until(partial(knows_leaders, broker, topic, partitions), f"leaders of {topic}")
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.stop()
-            raise
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.stop()
