@@ -15,6 +15,7 @@ from kafka08 import kernel
 from kafka08.admin import AdminClient
 from scripts.benchmarks.broker_cases import CASES, PARTITIONS, Case
 from scripts.benchmarks.consumer_cases import consumer_cases
+from scripts.benchmarks.failovers import failover_cases
 from scripts.benchmarks.producers import producer_cases
 from scripts.benchmarks.recovery import recovery_case, start_case
 from scripts.benchmarks.replicated import replicated_cases
@@ -45,6 +46,9 @@ def main() -> int:
             )
             rows += replicated_cases(
                 directory, zookeeper.connect_string, options.only, options.rounds, options.seconds
+            )
+            rows += failover_cases(
+                directory, zookeeper.connect_string, options.only, options.rounds
             )
             rows += consumer_cases(
                 directory, zookeeper.connect_string, options.only, options.rounds

@@ -10,63 +10,17 @@ import statistics
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from kafka08.admin import AdminClient
 from kafka08.protocol.produce import ProduceRequest
-from kafka08.structs import TopicPartition
-from kafka08.zk.client import ZkClient
-from kafka08.zk.store import ClusterStore
 from scripts.benchmarks import load
+from scripts.benchmarks.clusters import Cluster
 from scripts.benchmarks.report import Goal, report
-from scripts.benchmarks.subjects import JvmSubject, OurSubject, await_leaders, cpu_seconds
 
 NAME = "replicated"
-BROKERS = (1, 2, 3)
 PARTITIONS = 6
 CONNECTIONS_EACH = 2
 """Connections that send to one partition, each with one request under way at the broker."""
 ALL_IN_SYNC = -1
 SETTINGS = {"log.segment.bytes": str(1 << 28), "log.retention.bytes": str(1 << 27)}
-
-Broker = JvmSubject | OurSubject
-
-
-class Cluster:
-    """Three brokers of one kind below a chroot of their own."""
-
-    def __init__(self, name: str, directory: Path, zookeeper: str) -> None:
-        self.name = name
-        self._zookeeper = f"{zookeeper}/three-{name}"
-        self.brokers = [self._broker(directory / f"three-{name}-{n}", n) for n in BROKERS]
-
-    def _broker(self, directory: Path, number: int) -> Broker:
-        if self.name == "jvm":
-            return JvmSubject(directory, self._zookeeper, SETTINGS, broker_id=number, heap="512m")
-        return OurSubject(directory, self._zookeeper, SETTINGS, broker_id=number)
-
-    def start(self) -> None:
-        for broker in self.brokers:
-            broker.start()
-
-    def kill(self) -> None:
-        for broker in self.brokers:
-            broker.kill()
-
-    def create_topic(self, topic: str) -> None:
-        with AdminClient(self._zookeeper) as admin:
-            admin.create_topic(topic, PARTITIONS, len(BROKERS))
-        for broker in self.brokers:
-            await_leaders(broker, topic, PARTITIONS)
-
-    def leaders(self, topic: str) -> list[Broker]:
-        """The leader of each partition."""
-        partitions = [TopicPartition(topic, number) for number in range(PARTITIONS)]
-        with ZkClient(self._zookeeper) as zk:
-            states = ClusterStore(zk).leader_and_isr(partitions)
-        return [self.brokers[states[tp].leader - 1] for tp in partitions]
-
-    def cpu_seconds(self) -> float:
-        return sum(cpu_seconds(broker.pid) for broker in self.brokers)
-
 
 Run = Callable[[Cluster, str, float], dict[str, float]]
 
@@ -125,7 +79,10 @@ def replicated_cases(
     wanted = [case for case in CASES if only in case[0]]
     if not wanted:
         return []
-    clusters = [Cluster(name, directory, zookeeper) for name in ("jvm", "ours")]
+    clusters = [
+        Cluster(name, directory / NAME, f"{zookeeper}/{NAME}-{name}", SETTINGS)
+        for name in ("jvm", "ours")
+    ]
     rows: list[dict[str, object]] = []
     try:
         for cluster in clusters:
@@ -150,7 +107,7 @@ def measure(
     """Rounds of one case, the clusters taking turns; the first of each only warms it up."""
     found: dict[str, list[dict[str, float]]] = {cluster.name: [] for cluster in clusters}
     for cluster in clusters:
-        cluster.create_topic(topic)
+        cluster.create_topic(topic, PARTITIONS)
     for number in range(rounds + 1):
         for cluster in clusters:
             figures = run(cluster, topic, seconds)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Mapping
@@ -11,10 +10,11 @@ from pathlib import Path
 from typing import Protocol
 
 from kafka08.embedded.ports import free_ports
+from kafka08.embedded.process import ManagedProcess
 from kafka08.protocol import codec
 from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
 from scripts.benchmarks.load import CLIENT_ID, connect, exchange
-from tests.interop.jvm import JvmBroker
+from tests.interop.jvm import JvmBroker, guard
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 SETTINGS = {
@@ -65,7 +65,7 @@ class JvmSubject(JvmBroker):
         self.name = "jvm"
 
 
-class OurSubject:
+class OurSubject(ManagedProcess):
     """One of our brokers as a process of its own."""
 
     def __init__(
@@ -76,13 +76,11 @@ class OurSubject:
         *,
         broker_id: int = 1,
     ) -> None:
-        self.name = "ours"
         [port] = free_ports(1)
         self.address = f"127.0.0.1:{port}"
         self.log_dir = directory / "logs"
         directory.mkdir(parents=True, exist_ok=True)
-        self._config = directory / "server.properties"
-        self._output = directory / "broker.out"
+        config = directory / "server.properties"
         keys = {
             **SETTINGS,
             "broker.id": str(broker_id),
@@ -92,30 +90,17 @@ class OurSubject:
             "zookeeper.connect": zookeeper,
             **(properties or {}),
         }
-        self._config.write_text("".join(f"{name}={value}\n" for name, value in keys.items()))
-        self._process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def pid(self) -> int | None:
-        return self._process.pid if self._process is not None else None
+        config.write_text("".join(f"{name}={value}\n" for name, value in keys.items()))
+        command = [sys.executable, "-m", "kafka08.broker.main", str(config)]
+        super().__init__("ours", command, log=directory / "broker.out", guard=guard())
 
     def start(self) -> None:
-        with self._output.open("ab") as output:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "kafka08.broker.main", str(self._config)],
-                stdout=output,
-                stderr=output,
-                stdin=subprocess.DEVNULL,
-            )
-        while b"started" not in self._output.read_bytes():
-            if self._process.poll() is not None:
-                raise AssertionError(f"our broker ended: {self._output.read_text()[-2000:]}")
+        """Start and wait until it says that it has."""
+        said = self.log_size
+        super().start()
+        while "], started" not in self.said_since(said, lines=sys.maxsize):
+            assert self.running, self.describe_failure()
             time.sleep(0.01)
-
-    def kill(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
 
 
 def cpu_seconds(pid: int | None) -> float:
