@@ -36,7 +36,7 @@ class JvmMember:
             "group.id": GROUP,
             "consumer.id": "jvm",
             "zookeeper.connect": kafka.zookeeper,
-            "zookeeper.session.timeout.ms": "3000",
+            "zookeeper.session.timeout.ms": "20000",
             "rebalance.backoff.ms": "500",
             "auto.offset.reset": "smallest",
             "auto.commit.interval.ms": "200",
@@ -95,7 +95,8 @@ def test_there_and_back_with_a_jvm_member(
 ) -> None:
     """Ours switches by itself; the JVM's is recognised, the properties that it needs are said, what
     it does meanwhile is seen, and a mirror stands in for it. Nothing is skipped, and no committed
-    offset goes back."""
+    offset goes back. What comes again is what our stream had in hand of the partitions that it gave
+    up: one message each time that the JVM's member joins (guarantee 4 of docs/consumer.md)."""
     jvm_kafka.create_topic(TOPIC, PARTITIONS)
     partitions = [TopicPartition(TOPIC, n) for n in range(PARTITIONS)]
     history = OffsetHistory(ordered=False)
@@ -106,7 +107,7 @@ def test_there_and_back_with_a_jvm_member(
             "group.id": GROUP,
             "consumer.id": "ours",
             "zookeeper.connect": jvm_kafka.zookeeper,
-            "zookeeper.session.timeout.ms": "3000",
+            "zookeeper.session.timeout.ms": "20000",
             "rebalance.backoff.ms": "500",
             "auto.offset.reset": "smallest",
             "auto.commit.interval.ms": "200",
@@ -114,6 +115,7 @@ def test_there_and_back_with_a_jvm_member(
         history,
     )
     jvm = JvmMember(jvm_kafka, tmp_path / "1", history, Storage.ZOOKEEPER)
+    joins = 1
     migration = OffsetMigration(group=GROUP, connections=connections, answer_patience_s=30)
 
     def share_all() -> bool:
@@ -123,9 +125,11 @@ def test_there_and_back_with_a_jvm_member(
         names = sorted(m.consumer_id for m in owners if m is not None)
         return names == [f"{GROUP}_jvm"] * 2 + [f"{GROUP}_ours"] * 2
 
-    def restarted(number: int, storage: Storage) -> JvmMember:
+    def restarted(storage: Storage) -> JvmMember:
+        nonlocal joins
         jvm.stop()
-        member = JvmMember(jvm_kafka, tmp_path / str(number), history, storage)
+        joins += 1
+        member = JvmMember(jvm_kafka, tmp_path / str(joins), history, storage)
         until(share_all, "both members")
         return member
 
@@ -141,19 +145,19 @@ def test_there_and_back_with_a_jvm_member(
             assert not any(f"{GROUP}_ours" in problem for problem in problems)
             with mirrored(migration):
                 assert migration.verify(WATCHING).problems == ()
-            jvm = restarted(2, Storage.DUAL)
+            jvm = restarted(Storage.DUAL)
             assert migration.verify(WATCHING).problems == ()
             found = migration.finish(WATCHING)
             assert any("still moves" in problem for problem in found.problems)
             assert "dual.commit.enabled=false" in found.to_do[0]
-            jvm = restarted(3, Storage.KAFKA)
+            jvm = restarted(Storage.KAFKA)
             assert migration.finish(WATCHING).problems == ()
             impatient = OffsetMigration(group=GROUP, connections=connections, answer_patience_s=2)
             with pytest.raises(MigrationError, match=f"{GROUP}_jvm.*dual.commit.enabled=true"):
                 impatient.rollback()
-            jvm = restarted(4, Storage.DUAL)
+            jvm = restarted(Storage.DUAL)
             migration.rollback()
-            jvm = restarted(5, Storage.ZOOKEEPER)
+            jvm = restarted(Storage.ZOOKEEPER)
             entry = migration.journal()
             assert entry is not None
             assert entry.state is State.ROLLED_BACK
@@ -172,4 +176,4 @@ def test_there_and_back_with_a_jvm_member(
         jvm.process.kill()
         ours.kill()
     assert history.problems(ends) == []
-    assert history.repetitions == 0
+    assert history.repetitions <= joins

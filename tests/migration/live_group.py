@@ -42,6 +42,8 @@ class MemberProcess:
 
     def __init__(self, topic: str, keys: Mapping[str, str], history: OffsetHistory) -> None:
         self.name = keys["consumer.id"]
+        self.reached: dict[TopicPartition, int] = {}
+        """partition → the offset behind what it was handed last of it, as far as it was noted."""
         self._topic = topic
         self._history = history
         overrides = [f"{key}={value}" for key, value in keys.items()]
@@ -61,7 +63,9 @@ class MemberProcess:
             words = line.split()
             # The last line of a killed process may be cut: then nobody was handed that message.
             if line.endswith(b"\n") and len(words) == 2:
-                self._history.handed(TopicPartition(self._topic, int(words[0])), int(words[1]))
+                tp, offset = TopicPartition(self._topic, int(words[0])), int(words[1])
+                self._history.handed(tp, offset)
+                self.reached[tp] = offset + 1
 
     def kill(self) -> None:
         """kill -9; everything it printed before is noted afterwards."""
