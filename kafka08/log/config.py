@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Self
 
 from kafka08.config import LONG_MAX
@@ -83,5 +83,7 @@ class LogConfig:
 
     def __str__(self) -> str:
         """As the broker logs it: `segment.bytes -> 1073741824, …`."""
-        pairs = {name.replace("_", "."): value for name, value in asdict(self).items()}
-        return ", ".join(f"{name} -> {value}" for name, value in pairs.items())
+        return ", ".join(
+            f"{field.name.replace('_', '.')} -> {getattr(self, field.name)}"
+            for field in fields(self)
+        )

@@ -69,6 +69,7 @@ class LogManager:
         self._retention = retention
         self._crash = crash
         self.logs: dict[TopicPartition, Log] = {}
+        self._log_counts: Counter[Path] = Counter()
         paths = [Path(directory) for directory in directories]
         if len({path.resolve() for path in paths}) < len(paths):
             raise ConfigError(f"Duplicate log directory found: {', '.join(map(str, paths))}")
@@ -113,6 +114,7 @@ class LogManager:
                 self.logs[loaded.topic_partition] = loaded
             for path in self.directories:
                 here = {tp for tp, one in self.logs.items() if one.directory.parent == path}
+                self._log_counts[path] = len(here)
                 self.cleaner_points.keep(path, here)
         except (CorruptLog, StorageError):
             self._release()
@@ -175,9 +177,10 @@ class LogManager:
         found = self.logs.get(topic_partition)
         if found is not None:
             return found
-        directory = self._emptiest_directory()
+        directory = min(self.directories, key=lambda path: self._log_counts[path])
         created = self._open(directory / partition_directory(topic_partition))
         self.logs[topic_partition] = created
+        self._log_counts[directory] += 1
         log.info(
             "Created log for partition %s in %s with properties {%s}.",
             topic_partition, directory, created.config,
@@ -189,7 +192,9 @@ class LogManager:
         removed = self.logs.pop(topic_partition, None)
         if removed is None:
             return False
-        self.cleaner_points.forget(removed.directory.parent, topic_partition)
+        directory = removed.directory.parent
+        self._log_counts[directory] -= 1
+        self.cleaner_points.forget(directory, topic_partition)
         removed.delete()
         log.info("Deleted log for partition %s in %s.", topic_partition, removed.directory)
         return True
@@ -265,10 +270,6 @@ class LogManager:
             points[one.directory.parent][topic_partition] = one.recovery_point
         for directory in self._directories:
             directory.recovery_points.write(points[directory.path])
-
-    def _emptiest_directory(self) -> Path:
-        counts = Counter(one.directory.parent for one in self.logs.values())
-        return min(self.directories, key=lambda path: counts[path])
 
     def _open(self, path: Path, *, recovery_point: int = 0, clean_shutdown: bool = False) -> Log:
         return Log(

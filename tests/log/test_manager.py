@@ -146,7 +146,8 @@ def test_a_damaged_checkpoint_stops_the_load(open_manager: OpenManager, tmp_path
 
 
 def test_new_logs_go_where_the_fewest_are(open_manager: OpenManager, tmp_path: Path) -> None:
-    """Ties go to the directory named first; every directory is checkpointed by itself."""
+    """Ties go to the directory named first; every directory is checkpointed by itself. Logs that
+    were loaded count, deleted ones do not."""
     manager = open_manager("a", "b")
     for number in range(3):
         manager.get_or_create(TopicPartition("t", number))
@@ -157,7 +158,11 @@ def test_new_logs_go_where_the_fewest_are(open_manager: OpenManager, tmp_path: P
     assert [2, 1] == [
         len(OffsetCheckpoint(tmp_path / name / RECOVERY_POINTS).read()) for name in ("a", "b")
     ]
-    assert 3 == len(open_manager("a", "b").logs)
+    again = open_manager("a", "b")
+    assert 3 == len(again.logs)
+    assert "b" == again.get_or_create(TopicPartition("t", 3)).directory.parent.name
+    again.delete(TopicPartition("t", 1))
+    assert "b" == again.get_or_create(TopicPartition("t", 4)).directory.parent.name
 
 
 def test_the_same_partition_twice_is_an_error(open_manager: OpenManager, tmp_path: Path) -> None:
