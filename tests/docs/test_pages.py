@@ -1,4 +1,4 @@
-"""Every command and snippet of the docs, run as it stands on the page, on a cluster of its own."""
+"""Every command and snippet of README and docs, run as it stands there, on a cluster of its own."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ import pytest
 
 from tests.docs.snippets import blocks, script
 
-DOCS = Path(__file__).parent.parent.parent / "docs"
-ELSEWHERE = {"compose.md"}
+ROOT = Path(__file__).parent.parent.parent
+PAGES = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("docs/*.md"))]
+ELSEWHERE = {"docs/compose.md"}
 """Pages that other tests run: tests/compose."""
-PAGES = sorted(path.name for path in DOCS.glob("*.md") if path.name not in ELSEWHERE)
 PAGE_SECONDS = "280"
 
 
@@ -50,10 +50,10 @@ def kafka08(environ: dict[str, str], *arguments: str) -> str:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", [name for name in PAGES if name not in ELSEWHERE])
 def test_the_page_runs(name: str, environ: dict[str, str], tmp_path: Path) -> None:
     """Its blocks, from top to end. localhost:2181 and localhost:9092 stand for the cluster's."""
-    text = (DOCS / name).read_text()
+    text = (ROOT / name).read_text()
     if not any(block.is_run for block in blocks(text)):
         return
     zookeeper, bootstrap = addresses(environ)
@@ -74,8 +74,8 @@ def test_the_page_runs(name: str, environ: dict[str, str], tmp_path: Path) -> No
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in DOCS.glob("*.md")))
+@pytest.mark.parametrize("name", PAGES)
 def test_links_lead_somewhere(name: str) -> None:
     """Every relative link names a file that is there."""
-    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", (DOCS / name).read_text()):
-        assert (DOCS / target).exists(), target
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", (ROOT / name).read_text()):
+        assert (ROOT / name).parent.joinpath(target).exists(), target
