@@ -38,6 +38,7 @@ from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
 from kafka08.structs import NO_LEADER
 
 HERE = Path(__file__).parent
+POM = HERE / "pom.xml"
 CACHE = HERE.parent.parent / ".jvm"
 ALL = "ALL-UNNAMED"
 JAVA_FLAGS = (
@@ -93,9 +94,9 @@ def guard() -> Guard:
 
 
 @cache
-def classpath() -> str:
-    """The class path of 0.8.2.2. Asks Maven once per checkout and version of pom.xml."""
-    pom = HERE / "pom.xml"
+def classpath(pom: Path = POM) -> str:
+    """The class path that `pom` means, 0.8.2.2's by default. Asks Maven once per checkout and
+    version of the file."""
     remembered = CACHE / f"classpath-{hashlib.sha256(pom.read_bytes()).hexdigest()[:12]}.txt"
     if remembered.exists():
         jars = remembered.read_text()

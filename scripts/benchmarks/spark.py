@@ -1,0 +1,211 @@
+"""Reads by Spark on two cores: ours beside Spark's own connector, which reads a Kafka 3.9 broker.
+
+    scripts/bench spark [--rows 3000000] [--rounds 3] [--only "100 B"] [--broker jvm]
+
+Both sources run in one Spark, in turns; the first round of each only warms it up. Each topic has
+four partitions and every read takes all its columns. Needs Java (a JDK), Maven and PySpark.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import statistics
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from pyspark import SparkContext
+from pyspark.sql import DataFrame, SparkSession
+
+from kafka08 import kernel
+from kafka08.embedded.java import find_java
+from kafka08.embedded.spark_java import make_java_home
+from kafka08.embedded.zookeeper import ZooKeeperServer
+from kafka08.spark.session import local_session
+from scripts.benchmarks import spark_load
+from scripts.benchmarks.report import Goal, report
+from scripts.benchmarks.spark_load import PARTITIONS, Filling
+from scripts.benchmarks.spark_peer.broker import ModernBroker
+from scripts.benchmarks.spark_peer.connector import connector_classpath
+from scripts.benchmarks.subjects import JvmSubject, OurSubject, await_leaders
+
+LARGE_BYTES = 32 << 20
+WORKER_MEGABYTES = 250
+"""What a Python worker may have, besides twice the largest message."""
+MESSAGE_BYTES_MAX = 2 * LARGE_BYTES
+
+SIZES = {"100 B": 100, "1 KB": 1000}
+RATES = {
+    "100 B": {"count": 2.2, "sum": 2.2, "parquet": 2.2},
+    "1 KB": {"count": 1.4, "sum": 1.9, "parquet": 1.2},
+}
+CPU = {"100 B": 0.65, "1 KB": 0.8}
+
+Broker = OurSubject | JvmSubject | ModernBroker
+
+
+class Side:
+    """One way to read: `source` from `broker`."""
+
+    def __init__(self, name: str, source: str, broker: Broker) -> None:
+        self.name = name
+        self.broker = broker
+        self._source = source
+
+    def frame(self, spark: SparkSession, topic: str) -> DataFrame:
+        """A new one for each action, as Spark plans ours once for all."""
+        options = {"kafka.bootstrap.servers": self.broker.address, "subscribe": topic}
+        return (
+            spark.read.format(self._source)
+            .options(**options)
+            .option("startingOffsets", "earliest")
+            .load()
+        )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="scripts/bench spark", description=__doc__)
+    parser.add_argument("--rows", type=int, default=3_000_000, help="of 100 B; a fifth of 1 KB")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of each case (default 3)")
+    parser.add_argument("--only", default="", help="only cases whose name contains this")
+    parser.add_argument(
+        "--broker", choices=["ours", "jvm"], default="ours", help="whose 0.8 broker ours reads"
+    )
+    parser.add_argument("--json", dest="json_file", help="write the medians to this file")
+    options = parser.parse_args()
+    base = Path("/dev/shm") if Path("/dev/shm").is_dir() else None
+    directory = Path(tempfile.mkdtemp(prefix="kafka08-bench-", dir=base))
+    rows: list[dict[str, object]] = []
+    try:
+        with sides(directory, options.broker) as both, session(directory) as spark:
+            print(f"kernel: {kernel.NAME}; {options.rounds} rounds; ours reads {options.broker}")
+            for size, value_bytes in SIZES.items():
+                actions = [a for a in RATES[size] if options.only in f"{size} {a}"]
+                if actions:
+                    count = options.rows if size == "100 B" else options.rows // 5
+                    rows += size_rows(
+                        spark, both, size, actions, value_bytes, count, options.rounds, directory
+                    )
+            if options.only in "memory":
+                rows.append(memory_row(spark, both[1], directory))
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+    if options.json_file:
+        Path(options.json_file).write_text(json.dumps(rows, indent=1))
+    return 0
+
+
+@contextmanager
+def sides(directory: Path, ours: str) -> Iterator[tuple[Side, Side]]:
+    """Spark's connector on its broker, and our source on the one that is asked for."""
+    keys = {
+        "num.partitions": str(PARTITIONS),
+        "log.retention.bytes": "-1",
+        "message.max.bytes": str(MESSAGE_BYTES_MAX),
+        "replica.fetch.max.bytes": str(MESSAGE_BYTES_MAX),
+    }
+    with ExitStack() as stack:
+        zookeeper = ZooKeeperServer(directory / "zookeeper", durable=False)
+        stack.callback(zookeeper.stop)
+        zookeeper.start()
+        connect = zookeeper.connect_string
+        kind = OurSubject if ours == "ours" else JvmSubject
+        subject = kind(directory / "ours", f"{connect}/ours", keys)
+        modern = ModernBroker(directory / "modern", f"{connect}/modern", PARTITIONS)
+        for broker in (subject, modern):
+            stack.callback(broker.kill)
+            broker.start()
+        yield Side("connector", "kafka", modern), Side("ours", "kafka08", subject)
+
+
+@contextmanager
+def session(directory: Path) -> Iterator[SparkSession]:
+    """A Spark as its users have it, but for the connector's jars: no settings of ours."""
+    log_file = directory / "spark.log"
+    home = make_java_home(directory / "java", find_java(), log_file)
+    conf = {
+        "spark.driver.extraClassPath": connector_classpath(),
+        "spark.driver.extraJavaOptions": "",
+        "spark.log.level": "ERROR",
+        "spark.sql.warehouse.dir": str(directory / "warehouse"),
+    }
+    with local_session("kafka08 bench", home, log_file, conf=conf) as spark:
+        yield spark
+
+
+def spark_pid() -> int:
+    """Of the Java process, below which the Python workers are."""
+    gateway = SparkContext._gateway
+    assert gateway is not None
+    pid: int = gateway.proc.pid
+    return pid
+
+
+def size_rows(
+    spark: SparkSession,
+    both: tuple[Side, Side],
+    size: str,
+    actions: list[str],
+    value_bytes: int,
+    count: int,
+    rounds: int,
+    directory: Path,
+) -> list[dict[str, object]]:
+    """The rows of all actions on messages of one size."""
+    topic = f"values-{value_bytes}"
+    fillings: dict[str, Filling] = {}
+    for side in both:
+        await_leaders(side.broker, topic, PARTITIONS)
+        fillings[side.name] = spark_load.fill(side.broker.address, topic, value_bytes, count)
+    rows = []
+    for action in actions:
+        found: dict[str, list[dict[str, float]]] = {side.name: [] for side in both}
+        for number in range(rounds + 1):
+            for side in both:
+                assert side.broker.pid is not None
+                figures = spark_load.measured(
+                    side.frame(spark, topic),
+                    action,
+                    fillings[side.name],
+                    directory / "copy",
+                    spark_pid(),
+                    side.broker.pid,
+                )
+                if number:
+                    found[side.name].append(figures)
+        goals = [Goal("rate", "M/s", RATES[size][action], True)]
+        if action == "sum":
+            goals += [Goal("cpu", "s/M", CPU[size], False), Goal("broker", "s/M", 1, False)]
+        for goal in goals:
+            theirs, ours = (
+                statistics.median(figures[goal.figure] for figures in found[side.name])
+                for side in both
+            )
+            rows.append(report(f"{size} {action}", goal, jvm=theirs, ours=ours, other="connector"))
+    return rows
+
+
+def memory_row(spark: SparkSession, ours: Side, directory: Path) -> dict[str, object]:
+    """The most memory a worker had in all that went before and in reading one large message."""
+    before = spark_load.peak_python_megabytes(spark_pid())
+    topic = "large"
+    await_leaders(ours.broker, topic, PARTITIONS)
+    filling = spark_load.fill_large(ours.broker.address, topic, LARGE_BYTES)
+    spark_load.read(ours.frame(spark, topic), "sum", filling, directory / "copy")
+    peak = spark_load.peak_python_megabytes(spark_pid())
+    large = LARGE_BYTES / (1 << 20)
+    met = before < WORKER_MEGABYTES and peak < WORKER_MEGABYTES + 2 * large
+    print(
+        f"memory of a worker: {before:.0f} MB (goal < {WORKER_MEGABYTES}), {peak:.0f} MB with a "
+        f"message of {large:.0f} MB (goal < {WORKER_MEGABYTES + 2 * large:.0f}) "
+        f"{'ok' if met else 'MISSED'}"
+    )
+    return {"case": "memory", "small": before, "large": peak, "met": met}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
