@@ -200,30 +200,36 @@ cdef uint8_t* put_object(uint8_t* at, object field, int64_t length) except NULL:
 
 
 def build_set(messages, int64_t base_offset=0, int attributes=0):
-    cdef list pairs = [(key, value) for key, value in messages]
+    # Columns, not pairs: a tuple for each message would have the garbage collector look at them all.
+    cdef list keys = []
+    cdef list values = []
     cdef int64_t size = 0, key_length, value_length, message_size
-    cdef tuple pair
+    cdef Py_ssize_t count, number
     cdef uint8_t* entry
     cdef uint8_t* at
-    check_base_offset(base_offset, len(pairs))
-    for pair in pairs:
-        key_length = field_length(pair[0])
-        value_length = field_length(pair[1])
+    for key, value in messages:
+        keys.append(key)
+        values.append(value)
+    count = len(keys)
+    check_base_offset(base_offset, count)
+    for number in range(count):
+        key_length = field_length(keys[number])
+        value_length = field_length(values[number])
         size += ENTRY_HEADER_BYTES + MIN_MESSAGE_BYTES + max(0, key_length) + max(0, value_length)
     if size > MAX_SET_BYTES:
         raise refuse_size()
     built = PyByteArray_FromStringAndSize(NULL, size)
     entry = <uint8_t*>PyByteArray_AS_STRING(built)
-    for pair in pairs:
-        key_length = field_length(pair[0])
-        value_length = field_length(pair[1])
+    for number in range(count):
+        key_length = field_length(keys[number])
+        value_length = field_length(values[number])
         message_size = MIN_MESSAGE_BYTES + max(0, key_length) + max(0, value_length)
         size -= ENTRY_HEADER_BYTES + message_size
         if size < 0:
             raise BufferError("a key or value changed its size while it was written")
         at = put_header(entry, base_offset, message_size, attributes)
-        at = put_object(at, pair[0], key_length)
-        put_object(at, pair[1], value_length)
+        at = put_object(at, keys[number], key_length)
+        put_object(at, values[number], value_length)
         put_crc(entry, message_size)
         entry += ENTRY_HEADER_BYTES + message_size
         base_offset += 1

@@ -7,7 +7,7 @@ kafka.log.Log.analyzeAndValidateMessageSet 0.8.2.2.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from struct import Struct
 from typing import Final
 
@@ -18,7 +18,7 @@ from kafka08.kernel.types import (
     MIN_MESSAGE_BYTES,
     Buffer,
     CorruptMessage,
-    Messages,
+    KeyAndValue,
     MessageTooLarge,
     RecoverResult,
     Run,
@@ -395,14 +395,17 @@ def _field(
     return view[at : at + length], at + length
 
 
-def build_set(messages: Messages, base_offset: int = 0, attributes: int = 0) -> bytearray:
-    """A set of magic-0 entries, numbered from `base_offset`.
+def build_set(
+    messages: Iterable[KeyAndValue], base_offset: int = 0, attributes: int = 0
+) -> bytearray:
+    """A set of magic-0 entries, numbered from `base_offset`; `messages` are gone through once.
 
     OverflowError above 2 GiB - 1, or if the offsets would leave 63 bits.
     """
-    check_base_offset(base_offset, len(messages))
+    pairs = list(messages)
+    check_base_offset(base_offset, len(pairs))
     built = bytearray()
-    for offset, (key, value) in enumerate(messages, base_offset):
+    for offset, (key, value) in enumerate(pairs, base_offset):
         append_entry(built, offset, attributes, key, value)
     return built
 

@@ -57,8 +57,7 @@ class Bulk:
 
         def send(queue: PartitionQueue, start: int, end: int, size: int) -> RecordBatch:
             some_keys = repeat(None) if keys is None else keys[start:end]
-            pairs = list(zip(some_keys, values[start:end], strict=False))
-            data = kernel.build_set(pairs)
+            data = kernel.build_set(zip(some_keys, values[start:end], strict=False))
             return self._accumulator.append_set(queue, data, end - start, self._block_s)
 
         self.add(queues, ends, places if places is not None else range(len(values)), send)

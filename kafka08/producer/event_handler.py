@@ -8,20 +8,23 @@ that cannot be routed does not hold up the others of its batch, and what no furt
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from itertools import repeat
 from typing import Final
 
 from kafka08 import kernel
 from kafka08.client.cluster import ClusterClient
+from kafka08.client.metadata import ClusterMetadata
 from kafka08.client.requests import produce_request, produce_results
 from kafka08.client.retry import is_retriable
 from kafka08.clock import Clock
 from kafka08.errors import FailedToSend, KafkaError, ProtocolError, error_of
 from kafka08.network.connection import Connection
 from kafka08.producer.config import ProducerConfig
-from kafka08.producer.encoders import DefaultEncoder, Encoder
+from kafka08.producer.encoded import Encoded
+from kafka08.producer.encoders import Encoder
 from kafka08.producer.message import KeyedMessage
 from kafka08.producer.routing import Router
 from kafka08.protocol import compression, message_set
@@ -35,18 +38,9 @@ SHOWN_MAX: Final = 5
 """Reasons that the text of a FailedToSend gives; its `messages` hold everything."""
 
 
-@dataclass(slots=True, eq=False)
-class Outgoing:
-    """A message with its key and value encoded."""
-
-    message: KeyedMessage
-    key: bytes | None
-    value: bytes | None
-
-
-Batch = dict[TopicPartition, list[Outgoing]]
-"""What one request carries, in the order it was given."""
-Failures = list[tuple[Outgoing, KafkaError]]
+Batch = dict[TopicPartition, Encoded]
+"""What one request carries, each partition's in the order it was given."""
+Failures = list[tuple[Encoded, KafkaError]]
 
 
 class EventHandler:
@@ -78,7 +72,7 @@ class EventHandler:
         What an encoder or the partitioner raises passes through, and so does ValueError for a
         message without a topic; from the first try nothing was sent then.
         """
-        outstanding = self._encoded(messages)
+        outstanding = Encoded.of(messages, self._encoder, self._key_encoder)
         given_up: Failures = []
         for tries in range(1, self._config.message_send_max_retries + 2):
             if tries > 1:
@@ -89,30 +83,16 @@ class EventHandler:
             failures = [failure for failure in failures if is_retriable(failure[1])]
             if not failures:
                 break
-            outstanding = [outgoing for outgoing, _ in failures]
+            outstanding = Encoded.joined(part for part, _ in failures)
         if given_up or failures:
             raise failed_to_send(len(messages), given_up + failures, tries)
 
     def close(self) -> None:
         self._cluster.close()
 
-    def _encoded(self, messages: Sequence[KeyedMessage]) -> list[Outgoing]:
-        encoder, key_encoder = self._encoder, self._key_encoder
-        takes_bytes = type(encoder) is DefaultEncoder
-        outgoing = []
-        for message in messages:
-            topic, value, key, _ = message
-            if not topic:
-                raise ValueError("a message needs a topic")
-            key = None if key is None else key_encoder(key)
-            if value is not None and not (takes_bytes and type(value) is bytes):
-                value = encoder(value)
-            outgoing.append(Outgoing(message, key, value))
-        return outgoing
-
     # ------------------------------------------------------------------------------- metadata
 
-    def _back_off(self, outstanding: Iterable[Outgoing], tries: int) -> None:
+    def _back_off(self, outstanding: Encoded, tries: int) -> None:
         """Wait for the election that may be under way, then look who leads now."""
         log.info(
             "Back off for %d ms before retrying send. Remaining retries = %d",
@@ -120,10 +100,10 @@ class EventHandler:
             self._config.message_send_max_retries - tries + 1,
         )
         self._clock.sleep(self._config.retry_backoff_ms / 1000)
-        self._refresh({outgoing.message.topic for outgoing in outstanding})
+        self._refresh(set(outstanding.topics))
 
-    def _refresh_if_due(self, outstanding: Iterable[Outgoing]) -> None:
-        self._topics.update(outgoing.message.topic for outgoing in outstanding)
+    def _refresh_if_due(self, outstanding: Encoded) -> None:
+        self._topics.update(outstanding.topics)
         interval_ms = self._config.topic_metadata_refresh_interval_ms
         now = self._clock.monotonic()
         if self._refreshed is None:
@@ -142,7 +122,7 @@ class EventHandler:
 
     # -------------------------------------------------------------------------------- sending
 
-    def _dispatch(self, outstanding: Sequence[Outgoing]) -> Failures:
+    def _dispatch(self, outstanding: Encoded) -> Failures:
         """Send once, to all leaders at the same time; what failed, and why."""
         batches, failures = self._collated(outstanding)
         acks = self._config.request_required_acks
@@ -167,45 +147,52 @@ class EventHandler:
                 failures += self._answered(broker, connection, batch)
         return failures
 
-    def _collated(self, outstanding: Sequence[Outgoing]) -> tuple[dict[Broker, Batch], Failures]:
+    def _collated(self, outstanding: Encoded) -> tuple[dict[Broker, Batch], Failures]:
         """Batches by leader, and what has no partition or no leader now."""
         try:
-            metadata = self._cluster.known({outgoing.message.topic for outgoing in outstanding})
+            metadata = self._cluster.known(set(outstanding.topics))
         except KafkaError as error:
-            return {}, [(outgoing, error) for outgoing in outstanding]
-        parts: Batch = {}
+            return {}, [(outstanding, error)]
         failures: Failures = []
-        keyless: dict[str, list[Outgoing]] = {}
-        for outgoing in outstanding:
-            topic, _, key, partition_key = outgoing.message
-            has_key = key is not None or partition_key is not None
-            if not has_key and topic in keyless:
-                # All of them go where the first one went: most messages end here.
-                keyless[topic].append(outgoing)
-                continue
-            try:
-                partition = self._router.partition_of(outgoing.message, metadata.partitions(topic))
-            except KafkaError as error:
-                failures.append((outgoing, error))
-                continue
-            part = parts.setdefault(TopicPartition(topic, partition), [])
-            part.append(outgoing)
-            if not has_key:
-                keyless[topic] = part
         batches: dict[Broker, Batch] = {}
-        for tp, part in parts.items():
+        for tp, places in self._places(outstanding, metadata, failures).items():
+            part = outstanding.at(places)
             try:
                 batches.setdefault(metadata.leader(tp), {})[tp] = part
             except KafkaError as error:
-                failures += [(outgoing, error) for outgoing in part]
+                failures.append((part, error))
         return batches, failures
 
-    def _message_set(self, tp: TopicPartition, part: Sequence[Outgoing]) -> Buffer:
-        pairs = [(outgoing.key, outgoing.value) for outgoing in part]
+    def _places(
+        self, outstanding: Encoded, metadata: ClusterMetadata, failures: Failures
+    ) -> dict[TopicPartition, list[int]]:
+        """Which messages go to which partition; `failures` gets those that have none now."""
+        parts: dict[TopicPartition, list[int]] = {}
+        keyless: dict[str, list[int]] = {}
+        for place, (topic, has_key) in enumerate(
+            zip(outstanding.topics, outstanding.has_key, strict=True)
+        ):
+            if not has_key and topic in keyless:
+                # All of them go where the first one went: most messages end here.
+                keyless[topic].append(place)
+                continue
+            message = outstanding.messages[place]
+            try:
+                partition = self._router.partition_of(message, metadata.partitions(topic))
+            except KafkaError as error:
+                failures.append((outstanding.at([place]), error))
+                continue
+            places = parts.setdefault(TopicPartition(topic, partition), [])
+            places.append(place)
+            if not has_key:
+                keyless[topic] = places
+        return parts
+
+    def _message_set(self, tp: TopicPartition, part: Encoded) -> Buffer:
         codec = self._config.codec_of(tp.topic)
         if codec == compression.NONE:
-            return kernel.build_set(pairs)
-        return message_set.encode(pairs, codec)
+            return kernel.build_set(part.pairs())
+        return message_set.encode(list(part.pairs()), codec)
 
     def _answered(self, broker: Broker, connection: Connection, batch: Batch) -> Failures:
         try:
@@ -228,23 +215,23 @@ def failed(broker: Broker, batch: Batch, error: KafkaError) -> Failures:
     """All messages of `batch` with `error`, which is logged with their partitions."""
     names = ", ".join(map(str, batch))
     log.warning("Failed to send produce request to broker %s for %s: %s", broker, names, error)
-    return [(outgoing, error) for part in batch.values() for outgoing in part]
+    return [(part, error) for part in batch.values()]
 
 
 def failed_to_send(count: int, failures: Failures, tries: int) -> FailedToSend:
     """The error that names what was not sent: how many, which topics and why, and the messages."""
-    reasons: dict[tuple[str, str], int] = {}
-    for outgoing, error in failures:
-        reason = (outgoing.message.topic, str(error))
-        reasons[reason] = reasons.get(reason, 0) + 1
+    reasons: Counter[tuple[str, str]] = Counter()
+    for part, error in failures:
+        reasons.update(zip(part.topics, repeat(str(error)), strict=False))
+    messages = [message for part, _ in failures for message in part.messages]
     shown = [f"{n} for {topic}: {why}" for (topic, why), n in reasons.items()]
     if len(shown) > SHOWN_MAX:
         shown[SHOWN_MAX:] = [f"{len(shown) - SHOWN_MAX} more reasons"]
     log.error("Failed to send requests for topics %s", ",".join(sorted({t for t, _ in reasons})))
     result = FailedToSend(
-        f"Failed to send messages after {tries} tries: {len(failures)} of {count}: "
+        f"Failed to send messages after {tries} tries: {len(messages)} of {count}: "
         + "; ".join(shown),
-        tuple(outgoing.message for outgoing, _ in failures),
+        tuple(messages),
     )
     result.__cause__ = failures[-1][1]
     return result

@@ -1,0 +1,58 @@
+"""Encoded: columns of a batch, and what of it goes where."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka08 import kernel
+from kafka08.producer import DefaultEncoder, KeyedMessage, NullEncoder, StringEncoder
+from kafka08.producer.encoded import Encoded
+
+DEFAULT = DefaultEncoder()
+
+
+def test_columns_follow_the_messages() -> None:
+    """Keys and values by their encoders, nulls as nulls; a partition key is not stored."""
+    messages = [
+        KeyedMessage("t", "v", key="k"),
+        KeyedMessage("u", None),
+        KeyedMessage("t", "w", partition_key=7),
+    ]
+    found = Encoded.of(messages, StringEncoder(), StringEncoder())
+    assert found.messages == messages
+    assert list(found.topics) == ["t", "u", "t"]
+    assert list(found.has_key) == [True, False, True]
+    assert list(found.pairs()) == [(b"k", b"v"), (None, None), (None, b"w")]
+
+
+@pytest.mark.parametrize("value", [bytearray(b"v"), memoryview(b"v")])
+def test_what_is_like_bytes_is_copied(value: bytearray | memoryview) -> None:
+    """The DefaultEncoder is left out only where it would give the same object back."""
+    messages = [KeyedMessage("t", b"u"), KeyedMessage("t", value)]
+    assert list(Encoded.of(messages, DEFAULT, DEFAULT).values) == [b"u", b"v"]
+    assert all(type(field) is bytes for field in Encoded.of(messages, DEFAULT, DEFAULT).values)
+
+
+def test_an_encoder_may_give_null() -> None:
+    """NullEncoder: the key only chooses the partition."""
+    found = Encoded.of([KeyedMessage("t", b"v", key=b"k")], DEFAULT, NullEncoder())
+    assert (list(found.has_key), list(found.keys)) == ([True], [None])
+
+
+def test_a_type_that_the_encoder_refuses() -> None:
+    """Also behind many that it takes."""
+    messages = [KeyedMessage("t", b"v") for _ in range(100)] + [KeyedMessage("t", 1)]
+    with pytest.raises(TypeError, match="DefaultEncoder takes bytes, not int"):
+        Encoded.of(messages, DEFAULT, DEFAULT)
+
+
+def test_parts_and_their_sum() -> None:
+    """What failed is taken out by its places and put together again for the next try."""
+    messages = [KeyedMessage("t", b"%d" % n, key=b"k%d" % n) for n in range(5)]
+    whole = Encoded.of(messages, DEFAULT, DEFAULT)
+    odd, even = whole.at([1, 3]), whole.at([0, 2, 4])
+    assert list(odd.messages) == [messages[1], messages[3]]
+    assert list(even.values) == [b"0", b"2", b"4"]
+    both = Encoded.joined([odd, even])
+    assert list(both.keys) == [b"k1", b"k3", b"k0", b"k2", b"k4"]
+    assert kernel.build_set(both.pairs()) == kernel.build_set(list(both.pairs()))
