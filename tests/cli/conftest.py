@@ -11,16 +11,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from kafka08.admin import AdminClient
 from kafka08.cli import main
-from kafka08.client import ClusterClient, parse_bootstrap
-from kafka08.client.log_offsets import log_ends
+from kafka08.client import parse_bootstrap
 from kafka08.consumer import SimpleConsumer
 from kafka08.embedded import EmbeddedCluster
 from kafka08.structs import TopicPartition
@@ -172,12 +169,7 @@ class Inspector:
         self.store = ClusterStore(zk)
 
     def create_topic(self, name: str, partitions: int = 1) -> str:
-        with AdminClient(zookeeper=self._cluster.zookeeper.connect_string) as admin:
-            admin.create_topic(name, partitions)
-            admin.await_leaders(name)
-        # ZooKeeper knows the leaders a moment before the leaders do.
-        with closing(ClusterClient(parse_bootstrap(self._cluster.bootstrap))) as client:
-            log_ends(client, [TopicPartition(name, number) for number in range(partitions)])
+        self._cluster.create_topic(name, partitions)
         return name
 
     def messages(self, topic: str, partition: int = 0) -> list[tuple[bytes | None, bytes | None]]:

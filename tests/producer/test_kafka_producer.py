@@ -189,6 +189,14 @@ def test_a_moved_leader_is_found(cluster: TcpCluster) -> None:
     assert values(cluster, T0) == [b"a", b"b"]
 
 
+def test_a_leader_that_does_not_know_the_topic_yet_is_asked_again(cluster: TcpCluster) -> None:
+    """Error 3 of a Produce is a retriable one, as in the JVM's: it costs one of the retries."""
+    cluster.refuse(U0, UnknownTopicOrPartition.code, UnknownTopicOrPartition.code)
+    with producer_on(cluster, retries=2) as producer:
+        assert producer.send(ProducerRecord("u", b"a")).result(SECONDS).offset == 0
+    assert len(cluster.produced()) == 3
+
+
 @pytest.mark.parametrize("retries", [0, 2])
 def test_an_error_that_stays_goes_to_future_and_callback(cluster: TcpCluster, retries: int) -> None:
     """After retries + 1 tries."""

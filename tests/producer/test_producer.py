@@ -14,6 +14,7 @@ from kafka08.errors import (
     NotLeaderForPartition,
     ProducerClosed,
     RequestTimeout,
+    UnknownTopicOrPartition,
 )
 from kafka08.producer import KeyedMessage, Producer, ProducerConfig
 from kafka08.protocol.metadata import MetadataRequest
@@ -86,6 +87,14 @@ def test_a_moved_leader_is_found(cluster: FakeCluster) -> None:
     assert [value for _, value in cluster.messages(T0)] == [b"a", b"c"]
     assert [value for _, value in cluster.messages(T1)] == [b"b", b"d"]
     assert cluster.clock.slept == [0.1]
+
+
+def test_a_leader_that_does_not_know_the_topic_yet_is_asked_again(cluster: FakeCluster) -> None:
+    """Error 3 of a Produce passes when LeaderAndIsr comes: it costs a try, as with the JVM's."""
+    cluster.refuse(T0, *[UnknownTopicOrPartition.code] * 3)
+    producer_on(cluster).send(KeyedMessage("t", b"a", key=0))
+    assert cluster.messages(T0) == [(b"key 0", b"a")]
+    assert cluster.clock.slept == [0.1] * 3
 
 
 @pytest.mark.parametrize("retries", [0, 1, 3])
