@@ -1,10 +1,16 @@
-"""Fixtures that several rooms use: one real ZooKeeper for the run, a chroot for each test."""
+"""Fixtures that several rooms use: one real ZooKeeper for the run, a chroot for each test.
+
+`scripts/test` runs two workers of pytest-xdist. The tests of a room stay together on one of them,
+because they share what is slow to start: a Spark session, a cluster of the JVM's.
+"""
 
 from __future__ import annotations
 
 import itertools
 import os
+import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -13,11 +19,21 @@ from kafka08.embedded.zookeeper import ZooKeeperServer
 from kafka08.errors import ConfigError
 from kafka08.zk.client import ZkClient
 
+TESTS = Path(__file__).parent
 _numbers = itertools.count(1)
+
+# A run in a script's background ignores Ctrl-C, and every process it starts would, too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Tests share their machine: how long one example takes says nothing about the code.
 settings.register_profile("kafka08", deadline=None)
 settings.load_profile("kafka08")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        room = item.path.relative_to(TESTS).parts[0]
+        item.add_marker(pytest.mark.xdist_group(room))
 
 
 @pytest.fixture(scope="session")
