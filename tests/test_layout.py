@@ -51,7 +51,9 @@ HOMES: dict[str, tuple[str, ...]] = {
     "gevent": ("kafka08/broker/runtime.py", "kafka08/network/server.py"),
     "kazoo": ("kafka08/zk/",),
     "click": ("kafka08/cli/",),
-    "pyspark": ("kafka08/spark/", "pyspark_kafka08/"),
+    # The demo's job is a program as a user would write it.
+    "pyspark": ("kafka08/spark/", "pyspark_kafka08/", "kafka08/demo/spark_reader.py"),
+    "matplotlib": ("kafka08/demo/chart.py",),
 }
 """Library → the only places that may import it."""
 

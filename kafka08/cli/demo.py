@@ -26,12 +26,19 @@ if TYPE_CHECKING:
     help="A file or a tree of files; default: this Python's standard library.",
 )
 @click.option("--brokers", default=3, show_default=True, type=click.IntRange(1, 9))
-@click.option("--spark/--no-spark", default=True, show_default=True, help="Run the Spark stage.")
-def demo(source: Path | None, brokers: int, spark: bool) -> None:
+@click.option("--spark/--no-spark", default=True, show_default=True, help="Run the Spark stages.")
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("kafka08-demo"),
+    show_default=True,
+    help="A directory for what Spark makes: a Parquet table and a PNG chart.",
+)
+def demo(source: Path | None, brokers: int, spark: bool, output: Path) -> None:
     """Load real text into a cluster of its own, with three replicas; consume it with a group while
     a broker is killed and a member stopped and replaced; move the group's offsets to Kafka, resume
-    from there, roll back, and read exact ranges in Spark. Every stage is compared with what was
-    produced.
+    from there, and roll back. In Spark, read exact ranges, and count the identifiers of each module
+    into a Parquet table and a chart. Every stage is compared with what was produced.
 
     Exits 1 on any mismatch, and leaves nothing running.
     """
@@ -41,13 +48,20 @@ def demo(source: Path | None, brokers: int, spark: bool) -> None:
 
     source = source or standard_library()
     text_files(source)  # nothing to read is said before anything is started
+    if spark:
+        from kafka08.demo.spark_stages import prepare_output
+
+        prepare_output(output)
     raise_on_terminate()
     results = []
     with Bars() as bars:
-        for result in run_demo(source, brokers=brokers, with_spark=spark, progress=bars):
+        wanted = output if spark else None
+        for result in run_demo(source, brokers=brokers, output=wanted, progress=bars):
             results.append(result)
             bars.end_stage()
     print_table(results)
+    for path in (path for result in results for path in result.files):
+        click.echo(path)
     sys.exit(1 if any(result.fault for result in results) else 0)
 
 

@@ -3,6 +3,7 @@
 `pipeline.py` has the stages in order; each compares what it saw with what was produced.
 """
 
-from kafka08.demo.pipeline import StageResult, run_demo
+from kafka08.demo.pipeline import run_demo
+from kafka08.demo.stage import StageResult
 
 __all__ = ["StageResult", "run_demo"]

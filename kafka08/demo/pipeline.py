@@ -1,14 +1,17 @@
-"""The stages of the demo, in order. Each returns what it moved and whether it was exactly right."""
+"""The stages of the demo, in order. Each returns what it moved and whether it was exactly right.
+
+Those of Spark are in spark_stages.py.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
-from dataclasses import dataclass, replace
+from contextlib import ExitStack, closing
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from kafka08.admin import AdminClient
 from kafka08.client import ClusterClient, parse_bootstrap
@@ -17,6 +20,7 @@ from kafka08.consumer import SimpleConsumer
 from kafka08.demo import corpus
 from kafka08.demo.ledger import Content, Ledger
 from kafka08.demo.readers import Group, Tally
+from kafka08.demo.stage import Progress, StageResult, differences
 from kafka08.embedded import EmbeddedCluster
 from kafka08.migration import OffsetMigration, Watching
 from kafka08.producer import ByteArrayPartitioner, KeyedMessage, Producer, ProducerConfig
@@ -34,44 +38,29 @@ WATCHING: Final = Watching(seconds=4.0, interval_ms=2000, period_s=0.2)
 ALL_PARTITIONS: Final = [TopicPartition(TOPIC, partition) for partition in range(PARTITIONS)]
 
 
-@dataclass(frozen=True, slots=True)
-class StageResult:
-    """One row of the demo's table. `fault` is empty when the stage was exactly right."""
-
-    name: str
-    content: Content
-    seconds: float
-    verdict: str
-    fault: str = ""
-
-    @property
-    def megabytes_per_second(self) -> float:
-        return self.content.size / 1e6 / self.seconds if self.seconds else 0.0
-
-
-class Progress(Protocol):
-    """How the demo tells what it is doing; the command line draws bars."""
-
-    def stage(self, title: str, total: int | None) -> Callable[[int], None]:
-        """Begin a stage of `total` messages; call the result with the count so far."""
-
-
 def run_demo(
-    source: Path, *, brokers: int, with_spark: bool, progress: Progress
+    source: Path, *, brokers: int, output: Path | None, progress: Progress
 ) -> Iterator[StageResult]:
     """Run every stage and yield its result; stops after the first one at fault.
+
+    output   where the Spark stages put what they make; None leaves them out
 
     Raises KafkaError if a stage cannot be carried out. The cluster is gone afterwards in any case.
     """
     started = time.monotonic()
     some = "1 broker" if brokers == 1 else f"{brokers} brokers"
     progress.stage(f"starting ZooKeeper and {some}", None)
-    with EmbeddedCluster(brokers=brokers) as cluster:
+    with EmbeddedCluster(brokers=brokers) as cluster, ExitStack() as stack:
         job = Job(cluster, source, progress)
         yield StageResult(f"start {some}", Content(), time.monotonic() - started, "cluster is up")
         stages = [job.produce, job.consume_half, job.migrate, job.consume_rest, job.roll_back]
-        if with_spark:
-            stages.append(job.read_in_spark)
+        if output is not None:
+            from kafka08.demo.spark_stages import SparkStages
+
+            spark = stack.enter_context(
+                SparkStages(cluster, TOPIC, job.ledger, source, output, progress)
+            )
+            stages += [spark.read_ranges, spark.count_identifiers]
         for stage in stages:
             result = stage()
             yield result
@@ -255,21 +244,6 @@ class Job:
             group=GROUP,
         )
 
-    def read_in_spark(self) -> StageResult:
-        """Exact ranges: the middle half of each partition, counted and hashed in Spark."""
-        from kafka08.demo.spark_stage import content_of_ranges
-
-        ends = self.ledger.log_ends()
-        ranges = [(p, end // 4, end * 3 // 4) for p, end in sorted(ends.items())]
-        expected = self.ledger.content(ranges)
-        self.progress.stage("read ranges in Spark", None)
-        started = time.monotonic()
-        seen = content_of_ranges(self.cluster.bootstrap, TOPIC, ranges)
-        fault = "" if seen == expected else f"read {seen}, produced {expected}"
-        return StageResult(
-            "read ranges in Spark", seen, time.monotonic() - started, "content matches", fault
-        )
-
     def log_ends(self) -> dict[int, int]:
         """partition → log end offset, from the partition's leader."""
         with closing(ClusterClient(parse_bootstrap(self.cluster.bootstrap))) as client:
@@ -286,12 +260,3 @@ class Job:
         with SimpleConsumer(host, port) as consumer:
             offsets = consumer.fetch_offsets(GROUP, ALL_PARTITIONS, storage)
         return {tp.partition: found.offset for tp, found in offsets.items() if found.offset >= 0}
-
-
-def differences(what: str, seen: dict[int, int], expected: dict[int, int]) -> str:
-    """Where two maps of offsets by partition differ, in words; empty if nowhere."""
-    return "; ".join(
-        f"partition {p}: {what} {seen.get(p)} instead of {expected.get(p)}"
-        for p in sorted(seen.keys() | expected.keys())
-        if seen.get(p, 0) != expected.get(p, 0)
-    )

@@ -1,4 +1,4 @@
-"""`kafka08 demo` without Spark on a small text: it verifies, it notices, it leaves nothing."""
+"""`kafka08 demo` on a small text: it verifies, it notices, it leaves nothing."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,12 @@ from click.testing import CliRunner
 from kafka08.cli.demo import demo
 from kafka08.demo import StageResult, run_demo
 from kafka08.demo.ledger import Content, Ledger
-from kafka08.demo.pipeline import differences
+from kafka08.demo.stage import differences
 from kafka08.embedded.zookeeper import ZooKeeperServer
 
 DEADLINE_S = 90.0
 LINES = 6000
-DEMO = (sys.executable, "-m", "kafka08.cli", "demo", "--no-spark", "--brokers", "1")
+DEMO = (sys.executable, "-m", "kafka08.cli", "demo", "--brokers", "1")
 
 
 class Silent:
@@ -43,18 +44,24 @@ def text(tmp_path: Path, zookeeper: ZooKeeperServer) -> Path:
 class Demo:
     """The demo as a process whose temporary files are all in one directory."""
 
-    def __init__(self, text: Path, directory: Path) -> None:
+    def __init__(self, text: Path, directory: Path, *options: str) -> None:
         self.temporary = directory / "tmp"
         self.temporary.mkdir()
         self._err = directory / "err"
         self.out = directory / "out"
         with self.out.open("wb") as out, self._err.open("wb") as err:
             self.popen = subprocess.Popen(
-                [*DEMO, "--input", str(text)],
+                [*DEMO, "--input", str(text), *options],
+                cwd=directory,
                 stdout=out,
                 stderr=err,
                 env={**os.environ, "TMPDIR": str(self.temporary)},
             )
+
+    def end(self) -> None:
+        if self.popen.poll() is None:
+            self.popen.kill()
+            self.popen.wait(DEADLINE_S)
 
     @property
     def err(self) -> str:
@@ -75,12 +82,16 @@ class Demo:
 
 
 @pytest.fixture
-def running(text: Path, tmp_path: Path) -> Iterator[Demo]:
-    demo = Demo(text, tmp_path)
-    yield demo
-    if demo.popen.poll() is None:
-        demo.popen.kill()
-        demo.popen.wait(DEADLINE_S)
+def start(text: Path, tmp_path: Path) -> Iterator[Callable[..., Demo]]:
+    """Starts the demo with further options; it is gone at the end."""
+    with ExitStack() as stack:
+
+        def begin(*options: str) -> Demo:
+            demo = Demo(text, tmp_path, *options)
+            stack.callback(demo.end)
+            return demo
+
+        yield begin
 
 
 def eventually(condition: Callable[[], Any]) -> None:
@@ -90,28 +101,55 @@ def eventually(condition: Callable[[], Any]) -> None:
         time.sleep(0.02)
 
 
-def test_it_verifies_every_stage(running: Demo) -> None:
-    """Exit code 0, a row for each stage on stdout, each of them ok, the numbers those of the text;
-    afterwards there is no process and no file of it."""
-    assert 0 == running.popen.wait(DEADLINE_S), running.err
-    table = running.out.read_text()
-    for stage in ("start 1 broker", "produce", "consume half", "migrate", "the rest", "roll back"):
-        assert stage in table
-    assert 6 == table.count("ok: ")
+@pytest.mark.spark
+def test_it_verifies_every_stage(start: Callable[..., Demo], tmp_path: Path) -> None:
+    """Exit code 0, a row for each stage on stdout, each of them ok, the numbers those of the text,
+    and where the table and the chart are; afterwards there is no process and no file of it but
+    these."""
+    demo = start("--output", "made/here")
+    assert 0 == demo.popen.wait(DEADLINE_S), demo.err
+    table = demo.out.read_text()
+    stages = (
+        "start 1 broker",
+        "produce",
+        "half",
+        "migrate",
+        "the rest",
+        "roll back",
+        "identifiers",
+    )
+    assert [stage for stage in stages if stage not in table] == []
+    assert 8 == table.count("ok: ")
     assert f"{LINES:,}" in table
     assert "WRONG" not in table
-    eventually(lambda: not running.remains())
+    parquet, chart = map(Path, table.splitlines()[-2:])
+    assert (tmp_path / chart).read_bytes().startswith(b"\x89PNG")
+    assert list((tmp_path / parquet).glob("*.parquet"))
+    eventually(lambda: not demo.remains())
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_broken_off_it_leaves_nothing_running(running: Demo, number: signal.Signals) -> None:
+def test_broken_off_it_leaves_nothing_running(
+    start: Callable[..., Demo], number: signal.Signals
+) -> None:
     """In the middle of a stage: no process survives, no file either, no traceback is seen. After
     kill -9 the cluster's guard sees to it."""
-    eventually(lambda: running.remains() and list(running.temporary.rglob("broker-0/logs/*-5/*")))
-    running.popen.send_signal(number)
-    assert running.popen.wait(DEADLINE_S) in {1, -signal.SIGKILL}
-    assert "Traceback" not in running.err
-    eventually(lambda: not running.remains())
+    demo = start("--no-spark")
+    eventually(lambda: demo.remains() and list(demo.temporary.rglob("broker-0/logs/*-5/*")))
+    demo.popen.send_signal(number)
+    assert demo.popen.wait(DEADLINE_S) in {1, -signal.SIGKILL}
+    assert "Traceback" not in demo.err
+    eventually(lambda: not demo.remains())
+
+
+@pytest.mark.spark
+def test_killed_with_spark_it_leaves_nothing_running(start: Callable[..., Demo]) -> None:
+    """kill -9 while a job of Spark runs: Java and its workers end too, and leave no file."""
+    demo = start()
+    eventually(lambda: list(demo.temporary.glob("*/spark/local/blockmgr-*")))
+    demo.popen.kill()
+    demo.popen.wait(DEADLINE_S)
+    eventually(lambda: not demo.remains())
 
 
 def test_a_lost_message_is_noticed(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,7 +163,7 @@ def test_a_lost_message_is_noticed(text: Path, monkeypatch: pytest.MonkeyPatch) 
             add(ledger, partition, key, value)
 
     monkeypatch.setattr(Ledger, "add", forgetful)
-    *_, last = run_demo(text, brokers=1, with_spark=False, progress=Silent())
+    *_, last = run_demo(text, brokers=1, output=None, progress=Silent())
     assert "produce" == last.name
     assert f"log end {LINES} instead of {LINES - 1}" in last.fault
 
@@ -140,7 +178,7 @@ def test_a_changed_message_is_noticed(text: Path, monkeypatch: pytest.MonkeyPatc
         add(ledger, partition, key, next(other, value))
 
     monkeypatch.setattr(Ledger, "add", deceived)
-    *_, last = run_demo(text, brokers=1, with_spark=False, progress=Silent())
+    *_, last = run_demo(text, brokers=1, output=None, progress=Silent())
     assert last.name.startswith("consume half")
     assert last.fault.startswith("read ")
 

@@ -1,0 +1,43 @@
+"""What a stage of the demo tells: while it runs, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from kafka08.demo.ledger import Content
+
+
+@dataclass(frozen=True, slots=True)
+class StageResult:
+    """One row of the demo's table. `fault` is empty when the stage was exactly right,
+    `files` are what it leaves behind."""
+
+    name: str
+    content: Content
+    seconds: float
+    verdict: str
+    fault: str = ""
+    files: tuple[Path, ...] = ()
+
+    @property
+    def megabytes_per_second(self) -> float:
+        return self.content.size / 1e6 / self.seconds if self.seconds else 0.0
+
+
+class Progress(Protocol):
+    """How the demo tells what it is doing; the command line draws bars."""
+
+    def stage(self, title: str, total: int | None) -> Callable[[int], None]:
+        """Begin a stage of `total` messages; call the result with the count so far."""
+
+
+def differences(what: str, seen: dict[int, int], expected: dict[int, int]) -> str:
+    """Where two maps of offsets by partition differ, in words; empty if nowhere."""
+    return "; ".join(
+        f"partition {p}: {what} {seen.get(p)} instead of {expected.get(p)}"
+        for p in sorted(seen.keys() | expected.keys())
+        if seen.get(p, 0) != expected.get(p, 0)
+    )
