@@ -2,7 +2,8 @@
 
 offset_manager    the driver: commit, fetch, load on leadership, expiry
 offset_cache      what is known and which record wins (pure)
-offset_records    the bytes of keys and values
+
+The bytes of its keys and values are kafka08/protocol/offset_records.py.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
-from kafka08.broker.coordinator.offset_records import NO_EXPIRY, OffsetKey, OffsetValue
+from kafka08.protocol.offset_records import NO_EXPIRY, OffsetKey, OffsetValue
 
 
 class LoadState(Enum):

@@ -20,15 +20,6 @@ from typing import Final
 
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.coordinator.offset_cache import LoadState, OffsetCache
-from kafka08.broker.coordinator.offset_records import (
-    GroupKey,
-    OffsetKey,
-    OffsetValue,
-    decode_key,
-    decode_offset_value,
-    encode_key,
-    encode_value,
-)
 from kafka08.broker.delayed_produce import AppendResult, AppendResults
 from kafka08.broker.partition import Partition, error_code
 from kafka08.broker.replica_manager import ReplicaManager
@@ -49,6 +40,15 @@ from kafka08.kernel import CorruptMessage, MessageAndMetadata
 from kafka08.kernel.types import Messages
 from kafka08.log.log import Log
 from kafka08.protocol import message_set
+from kafka08.protocol.offset_records import (
+    GroupKey,
+    OffsetKey,
+    OffsetValue,
+    decode_key,
+    decode_offset_value,
+    encode_key,
+    encode_value,
+)
 from kafka08.structs import NO_OFFSET, OFFSETS_TOPIC, OffsetAndMetadata, TopicPartition
 
 log = logging.getLogger(__name__)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from kafka08.broker.coordinator import FetchedOffset
-from kafka08.broker.coordinator.offset_records import OffsetKey, decode_key
 from kafka08.log.cleaner import LogCleaner
 from kafka08.protocol import message_set
+from kafka08.protocol.offset_records import OffsetKey, decode_key
 from tests.broker.coordinator.conftest import Coordinator
 
 DAY_SECONDS = 24 * 3600

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka08.broker.coordinator.offset_cache import LoadState, OffsetCache
-from kafka08.broker.coordinator.offset_records import OffsetKey, OffsetValue
+from kafka08.protocol.offset_records import OffsetKey, OffsetValue
 from kafka08.structs import OffsetAndMetadata
 
 KEY = OffsetKey("g", "t", 0)

@@ -9,8 +9,8 @@ import json
 from pathlib import Path
 
 from kafka08.broker.coordinator import FetchedOffset
-from kafka08.broker.coordinator.offset_records import OffsetKey, encode_key, encode_value
 from kafka08.protocol import message_set
+from kafka08.protocol.offset_records import OffsetKey, encode_key, encode_value
 from kafka08.structs import OFFSETS_TOPIC, OffsetAndMetadata, TopicPartition
 from tests.broker.coordinator.conftest import Coordinator
 

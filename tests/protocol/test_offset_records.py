@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka08.broker.coordinator.offset_records import (
+from kafka08.errors import ProtocolError
+from kafka08.protocol.offset_records import (
     GroupKey,
     OffsetKey,
     OffsetValue,
@@ -21,7 +22,6 @@ from kafka08.broker.coordinator.offset_records import (
     encode_key,
     encode_value,
 )
-from kafka08.errors import ProtocolError
 from kafka08.structs import OffsetAndMetadata
 
 DATA = Path(__file__).parents[2] / "data"
