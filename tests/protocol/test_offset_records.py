@@ -24,7 +24,7 @@ from kafka08.protocol.offset_records import (
 )
 from kafka08.structs import OffsetAndMetadata
 
-DATA = Path(__file__).parents[2] / "data"
+DATA = Path(__file__).parents[1] / "data"
 FILES = (
     "logs-0.8.2.2.json",
     "sandbox-logs-0.8.2.2.json",
