@@ -1,13 +1,14 @@
 """DStreams of Kafka messages without a receiver: each interval becomes one RDD of exact ranges.
 
 Spark asks for the RDD of an interval on the driver; the ranges of it go from where the last one
-ended to the latest offsets, or as far as maxRatePerPartition allows. Nothing is stored in between,
-and no message is in two RDDs. Source: DirectKafkaInputDStream 2.4.
+ended to the latest offsets, or as far as rates.py allows. Nothing is stored in between, and no
+message is in two RDDs. Source: DirectKafkaInputDStream 2.4.
 """
 
 from __future__ import annotations
 
 import logging
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -21,16 +22,16 @@ from kafka08.client.retry import RetryPolicy, retry
 from kafka08.clock import SYSTEM_CLOCK
 from kafka08.errors import ConfigError, KafkaError
 from kafka08.spark.committed import commit_offsets, committed_offsets
-from kafka08.spark.kafka import OffsetRange, OldCluster
+from kafka08.spark.old_cluster import OldCluster
+from kafka08.spark.old_values import OffsetRange
 from kafka08.spark.options import Topics
+from kafka08.spark.rates import PidRate, RateLimit
 from kafka08.spark.rdd import Handle, KafkaRDD
 from kafka08.structs import TopicPartition
 
 log = logging.getLogger(__name__)
 
-MAX_RATE: Final = "spark.streaming.kafka.maxRatePerPartition"
 MAX_RETRIES: Final = "spark.streaming.kafka.maxRetries"
-BACKPRESSURE: Final = "spark.streaming.backpressure.enabled"
 RETRY_BACKOFF_MS: Final = 200
 KEPT_BATCHES: Final = 1000
 """RDDs of so many intervals are remembered, for outputs that come late."""
@@ -61,8 +62,7 @@ class Batches:
     """The RDD of each interval, made when it is first asked for. On the driver, in one thread.
 
     next_offsets   where the next interval starts
-    limit          most messages of one partition in an interval, None for all
-    retries        further tries to learn the latest offsets
+    rate_limit     how many messages an interval may have
     """
 
     def __init__(
@@ -72,12 +72,10 @@ class Batches:
         self._sc = ssc.sparkContext
         self._cluster = cluster
         self._handle = handle
-        rate = int(self._sc.getConf().get(MAX_RATE, "0") or 0)
-        seconds = ssc._jssc.ssc().graph().batchDuration().milliseconds() / 1000
-        self._limit = max(1, int(rate * seconds)) if rate > 0 else None
-        self._policy = RetryPolicy(
-            1 + int(self._sc.getConf().get(MAX_RETRIES, "1") or 1), RETRY_BACKOFF_MS
-        )
+        conf = self._sc.getConf()
+        interval_ms = ssc._jssc.ssc().graph().batchDuration().milliseconds()
+        self.rate_limit = RateLimit(lambda name, default: str(conf.get(name, default)), interval_ms)
+        self._policy = RetryPolicy(1 + int(conf.get(MAX_RETRIES, "1") or 1), RETRY_BACKOFF_MS)
         self._made: OrderedDict[datetime, KafkaRDD] = OrderedDict()
 
     def at(self, time: datetime) -> KafkaRDD:
@@ -88,10 +86,10 @@ class Batches:
                 self._made.popitem(last=False)
         return self._made[time]
 
-    def ranges_until(self, time: datetime) -> dict[TopicPartition, int]:
-        """The ends of that interval's ranges, empty if it is not known any more."""
+    def ranges_at(self, time: datetime) -> list[OffsetRange]:
+        """The ranges of that interval, empty if it is not known any more."""
         rdd = self._made.get(time)
-        return {r.topic_partition: r.until_offset for r in rdd.offsetRanges()} if rdd else {}
+        return rdd.offsetRanges() if rdd else []
 
     def _next(self) -> KafkaRDD:
         latest = retry(
@@ -100,8 +98,11 @@ class Batches:
             SYSTEM_CLOCK,
             what="asking for the latest offsets",
         )
+        limits = self.rate_limit.limits(
+            {tp: max(0, latest[tp] - start) for tp, start in self.next_offsets.items()}
+        )
         ranges = [
-            OffsetRange(*tp, start, clamped(start, latest[tp], self._limit))
+            OffsetRange(*tp, start, clamped(start, latest[tp], limits[tp] if limits else None))
             for tp, start in sorted(self.next_offsets.items())
         ]
         self.next_offsets = {r.topic_partition: r.until_offset for r in ranges}
@@ -144,23 +145,54 @@ def group_stream(
     return _stream(ssc, batches)
 
 
-class GroupCommitter(StreamingListener):
-    """Commits for a group what each completed interval has read."""
+class CompletedBatches(StreamingListener, ABC):
+    """Hears of each interval whose outputs are done."""
 
-    def __init__(self, cluster: OldCluster, group: str, batches: Batches) -> None:
+    def __init__(self, batches: Batches) -> None:
         super().__init__()
-        self._cluster = cluster
-        self._group = group
         self._batches = batches
 
     def onBatchCompleted(self, batchCompleted: Any) -> None:
-        milliseconds = batchCompleted.batchInfo().batchTime().milliseconds()
-        ends = self._batches.ranges_until(datetime.fromtimestamp(milliseconds / 1000.0))
+        info = batchCompleted.batchInfo()
+        milliseconds = info.batchTime().milliseconds()
+        self.completed(self._batches.ranges_at(datetime.fromtimestamp(milliseconds / 1000.0)), info)
+
+    @abstractmethod
+    def completed(self, ranges: list[OffsetRange], info: Any) -> None:
+        """`info`: Spark's JavaBatchInfo, times in milliseconds."""
+
+
+class GroupCommitter(CompletedBatches):
+    """Commits for a group what each completed interval has read."""
+
+    def __init__(self, cluster: OldCluster, group: str, batches: Batches) -> None:
+        super().__init__(batches)
+        self._cluster = cluster
+        self._group = group
+
+    def completed(self, ranges: list[OffsetRange], info: Any) -> None:
+        ends = {r.topic_partition: r.until_offset for r in ranges}
         try:
             if ends:
                 commit_offsets(self._cluster.client, self._group, ends, "zookeeper")
         except KafkaError as error:
             log.warning("offsets of group %s: %s; tried with the next batch", self._group, error)
+
+
+class RateObserver(CompletedBatches):
+    """Tells the rate how fast intervals are done."""
+
+    def __init__(self, pid: PidRate, batches: Batches) -> None:
+        super().__init__(batches)
+        self._pid = pid
+
+    def completed(self, ranges: list[OffsetRange], info: Any) -> None:
+        self._pid.done(
+            info.processingEndTime(),
+            sum(r.size for r in ranges),
+            info.processingDelay(),
+            info.schedulingDelay(),
+        )
 
 
 def _reset(cluster: OldCluster, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
@@ -175,8 +207,8 @@ def _stream(ssc: StreamingContext, batches: Batches) -> KafkaDStream:
             "a DStream checkpoint cannot be used with this stream: keep offsetRanges() with your "
             "results and pass fromOffsets (or use the group of createStream)"
         )
-    if ssc.sparkContext.getConf().get(BACKPRESSURE, "false") == "true":
-        log.warning("%s has no effect on this stream; %s has", BACKPRESSURE, MAX_RATE)
+    if batches.rate_limit.pid is not None:
+        ssc.addStreamingListener(RateObserver(batches.rate_limit.pid, batches))
     nothing: RDD[Any] = ssc.sparkContext.parallelize([], 1)
     return KafkaDStream(ssc.queueStream([nothing], default=nothing), batches)
 

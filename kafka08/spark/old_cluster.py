@@ -1,0 +1,76 @@
+"""What `kafkaParams` of the old API mean, and the cluster they name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from pyspark import SparkContext
+
+from kafka08.errors import ConfigError
+from kafka08.spark.access import cluster_at, resolved
+from kafka08.spark.data_loss import DataLost, Loss
+from kafka08.spark.log_offsets import LogOffsets
+from kafka08.spark.ranges import OffsetRange
+from kafka08.spark.rdd import Handle, KafkaRDD, RangeRead, kafka_rdd
+from kafka08.spark.settings import ClusterAddress, ReaderKeys, ReadSettings, address_of
+from kafka08.structs import Broker, TopicPartition
+
+
+class OldCluster:
+    """The cluster that kafkaParams name, from the driver's side."""
+
+    def __init__(self, params: Mapping[str, str]) -> None:
+        given = dict(params)
+        if "metadata.broker.list" in given:
+            given["bootstrap.servers"] = given.pop("metadata.broker.list")
+        if "bootstrap.servers" not in given and "zookeeper.connect" not in given:
+            raise ConfigError("Must specify metadata.broker.list or bootstrap.servers")
+        self.starts_at_earliest = given.pop("auto.offset.reset", "") == "smallest"
+        if "bootstrap.servers" in given:
+            given.pop("zookeeper.connect", None)
+        keys = ReaderKeys(given)
+        self.address: ClusterAddress = resolved(address_of(keys))
+        self.settings = replace(
+            ReadSettings(),
+            client_id=keys.client_id,
+            fetch_bytes=keys.fetch_message_max_bytes,
+            fetch_wait_ms=keys.fetch_wait_max_ms,
+            socket_timeout_ms=keys.socket_timeout_ms,
+            receive_buffer_bytes=keys.socket_receive_buffer_bytes,
+            backoff_ms=keys.refresh_leader_backoff_ms,
+        )
+        self.client = cluster_at(self.address, self.settings)
+        self.offsets = LogOffsets(self.client)
+
+    def check(self, wanted: Sequence[OffsetRange]) -> None:
+        """Every range, empty ones too, against its leader."""
+        partitions = sorted({r.topic_partition for r in wanted})
+        there = self.offsets.existing(partitions)
+        earliest = self.offsets.earliest(sorted(there))
+        latest = self.offsets.latest(sorted(there))
+        faults = [
+            str(Loss(OffsetRange(*r), earliest.get(tp), latest.get(tp)))
+            for r in wanted
+            if (tp := r.topic_partition) not in there
+            or not earliest[tp] <= r.from_offset <= r.until_offset <= latest[tp]
+        ]
+        if faults:
+            raise DataLost("Offsets not available on leader: " + "; ".join(faults))
+
+    def rdd(
+        self,
+        sc: SparkContext,
+        wanted: Sequence[OffsetRange],
+        handle: Handle,
+        leaders: Mapping[TopicPartition, Broker] | None = None,
+    ) -> KafkaRDD:
+        """The RDD of these ranges; leaders that are not given are those known by now."""
+        metadata = self.client.metadata
+        known = {
+            r.topic_partition: metadata.leader(r.topic_partition)
+            for r in wanted
+            if r.topic_partition not in (leaders or {})
+        }
+        read = RangeRead(self.address, self.settings, handle)
+        return kafka_rdd(sc, wanted, {**known, **(leaders or {})}, read)

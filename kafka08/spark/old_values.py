@@ -1,0 +1,103 @@
+"""The values of `pyspark.streaming.kafka`, in their old spelling: see kafka08.spark.kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kafka08.spark import ranges
+from kafka08.structs import TopicPartition
+
+Decoder = Callable[[bytes | None], Any]
+
+
+def utf8_decoder(s: bytes | None) -> str | None:
+    """Text of UTF-8; None of None."""
+    return None if s is None else s.decode("utf-8")
+
+
+class OffsetRange(ranges.OffsetRange):
+    """Messages of one partition from `fromOffset` (inclusive) until `untilOffset` (exclusive)."""
+
+    __slots__ = ()
+
+    def __new__(cls, topic: str, partition: int, fromOffset: int, untilOffset: int) -> OffsetRange:
+        return super().__new__(cls, topic, partition, fromOffset, untilOffset)
+
+    @property
+    def fromOffset(self) -> int:
+        return self.from_offset
+
+    @property
+    def untilOffset(self) -> int:
+        return self.until_offset
+
+    def __str__(self) -> str:
+        return (
+            f"OffsetRange(topic: {self.topic}, partition: {self.partition}, "
+            f"range: [{self.fromOffset} -> {self.untilOffset}]"
+        )
+
+    __repr__ = __str__
+
+
+class TopicAndPartition(TopicPartition):
+    """A partition of a topic; hashable, equal by both."""
+
+    __slots__ = ()
+
+
+class Broker:
+    """Where a broker is."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self.host = host
+        self.port = port
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Broker) and (self.host, self.port) == (other.host, other.port)
+
+    def __hash__(self) -> int:
+        return hash((self.host, self.port))
+
+    def __repr__(self) -> str:
+        return f"Broker({self.host!r}, {self.port})"
+
+
+class KafkaMessageAndMetadata:
+    """A message with where it came from. `key` and `message` are decoded when they are looked at,
+    each time."""
+
+    def __init__(
+        self,
+        topic: str,
+        partition: int,
+        offset: int,
+        key: bytes | None,
+        message: bytes | None,
+        keyDecoder: Decoder = utf8_decoder,
+        valueDecoder: Decoder = utf8_decoder,
+    ) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.offset = offset
+        self._raw_key = key
+        self._raw_message = message
+        self._key_decoder = keyDecoder
+        self._value_decoder = valueDecoder
+
+    @property
+    def key(self) -> Any:
+        return self._key_decoder(self._raw_key)
+
+    @property
+    def message(self) -> Any:
+        return self._value_decoder(self._raw_message)
+
+    def __str__(self) -> str:
+        return (
+            f"KafkaMessageAndMetadata(topic: {self.topic}, partition: {self.partition}, "
+            f"offset: {self.offset}, key and message...)"
+        )
+
+    __repr__ = __str__
