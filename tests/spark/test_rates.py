@@ -1,0 +1,83 @@
+"""How many messages an interval may have: worked by hand from Spark 2.4's rules."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka08.errors import ConfigError
+from kafka08.spark.rates import BACKPRESSURE, MAX_RATE, Get, PidRate, RateLimit
+from kafka08.structs import TopicPartition
+
+T0, T1, T2 = (TopicPartition("t", partition) for partition in range(3))
+
+
+def conf(**given: str) -> Get:
+    """Spark's configuration with these settings of backpressure, or `max_rate`."""
+    names = {
+        (MAX_RATE if name == "max_rate" else BACKPRESSURE + name.replace("_", ".")): value
+        for name, value in given.items()
+    }
+    return names.get
+
+
+def test_no_limit() -> None:
+    """Nothing is set, or backpressure alone, which has seen nothing yet."""
+    assert RateLimit(conf(), 1000).limits({T0: 5}) is None
+    assert RateLimit(conf(enabled="true"), 1000).limits({T0: 5}) is None
+
+
+def test_a_fixed_rate_is_of_each_partition() -> None:
+    """In messages per second, whatever waits; one message at least in a short interval."""
+    assert RateLimit(conf(max_rate="10"), 500).limits({T0: 0, T1: 9999}) == {T0: 5, T1: 5}
+    assert RateLimit(conf(max_rate="1"), 100).limits({T0: 7}) == {T0: 1}
+
+
+def test_a_shared_rate_is_shared_by_lag() -> None:
+    """From the initial rate on, up to the fixed rate of each partition."""
+    lags = {T0: 300, T1: 100, T2: 0}
+    limit = RateLimit(conf(enabled="true", initialRate="1000"), 2000)
+    assert limit.limits(lags) == {T0: 1500, T1: 500, T2: 1}
+    limit = RateLimit(conf(enabled="true", initialRate="1000", max_rate="400"), 2000)
+    assert limit.limits(lags) == {T0: 800, T1: 500, T2: 1}
+    assert limit.limits({T0: 0, T1: 0}) is None
+    assert RateLimit(conf(initialRate="1000"), 2000).limits(lags) is None
+
+
+def test_the_rate_follows_what_is_done() -> None:
+    """The first interval tells the rate to begin with; then the one that was reached, less what
+    waits; never below the least; and it is what is shared from then on."""
+    limit = RateLimit(conf(enabled="true", initialRate="5000", pid_minRate="200"), 1000)
+    assert limit.pid is not None
+    limit.pid.done(1000, 800, 1000, 0)
+    assert limit.pid.rate is None
+    assert limit.limits({T0: 1}) == {T0: 5000}
+    limit.pid.done(2000, 600, 1000, 500)
+    # 800 - 1.0 * (800 - 600) - 0.2 * (500 * 600 / 1000)
+    assert limit.pid.rate == pytest.approx(540)
+    assert limit.limits({T0: 1, T1: 1}) == {T0: 270, T1: 270}
+    limit.pid.done(3000, 300, 1000, 9000)
+    assert limit.pid.rate == 200
+
+
+def test_the_derivative() -> None:
+    """How fast the error changes counts as it is configured to."""
+    pid = PidRate.configured(conf(pid_derived="0.5"), 1000)
+    pid.done(1000, 800, 1000, 0)
+    pid.done(3000, 600, 1000, 0)
+    # 600 - 0.5 * (200 - 0) / 2 s
+    assert pid.rate == pytest.approx(550)
+
+
+@pytest.mark.parametrize(("end", "count", "took"), [(2000, 0, 9), (2000, 5, 0), (1000, 5, 9)])
+def test_what_tells_nothing(end: int, count: int, took: int) -> None:
+    """No messages, no time, or an interval that was told before."""
+    pid = PidRate(1000)
+    pid.done(1000, 800, 1000, 0)
+    pid.done(end, count, took, 0)
+    assert pid.rate is None
+
+
+def test_there_is_only_one_estimator() -> None:
+    """Another name is refused, as in Spark."""
+    with pytest.raises(ConfigError, match="only pid, not fuzzy"):
+        RateLimit(conf(enabled="true", rateEstimator="fuzzy"), 1000)
