@@ -85,6 +85,7 @@ class ConsumerConnector:
             session_timeout_ms=config.zookeeper_session_timeout_ms,
             connection_timeout_ms=config.zookeeper_connection_timeout_ms,
             name=self.consumer_id,
+            clock=clock,
         )
         self._gate = SessionGate(self._zk, clock)
         self._status = ConsumerStatus(self.consumer_id, self._gate)

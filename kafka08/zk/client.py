@@ -178,9 +178,10 @@ class ZkClient:
         return password
 
     @property
-    def last_contact_seconds(self) -> float:
-        """How long ago the newest request that the server answered was sent (contact.py)."""
-        return self._clock.monotonic() - self._contact.at
+    def last_contact(self) -> float:
+        """When the newest request that the server answered was sent, in monotonic seconds of the
+        clock this client was made with (contact.py)."""
+        return self._contact.at
 
     @property
     def granted_timeout_ms(self) -> int:
