@@ -66,7 +66,9 @@ class ConsumerConfig(Config):
     queued_max_message_chunks: int = key(2, low=1, doc="Fetched sets waiting per stream.")
     refresh_leader_backoff_ms: int = key(200, low=1, doc="Wait between searches for leaders.")
     socket_timeout_ms: int = key(30_000, low=1, doc="How long a broker may take to answer.")
-    socket_receive_buffer_bytes: int = key(64 * 1024, low=1, doc="SO_RCVBUF of fetch sockets.")
+    socket_receive_buffer_bytes: int = key(
+        -1, low=-1, doc="SO_RCVBUF of fetch sockets; -1: the system adapts it."
+    )
     consumer_timeout_ms: int = key(
         -1, low=-1, doc="Silence after which a stream raises ConsumerTimeout; -1: never."
     )

@@ -39,7 +39,7 @@ class Connection(Closeable):
 
     timeout_ms          longest wait for one write, and for one answer from the start of its read
     connect_timeout_ms  longest wait for the connection (each address of the host gets as much)
-    receive_buffer, send_buffer   socket buffer sizes in bytes; 0 leaves the system's
+    receive_buffer, send_buffer   socket buffer sizes in bytes; 0 and less leave the system's
     max_response_bytes  an answer that announces more is refused before it is read
     """
 

@@ -38,7 +38,7 @@ DEFAULTS = {
     "offsets.channel.socket.timeout.ms": 10000,
     "offsets.commit.max.retries": 5,
     "socket.timeout.ms": 30000,
-    "socket.receive.buffer.bytes": 65536,
+    "socket.receive.buffer.bytes": -1,  # 65536 there: docs/compatibility.md says why
     "refresh.leader.backoff.ms": 200,
     "client.id": "g",
 }
