@@ -21,11 +21,13 @@ from kazoo.exceptions import WriterNotClosedException
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.errors import Closed, NodeExists, NoNode, ZooKeeperError, ZooKeeperUnreachable
 from kafka08.zk import paths
+from kafka08.zk.bulk import write_all
 from kafka08.zk.contact import Contact
 from kafka08.zk.exchange import Exchange
 from kafka08.zk.handlers import thread_handler
 from kafka08.zk.operations import (
     ANY_VERSION,
+    Check,
     Children,
     Create,
     Delete,
@@ -342,6 +344,12 @@ class ZkClient:
             self._ensure_all([paths.parent(wanted[index].path) for index in orphans])
             results.update(self._exchange.run(wanted, orphans, window))
         return [results[index] for index in range(len(wanted))]
+
+    def write_all(
+        self, writes: Iterable[Create | Set], condition: Check | None = None
+    ) -> list[Any]:
+        """Carry out many small writes: as `pipeline` does, at a twentieth of its cost (bulk.py)."""
+        return write_all(self._exchange, list(writes), condition)
 
     def _ensure_all(self, wanted: Iterable[str]) -> None:
         """Make all of them and what is above them, one burst for each level."""

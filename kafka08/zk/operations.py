@@ -9,8 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from kazoo.exceptions import RolledBackError, RuntimeInconsistency
+
+from kafka08.zk.failures import translate
+
 if TYPE_CHECKING:
-    from kazoo.client import KazooClient
+    from kazoo.client import KazooClient, TransactionRequest
+
+    from kafka08.errors import ZooKeeperError
 
 
 ANY_VERSION = -1
@@ -138,6 +144,12 @@ class Create:
             self.path, encode(self.data), ephemeral=self.ephemeral, sequence=self.sequence
         )
 
+    def add_to(self, request: TransactionRequest) -> None:
+        data = encode(self.data)
+        request.create(self.path, data or b"", ephemeral=self.ephemeral, sequence=self.sequence)
+        if data is None:  # which the builder does not take, but ZooKeeper does
+            request.operations[-1] = request.operations[-1]._replace(data=None)
+
     def result(self, answer: Any) -> str:
         return str(answer)
 
@@ -153,6 +165,9 @@ class Set:
 
     def send(self, kazoo: KazooClient) -> Any:
         return kazoo.set_async(self.path, encode(self.data), self.version)
+
+    def add_to(self, request: TransactionRequest) -> None:
+        request.set_data(self.path, encode(self.data) or b"", self.version)
 
     def result(self, answer: Any) -> int:
         version: int = answer.version
@@ -172,6 +187,61 @@ class Delete:
 
     def result(self, answer: Any) -> None:
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """The condition that a znode has this version, for a whole `Together`."""
+
+    path: str
+    version: int
+
+    def add_to(self, request: TransactionRequest) -> None:
+        request.check(self.path, self.version)
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Writes that are done all or not at all, in their order, in one request.
+
+    Result: theirs; or, when nothing was done, a Refusal.
+    """
+
+    writes: tuple[Create | Set, ...]
+    condition: Check | None = None
+    repeatable = False
+
+    @property
+    def path(self) -> str:
+        return self.writes[0].path
+
+    def send(self, kazoo: KazooClient) -> Any:
+        request = kazoo.transaction()
+        for step in self._steps():
+            step.add_to(request)
+        return request.commit_async()
+
+    def result(self, answer: Any) -> list[Any] | Refusal:
+        for step, one in zip(self._steps(), answer, strict=True):
+            if isinstance(one, Exception) and not isinstance(one, NOT_TRIED):
+                return Refusal(translate(one, step.path), step is self.condition)
+        answers = answer if self.condition is None else answer[1:]
+        return [write.result(one) for write, one in zip(self.writes, answers, strict=True)]
+
+    def _steps(self) -> tuple[Create | Set | Check, ...]:
+        return self.writes if self.condition is None else (self.condition, *self.writes)
+
+
+class Refusal(NamedTuple):
+    """Why a `Together` was not done: the error of the first step that could not be, and whether
+    that was the condition."""
+
+    error: ZooKeeperError
+    of_condition: bool
+
+
+NOT_TRIED = (RolledBackError, RuntimeInconsistency)
+"""What kazoo gives for the other steps of a transaction that failed."""
 
 
 def encode(text: str | None) -> bytes | None:

@@ -18,7 +18,7 @@ from kafka08.profile import CLASSIC
 from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
-from kafka08.zk.operations import Children, Create, Get, Node, Operation, Set
+from kafka08.zk.operations import Check, Children, Create, Get, Node, Operation, Set
 
 log = logging.getLogger(__name__)
 
@@ -175,30 +175,45 @@ class ClusterStore:
         }
 
     def create_leader_and_isr(
-        self, states: Mapping[TopicPartition, LeaderAndIsr]
+        self,
+        states: Mapping[TopicPartition, LeaderAndIsr],
+        condition: Check | None = None,
     ) -> dict[TopicPartition, LeaderAndIsr | ZooKeeperError]:
-        """Make the state znodes of new partitions: the state with version 0, or NodeExists."""
-        creates = [
-            Create(paths.partition_state(*tp), nodes.encode_leader_and_isr(state))
+        """Make the state znodes of new partitions: the state with version 0, or NodeExists. With
+        a `condition`, its error is raised when it does not hold."""
+        self.zk.pipeline(
+            [Create(paths.partitions(topic), None) for topic in sorted({tp.topic for tp in states})]
+        )
+        writes = [
+            write
             for tp, state in states.items()
+            for write in (
+                Create(paths.partition(*tp), None),
+                Create(paths.partition_state(*tp), nodes.encode_leader_and_isr(state)),
+            )
         ]
+        results = self.zk.write_all(writes, condition)[1::2]
         return {
             tp: result if isinstance(result, ZooKeeperError) else _at_version(state, 0)
-            for (tp, state), result in zip(states.items(), self.zk.pipeline(creates), strict=True)
+            for (tp, state), result in zip(states.items(), results, strict=True)
         }
 
     def update_leader_and_isr(
-        self, states: Mapping[TopicPartition, LeaderAndIsr]
+        self,
+        states: Mapping[TopicPartition, LeaderAndIsr],
+        condition: Check | None = None,
     ) -> dict[TopicPartition, LeaderAndIsr | ZooKeeperError]:
         """Write each state if its znode still has `zk_version`: the state with its new version, or
-        BadVersion or NoNode. One conflict does not touch the others."""
+        BadVersion or NoNode. One conflict does not touch the others. With a `condition`, its error
+        is raised when it does not hold."""
         writes = [
             Set(paths.partition_state(*tp), nodes.encode_leader_and_isr(state), state.zk_version)
             for tp, state in states.items()
         ]
+        results = self.zk.write_all(writes, condition)
         return {
             tp: result if isinstance(result, ZooKeeperError) else _at_version(state, result)
-            for (tp, state), result in zip(states.items(), self.zk.pipeline(writes), strict=True)
+            for (tp, state), result in zip(states.items(), results, strict=True)
         }
 
     def topic_config(self, topic: str) -> dict[str, str]:

@@ -1,16 +1,16 @@
 """Several writes that ZooKeeper does all or not at all.
 
-Not for partition states: one stale version would fail the whole batch (use `ZkClient.pipeline`).
+Not for partition states: one stale version would fail them all (use `ZkClient.write_all`).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from kazoo.exceptions import KazooException, RolledBackError, RuntimeInconsistency
+from kazoo.exceptions import KazooException
 
 from kafka08.zk.failures import translate
-from kafka08.zk.operations import ANY_VERSION, encode
+from kafka08.zk.operations import ANY_VERSION, NOT_TRIED, encode
 
 if TYPE_CHECKING:
     from kazoo.client import KazooClient
@@ -61,9 +61,7 @@ class Transaction:
         except KazooException as error:
             raise translate(error, ", ".join(self._paths)) from error
         for path, answer in zip(self._paths, answers, strict=True):
-            if isinstance(answer, Exception) and not isinstance(
-                answer, RolledBackError | RuntimeInconsistency
-            ):
+            if isinstance(answer, Exception) and not isinstance(answer, NOT_TRIED):
                 self.failed_path = path
                 raise translate(answer, path)
         return [getattr(answer, "version", answer) for answer in answers]

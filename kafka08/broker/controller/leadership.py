@@ -2,8 +2,11 @@
 
 A round is: read all, decide each, write all, every write on the condition that the znode is still
 what was read. Writes that lost a race are read and decided again in the next round, the others are
-done. Nothing is written when any znode shows a newer controller. Source: electLeaderForPartition,
-removeReplicaFromIsr and kafka.utils.ReplicationUtils 0.8.2.2, one partition at a time there.
+done. The first round takes what is known already instead of reading: if that is not true any more,
+the write loses its race. Nothing is written when any znode shows a newer controller, or when
+/controller_epoch does: that is a condition of every transaction, so a controller that was replaced
+without noticing writes nothing. Source: electLeaderForPartition, removeReplicaFromIsr and
+kafka.utils.ReplicationUtils 0.8.2.2, one partition at a time there.
 """
 
 from __future__ import annotations
@@ -15,6 +18,8 @@ from typing import Final
 from kafka08.broker.controller.leader_selectors import ElectionFailed, ElectionNotNeeded
 from kafka08.errors import BadVersion, KafkaError, NodeExists, NoNode, ZooKeeperError
 from kafka08.structs import LeaderAndIsr, TopicPartition
+from kafka08.zk import paths
+from kafka08.zk.operations import Check
 from kafka08.zk.store import ClusterStore
 
 MAX_ROUNDS: Final = 20
@@ -23,6 +28,9 @@ MAX_ROUNDS: Final = 20
 Decide = Callable[[TopicPartition, LeaderAndIsr], LeaderAndIsr]
 """The next state of a partition. Returning the current one means: nothing to write. Raises
 ElectionFailed or ElectionNotNeeded to leave the partition alone."""
+
+Written = Mapping[TopicPartition, LeaderAndIsr | ZooKeeperError]
+Write = Callable[[Mapping[TopicPartition, LeaderAndIsr], Check], Written]
 
 
 class ControllerMoved(KafkaError):
@@ -39,10 +47,14 @@ class Outcome:
 
 
 class Leadership:
-    """Reads and writes /brokers/topics/<t>/partitions/<p>/state for one controller."""
+    """Reads and writes /brokers/topics/<t>/partitions/<p>/state for one controller.
 
-    def __init__(self, store: ClusterStore) -> None:
+    epoch_zk_version   the version of /controller_epoch that this controller wrote
+    """
+
+    def __init__(self, store: ClusterStore, epoch_zk_version: int) -> None:
         self._store = store
+        self._in_office = Check(paths.CONTROLLER_EPOCH, epoch_zk_version)
 
     def read(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, LeaderAndIsr]:
         """The states that exist."""
@@ -52,7 +64,7 @@ class Leadership:
         """First states of new partitions. One that exists already is a failure: only another
         controller can have made it."""
         outcome = Outcome()
-        for tp, answer in self._store.create_leader_and_isr(states).items():
+        for tp, answer in self._while_in_office(self._store.create_leader_and_isr, states).items():
             if isinstance(answer, NodeExists):
                 outcome.failures[tp] = answer
             elif isinstance(answer, ZooKeeperError):
@@ -62,12 +74,17 @@ class Leadership:
         return outcome
 
     def update(
-        self, partitions: Collection[TopicPartition], decide: Decide, controller_epoch: int
+        self,
+        partitions: Collection[TopicPartition],
+        decide: Decide,
+        controller_epoch: int,
+        known: Mapping[TopicPartition, LeaderAndIsr],
     ) -> Outcome:
-        """Bring each partition to what `decide` says. ControllerMoved when a znode was written by a
-        controller with a higher epoch than `controller_epoch`."""
+        """Bring each partition to what `decide` says; `known` are states as last seen.
+        ControllerMoved when a znode was written by a controller with a higher epoch than
+        `controller_epoch`, or /controller_epoch was written since ours."""
         outcome = Outcome()
-        todo: Collection[TopicPartition] = partitions
+        todo = self._update_known(partitions, decide, known, outcome)
         for _ in range(MAX_ROUNDS):
             if not todo:
                 return outcome
@@ -80,6 +97,20 @@ class Leadership:
                 f"its state znode changed {MAX_ROUNDS} times while it was being written"
             )
         return outcome
+
+    def _update_known(
+        self,
+        partitions: Collection[TopicPartition],
+        decide: Decide,
+        known: Mapping[TopicPartition, LeaderAndIsr],
+        outcome: Outcome,
+    ) -> list[TopicPartition]:
+        """The round without reading; gives the partitions that are left. Only what is written
+        counts: a decision against writing is taken again on what is read."""
+        tried = Outcome()
+        decided = self._decide([tp for tp in partitions if tp in known], known, decide, tried)
+        lost = set(self._write(decided, outcome))
+        return [tp for tp in partitions if tp not in decided or tp in lost]
 
     @staticmethod
     def _decide(
@@ -110,7 +141,7 @@ class Leadership:
     ) -> list[TopicPartition]:
         """Write conditionally; gives the partitions whose condition did not hold."""
         lost = []
-        for tp, answer in self._store.update_leader_and_isr(decided).items():
+        for tp, answer in self._while_in_office(self._store.update_leader_and_isr, decided).items():
             if isinstance(answer, BadVersion | NoNode):
                 lost.append(tp)
             elif isinstance(answer, ZooKeeperError):
@@ -118,6 +149,16 @@ class Leadership:
             else:
                 outcome.states[tp] = answer
         return lost
+
+    def _while_in_office(
+        self, write: Write, states: Mapping[TopicPartition, LeaderAndIsr]
+    ) -> Written:
+        if not states:
+            return {}
+        try:
+            return write(states, self._in_office)
+        except (BadVersion, NoNode) as error:
+            raise ControllerMoved(f"another controller was elected: {error}") from error
 
 
 def check_epochs(states: Mapping[TopicPartition, LeaderAndIsr], controller_epoch: int) -> None:

@@ -170,7 +170,9 @@ class StateChanges:
             elections[tp] = elect(tp, current)
             return elections[tp].state
 
-        outcome = self._leadership.update(partitions, decide, self._context.epoch)
+        outcome = self._leadership.update(
+            partitions, decide, self._context.epoch, self._context.leadership
+        )
         failures = {
             tp: reason
             for tp, reason in outcome.failures.items()
@@ -212,6 +214,7 @@ class StateChanges:
             [tp],
             lambda _, current: with_next_epoch(current, controller_epoch=context.epoch),
             context.epoch,
+            context.leadership,
         )
         self._log_failures(outcome.failures)
         batch = self.new_batch()
@@ -285,7 +288,7 @@ class StateChanges:
                 )
             return current
 
-        outcome = self._leadership.update(leaving, decide, context.epoch)
+        outcome = self._leadership.update(leaving, decide, context.epoch, context.leadership)
         self._log_failures(outcome.failures)
         changed = [tp for tp, state in outcome.states.items() if context.leadership[tp] != state]
         context.leadership.update(outcome.states)

@@ -80,7 +80,7 @@ class Term:
         )
         changes = StateChanges(
             self.context,
-            Leadership(store),
+            Leadership(store, epoch_zk_version),
             TopicUncleanElections(store, default=config.unclean_leader_election_enable),
             self._send,
             controller_id=config.broker_id,

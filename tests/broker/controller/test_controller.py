@@ -99,6 +99,19 @@ class TestElection:
         assert found is not None
         assert (found.leader, found.leader_epoch) == (2, 7)
 
+    def test_a_controller_that_was_replaced_writes_nothing(self, cluster: Cluster) -> None:
+        """Though nothing in the partitions' znodes says so yet: 0.8.2.2 would elect. This one
+        elects in its next term, under the epoch after its successor's."""
+        cluster.broker(1)
+        two = cluster.broker(2)
+        cluster.active_controller(1)
+        cluster.create_topic("t", {0: (2, 1)})
+        cluster.wait_for_state("t", 0, 2, (2, 1))
+        cluster.zk.set(paths.CONTROLLER_EPOCH, nodes.encode_controller_epoch(2))
+        two.leave()
+        state = cluster.wait_for_state("t", 0, 1, (1,))
+        assert (state.controller_epoch, state.zk_version) == (3, 1)
+
     def test_a_bad_topic_znode_does_not_stop_the_controller(self, cluster: Cluster) -> None:
         """It is logged and left out; other topics get their leaders."""
         cluster.zk.create(paths.topic("bad"), "{not json")
@@ -338,8 +351,8 @@ class TestControlledShutdown:
 
 
 def test_a_thousand_partitions_fail_over_in_bursts(cluster: Cluster) -> None:
-    """Reads and writes are pipelined: far from 2,000 round trips one after another, which take
-    about as long as the bound at half a millisecond each; and one request tells it all."""
+    """What is known is not read, and a hundred writes are one transaction: ten round trips where
+    0.8.2.2 makes 2,000; and one request tells it all."""
     cluster.broker(1)
     two = cluster.broker(2)
     cluster.active_controller(1)
@@ -350,4 +363,4 @@ def test_a_thousand_partitions_fail_over_in_bursts(cluster: Cluster) -> None:
     two.leave()
     for number in (0, 500, 999):
         assert cluster.wait_for_state("t", number, 1, (1,)).leader_epoch == 1
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 5

@@ -1,0 +1,53 @@
+"""Many writes as few transactions, each of which still fails by itself.
+
+A request costs kazoo more than the write in it costs ZooKeeper, so a hundred writes go as one
+transaction. That is done all or not at all: the writes of one that was refused are carried out one
+by one afterwards, so that a stale version of one partition does not hold up the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from kafka08.errors import ZooKeeperError
+from kafka08.zk.exchange import Exchange
+from kafka08.zk.operations import Check, Create, Refusal, Set, Together
+
+TOGETHER_MAX: Final = 100
+"""Writes of one transaction. Of 200 bytes each, they are far below the megabyte that ZooKeeper
+takes, and done in a few milliseconds, which is how long others wait for their turn."""
+WINDOW: Final = 4
+"""Outstanding transactions: one under way, the next ones there already."""
+
+
+def write_all(
+    exchange: Exchange, writes: Sequence[Create | Set], condition: Check | None
+) -> list[Any]:
+    """The result of each write, or the ZooKeeperError it met, in the order of the writes, in which
+    they are done but for those that are done one by one.
+
+    After a lost connection a write may meet what its own first attempt did (BadVersion,
+    NodeExists): whoever gets such an error looks what stands there and decides anew.
+
+    condition   must hold for each transaction; its error is raised as soon as it did not, with
+                nothing done from there on
+    """
+    wanted = [
+        Together(tuple(writes[start : start + TOGETHER_MAX]), condition)
+        for start in range(0, len(writes), TOGETHER_MAX)
+    ]
+    outcomes = exchange.run(wanted, range(len(wanted)), WINDOW)
+    results: list[Any] = []
+    for number, together in enumerate(wanted):
+        outcome = outcomes[number]
+        if isinstance(outcome, Refusal):
+            if outcome.of_condition:
+                raise outcome.error
+            singles = exchange.run(together.writes, range(len(together.writes)), TOGETHER_MAX)
+            results += [singles[index] for index in range(len(together.writes))]
+        elif isinstance(outcome, ZooKeeperError):
+            results += [outcome] * len(together.writes)
+        else:
+            results += outcome
+    return results

@@ -1,0 +1,43 @@
+"""Many writes as few transactions, against a real ZooKeeper."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka08.errors import BadVersion, NodeExists, NoNode
+from kafka08.zk.bulk import TOGETHER_MAX
+from kafka08.zk.client import ZkClient
+from kafka08.zk.operations import Check, Create, Node, Set
+
+COUNT = 2 * TOGETHER_MAX + 50
+
+
+def test_each_write_fails_by_itself(zk: ZkClient) -> None:
+    """One that is refused does not touch the others of its transaction; results are in order."""
+    zk.create("/5", "there")
+    creates = [Create(f"/{n}", str(n)) for n in range(COUNT)]
+    results = zk.write_all(creates)
+    assert isinstance(results.pop(5), NodeExists)
+    assert results == [create.path for create in creates if create.path != "/5"]
+    writes = [Set(f"/{n}", "new", version=7 if n == COUNT - 1 else 0) for n in range(COUNT)]
+    *versions, last = zk.write_all([*writes, Set("/nowhere", "x")])
+    assert versions[:-1] == [1] * (COUNT - 1)
+    assert isinstance(versions[-1], BadVersion)
+    assert isinstance(last, NoNode)
+    assert zk.get("/7") == Node("new", 1)
+
+
+def test_parents_and_children_in_one_go(zk: ZkClient) -> None:
+    """Writes are done in their order, and null data stay null."""
+    assert zk.write_all([Create("/a", None), Create("/a/b", "x")]) == ["/a", "/a/b"]
+    assert (zk.get("/a"), zk.get("/a/b")) == (Node(None, 0), Node("x", 0))
+
+
+def test_without_its_condition_nothing_is_done(zk: ZkClient) -> None:
+    """Not even one by one: whoever asks may have lost the right to it."""
+    zk.create("/office", "")
+    assert zk.write_all([Create("/a")], Check("/office", 0)) == ["/a"]
+    zk.set("/office", "somebody else")
+    with pytest.raises(BadVersion, match="/office"):
+        zk.write_all([Create(f"/{n}") for n in range(COUNT)], Check("/office", 0))
+    assert not zk.exists("/0")
