@@ -10,12 +10,12 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from operator import itemgetter
-from typing import Final
+from typing import Any, Final
 
 from kafka08.clock import Clock
 from kafka08.errors import FailedToSend, ProducerClosed, QueueFull
 from kafka08.producer.callback_handler import CallbackHandler
+from kafka08.producer.flat_messages import WIDTH, FlatMessages
 from kafka08.producer.message import KeyedMessage
 
 log = logging.getLogger(__name__)
@@ -49,10 +49,12 @@ class AsyncQueue:
         self._hooks = hooks
         self._max_count = max_count
         self._max_s = max_s
-        self._batch_count = batch_count
         self._enqueue_timeout_s = enqueue_timeout_s
         self._clock = clock
-        self._messages: deque[KeyedMessage] = deque()
+        self._count = 0
+        self._full: deque[FlatMessages] = deque()
+        self._filling: list[Any] = []
+        self._batch_fields = batch_count * WIDTH
         self._lock = threading.Lock()
         self._acquire = self._lock.acquire
         self._release = self._lock.release
@@ -69,7 +71,7 @@ class AsyncQueue:
         """Add a message. Raises QueueFull if there was no room in time, ProducerClosed, and what
         the hooks raise."""
         assert self._hooks is not None
-        message = self._hooks.before_enqueue(message)
+        message = checked(self._hooks.before_enqueue(message))
         try:
             self._put(message)
         except QueueFull:
@@ -89,12 +91,16 @@ class AsyncQueue:
     def _put(self, message: KeyedMessage) -> None:
         self._acquire()  # half the price of a with statement
         try:
-            count = len(self._messages)
-            if count >= self._max_count or self._closed:
+            if self._count >= self._max_count or self._closed:
                 self._await_room(message)
-                count = len(self._messages)
-            self._messages.append(message)
-            if count == 0 or count == self._batch_count - 1:
+            filling = self._filling
+            filling.extend(message)
+            self._count += 1
+            if len(filling) == WIDTH:
+                self._changed.notify()
+            if len(filling) == self._batch_fields:
+                self._full.append(FlatMessages(filling))
+                self._filling = []
                 self._changed.notify()
         finally:
             self._release()
@@ -106,7 +112,7 @@ class AsyncQueue:
         deadline = None if timeout_s is None else self._clock.monotonic() + timeout_s
         self._waiting += 1
         try:
-            while len(self._messages) >= self._max_count and not self._closed:
+            while self._count >= self._max_count and not self._closed:
                 left = None if deadline is None else deadline - self._clock.monotonic()
                 if left is not None and left <= 0:
                     raise QueueFull(
@@ -124,46 +130,56 @@ class AsyncQueue:
             self._send(batch)
         log.info("Shutdown ProducerSendThread complete")
 
-    def _next_batch(self) -> list[KeyedMessage]:
+    def _next_batch(self) -> FlatMessages:
         """Wait for a batch; empty when the queue is closed and empty."""
         with self._lock:
-            while not self._messages and not self._closed:
+            while not self._count and not self._closed:
                 self._changed.wait()
             deadline = self._clock.monotonic() + self._max_s
-            while len(self._messages) < self._batch_count and not self._closed:
+            while not self._full and not self._closed:
                 left = deadline - self._clock.monotonic()
                 if left <= 0:
                     break
                 self._changed.wait(left)
-            batch = self._take_batch()
-            size = size_of(batch)
-            while len(self._messages) >= self._batch_count and size < BACKLOG_BYTES:
-                further = self._take_batch()
-                size += size_of(further)
-                batch += further
-            if self._waiting and len(self._messages) <= self._max_count // 2:
+            batch = self._take()
+            self._count -= len(batch)
+            if self._waiting and self._count <= self._max_count // 2:
                 self._room.notify_all()
             return batch
 
-    def _take_batch(self) -> list[KeyedMessage]:
-        count = min(self._batch_count, len(self._messages))
-        return [self._messages.popleft() for _ in range(count)]
+    def _take(self) -> FlatMessages:
+        """The full batches, as many as go together; if there is none, what there is."""
+        if not self._full:
+            rest, self._filling = self._filling, []
+            return FlatMessages(rest)
+        batch = self._full.popleft()
+        size = size_of(batch)
+        while self._full and size < BACKLOG_BYTES:
+            further = self._full.popleft()
+            size += size_of(further)
+            batch.fields += further.fields
+        return batch
 
-    def _send(self, batch: list[KeyedMessage]) -> None:
-        hooks = self._hooks
-        if hooks is not None:
-            batch = self._hooked("after_dequeue", hooks.after_dequeue, batch)
-            batch = self._hooked("before_sending", hooks.before_sending, batch)
+    def _send(self, batch: FlatMessages) -> None:
+        if self._hooks is not None:
+            self._send_with_hooks(list(batch), self._hooks)
+            return
+        try:
+            self._handle(batch)
+        except Exception:  # the thread's root: an encoder's error must not end it
+            log.exception("Error in handling batch of %d events", len(batch))
+
+    def _send_with_hooks(self, batch: list[KeyedMessage], hooks: CallbackHandler) -> None:
+        batch = self._hooked("after_dequeue", hooks.after_dequeue, batch)
+        batch = self._hooked("before_sending", hooks.before_sending, batch)
         try:
             if batch:
                 self._handle(batch)
-        except Exception as error:  # the thread's root: an encoder's error must not end it
+        except Exception as error:  # the thread's root, as above
             log.exception("Error in handling batch of %d events", len(batch))
-            if hooks is not None:
-                self._hooked("on_error", partial(hooks.on_error, error=error), lost(batch, error))
+            self._hooked("on_error", partial(hooks.on_error, error=error), lost(batch, error))
             return
-        if hooks is not None:
-            self._hooked("after_sending", hooks.after_sending, batch)
+        self._hooked("after_sending", hooks.after_sending, batch)
 
     def _hooked(
         self,
@@ -180,15 +196,19 @@ class AsyncQueue:
         return messages if changed is None else changed
 
 
-_value = itemgetter(KeyedMessage._fields.index("message"))
-
-
-def size_of(messages: Sequence[KeyedMessage]) -> int:
+def size_of(messages: FlatMessages) -> int:
     """Bytes (or characters) of the messages' values; as if too many where they have no length."""
     try:
-        return sum(map(len, map(_value, messages)))
+        return sum(map(len, messages.column("message")))
     except TypeError:
         return BACKLOG_BYTES
+
+
+def checked(message: object) -> KeyedMessage:
+    """`message`; TypeError if it is not one: it would put the fields of the others out of step."""
+    if not isinstance(message, KeyedMessage):
+        raise TypeError(f"a KeyedMessage is sent, not a {type(message).__name__}")
+    return message
 
 
 def lost(messages: list[KeyedMessage], error: Exception) -> list[KeyedMessage]:

@@ -12,9 +12,9 @@ from typing import Any, Final, NamedTuple, Self
 
 from kafka08.kernel.types import KeyAndValue
 from kafka08.producer.encoders import DefaultEncoder, Encoder
+from kafka08.producer.flat_messages import FlatMessages
 from kafka08.producer.message import KeyedMessage
 
-WIDTH: Final = len(KeyedMessage._fields)
 NULLS: Final = frozenset({type(None)})
 NULLS_AND_BYTES: Final = NULLS | {bytes}
 
@@ -22,30 +22,33 @@ NULLS_AND_BYTES: Final = NULLS | {bytes}
 class Encoded(NamedTuple):
     """Columns of the same length, in the order of the messages.
 
-    has_key  whether a message has something to choose its partition by
-    keys     as they are stored
-    values   likewise
+    places     which messages of the call they are
+    topics     where they go
+    chosen_by  what the partitioner gets; None leaves the choice to chance
+    keys       as they are stored
+    values     likewise
     """
 
-    messages: Sequence[KeyedMessage]
+    places: Sequence[int]
     topics: Sequence[str]
-    has_key: Sequence[bool]
+    chosen_by: Sequence[Any]
     keys: Sequence[bytes | None]
     values: Sequence[bytes | None]
 
     @classmethod
     def of(cls, messages: Sequence[KeyedMessage], encoder: Encoder, key_encoder: Encoder) -> Self:
         """ValueError for a message without a topic; what an encoder raises."""
-        flat = list(chain.from_iterable(messages))
-        assert len(flat) == WIDTH * len(messages), "all of them must be KeyedMessages"
-        topics, values, keys, partition_keys = (flat[n::WIDTH] for n in range(WIDTH))
+        flat = FlatMessages.of(messages)
+        topics, keys = flat.column("topic"), flat.column("key")
         if not all(topics):
             raise ValueError("a message needs a topic")
-        if are_of(NULLS, keys) and are_of(NULLS, partition_keys):
-            has_key = [False] * len(messages)
-        else:
-            has_key = [message.chosen_by is not None for message in messages]
-        return cls(messages, topics, has_key, encoded(keys, key_encoder), encoded(values, encoder))
+        return cls(
+            range(len(flat)),
+            topics,
+            chosen_by(keys, flat.column("partition_key")),
+            encoded(keys, key_encoder),
+            encoded(flat.column("message"), encoder),
+        )
 
     @classmethod
     def joined(cls, parts: Iterable[Encoded]) -> Self:
@@ -53,11 +56,11 @@ class Encoded(NamedTuple):
         columns: Iterable[Any] = zip(*parts, strict=True)
         return cls(*(list(chain.from_iterable(column)) for column in columns))
 
-    def at(self, places: Collection[int]) -> Self:
-        """Those at `places`, which rise."""
-        if len(places) == len(self.messages):
+    def at(self, numbers: Collection[int]) -> Self:
+        """The rows of these numbers, which rise."""
+        if len(numbers) == len(self.places):
             return self
-        columns: Iterable[Any] = ([column[place] for place in places] for column in self)
+        columns: Iterable[Any] = ([column[n] for n in numbers] for column in self)
         return type(self)(*columns)
 
     def pairs(self) -> Iterator[KeyAndValue]:
@@ -70,6 +73,13 @@ def encoded(column: Sequence[Any], encoder: Encoder) -> Sequence[bytes | None]:
     if are_of(NULLS_AND_BYTES if type(encoder) is DefaultEncoder else NULLS, column):
         return column
     return [None if field is None else encoder(field) for field in column]
+
+
+def chosen_by(keys: Sequence[Any], partition_keys: Sequence[Any]) -> Sequence[Any]:
+    """The partition key, where there is one, instead of the key."""
+    if are_of(NULLS, partition_keys):
+        return keys
+    return [k if p is None else p for k, p in zip(keys, partition_keys, strict=True)]
 
 
 def are_of(types: frozenset[type], column: Sequence[object]) -> bool:

@@ -85,7 +85,7 @@ class EventHandler:
                 break
             outstanding = Encoded.joined(part for part, _ in failures)
         if given_up or failures:
-            raise failed_to_send(len(messages), given_up + failures, tries)
+            raise failed_to_send(messages, given_up + failures, tries)
 
     def close(self) -> None:
         self._cluster.close()
@@ -155,38 +155,38 @@ class EventHandler:
             return {}, [(outstanding, error)]
         failures: Failures = []
         batches: dict[Broker, Batch] = {}
-        for tp, places in self._places(outstanding, metadata, failures).items():
-            part = outstanding.at(places)
+        for tp, rows in self._rows(outstanding, metadata, failures).items():
+            part = outstanding.at(rows)
             try:
                 batches.setdefault(metadata.leader(tp), {})[tp] = part
             except KafkaError as error:
                 failures.append((part, error))
         return batches, failures
 
-    def _places(
+    def _rows(
         self, outstanding: Encoded, metadata: ClusterMetadata, failures: Failures
     ) -> dict[TopicPartition, list[int]]:
         """Which messages go to which partition; `failures` gets those that have none now."""
-        parts: dict[TopicPartition, list[int]] = {}
+        rows: dict[TopicPartition, list[int]] = {}
         keyless: dict[str, list[int]] = {}
-        for place, (topic, has_key) in enumerate(
-            zip(outstanding.topics, outstanding.has_key, strict=True)
+        for row, (topic, chosen_by) in enumerate(
+            zip(outstanding.topics, outstanding.chosen_by, strict=True)
         ):
-            if not has_key and topic in keyless:
+            if chosen_by is None and topic in keyless:
                 # All of them go where the first one went: most messages end here.
-                keyless[topic].append(place)
+                keyless[topic].append(row)
                 continue
-            message = outstanding.messages[place]
             try:
-                partition = self._router.partition_of(message, metadata.partitions(topic))
+                partitions = metadata.partitions(topic)
+                partition = self._router.partition_of(topic, chosen_by, partitions)
             except KafkaError as error:
-                failures.append((outstanding.at([place]), error))
+                failures.append((outstanding.at([row]), error))
                 continue
-            places = parts.setdefault(TopicPartition(topic, partition), [])
-            places.append(place)
-            if not has_key:
-                keyless[topic] = places
-        return parts
+            of_partition = rows.setdefault(TopicPartition(topic, partition), [])
+            of_partition.append(row)
+            if chosen_by is None:
+                keyless[topic] = of_partition
+        return rows
 
     def _message_set(self, tp: TopicPartition, part: Encoded) -> Buffer:
         codec = self._config.codec_of(tp.topic)
@@ -218,20 +218,22 @@ def failed(broker: Broker, batch: Batch, error: KafkaError) -> Failures:
     return [(part, error) for part in batch.values()]
 
 
-def failed_to_send(count: int, failures: Failures, tries: int) -> FailedToSend:
+def failed_to_send(
+    messages: Sequence[KeyedMessage], failures: Failures, tries: int
+) -> FailedToSend:
     """The error that names what was not sent: how many, which topics and why, and the messages."""
     reasons: Counter[tuple[str, str]] = Counter()
     for part, error in failures:
         reasons.update(zip(part.topics, repeat(str(error)), strict=False))
-    messages = [message for part, _ in failures for message in part.messages]
+    lost = tuple(messages[place] for part, _ in failures for place in part.places)
     shown = [f"{n} for {topic}: {why}" for (topic, why), n in reasons.items()]
     if len(shown) > SHOWN_MAX:
         shown[SHOWN_MAX:] = [f"{len(shown) - SHOWN_MAX} more reasons"]
     log.error("Failed to send requests for topics %s", ",".join(sorted({t for t, _ in reasons})))
     result = FailedToSend(
-        f"Failed to send messages after {tries} tries: {len(messages)} of {count}: "
+        f"Failed to send messages after {tries} tries: {len(lost)} of {len(messages)}: "
         + "; ".join(shown),
-        tuple(messages),
+        lost,
     )
     result.__cause__ = failures[-1][1]
     return result

@@ -17,8 +17,3 @@ class KeyedMessage(NamedTuple):
     message: Any
     key: Any = None
     partition_key: Any = None
-
-    @property
-    def chosen_by(self) -> Any:
-        """What the partitioner gets; None leaves the choice to chance."""
-        return self.key if self.partition_key is None else self.partition_key

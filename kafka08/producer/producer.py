@@ -25,7 +25,7 @@ from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.errors import ProducerClosed
 from kafka08.lifecycle import Closeable
 from kafka08.network.connection import Connect
-from kafka08.producer.async_queue import AsyncQueue
+from kafka08.producer.async_queue import AsyncQueue, checked
 from kafka08.producer.callback_handler import CallbackHandler
 from kafka08.producer.config import ProducerConfig
 from kafka08.producer.encoders import Encoder
@@ -110,7 +110,7 @@ class Producer(Closeable):
                 queue.put(messages)
                 return
             for message in messages:
-                queue.put(message)
+                queue.put(checked(message))
             return
         batch = [messages] if isinstance(messages, KeyedMessage) else list(messages)
         with self._lock:

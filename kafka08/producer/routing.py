@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from typing import Any
 
 from kafka08.client.metadata import PartitionInfo
 from kafka08.errors import LeaderNotAvailable, UnknownTopicOrPartition
-from kafka08.producer.message import KeyedMessage
 from kafka08.producer.partitioners import Partitioner
 from kafka08.structs import NO_LEADER
 
@@ -28,24 +28,23 @@ class Router:
         """Draw anew for messages without a key: metadata was refreshed."""
         self._kept.clear()
 
-    def partition_of(self, message: KeyedMessage, partitions: Sequence[PartitionInfo]) -> int:
-        """The partition of `message` in its topic, which has `partitions` (by ascending number).
+    def partition_of(self, topic: str, chosen_by: Any, partitions: Sequence[PartitionInfo]) -> int:
+        """The partition of a message for `topic`, which has `partitions` (by ascending number).
+        `chosen_by` is its partition key, else its key; None leaves the choice to chance.
 
         UnknownTopicOrPartition: there are none, or the partitioner's answer is not among them.
         LeaderNotAvailable: a partition must be drawn and none has a leader. What the partitioner
         raises passes through.
         """
         if not partitions:
-            raise UnknownTopicOrPartition(f"topic {message.topic} has no partitions")
-        chosen_by = message.chosen_by
+            raise UnknownTopicOrPartition(f"topic {topic} has no partitions")
         if chosen_by is None:
-            partition = self._drawn(message.topic, partitions)
+            partition = self._drawn(topic, partitions)
         else:
             partition = self._partitioner(chosen_by, len(partitions))
         if not 0 <= partition < len(partitions):
             raise UnknownTopicOrPartition(
-                f"partition {partition} of topic {message.topic}, which has 0 to "
-                f"{len(partitions) - 1}"
+                f"partition {partition} of topic {topic}, which has 0 to {len(partitions) - 1}"
             )
         return partition
 

@@ -250,6 +250,18 @@ def test_a_hook_that_fails_costs_no_message(stage: str) -> None:
     assert handler.batches[0][0] == "A"
 
 
+def test_what_is_no_message_is_refused() -> None:
+    """Also behind messages, which are sent, and from a hook."""
+    handler = Recorder()
+    with async_producer(handler) as producer, pytest.raises(TypeError, match="not a tuple"):
+        producer.send([*messages(2), ("t", "m2")])  # type: ignore[list-item]
+    assert handler.sent == ["m0", "m1"]
+    hooks = CallbackHandler()
+    hooks.before_enqueue = lambda message: None  # type: ignore[method-assign,assignment,return-value]
+    with async_producer(handler, hooks) as producer, pytest.raises(TypeError, match="NoneType"):
+        producer.send(messages(1))
+
+
 def test_a_refused_message_is_told_to_the_hooks() -> None:
     """after_enqueue(added=False), before QueueFull."""
     handler, hooks = Recorder(), Hooks()

@@ -7,22 +7,23 @@ import pytest
 from kafka08 import kernel
 from kafka08.producer import DefaultEncoder, KeyedMessage, NullEncoder, StringEncoder
 from kafka08.producer.encoded import Encoded
+from kafka08.producer.flat_messages import FlatMessages
 
 DEFAULT = DefaultEncoder()
 
 
 def test_columns_follow_the_messages() -> None:
-    """Keys and values by their encoders, nulls as nulls; a partition key is not stored."""
+    """Keys and values by their encoders, nulls as nulls; a partition key chooses instead of the key
+    and is not stored."""
     messages = [
         KeyedMessage("t", "v", key="k"),
         KeyedMessage("u", None),
-        KeyedMessage("t", "w", partition_key=7),
+        KeyedMessage("t", "w", key="l", partition_key=7),
     ]
     found = Encoded.of(messages, StringEncoder(), StringEncoder())
-    assert found.messages == messages
     assert list(found.topics) == ["t", "u", "t"]
-    assert list(found.has_key) == [True, False, True]
-    assert list(found.pairs()) == [(b"k", b"v"), (None, None), (None, b"w")]
+    assert list(found.chosen_by) == ["k", None, 7]
+    assert list(found.pairs()) == [(b"k", b"v"), (None, None), (b"l", b"w")]
 
 
 @pytest.mark.parametrize("value", [bytearray(b"v"), memoryview(b"v")])
@@ -36,7 +37,7 @@ def test_what_is_like_bytes_is_copied(value: bytearray | memoryview) -> None:
 def test_an_encoder_may_give_null() -> None:
     """NullEncoder: the key only chooses the partition."""
     found = Encoded.of([KeyedMessage("t", b"v", key=b"k")], DEFAULT, NullEncoder())
-    assert (list(found.has_key), list(found.keys)) == ([True], [None])
+    assert (list(found.chosen_by), list(found.keys)) == ([b"k"], [None])
 
 
 def test_a_type_that_the_encoder_refuses() -> None:
@@ -47,12 +48,24 @@ def test_a_type_that_the_encoder_refuses() -> None:
 
 
 def test_parts_and_their_sum() -> None:
-    """What failed is taken out by its places and put together again for the next try."""
+    """What failed is taken out, and put together for the next try; it is known which it was."""
     messages = [KeyedMessage("t", b"%d" % n, key=b"k%d" % n) for n in range(5)]
     whole = Encoded.of(messages, DEFAULT, DEFAULT)
     odd, even = whole.at([1, 3]), whole.at([0, 2, 4])
-    assert list(odd.messages) == [messages[1], messages[3]]
+    assert [list(odd.places), list(even.at([1, 2]).places)] == [[1, 3], [2, 4]]
     assert list(even.values) == [b"0", b"2", b"4"]
     both = Encoded.joined([odd, even])
+    assert list(both.places) == [1, 3, 0, 2, 4]
     assert list(both.keys) == [b"k1", b"k3", b"k0", b"k2", b"k4"]
     assert kernel.build_set(both.pairs()) == kernel.build_set(list(both.pairs()))
+
+
+def test_flat_messages_are_a_sequence() -> None:
+    """Of the messages that they were made of, however they are looked at."""
+    messages = [KeyedMessage("t", b"%d" % n, key=n, partition_key=-n) for n in range(4)]
+    flat = FlatMessages.of(messages)
+    assert list(flat) == messages
+    assert (flat[1], flat[-1], flat[1:3]) == (messages[1], messages[-1], messages[1:3])
+    assert FlatMessages.of(flat) is flat
+    with pytest.raises(IndexError):
+        flat[4]

@@ -8,7 +8,7 @@ import pytest
 
 from kafka08.client.metadata import PartitionInfo
 from kafka08.errors import LeaderNotAvailable, UnknownTopicOrPartition
-from kafka08.producer import DefaultPartitioner, KeyedMessage
+from kafka08.producer import DefaultPartitioner
 from kafka08.producer.routing import Router
 from kafka08.structs import NO_LEADER
 
@@ -22,26 +22,15 @@ def router() -> Router:
 
 def test_all_partitions_count_for_a_key(router: Router) -> None:
     """Also those without a leader: a key does not move while a broker is down."""
-    assert [router.partition_of(KeyedMessage("t", b"", key=n), LED) for n in range(4)] == [
-        0,
-        1,
-        2,
-        0,
-    ]
-
-
-def test_the_partition_key_wins_over_the_key(router: Router) -> None:
-    """It chooses, the key is only stored."""
-    assert router.partition_of(KeyedMessage("t", b"", key=0, partition_key=2), LED) == 2
-    assert router.partition_of(KeyedMessage("t", b"", partition_key=1), LED) == 1
+    assert [router.partition_of("t", n, LED) for n in range(4)] == [0, 1, 2, 0]
 
 
 def test_a_message_without_a_key_keeps_to_one_partition(router: Router) -> None:
     """One that has a leader; another may be drawn after `forget`."""
     drawn = set()
     for _ in range(20):
-        first = router.partition_of(KeyedMessage("t", b""), LED)
-        assert {router.partition_of(KeyedMessage("t", b""), LED) for _ in range(5)} == {first}
+        first = router.partition_of("t", None, LED)
+        assert {router.partition_of("t", None, LED) for _ in range(5)} == {first}
         drawn.add(first)
         router.forget()
     assert drawn == {0, 2}
@@ -50,16 +39,16 @@ def test_a_message_without_a_key_keeps_to_one_partition(router: Router) -> None:
 def test_topics_are_drawn_for_separately(router: Router) -> None:
     """Each has its own partition kept."""
     many = [PartitionInfo(p, 1) for p in range(1000)]
-    drawn = {router.partition_of(KeyedMessage(f"t{n}", b""), many) for n in range(5)}
+    drawn = {router.partition_of(f"t{n}", None, many) for n in range(5)}
     assert len(drawn) == 5
 
 
 def test_nothing_to_choose_from(router: Router) -> None:
     """Both errors pass with time, as the topic or its leaders appear."""
     with pytest.raises(UnknownTopicOrPartition, match="topic t has no partitions"):
-        router.partition_of(KeyedMessage("t", b"", key=1), [])
+        router.partition_of("t", 1, [])
     with pytest.raises(LeaderNotAvailable, match="no partition of topic t"):
-        router.partition_of(KeyedMessage("t", b""), LED[1:2])
+        router.partition_of("t", None, LED[1:2])
 
 
 @pytest.mark.parametrize("answer", [-1, 3])
@@ -67,4 +56,4 @@ def test_a_partition_that_is_not_there(answer: int) -> None:
     """The error says which there are."""
     router = Router(lambda key, partitions: answer, random.Random(7))
     with pytest.raises(UnknownTopicOrPartition, match=f"partition {answer} of .* 0 to 2"):
-        router.partition_of(KeyedMessage("t", b"", key="k"), LED)
+        router.partition_of("t", "k", LED)
