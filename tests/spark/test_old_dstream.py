@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kafka08.errors import ConfigError
-from kafka08.spark.dstream import clamped
+from kafka08.spark.dstream import KafkaDStream, clamped
 from kafka08.spark.kafka import KafkaUtils, OffsetRange, TopicAndPartition
+from kafka08.spark.rates import BACKPRESSURE
 from kafka08.structs import TopicPartition
 from tests.spark.filling import Topics, rows_of
 
@@ -123,6 +124,40 @@ def test_group_stream(spark: SparkSession, ssc: StreamingContext, brokers: Topic
     assert [value for _, value in seen] == [
         None if value is None else value.decode() for *_, value in rows_of(0, 4, 10)
     ]
+
+
+@pytest.fixture
+def backpressure(spark: SparkSession) -> Iterator[None]:
+    """Seven messages a second to begin with."""
+    conf: Any = spark.sparkContext._conf
+    settings = {"enabled": "true", "initialRate": "7", "pid.minRate": "1"}
+    for name, value in settings.items():
+        conf.set(BACKPRESSURE + name, value)
+    yield
+    for name in settings:
+        conf._jconf.remove(BACKPRESSURE + name)
+
+
+@pytest.mark.parametrize("brokers", ["ours"], indirect=True)
+@pytest.mark.usefixtures("backpressure")
+def test_backpressure(ssc: StreamingContext, brokers: Topics) -> None:
+    """The first interval has what the initial rate allows, shared by lag; Spark tells how fast it
+    was done, and a rate comes of it."""
+    topic = brokers.filled([10, 4])
+    params = {"bootstrap.servers": brokers.bootstrap, "auto.offset.reset": "smallest"}
+    stream = KafkaUtils.createDirectStream(ssc, [topic], params)
+    sizes: list[list[int]] = []
+
+    def keep(rdd: Any) -> None:
+        sizes.append([r.size for r in rdd.offsetRanges()])
+
+    stream.foreachRDD(keep)
+    ssc.start()
+    assert isinstance(stream, KafkaDStream)
+    pid = stream.rate_limit.pid
+    assert pid is not None
+    wait_for(lambda: pid.rate is not None, "a rate")
+    assert sizes[:2] == [[5, 2], [5, 2]]
 
 
 def test_checkpoint_is_refused(

@@ -94,6 +94,17 @@ def test_stream(spark: SparkSession, brokers: Topics, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("brokers", ["ours"], indirect=True)
+def test_brokers_are_found_through_zookeeper(spark: SparkSession, brokers: Topics) -> None:
+    """`zookeeper.connect` alone is enough to write, and to read that again."""
+    topic = brokers.new_topic(1)
+    found = {"zookeeper.connect": brokers.zookeeper}
+    frame = spark.createDataFrame([("k", "v")], "key string, value string")
+    frame.write.format("kafka08").mode("append").options(topic=topic, **found).save()
+    read = spark.read.format("kafka08").options(subscribe=topic, **found).load()
+    assert collected(read) == [(0, 0, b"k", b"v")]
+
+
+@pytest.mark.parametrize("brokers", ["ours"], indirect=True)
 def test_refusals(spark: SparkSession, brokers: Topics) -> None:
     """Columns, modes and rows that cannot be written."""
     topic = brokers.new_topic(1)

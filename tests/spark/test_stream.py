@@ -1,6 +1,6 @@
-"""Streams by a real Spark into a file sink: killed at each step of a batch, the output is exact.
+"""Streams by a real Spark into a file sink: every message once, whatever dies and whatever goes.
 
-A kill is made by taking from the checkpoint and from the sink what would not be there yet.
+A driver that is killed is in test_stream_kills.py.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pyspark.errors import PySparkException
 from kafka08.spark import GroupCommitListener
 from kafka08.structs import TopicPartition
 from tests.spark.filling import Row, Topics, collected, rows_of
+from tests.spark.points import register_points
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,11 +28,17 @@ class Job:
     """A query from a topic into Parquet files, with a checkpoint, both in `directory`."""
 
     def __init__(
-        self, spark: SparkSession, brokers: Topics, directory: Path, **options: str
+        self,
+        spark: SparkSession,
+        brokers: Topics,
+        directory: Path,
+        *,
+        source: str = "kafka08",
+        **options: str,
     ) -> None:
         self._spark = spark
         self.source: DataFrame = (
-            spark.readStream.format("kafka08")
+            spark.readStream.format(source)
             .option("kafka.bootstrap.servers", brokers.bootstrap)
             .options(**options)
             .load()
@@ -59,32 +66,15 @@ class Job:
         """Numbers of the batches that were finished."""
         return _numbers(self.checkpoint / "commits")
 
-    def forget(self, batch: int, *, sink_too: bool) -> None:
-        """Undo what comes after the offsets of `batch` were written: the commit of it, and with
-        `sink_too` also what the sink has noted."""
-        _remove(self.checkpoint / "commits", batch)
-        if sink_too:
-            _remove(self.output / "_spark_metadata", batch)
-
-    def end_of(self, batch: int) -> dict[str, Any]:
-        text = (self.checkpoint / "offsets" / str(batch)).read_text().splitlines()[-1]
-        end: dict[str, Any] = json.loads(text)
-        return end
-
 
 def _numbers(directory: Path) -> list[int]:
-    return sorted(int(path.name) for path in directory.iterdir() if path.name.isdigit())
+    return sorted(int(path.name) for path in directory.glob("[0-9]*"))
 
 
-def _remove(directory: Path, name: int) -> None:
-    (directory / str(name)).unlink()
-    (directory / f".{name}.crc").unlink(missing_ok=True)
-
-
-def wait_for(condition: Callable[[], bool], what: str, query: StreamingQuery) -> None:
+def wait_for(condition: Callable[[], bool], what: str, query: StreamingQuery | None = None) -> None:
     deadline = time.monotonic() + 60
     while not condition():
-        assert query.exception() is None
+        assert query is None or query.exception() is None
         assert time.monotonic() < deadline, f"waited in vain for {what}"
         time.sleep(0.05)
 
@@ -113,40 +103,46 @@ OURS = pytest.mark.parametrize("brokers", ["ours"], indirect=True)
 
 
 @OURS
-@pytest.mark.parametrize("sink_too", [True, False], ids=["before-the-sink", "after-the-sink"])
-@pytest.mark.parametrize("batch", [0, 1])
-def test_killed_in_a_batch(
-    spark: SparkSession, brokers: Topics, tmp_path: Path, batch: int, sink_too: bool
-) -> None:
-    """After a kill between the offsets of a batch and its commit the batch is read again exactly,
-    though the log has grown; the files hold every message once."""
-    topic = brokers.filled([30])
-    options = {"subscribe": topic, "startingOffsets": "earliest", "maxOffsetsPerTrigger": "15"}
-    if batch == 0:
-        options.pop("maxOffsetsPerTrigger")
-    job = Job(spark, brokers, tmp_path, **options)
+def test_python_processes_are_killed(spark: SparkSession, brokers: Topics, tmp_path: Path) -> None:
+    """kill -9 of the process that plans, at each of its answers, and of a worker half way through
+    its range: the query fails, and whoever starts it again has every row once."""
+    register_points(spark)
+    topic = brokers.filled([40, 20])
+    job = Job(
+        spark,
+        brokers,
+        tmp_path,
+        source="kafka08-points",
+        points=str(tmp_path),
+        subscribe=topic,
+        startingOffsets="earliest",
+        **{"kafka.fetch.message.max.bytes": "500"},  # more than one batch of rows a task
+    )
+    for step in ("initialOffset", "latestOffset", "partitions", "read"):
+        (tmp_path / f"kill-{step}").touch()
+        with pytest.raises(PySparkException):
+            job.run()
+        assert not (tmp_path / f"kill-{step}").exists()
+        brokers.append(topic, 1, 5)
+    assert job.batches() == []
     job.run()
-    assert job.batches() == list(range(batch + 1))
-    job.forget(batch, sink_too=sink_too)
-    brokers.append(topic, 0, 10)
-    job.run()
-    assert job.rows() == rows_of(0, 0, 40)
+    assert job.rows() == rows_of(0, 0, 40) + rows_of(1, 0, 40)
 
 
 @OURS
-def test_killed_in_batch_0_from_latest(
-    spark: SparkSession, brokers: Topics, tmp_path: Path
-) -> None:
-    """The trap: "latest" is asked for again after the kill and has moved. Nothing is lost."""
-    topic = brokers.filled([20])
-    job = Job(spark, brokers, tmp_path, subscribe=topic)
-    job.run()
-    assert job.rows() == []
-    assert job.end_of(0)["$starts"] == {topic: {"0": 20}}
-    job.forget(0, sink_too=True)
-    brokers.append(topic, 0, 10)
-    job.run()
-    assert job.rows() == rows_of(0, 20, 30)
+def test_a_topic_is_deleted(spark: SparkSession, brokers: Topics, tmp_path: Path) -> None:
+    """Every partition that is gone is listed in one error; with failOnDataLoss=false the stream
+    goes on with what there is."""
+    kept, gone = brokers.filled([10]), brokers.filled([10, 5])
+    options = {"subscribe": f"{kept},{gone}", "startingOffsets": "earliest"}
+    Job(spark, brokers, tmp_path, **options).run()
+    brokers.delete(gone)
+    brokers.append(kept, 0, 5)
+    with pytest.raises(PySparkException, match=rf"\[{gone},0\].* gone; \[{gone},1\].* gone"):
+        Job(spark, brokers, tmp_path, **options).run()
+    tolerant = Job(spark, brokers, tmp_path, failOnDataLoss="false", **options)
+    tolerant.run()
+    assert tolerant.rows() == sorted(rows_of(0, 0, 15) + rows_of(0, 0, 10) + rows_of(1, 0, 5))
 
 
 def test_groups_new_partitions_and_progress(

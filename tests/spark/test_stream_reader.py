@@ -99,6 +99,19 @@ def test_at_most() -> None:
     assert stream.reader.latestOffset(first, ALL)["t"] == {"0": 10, "1": 20}
 
 
+@pytest.mark.parametrize("cut", [{"minPartitions": "6"}, {"maxRecordsPerPartition": "5"}])
+def test_batches_are_cut_into_tasks(cut: dict[str, str]) -> None:
+    """Tasks of about the same size, as many as minPartitions or as few as maxRecordsPerPartition
+    allows, the same ones when a batch is planned again."""
+    stream = Stream(**cut)
+    first = stream.reader.initialOffset()
+    end = stream.next(first)
+    fives = [("t", p, at, at + 5) for p, until in ((0, 10), (1, 20)) for at in range(0, until, 5)]
+    assert stream.ranges(first, end) == fives
+    stream.reader = stream.restarted()
+    assert stream.ranges(stream.reader.initialOffset(), end) == fives
+
+
 def test_at_least() -> None:
     """minOffsetsPerTrigger waits, the first batch does not, and none beyond maxTriggerDelay."""
     stream = Stream(minOffsetsPerTrigger="5", maxTriggerDelay="60s")
