@@ -1,8 +1,13 @@
-"""Where the logs of partitions start and end, from their leaders."""
+"""Where the logs of partitions and their segments start and end, from their leaders.
+
+Each function asks a leader once, and again what may pass. It raises as ClusterClient.ask_leaders;
+without partitions nothing is asked.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from kafka08.client.cluster import ClusterClient
 from kafka08.client.requests import offsets_request, offsets_results
@@ -11,52 +16,71 @@ from kafka08.network.connection import Connection
 from kafka08.protocol.offsets import OffsetsResponse
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, TopicPartition
 
+SEGMENTS_MAX: Final = 100_000
+"""First offsets of segments asked for at once; a log has fewer files."""
+
 
 def log_starts(
     cluster: ClusterClient, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, int]:
-    """partition → first offset of its log. Raises as ClusterClient.ask_leaders."""
-    return cluster.ask_leaders(dict.fromkeys(partitions, EARLIEST_OFFSET), _ask)
+    """partition → first offset of its log."""
+    return _bounds(cluster, partitions, EARLIEST_OFFSET)
 
 
 def log_ends(
     cluster: ClusterClient, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, int]:
-    """partition → the first offset that consumers may not read yet. Raises as ask_leaders."""
-    return cluster.ask_leaders(dict.fromkeys(partitions, LATEST_OFFSET), _ask)
+    """partition → the first offset that consumers may not read yet."""
+    return _bounds(cluster, partitions, LATEST_OFFSET)
 
 
 def offsets_before(
     cluster: ClusterClient, partitions: Iterable[TopicPartition], time_ms: int
 ) -> dict[TopicPartition, int | None]:
-    """partition → an offset at or before the first message after `time_ms`: the start of the newest
-    segment that was last written before it, or the log's end. 0.8 knows no better. None if the
-    whole log is younger. Raises as ask_leaders."""
+    """`offsets_before_each` with one time for all."""
+    return offsets_before_each(cluster, dict.fromkeys(partitions, time_ms))
 
-    def ask(
-        connection: Connection, times: Mapping[TopicPartition, int]
-    ) -> dict[TopicPartition, int | ApiError | None]:
-        response = connection.send(offsets_request(times))
-        assert isinstance(response, OffsetsResponse)
-        return {
-            tp: error_of(answer.error_code, f"{tp} at {connection}")
-            or (answer.offsets[0] if answer.offsets else None)
-            for tp, answer in offsets_results(response).items()
-        }
 
-    return cluster.ask_leaders(dict.fromkeys(partitions, time_ms), ask)
+def offsets_before_each(
+    cluster: ClusterClient, times: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int | None]:
+    """partition → an offset at or before the first message after its time in ms: the start of the
+    newest segment that was last written before it, or the log's end. 0.8 knows no better. None if
+    the whole log is younger."""
+    return {tp: found[0] if found else None for tp, found in _ask(cluster, times, 1).items()}
+
+
+def segment_starts(
+    cluster: ClusterClient, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, list[int]]:
+    """partition → first offsets of all segments, ascending, then the log's end."""
+    answers = _ask(cluster, dict.fromkeys(partitions, LATEST_OFFSET), SEGMENTS_MAX)
+    return {tp: sorted(set(offsets)) for tp, offsets in answers.items()}
+
+
+def _bounds(
+    cluster: ClusterClient, partitions: Iterable[TopicPartition], which: int
+) -> dict[TopicPartition, int]:
+    answers = _ask(cluster, dict.fromkeys(partitions, which), 1)
+    for tp, offsets in answers.items():
+        if not offsets:
+            raise OffsetOutOfRange(f"{tp}: its leader knows no offset at time {which}")
+    return {tp: offsets[0] for tp, offsets in answers.items()}
 
 
 def _ask(
-    connection: Connection, times: Mapping[TopicPartition, int]
-) -> dict[TopicPartition, int | ApiError]:
-    response = connection.send(offsets_request(times))
-    assert isinstance(response, OffsetsResponse)
-    found: dict[TopicPartition, int | ApiError] = {}
-    for tp, answer in offsets_results(response).items():
-        where = f"{tp} at {connection}"
-        error = error_of(answer.error_code, where)
-        if error is None and not answer.offsets:
-            error = OffsetOutOfRange(f"{where}: no offset at time {times[tp]}")
-        found[tp] = answer.offsets[0] if error is None else error
-    return found
+    cluster: ClusterClient, times: Mapping[TopicPartition, int], max_offsets: int
+) -> dict[TopicPartition, list[int]]:
+    """partition → offsets, descending."""
+
+    def ask(
+        connection: Connection, of_broker: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, list[int] | ApiError]:
+        response = connection.send(offsets_request(of_broker, max_offsets=max_offsets))
+        assert isinstance(response, OffsetsResponse)
+        return {
+            tp: error_of(answer.error_code, f"{tp} at {connection}") or list(answer.offsets)
+            for tp, answer in offsets_results(response).items()
+        }
+
+    return cluster.ask_leaders(times, ask) if times else {}

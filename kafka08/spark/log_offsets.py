@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final
 
+from kafka08.client import log_offsets
 from kafka08.client.cluster import ClusterClient
 from kafka08.client.metadata import ClusterMetadata
-from kafka08.client.requests import offsets_request, offsets_results
 from kafka08.client.retry import RetryPolicy, retry
 from kafka08.clock import SYSTEM_CLOCK, Clock
-from kafka08.errors import (
-    ApiError,
-    LeaderNotAvailable,
-    NoBrokersAvailable,
-    UnknownTopicOrPartition,
-    error_of,
-)
-from kafka08.network.connection import Connection
-from kafka08.protocol.offsets import OffsetsResponse
+from kafka08.errors import LeaderNotAvailable, NoBrokersAvailable, UnknownTopicOrPartition
 from kafka08.spark.options import Assignment, Subscription, TopicPattern
-from kafka08.structs import EARLIEST_OFFSET, INTERNAL_TOPICS, LATEST_OFFSET, TopicPartition
-
-SEGMENTS_MAX: Final = 100_000
-"""First offsets of segments asked for at once; a log has fewer files."""
+from kafka08.structs import INTERNAL_TOPICS, TopicPartition
 
 
 class LogOffsets:
@@ -84,43 +72,22 @@ class LogOffsets:
         }
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        return self._one(dict.fromkeys(partitions, EARLIEST_OFFSET))
+        return log_offsets.log_starts(self._cluster, partitions)
 
     def latest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The first offset that consumers may not read yet."""
-        return self._one(dict.fromkeys(partitions, LATEST_OFFSET))
+        return log_offsets.log_ends(self._cluster, partitions)
 
     def segments(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, list[int]]:
         """First offsets of all segments, ascending, then the log end."""
-        answers = self._ask(dict.fromkeys(partitions, LATEST_OFFSET), SEGMENTS_MAX)
-        return {tp: sorted(set(offsets)) for tp, offsets in answers.items()}
+        return log_offsets.segment_starts(self._cluster, partitions)
 
     def last_segment_before(
         self, times: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, int | None]:
         """First offset of the last segment that was last written at or before the time in ms, None
         if there is none. The log end if the whole log was."""
-        answers = self._ask(times, 1)
-        return {tp: offsets[0] if offsets else None for tp, offsets in answers.items()}
-
-    def _one(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        return {tp: offsets[0] for tp, offsets in self._ask(times, 1).items()}
-
-    def _ask(
-        self, times: Mapping[TopicPartition, int], max_offsets: int
-    ) -> dict[TopicPartition, list[int]]:
-        def ask(
-            connection: Connection, of_broker: Mapping[TopicPartition, int]
-        ) -> dict[TopicPartition, list[int] | ApiError]:
-            response = connection.send(offsets_request(of_broker, max_offsets=max_offsets))
-            assert isinstance(response, OffsetsResponse)
-            answers: dict[TopicPartition, list[int] | ApiError] = {}
-            for tp, answer in offsets_results(response).items():
-                error = error_of(answer.error_code, f"{tp} at {connection}")
-                answers[tp] = list(answer.offsets) if error is None else error
-            return answers
-
-        return self._cluster.ask_leaders(times, ask) if times else {}
+        return log_offsets.offsets_before_each(self._cluster, times)
 
 
 def _topics(subscription: Subscription, metadata: ClusterMetadata) -> list[str]:
