@@ -1,8 +1,9 @@
 """A stopping broker asks the controller to move its leaders away first.
 
 Done when the controller answers 0 with no partition left. Between tries the controller may change,
-so it is looked up each time. After the last try the broker stops all the same. Source:
-KafkaServer.controlledShutdown 0.8.2.2.
+so it is looked up each time. After the last try the broker stops all the same, and so it does when
+ZooKeeper cannot be reached: nobody can move a leader then. 0.8.2.2 would wait for it for ever.
+Source: KafkaServer.controlledShutdown 0.8.2.2.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ import logging
 
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.runtime import Runtime
-from kafka08.errors import ClientError, KafkaError
+from kafka08.clock import Clock
+from kafka08.errors import ClientError, KafkaError, SessionLost
 from kafka08.network.connection import Connection
 from kafka08.protocol.controlled_shutdown import (
     ControlledShutdownRequest,
     ControlledShutdownResponse,
 )
+from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
 
 log = logging.getLogger("kafka.server.KafkaServer")
@@ -25,9 +28,16 @@ log = logging.getLogger("kafka.server.KafkaServer")
 def request_controlled_shutdown(
     config: BrokerConfig, runtime: Runtime, store: ClusterStore
 ) -> bool:
-    """Ask up to controlled.shutdown.max.retries times; whether it succeeded. Switches."""
+    """Ask up to controlled.shutdown.max.retries times; whether it succeeded. Switches.
+
+    A connection to ZooKeeper that has just been lost is waited for as in any call, once; a session
+    that must be over by now is not.
+    """
     log.info("[Kafka Server %d], Starting controlled shutdown", config.broker_id)
     for attempt in range(config.controlled_shutdown_max_retries):
+        if not has_session(store.zk, runtime):
+            log.warning("The ZooKeeper session is over: nobody can be asked to move leaders")
+            break
         if attempt:
             runtime.sleep(config.controlled_shutdown_retry_backoff_ms / 1000)
             log.warning("Retrying controlled shutdown after the previous attempt failed...")
@@ -40,6 +50,9 @@ def request_controlled_shutdown(
                 error,
             )
             continue
+        except SessionLost as error:
+            log.warning("ZooKeeper cannot be reached to find the controller: %s", error)
+            break
         except KafkaError as error:
             log.warning("Controlled shutdown could not be requested: %s", error)
             continue
@@ -55,6 +68,11 @@ def request_controlled_shutdown(
         "Proceeding to do an unclean shutdown as all the controlled shutdown attempts failed"
     )
     return False
+
+
+def has_session(zk: ZkClient, clock: Clock) -> bool:
+    """Whether the server may still keep the session: it was in contact not too long ago."""
+    return clock.monotonic() - zk.last_contact < zk.granted_timeout_ms / 1000
 
 
 def _ask(

@@ -26,7 +26,7 @@ from kafka08.errors import (
 from kafka08.structs import TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.election import ControllerElection
-from kafka08.zk.session import SessionEvent
+from kafka08.zk.session import SessionEvent, SessionState
 from kafka08.zk.store import ClusterStore
 
 log = logging.getLogger(__name__)
@@ -83,7 +83,9 @@ class Controller:
         if self._task is None or self._stopping:
             return
         self._post(None, self._stop)
-        self._task.join(self._config.zookeeper_session_timeout_ms / 1000)
+        # Without ZooKeeper the office cannot be given up; it goes with the session.
+        if self._store.zk.state is SessionState.CONNECTED:
+            self._task.join(self._config.zookeeper_session_timeout_ms / 1000)
         self._task.kill(block=False)
         self._end_term()
 

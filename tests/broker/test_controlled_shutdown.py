@@ -1,0 +1,45 @@
+"""A stopping broker asks for another leader, but only while somebody could answer."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kafka08.broker.config import BrokerConfig
+from kafka08.broker.controlled_shutdown import request_controlled_shutdown
+from kafka08.errors import SessionLost, ZooKeeperError
+from tests.broker.fake_runtime import FakeRuntime
+
+SESSION_MS = 6000
+
+
+@pytest.mark.parametrize(
+    ("silent_ms", "error", "tries"),
+    [
+        (0, ZooKeeperError("/controller: cannot be read"), 3),
+        (0, SessionLost("/controller: no answer from ZooKeeper in 12 s"), 1),
+        (SESSION_MS, SessionLost("not asked"), 0),
+    ],
+    ids=["a bad znode", "ZooKeeper went away", "the session is over"],
+)
+def test_tries_end_with_the_session(silent_ms: int, error: Exception, tries: int) -> None:
+    """controlled.shutdown.max.retries tries, but none in vain: without ZooKeeper nobody can lead
+    instead, and each would wait for it as long as any call does."""
+    runtime: Any = FakeRuntime()
+    asked = []
+
+    def controller() -> None:
+        asked.append(runtime.monotonic())
+        raise error
+
+    zk = SimpleNamespace(
+        last_contact=runtime.monotonic() - silent_ms / 1000, granted_timeout_ms=SESSION_MS
+    )
+    store: Any = SimpleNamespace(controller=controller, zk=zk)
+    config = BrokerConfig(
+        {"broker.id": 1, "zookeeper.connect": "h:1"}, controlled_shutdown_retry_backoff_ms=100
+    )
+    assert not request_controlled_shutdown(config, runtime, store)
+    assert len(asked) == tries
