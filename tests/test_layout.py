@@ -38,7 +38,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "producer": CLIENT_SIDE,
     "consumer": CLIENT_SIDE | {"zk"},
     "admin": {"client", "protocol", "zk"},
-    "migration": {"client", "consumer", "zk", "admin"},
+    "migration": {"client", "protocol", "consumer", "zk", "admin"},
     "groups": {"client", "network.connection", "consumer", "zk"},
     "spark": CLIENT_SIDE | {"consumer", "producer", "zk"},
     "embedded": {"zk", "admin", "client"},

@@ -1,39 +1,32 @@
-"""`kafka08 migrate plan | start | status | verify | finish | rollback | mirror`."""
+"""`kafka08 migrate plan | start | status | verify | finish | rollback | forget | mirror`."""
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from kafka08.cli.migration_output import (
+    show_error,
+    show_plan,
+    show_rollback,
+    show_status,
+    show_to_do,
+    show_verification,
+)
 from kafka08.cli.options import example, zookeeper_option
-from kafka08.cli.table import table_lines
 
 if TYPE_CHECKING:
-    from kafka08.migration import OffsetMigration, PartitionFacts, Plan, Status, Verification
+    from kafka08.migration import OffsetMigration
     from kafka08.migration.connections import Connections
     from kafka08.migration.fleet import Outcome, Pace
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 T = TypeVar("T")
-
-PLAN_COLUMNS = (
-    "topic",
-    "partition",
-    "zookeeper",
-    "kafka",
-    "log start",
-    "log end",
-    "lag",
-    "owner",
-    "kind",
-    "to do",
-)
 
 bootstrap_option = click.option(
     "--bootstrap",
@@ -96,17 +89,18 @@ def group_options(function: Function) -> Function:
 def migrate() -> None:
     """Move groups' offsets from ZooKeeper to the offsets topic while they run, and back.
 
-    plan, start (both stores), verify, finish (Kafka alone); rollback from any step. Each may be
-    repeated. GROUP may be a pattern such as 'web-*'. Live kafka08 members switch by themselves; for
-    others the properties to set are printed.
+    plan, start (both stores), verify, finish (Kafka alone), forget; rollback from any step. Each
+    may be repeated. GROUP may be a pattern such as 'web-*'. Live kafka08 members switch by
+    themselves; for others the properties to set are printed.
     """
 
 
 @migrate.command(epilog=example("kafka08 migrate plan readers --max-disagreement 1000"))
 @max_disagreement_option
+@retention_option
 @json_option
 @group_options
-def plan(max_disagreement: int | None, as_json: bool, **where: Any) -> None:
+def plan(max_disagreement: int | None, retention_minutes: int, as_json: bool, **where: Any) -> None:
     """Show both stores' offsets and what start would do. Changes nothing; exits 1 if start would
     refuse."""
     from kafka08.migration.fleet import plan_groups
@@ -117,7 +111,7 @@ def plan(max_disagreement: int | None, as_json: bool, **where: Any) -> None:
             if not planned.steps and len(groups) > 1:
                 tick()
                 continue
-            show_plan(planned, as_json)
+            show_plan(planned, as_json, retention_minutes * 60_000)
             refused += not planned.is_allowed
             tick()
     sys.exit(1 if refused else 0)
@@ -239,23 +233,29 @@ def finish(seconds: float | None, answer_seconds: float, as_json: bool, **where:
     "stopped group.",
 )
 @answer_option
+@json_option
 @group_options
-def rollback(to: Any, answer_seconds: float, **where: Any) -> None:
+def rollback(to: Any, answer_seconds: float, as_json: bool, **where: Any) -> None:
     """Make ZooKeeper's offsets the ones that members go on from, and have live members do so."""
     bad = 0
     for outcome in run_step(lambda migration: migration.rollback(to), where, answer_seconds):
         bad += show_error(outcome)
-        if (done := outcome.result) is None:
-            continue
-        click.echo(
-            f"{outcome.group}: wrote {len(done.to_zookeeper)} offsets to ZooKeeper and "
-            f"{len(done.to_kafka)} to Kafka, removed {len(done.remove_from_zookeeper)} from "
-            "ZooKeeper",
-            err=True,
-        )
-        for problem in done.problems:
-            click.echo(f"Problem: {problem}", err=True)
-        bad += bool(done.problems)
+        if outcome.result is not None:
+            bad += show_rollback(outcome.group, outcome.result, as_json)
+    sys.exit(1 if bad else 0)
+
+
+@migrate.command(epilog=example("kafka08 migrate forget readers"))
+@group_options
+def forget(**where: Any) -> None:
+    """Remove the journal of a migration that is finished or rolled back, and the snapshot in it."""
+    from kafka08.migration import OffsetMigration
+
+    bad = 0
+    for outcome in run_step(OffsetMigration.forget, where):
+        bad += show_error(outcome)
+        if outcome.result is not None:
+            click.echo(f"{outcome.group}: {outcome.result.state.value}, and forgotten", err=True)
     sys.exit(1 if bad else 0)
 
 
@@ -335,123 +335,3 @@ def progress(total: int) -> Iterator[Callable[[], None]]:
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("groups", total=total)
         yield lambda: bar.advance(task)
-
-
-def show_error(outcome: Outcome[Any]) -> bool:
-    """Tell the error of a group, if it met one; whether it did."""
-    if outcome.error is not None:
-        click.echo(f"Error: {outcome.group}: {outcome.error}", err=True)
-    return outcome.error is not None
-
-
-def show_to_do(connections: Connections, group: str) -> None:
-    """What has to be done by hand now."""
-    from kafka08.migration import OffsetMigration
-
-    with OffsetMigration(group=group, connections=connections) as migration:
-        for line in migration.status().to_do:
-            click.echo(f"To do: {line}", err=True)
-
-
-def show_plan(plan: Plan, as_json: bool) -> None:
-    """The plan on stdout, the reasons to refuse on stderr."""
-    rows = [plan_row(plan, step.facts, step.reason or step.action.value) for step in plan.steps]
-    if as_json:
-        named = [dict(zip(PLAN_COLUMNS, row, strict=True)) for row in rows]
-        click.echo(
-            json.dumps(
-                {
-                    "group": plan.group,
-                    "members": [str(member) for member in plan.members],
-                    "partitions": named,
-                    "refusals": plan.refusals,
-                }
-            )
-        )
-    else:
-        click.echo(f"Group {plan.group}, {len(plan.members)} live members")
-        show_table(PLAN_COLUMNS, rows)
-    for refusal in plan.refusals:
-        click.echo(f"Refused: {plan.group}: {refusal}", err=True)
-
-
-def plan_row(plan: Plan, facts: PartitionFacts, to_do: str) -> tuple[object, ...]:
-    owner = next((m for m in plan.members if m.owns(facts.owner)), None)
-    kind = None if owner is None else "kafka08" if owner.is_ours else "other"
-    return (
-        *facts.topic_partition,
-        facts.zookeeper,
-        facts.kafka,
-        facts.log_start,
-        facts.log_end,
-        facts.lag,
-        facts.owner,
-        kind,
-        to_do,
-    )
-
-
-def show_status(status: Status, as_json: bool) -> None:
-    entry = status.entry
-    order = None if entry is None else entry.order
-    members = [
-        {
-            "member": m.consumer_id,
-            "kafka08": m.is_ours,
-            "configured": None if m.configured is None else m.configured.value,
-            "commits to": None if m.storage is None else m.storage.value,
-            "answered step": None if m.answer is None else m.answer.step,
-        }
-        for m in status.members
-    ]
-    if as_json:
-        fields = {
-            "group": status.group,
-            "state": None if entry is None else entry.state.value,
-            "step": None if order is None else order.step,
-            "storage": None if order is None else order.storage.value,
-            "members": members,
-            "waiting_for": status.waiting_for,
-            "to_do": status.to_do,
-            "mirrored": status.is_mirrored,
-        }
-        click.echo(json.dumps(fields))
-        return
-    state = "no migration was begun" if entry is None else entry.state.value
-    ordered = "" if order is None else f"; step {order.step}: commit to {order.storage.value}"
-    click.echo(f"Group {status.group}: {state}{ordered}")
-    if members:
-        show_table(tuple(members[0]), [tuple(member.values()) for member in members])
-    for name in status.waiting_for:
-        click.echo(f"Waiting for: {name}", err=True)
-    for line in status.to_do:
-        click.echo(f"To do: {line}", err=True)
-
-
-def show_verification(found: Verification, as_json: bool, success: str) -> bool:
-    """The table or the JSON on stdout, the rest on stderr; whether there are problems."""
-    from kafka08.migration.report import COLUMNS, as_dict, rows
-
-    if as_json:
-        click.echo(json.dumps(as_dict(found)))
-    else:
-        show_table(COLUMNS, rows(found))
-    for title, texts in (
-        ("Problem", found.problems),
-        ("Note", found.notes),
-        ("To do", found.to_do),
-    ):
-        for text in texts:
-            click.echo(f"{title}: {found.group}: {text}", err=True)
-    if found.is_verified:
-        click.echo(f"{success} ({found.group})", err=True)
-    return not found.is_verified
-
-
-def show_table(headings: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> None:
-    listed = list(rows)
-    if not listed:
-        click.echo("No offsets are committed.", err=True)
-        return
-    for line in table_lines(headings, listed):
-        click.echo(line)

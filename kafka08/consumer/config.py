@@ -97,11 +97,11 @@ class ConsumerConfig(Config):
         self._default("dual_commit_enabled", self.offsets_storage == KAFKA)
         self._default("rebalance_backoff_ms", self.zookeeper_sync_time_ms)
         self._default("zookeeper_connection_timeout_ms", self.zookeeper_session_timeout_ms)
-        for name, value in (("group.id", self.group_id), ("client.id", self.client_id)):
-            if not LEGAL_NAME.fullmatch(value):
-                raise ConfigError(f"{name}: {value!r} has characters other than [a-zA-Z0-9._-]")
-        if self.group_id in {"", ".", ".."}:
-            raise ConfigError(f"group.id: {self.group_id!r} is not the name of a znode")
+        check_group(self.group_id)
+        if not LEGAL_NAME.fullmatch(self.client_id):
+            raise ConfigError(
+                f"client.id: {self.client_id!r} has characters other than [a-zA-Z0-9._-]"
+            )
         if self.consumer_id is not None and "/" in self.consumer_id:
             raise ConfigError(f"consumer.id: {self.consumer_id!r} has a '/', which ends a znode")
         if self.fetch_wait_max_ms > self.socket_timeout_ms:
@@ -116,3 +116,12 @@ class ConsumerConfig(Config):
 
     def _resolve(self, attribute: str, value: Any) -> None:
         self.__dict__[attribute] = value
+
+
+def check_group(name: str) -> None:
+    """ConfigError for a name that no group can have: it would be a path to other znodes."""
+    if not LEGAL_NAME.fullmatch(name) or name in {"", ".", ".."}:
+        raise ConfigError(
+            f"group.id: {name!r} cannot be the name of a group, which has characters "
+            "[a-zA-Z0-9._-] only; kafka08 group list shows the groups there are"
+        )

@@ -182,18 +182,11 @@ class KafkaOffsetStore:
             return {}
         response = self._ask(committed_request(self._group, sorted(partitions), "kafka"))
         assert isinstance(response, OffsetFetchResponse)
-        answers = committed_results(response)
-        errors = {error_for(answer.error_code) for answer in answers.values()}
-        if NotCoordinatorForConsumer in errors:
+        try:
+            return committed_offsets(response, self._group, partitions, known=self._known)
+        except (NotCoordinatorForConsumer, UnknownTopicOrPartition):
             self._forget_coordinator()
-            raise NotCoordinatorForConsumer(f"group {self._group}")
-        if OffsetsLoadInProgress in errors:
-            raise OffsetsLoadInProgress(f"group {self._group}")
-        if self._known and UnknownTopicOrPartition in errors:
-            self._forget_coordinator()
-            raise UnknownTopicOrPartition(f"offsets of group {self._group}")
-        found = {tp: answers[tp].offset for tp in partitions if tp in answers}
-        return {tp: found.get(tp, NO_OFFSET) for tp in partitions}
+            raise
 
     def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
         for error in self.commit_each(offsets).values():
@@ -211,11 +204,7 @@ class KafkaOffsetStore:
             return {}
         response = self._ask(commit_request(self._group, known, "kafka"))
         assert isinstance(response, OffsetCommitResponse)
-        refused = {}
-        for tp, answer in commit_results(response).items():
-            error = error_for(answer.error_code)
-            if error is not None:
-                refused[tp] = error(f"commit of {tp} for group {self._group}")
+        refused = refused_commits(response, self._group)
         if any(isinstance(error, COORDINATOR_MOVED) for error in refused.values()):
             self._forget_coordinator()
         return refused
@@ -235,6 +224,35 @@ class KafkaOffsetStore:
 
     def _forget_coordinator(self) -> None:
         self._brokers.client().forget_coordinator(self._group)
+
+
+def committed_offsets(
+    response: OffsetFetchResponse,
+    group: str,
+    partitions: Collection[TopicPartition],
+    *,
+    known: bool = False,
+) -> Offsets:
+    """What a coordinator has answered about `partitions`; raises as `fetch_once`."""
+    answers = committed_results(response)
+    errors = {error_for(answer.error_code) for answer in answers.values()}
+    if NotCoordinatorForConsumer in errors:
+        raise NotCoordinatorForConsumer(f"group {group}")
+    if OffsetsLoadInProgress in errors:
+        raise OffsetsLoadInProgress(f"group {group}")
+    if known and UnknownTopicOrPartition in errors:
+        raise UnknownTopicOrPartition(f"offsets of group {group}")
+    return {tp: answers[tp].offset if tp in answers else NO_OFFSET for tp in partitions}
+
+
+def refused_commits(response: OffsetCommitResponse, group: str) -> dict[TopicPartition, ApiError]:
+    """The partitions whose commit a coordinator has refused, each with its error."""
+    refused = {}
+    for tp, answer in commit_results(response).items():
+        error = error_for(answer.error_code)
+        if error is not None:
+            refused[tp] = error(f"commit of {tp} for group {group}")
+    return refused
 
 
 class DualOffsetStore:

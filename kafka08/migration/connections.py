@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
+from typing import Final
 
-from kafka08.client import ClusterClient, RetryPolicy, parse_bootstrap
+from kafka08.client import ClusterClient, parse_bootstrap
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.consumer.brokers import BootstrapBrokers
 from kafka08.consumer.offset_store import KafkaOffsetStore
 from kafka08.errors import NoBrokersAvailable
 from kafka08.lifecycle import Closeable
+from kafka08.migration.coordinators import Coordinators
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
 
 Connect = Callable[[tuple[str, int], float], socket.socket]
 
-RETRIES = RetryPolicy(tries=50, backoff_ms=200)
-"""A coordinator that is loading or moving needs some seconds."""
+BACKOFF_MS: Final = 200
+"""Between two questions to a coordinator that is loading or moving."""
 
 
 class Connections(Closeable):
@@ -46,6 +48,8 @@ class Connections(Closeable):
         except BaseException:
             self.zk.close()
             raise
+        self.coordinators = Coordinators(self.cluster, clock)
+        """The offsets topic, for many groups at once."""
 
     def _connect(self, bootstrap: str | None) -> ClusterClient:
         if bootstrap is not None:
@@ -62,9 +66,9 @@ class Connections(Closeable):
         )
 
     def kafka(self, group: str) -> KafkaOffsetStore:
-        """The offsets topic, for `group`."""
+        """The offsets topic, for `group`, as a member sees it."""
         brokers = BootstrapBrokers(self.cluster)
-        return KafkaOffsetStore(brokers, group, clock=self.clock, backoff_ms=RETRIES.backoff_ms)
+        return KafkaOffsetStore(brokers, group, clock=self.clock, backoff_ms=BACKOFF_MS)
 
     def close(self) -> None:
         self.cluster.close()

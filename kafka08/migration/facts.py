@@ -1,39 +1,24 @@
 """Reads what a migration needs to know about groups from ZooKeeper and the brokers.
 
 Reads are made for many groups at once: each kind of read goes to ZooKeeper as one pipeline, to each
-leader as one request, to each coordinator as one request per group.
+leader as one request, to each coordinator as one pipeline with a request per group.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 from kafka08.client.log_offsets import log_ends, log_starts
-from kafka08.errors import KafkaError, NoNode, ZooKeeperError
+from kafka08.errors import KafkaError
 from kafka08.migration.connections import Connections
-from kafka08.migration.members import Member, member_of
+from kafka08.migration.members import read_members_of
 from kafka08.migration.plan import GroupFacts, PartitionFacts
+from kafka08.migration.results import present
 from kafka08.structs import NO_OFFSET, TopicPartition
 from kafka08.zk import nodes, paths
-from kafka08.zk.operations import Children, Get, Node
-from kafka08.zk.orders import decode_order
-
-
-@dataclass(slots=True)
-class _Group:
-    """What has been read of one group so far."""
-
-    name: str
-    members: tuple[Member, ...] = ()
-    zookeeper: dict[TopicPartition, int] | None = None
-    owners: dict[TopicPartition, str] | None = None
-    kafka: dict[TopicPartition, int] | None = None
-    unavailable: str | None = None
-
-    @property
-    def concerned(self) -> list[TopicPartition]:
-        return sorted((self.zookeeper or {}).keys() | (self.kafka or {}).keys())
+from kafka08.zk.operations import Children, Get
 
 
 def read_facts(group: str, connections: Connections) -> GroupFacts:
@@ -55,17 +40,43 @@ def read_many(
     everywhere   ask Kafka about all partitions of the cluster; otherwise about those of the topics
                  in which the group has offsets or owners in ZooKeeper
     """
-    assignments = connections.store.assignments()
-    existing = {TopicPartition(topic, p) for topic, found in assignments.items() for p in found}
-    found = [_Group(name) for name in groups]
-    _read_members(found, connections)
-    _read_owners_and_offsets(found, connections)
-    for group in found:
-        _read_kafka(group, existing, connections, everywhere=everywhere)
-    readable = sorted({tp for group in found for tp in group.concerned if tp in existing})
+    topics = connections.store.assignments()
+    members = read_members_of(connections.zk, groups)
+    owners = _read_tree(groups, "owners", connections)
+    zookeeper = {
+        group: {tp: nodes.decode_offset(text) for tp, text in committed.items()}
+        for group, committed in _read_tree(groups, "offsets", connections).items()
+    }
+    existing = {TopicPartition(topic, n) for topic, numbers in topics.items() for n in numbers}
+    asked = dict.fromkeys(groups, existing)
+    if not everywhere:
+        for group in groups:
+            named = {tp.topic for tp in owners[group].keys() | zookeeper[group].keys()}
+            asked[group] = {TopicPartition(t, n) for t in named for n in topics.get(t, ())}
+    kafka = kafka_offsets(asked, connections)
+    concerned = {g: sorted(zookeeper[g].keys() | kafka[g].offsets.keys()) for g in groups}
+    readable = sorted({tp for of in concerned.values() for tp in of} & existing)
     starts = log_starts(connections.cluster, readable)
     ends = log_ends(connections.cluster, readable)
-    return [_facts(group, starts, ends) for group in found]
+    return [
+        GroupFacts(
+            group,
+            members[group],
+            tuple(
+                PartitionFacts(
+                    tp,
+                    zookeeper[group].get(tp),
+                    kafka[group].offsets.get(tp),
+                    starts.get(tp),
+                    ends.get(tp),
+                    owners[group].get(tp),
+                )
+                for tp in concerned[group]
+            ),
+            kafka[group].unavailable,
+        )
+        for group in groups
+    ]
 
 
 def with_movement(
@@ -81,113 +92,72 @@ def with_movement(
     gets = [Get(paths.offset(groups[n].group, *p.topic_partition)) for n, p in idle]
     moving: list[tuple[TopicPartition, ...]] = [() for _ in groups]
     for (n, p), result in zip(idle, connections.zk.pipeline(gets), strict=True):
-        node = _node(result)
+        node = present(result)
         if node is not None and nodes.decode_offset(node.data) != p.zookeeper:
             moving[n] += (p.topic_partition,)
     return [replace(g, moving=m) if m else g for g, m in zip(groups, moving, strict=True)]
 
 
-def _facts(
-    group: _Group, starts: dict[TopicPartition, int], ends: dict[TopicPartition, int]
-) -> GroupFacts:
-    zookeeper, kafka, owners = group.zookeeper or {}, group.kafka or {}, group.owners or {}
-    partitions = tuple(
-        PartitionFacts(
-            tp, zookeeper.get(tp), kafka.get(tp), starts.get(tp), ends.get(tp), owners.get(tp)
-        )
-        for tp in group.concerned
-    )
-    return GroupFacts(group.name, group.members, partitions, group.unavailable)
-
-
-def _read_members(groups: list[_Group], connections: Connections) -> None:
-    listed = connections.zk.pipeline([Children(paths.consumer_ids(g.name)) for g in groups])
-    ids = [(group, i) for group, names in zip(groups, listed, strict=True) for i in _names(names)]
-    registered = connections.zk.pipeline([Get(paths.consumer_id(g.name, i)) for g, i in ids])
-    answers = connections.zk.pipeline([Get(paths.migration_answer(g.name, i)) for g, i in ids])
-    for (group, consumer_id), node, answer in zip(ids, registered, answers, strict=True):
-        if (there := _node(node)) is not None:
-            registration = nodes.decode_consumer(there.data)
-            replied = _node(answer)
-            order = None if replied is None else decode_order(replied.data)
-            group.members += (member_of(consumer_id, registration, order),)
-
-
-def _read_owners_and_offsets(groups: list[_Group], connections: Connections) -> None:
-    owners = _read_tree(groups, "owners", connections)
-    offsets = _read_tree(groups, "offsets", connections)
-    for group, owned, committed in zip(groups, owners, offsets, strict=True):
-        group.owners = owned
-        group.zookeeper = {tp: nodes.decode_offset(text) for tp, text in committed.items()}
-
-
 def _read_tree(
-    groups: list[_Group], kind: str, connections: Connections
-) -> list[dict[TopicPartition, str]]:
-    """For each group, partition → text of /consumers/<group>/<kind>/<topic>/<partition>."""
+    groups: Sequence[str], kind: str, connections: Connections
+) -> dict[str, dict[TopicPartition, str]]:
+    """group → partition → text of /consumers/<group>/<kind>/<topic>/<partition>."""
     zk = connections.zk
-    roots = [f"{paths.group(group.name)}/{kind}" for group in groups]
-    listed = zk.pipeline([Children(root) for root in roots])
-    topics = [(n, topic) for n, names in enumerate(listed) for topic in _names(names)]
-    numbers = zk.pipeline([Children(f"{roots[n]}/{topic}") for n, topic in topics])
-    leaves = [
-        (n, TopicPartition(topic, int(number)))
-        for (n, topic), names in zip(topics, numbers, strict=True)
-        for number in _names(names)
+    roots = {group: f"{paths.group(group)}/{kind}" for group in groups}
+    listed = zk.pipeline([Children(root) for root in roots.values()])
+    topics = [
+        (group, topic)
+        for group, names in zip(groups, listed, strict=True)
+        for topic in present(names) or ()
     ]
-    read = zk.pipeline([Get(f"{roots[n]}/{tp.topic}/{tp.partition}") for n, tp in leaves])
-    found: list[dict[TopicPartition, str]] = [{} for _ in groups]
-    for (n, tp), node in zip(leaves, read, strict=True):
-        if (there := _node(node)) is not None:
-            found[n][tp] = there.data or ""
+    numbers = zk.pipeline([Children(f"{roots[group]}/{topic}") for group, topic in topics])
+    leaves = [
+        (group, TopicPartition(topic, int(number)))
+        for (group, topic), names in zip(topics, numbers, strict=True)
+        for number in present(names) or ()
+    ]
+    read = zk.pipeline([Get(f"{roots[group]}/{tp.topic}/{tp.partition}") for group, tp in leaves])
+    found: dict[str, dict[TopicPartition, str]] = {group: {} for group in groups}
+    for (group, tp), node in zip(leaves, read, strict=True):
+        if (there := present(node)) is not None:
+            found[group][tp] = there.data or ""
     return found
 
 
-def _read_kafka(
-    group: _Group, existing: set[TopicPartition], connections: Connections, *, everywhere: bool
-) -> None:
-    """Offsets where there are some, and why there was no answer."""
-    known = {*(group.zookeeper or {}), *(group.owners or {})}
-    topics = {tp.topic for tp in known}
-    asked = known | {tp for tp in existing if everywhere or tp.topic in topics}
-    group.kafka, group.unavailable = kafka_offsets(group.name, sorted(asked), connections)
+class InKafka(NamedTuple):
+    """What a group's coordinator said: offsets where there are some, or why it did not answer."""
+
+    offsets: dict[TopicPartition, int]
+    unavailable: str | None = None
 
 
 def kafka_offsets(
-    group: str, partitions: Iterable[TopicPartition], connections: Connections
-) -> tuple[dict[TopicPartition, int], str | None]:
-    """Offsets where there are some, and why there was no answer, if there was none."""
-    try:
-        offsets = connections.kafka(group).fetch(list(partitions))
-    except KafkaError as error:
-        return {}, str(error)
-    return {tp: offset for tp, offset in offsets.items() if offset != NO_OFFSET}, None
+    wanted: Mapping[str, Collection[TopicPartition]], connections: Connections
+) -> dict[str, InKafka]:
+    """group → what Kafka has of the partitions wanted, which must exist."""
+    return {
+        group: InKafka({}, str(offsets))
+        if isinstance(offsets, KafkaError)
+        else InKafka({tp: offset for tp, offset in offsets.items() if offset != NO_OFFSET})
+        for group, offsets in connections.coordinators.fetch(wanted).items()
+    }
 
 
 def zookeeper_offsets(
     group: str, partitions: Sequence[TopicPartition], connections: Connections
 ) -> dict[TopicPartition, tuple[int, int]]:
     """partition → (offset, version of its znode), of those that are there."""
-    read = connections.zk.pipeline([Get(paths.offset(group, *tp)) for tp in partitions])
-    return {
-        tp: (nodes.decode_offset(there.data), there.version)
-        for tp, node in zip(partitions, read, strict=True)
-        if (there := _node(node)) is not None
-    }
+    return zookeeper_offsets_of({group: partitions}, connections)[group]
 
 
-def _names(result: list[str] | ZooKeeperError) -> list[str]:
-    """Children that were listed; none of a znode that is not there."""
-    if isinstance(result, NoNode):
-        return []
-    if isinstance(result, ZooKeeperError):
-        raise result
-    return result
-
-
-def _node(result: Node | ZooKeeperError) -> Node | None:
-    if isinstance(result, NoNode):
-        return None
-    if isinstance(result, ZooKeeperError):
-        raise result
-    return result
+def zookeeper_offsets_of(
+    wanted: Mapping[str, Collection[TopicPartition]], connections: Connections
+) -> dict[str, dict[TopicPartition, tuple[int, int]]]:
+    """The same of many groups."""
+    listed = [(group, tp) for group, partitions in wanted.items() for tp in partitions]
+    read = connections.zk.pipeline([Get(paths.offset(group, *tp)) for group, tp in listed])
+    offsets: dict[str, dict[TopicPartition, tuple[int, int]]] = {group: {} for group in wanted}
+    for (group, tp), node in zip(listed, read, strict=True):
+        if (there := present(node)) is not None:
+            offsets[group][tp] = (nodes.decode_offset(there.data), there.version)
+    return offsets

@@ -14,18 +14,21 @@ from fnmatch import fnmatchcase
 from typing import Final, Generic, TypeVar
 
 from kafka08.clock import Clock
+from kafka08.consumer.config import check_group
 from kafka08.errors import KafkaError, MigrationError
+from kafka08.migration.commit_times import CommitTimes, with_commit_times
 from kafka08.migration.connections import Connections
 from kafka08.migration.facts import read_many, with_movement
 from kafka08.migration.offset_migration import MOVEMENT_PAUSE_S, OffsetMigration
 from kafka08.migration.plan import GroupFacts, Plan, make_plan
+from kafka08.migration.starting import Starting
 
 T = TypeVar("T")
 
 BATCH: Final = 200
 """Groups that are read together."""
 WORKERS: Final = 8
-"""Groups that are migrated side by side: a step waits for live members most of the time."""
+"""Groups that take another step side by side: it waits for live members most of the time."""
 WILD: Final = "*?["
 
 
@@ -61,9 +64,11 @@ class Outcome(Generic[T]):
 
 def find_groups(connections: Connections, names: Sequence[str], *, every: bool) -> list[str]:
     """The groups meant by names and shell patterns, in ZooKeeper's order; `every`: all that
-    ZooKeeper knows. A name without a wildcard is meant as it is, known or not. MigrationError for a
-    pattern that nothing matches."""
+    ZooKeeper knows. A name without a wildcard is meant as it is, known or not: ConfigError if no
+    group can have it. MigrationError for a pattern that nothing matches."""
     plain = [name for name in names if not is_pattern(name)]
+    for name in plain:
+        check_group(name)
     patterns = [name for name in names if is_pattern(name)]
     if not patterns and not every:
         return list(dict.fromkeys(plain))
@@ -96,10 +101,12 @@ def read_groups(
 def plan_groups(
     connections: Connections, groups: Sequence[str], pace: Pace, *, max_disagreement: int | None
 ) -> Iterator[Plan]:
-    """A plan for each group, in order."""
+    """A plan for each group, in order, with what is known of when Kafka forgets offsets."""
+    times = CommitTimes(connections)
     for batch in read_groups(connections, groups, pace):
         for facts in batch:
-            yield make_plan(facts, max_disagreement=max_disagreement)
+            timed = with_commit_times(facts, times)
+            yield make_plan(timed, max_disagreement=max_disagreement)
 
 
 def start_groups(
@@ -110,17 +117,20 @@ def start_groups(
     max_disagreement: int | None,
     answer_patience_s: float,
 ) -> Iterator[Outcome[Plan]]:
-    """`start` of each group, in order."""
-
-    def start(facts: GroupFacts) -> Plan:
-        with OffsetMigration(
-            group=facts.group, connections=connections, answer_patience_s=answer_patience_s
-        ) as migration:
-            return migration.start(max_disagreement=max_disagreement, facts=facts)
-
-    with ThreadPoolExecutor(WORKERS, "migration") as pool:
-        for batch in read_groups(connections, groups, pace):
-            yield from pool.map(lambda f: _outcome(f.group, lambda: start(f)), batch)
+    """`start` of each group, in order; those that were read together are started together."""
+    for batch in read_groups(connections, groups, pace):
+        starting = Starting(
+            connections, batch, max_disagreement=max_disagreement, patience_s=answer_patience_s
+        )
+        try:
+            results = starting.run()
+        except KafkaError as error:
+            results = {facts.group: error for facts in batch}
+        for group, result in results.items():
+            if isinstance(result, KafkaError):
+                yield Outcome(group, None, result)
+            else:
+                yield Outcome(group, result)
 
 
 def each_group(

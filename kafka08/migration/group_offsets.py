@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from kafka08.client.log_offsets import log_ends, log_starts, offsets_before
+from kafka08.consumer.config import check_group
 from kafka08.errors import MigrationError
 from kafka08.migration.connections import Connections
 from kafka08.migration.facts import kafka_offsets, read_facts, zookeeper_offsets
@@ -17,9 +18,10 @@ from kafka08.zk.orders import Storage
 
 
 class GroupOffsets:
-    """The offsets of one group. Raises KafkaError."""
+    """The offsets of one group. Raises KafkaError; ConfigError for a name that none can have."""
 
     def __init__(self, connections: Connections, group: str) -> None:
+        check_group(group)
         self.group = group
         self._connections = connections
 
@@ -47,7 +49,7 @@ class GroupOffsets:
     def carry_out(self, plan: ChangePlan, storage: Storage) -> int:
         """Write the plan into the stores named, Kafka first; how many partitions were written.
         MigrationError with the plan's refusals, or if members have come."""
-        members = read_members(self._connections.store, self.group)
+        members = read_members(self._connections.zk, self.group)
         now = live_refusals(GroupFacts(self.group, members, ()))
         if refusals := [*plan.refusals, *(r for r in now if r not in plan.refusals)]:
             text = "\n".join(f"  - {reason}" for reason in refusals)
@@ -65,14 +67,14 @@ class GroupOffsets:
         wanted = sorted(partitions)
         connections = self._connections
         in_zookeeper = zookeeper_offsets(self.group, wanted, connections)
-        in_kafka, unavailable = kafka_offsets(self.group, wanted, connections)
         assignments = connections.store.assignments(sorted({tp.topic for tp in wanted}))
         readable = [tp for tp in wanted if tp.partition in assignments.get(tp.topic, {})]
+        in_kafka, unavailable = kafka_offsets({self.group: readable}, connections)[self.group]
         starts = log_starts(connections.cluster, readable)
         ends = log_ends(connections.cluster, readable)
         return GroupFacts(
             self.group,
-            read_members(connections.store, self.group),
+            read_members(connections.zk, self.group),
             tuple(
                 PartitionFacts(
                     tp,

@@ -5,26 +5,31 @@
 
 `step` and `storage` are the order that live members of ours follow (kafka08/zk/orders.py); a
 storage of null orders nothing. `offsets` is the snapshot of both stores taken when the migration
-began; it stays until another migration begins. Every write is conditional on the version read, so
-of two tools one loses. 0.8.2.2 does not know the znode. Persistent, and its child `members` too.
+began; it stays until another migration begins, or this one is forgotten. Every write is conditional
+on the version read, so of two tools one loses. 0.8.2.2 does not know the znode. Persistent, and its
+child `members` too.
 """
 
 from __future__ import annotations
 
 import enum
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from kafka08.errors import BadVersion, MigrationError, NodeExists
+from kafka08.errors import BadVersion, MigrationError, NodeExists, NoNode, ZooKeeperError
 from kafka08.migration.plan import Offset, Snapshot
+from kafka08.migration.results import raised
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
+from kafka08.zk.operations import Create, Get, Node, Set
 from kafka08.zk.orders import Order, Storage
 
 VERSION: Final = 1
+UNWRITTEN: Final = -1
+"""`zk_version` of an entry that has no znode yet."""
 
 
 class State(enum.Enum):
@@ -68,6 +73,9 @@ _BEGUN: Final = frozenset(
     }
 )
 
+DONE: Final = frozenset({State.FINISHED, State.ROLLED_BACK})
+"""States in which a migration may be forgotten."""
+
 VALID_PREVIOUS: Final[dict[State, frozenset[State | None]]] = {
     State.COPYING: frozenset({None, State.COPYING, State.ROLLED_BACK}),
     State.DUAL: frozenset({State.COPYING, State.DUAL, State.VERIFIED}),
@@ -101,7 +109,7 @@ class Entry:
     snapshot: Snapshot
     updated_ms: int
     order: Order | None = None
-    zk_version: int = -1
+    zk_version: int = UNWRITTEN
 
 
 class Journal:
@@ -110,53 +118,114 @@ class Journal:
     def __init__(self, zk: ZkClient, group: str) -> None:
         self._zk = zk
         self._group = group
-        self._path = paths.migration(group)
 
     def read(self) -> Entry | None:
         """The journal; None if no migration was ever begun. MigrationError if unreadable."""
-        node = self._zk.get_or_none(self._path)
-        if node is None:
-            return None
-        try:
-            return replace(decode(node.data or ""), zk_version=node.version)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise MigrationError(f"{self._path} cannot be read: {error}") from error
-
-    def begin(self, snapshot: Snapshot, now_ms: int, previous: Entry | None) -> Entry:
-        """Enter COPYING. A migration that is resumed keeps its snapshot; a new one, and one after a
-        rollback, gets `snapshot`."""
-        self.check(State.COPYING, previous)
-        if previous is None:
-            entry = self._write(Entry(State.COPYING, snapshot, now_ms), None)
-        else:
-            kept = previous.snapshot if previous.state is State.COPYING else snapshot
-            entry = self.enter(State.COPYING, replace(previous, snapshot=kept), now_ms)
-        self._zk.ensure(paths.migration_answers(self._group))
-        return entry
+        return raised(read_journals(self._zk, [self._group])[self._group])
 
     def enter(self, state: State, previous: Entry, now_ms: int) -> Entry:
         """Go on to `state`. MigrationError if that does not follow, or somebody else wrote."""
-        self.check(state, previous)
-        order = next_order(previous.order, ORDERS.get(state))
-        return self._write(replace(previous, state=state, order=order, updated_ms=now_ms), previous)
+        entry = entered(self._group, state, previous, now_ms)
+        return raised(write_journals(self._zk, {self._group: entry})[self._group])
 
     def check(self, state: State, previous: Entry | None) -> None:
-        found = None if previous is None else previous.state
-        if found not in VALID_PREVIOUS[state]:
-            now = "has not begun" if found is None else f"is {found.value!r}"
-            raise MigrationError(f"the migration of {self._group} {now}; {_ADVICE[found]}")
+        check(self._group, state, previous)
 
-    def _write(self, entry: Entry, previous: Entry | None) -> Entry:
+    def remove(self, entry: Entry) -> None:
+        """Remove the journal with its answers, all at once. MigrationError if somebody else wrote
+        meanwhile, ZooKeeperError if a member answered."""
+        answers = paths.migration_answers(self._group)
+        transaction = self._zk.transaction()
+        for name in self._zk.children_or_empty(answers):
+            transaction.delete(paths.migration_answer(self._group, name))
+        transaction.delete(answers).delete(paths.migration(self._group), entry.zk_version)
         try:
-            if previous is None:
-                self._zk.create(self._path, encode(entry))
-                return replace(entry, zk_version=0)
-            version = self._zk.set(self._path, encode(entry), previous.zk_version)
-            return replace(entry, zk_version=version)
-        except (NodeExists, BadVersion) as error:
+            transaction.commit()
+        except (NoNode, BadVersion) as error:
             raise MigrationError(
-                f"somebody else is migrating {self._group} at the same time: {error}"
+                f"the migration of {self._group} changed meanwhile, look again: {error}"
             ) from error
+
+
+def read_journals(zk: ZkClient, groups: Sequence[str]) -> dict[str, Entry | MigrationError | None]:
+    """group → its journal; None if no migration was ever begun."""
+    read = zk.pipeline([Get(paths.migration(group)) for group in groups])
+    found: dict[str, Entry | MigrationError | None] = {}
+    for group, node in zip(groups, read, strict=True):
+        if isinstance(node, NoNode):
+            found[group] = None
+        elif isinstance(node, ZooKeeperError):
+            raise node
+        else:
+            found[group] = _decoded(group, node)
+    return found
+
+
+def _decoded(group: str, node: Node) -> Entry | MigrationError:
+    try:
+        return replace(decode(node.data or ""), zk_version=node.version)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        return MigrationError(f"{paths.migration(group)} cannot be read: {error}")
+
+
+def write_journals(zk: ZkClient, entries: Mapping[str, Entry]) -> dict[str, Entry | MigrationError]:
+    """Write each over the version that it has, UNWRITTEN: for the first time; the entry as it is
+    now, or MigrationError if somebody else wrote meanwhile."""
+    writes = [
+        Create(paths.migration(group), encode(entry))
+        if entry.zk_version == UNWRITTEN
+        else Set(paths.migration(group), encode(entry), entry.zk_version)
+        for group, entry in entries.items()
+    ]
+    answers = [
+        Create(paths.migration_answers(group), None)
+        for group, entry in entries.items()
+        if entry.state is State.COPYING
+    ]
+    results = zk.pipeline(writes)
+    for made in zk.pipeline(answers):
+        if isinstance(made, ZooKeeperError) and not isinstance(made, NodeExists):
+            raise made
+    written: dict[str, Entry | MigrationError] = {}
+    for (group, entry), result in zip(entries.items(), results, strict=True):
+        if isinstance(result, NodeExists | BadVersion):
+            written[group] = MigrationError(
+                f"somebody else is migrating {group} at the same time: {result}"
+            )
+        elif isinstance(result, ZooKeeperError):
+            raise result
+        else:
+            written[group] = replace(entry, zk_version=entry.zk_version + 1)
+    return written
+
+
+def begun(group: str, snapshot: Snapshot, now_ms: int, previous: Entry | None) -> Entry:
+    """COPYING, to be written. A migration that is resumed keeps its snapshot; a new one, and one
+    after a rollback, gets `snapshot`. MigrationError if it cannot begin now."""
+    if previous is None:
+        return Entry(State.COPYING, snapshot, now_ms)
+    kept = previous.snapshot if previous.state is State.COPYING else snapshot
+    return entered(group, State.COPYING, replace(previous, snapshot=kept), now_ms)
+
+
+def entered(group: str, state: State, previous: Entry, now_ms: int) -> Entry:
+    """`previous` gone on to `state`, to be written. MigrationError if that does not follow."""
+    check(group, state, previous)
+    order = next_order(previous.order, ORDERS.get(state))
+    return replace(previous, state=state, order=order, updated_ms=now_ms)
+
+
+def unfinished(group: str, entry: Entry | None) -> str:
+    """How far a migration has come, and what to do."""
+    now = "has not begun" if entry is None else f"is {entry.state.value!r}"
+    return f"the migration of {group} {now}; {_ADVICE[None if entry is None else entry.state]}"
+
+
+def check(group: str, state: State, previous: Entry | None) -> None:
+    """MigrationError, with what to do, unless `state` follows."""
+    found = None if previous is None else previous.state
+    if found not in VALID_PREVIOUS[state]:
+        raise MigrationError(unfinished(group, previous))
 
 
 _ADVICE: Final[dict[State | None, str]] = {

@@ -7,15 +7,15 @@ really does shows only in how the two stores move.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from kafka08.errors import NoNode, ZooKeeperError
-from kafka08.zk import paths
+from kafka08.migration.results import present
+from kafka08.zk import nodes, paths
+from kafka08.zk.client import ZkClient
 from kafka08.zk.nodes import ConsumerRegistration
-from kafka08.zk.operations import Get
+from kafka08.zk.operations import Children, Get
 from kafka08.zk.orders import Order, Storage, decode_order
-from kafka08.zk.store import ClusterStore
 
 DEFAULT_COMMIT_INTERVAL_MS = 60_000
 """auto.commit.interval.ms of a member that does not say."""
@@ -54,14 +54,29 @@ class Member:
         return f"{self.consumer_id} ({kind})"
 
 
-def read_members(store: ClusterStore, group: str) -> tuple[Member, ...]:
+def read_members(zk: ZkClient, group: str) -> tuple[Member, ...]:
     """The members registered now, by consumer id. Raises ZooKeeperError."""
-    registrations = store.consumers(group)
-    answers = store.zk.pipeline([Get(paths.migration_answer(group, i)) for i in registrations])
-    return tuple(
-        member_of(consumer_id, registration, _order_of(answer))
-        for (consumer_id, registration), answer in zip(registrations.items(), answers, strict=True)
-    )
+    return read_members_of(zk, [group])[group]
+
+
+def read_members_of(zk: ZkClient, groups: Sequence[str]) -> dict[str, tuple[Member, ...]]:
+    """The same of many groups, each kind of read as one pipeline."""
+    listed = zk.pipeline([Children(paths.consumer_ids(group)) for group in groups])
+    ids = [
+        (group, consumer_id)
+        for group, names in zip(groups, listed, strict=True)
+        for consumer_id in present(names) or ()
+    ]
+    registered = zk.pipeline([Get(paths.consumer_id(*one)) for one in ids])
+    answers = zk.pipeline([Get(paths.migration_answer(*one)) for one in ids])
+    members: dict[str, tuple[Member, ...]] = dict.fromkeys(groups, ())
+    for (group, consumer_id), node, answer in zip(ids, registered, answers, strict=True):
+        if (there := present(node)) is not None:
+            replied = present(answer)
+            order = None if replied is None else decode_order(replied.data)
+            registration = nodes.decode_consumer(there.data)
+            members[group] += (member_of(consumer_id, registration, order),)
+    return members
 
 
 def member_of(
@@ -94,11 +109,3 @@ def instructions(members: Iterable[Member], storage: Storage) -> list[str]:
         for member in members
         if not member.is_ours
     ]
-
-
-def _order_of(node: object) -> Order | None:
-    if isinstance(node, NoNode):
-        return None
-    if isinstance(node, ZooKeeperError):
-        raise node
-    return decode_order(getattr(node, "data", None))

@@ -25,12 +25,13 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from kafka08.clock import SYSTEM_CLOCK, Clock
-from kafka08.consumer.config import LEGAL_NAME
-from kafka08.errors import ConfigError, MigrationError, ZooKeeperError
+from kafka08.consumer.config import check_group
+from kafka08.errors import ZooKeeperError
 from kafka08.lifecycle import Closeable
+from kafka08.migration.commit_times import CommitTimes, with_commit_times
 from kafka08.migration.connections import Connect, Connections
 from kafka08.migration.facts import read_facts, with_movement
-from kafka08.migration.journal import Entry, Journal, State
+from kafka08.migration.journal import DONE, Entry, Journal, State, unfinished
 from kafka08.migration.members import Member, behind, instructions, read_members
 from kafka08.migration.plan import (
     GroupFacts,
@@ -41,9 +42,11 @@ from kafka08.migration.plan import (
     make_plan,
     rollback_to_newest,
     rollback_to_snapshot,
-    snapshot_of,
 )
+from kafka08.migration.results import raised, refusal
+from kafka08.migration.starting import Starting
 from kafka08.migration.verification import Verification, Watching, watch
+from kafka08.migration.waiting import await_answers, unanswered, wait_for
 from kafka08.migration.writing import commit_to_kafka, raise_in_kafka, raise_in_zookeeper
 from kafka08.zk import paths
 from kafka08.zk.operations import Delete
@@ -52,7 +55,6 @@ from kafka08.zk.orders import Storage
 log = logging.getLogger(__name__)
 
 ANSWER_PATIENCE_S: Final = 60.0
-POLL_S: Final = 0.05
 MOVEMENT_PAUSE_S: Final = 0.5
 """Between two looks at offsets that should stand still."""
 KEEPS_ZOOKEEPER: Final = frozenset(
@@ -99,8 +101,7 @@ class OffsetMigration(Closeable):
         clock: Clock = SYSTEM_CLOCK,
         connect: Connect = socket.create_connection,
     ) -> None:
-        if not LEGAL_NAME.fullmatch(group) or group in {"", ".", ".."}:
-            raise ConfigError(f"group.id: {group!r} is not made of characters [a-zA-Z0-9._-]")
+        check_group(group)
         self.group = group
         self._answer_patience_s = answer_patience_s
         self._owns_connections = connections is None
@@ -128,7 +129,7 @@ class OffsetMigration(Closeable):
         return facts
 
     def members(self) -> tuple[Member, ...]:
-        return read_members(self.connections.store, self.group)
+        return read_members(self.connections.zk, self.group)
 
     def status(self) -> Status:
         """Changes nothing."""
@@ -143,38 +144,26 @@ class OffsetMigration(Closeable):
             self._is_mirrored(),
         )
 
-    def plan(self, *, max_disagreement: int | None = None, facts: GroupFacts | None = None) -> Plan:
+    def plan(self, *, max_disagreement: int | None = None) -> Plan:
         """What `start` would do, and every reason why it would refuse. Changes nothing but that
-        the first question for a coordinator makes the brokers create the offsets topic.
+        the first question for a coordinator makes the brokers create the offsets topic."""
+        facts = with_commit_times(self._watched_facts(), CommitTimes(self.connections))
+        return make_plan(facts, max_disagreement=max_disagreement)
 
-        facts   of the group, if they were read already
-        """
-        return make_plan(facts or self._watched_facts(), max_disagreement=max_disagreement)
-
-    def start(
-        self, *, max_disagreement: int | None = None, facts: GroupFacts | None = None
-    ) -> Plan:
+    def start(self, *, max_disagreement: int | None = None) -> Plan:
         """Write the journal, commit to Kafka whatever is newer in ZooKeeper, then have the members
         commit to both; the plan carried out.
 
         Repeating it copies what is newer by then and keeps the first snapshot. Once the members
         commit to both, they bring Kafka up themselves, and it only waits for their answers.
         """
-        facts = facts or self._watched_facts()
-        plan = make_plan(facts, max_disagreement=max_disagreement)
-        self._refuse("start", plan.refusals)
-        entry = self._journal.read()
-        if entry is None or entry.state in {State.COPYING, State.ROLLED_BACK}:
-            snapshot = snapshot_of(facts.partitions)
-            entry = self._journal.begin(snapshot, self._clock.time_ms(), entry)
-            raise_in_kafka(self.connections, self.group, plan.copies)
-            self._refuse_newcomers(facts)
-        elif not facts.is_live:
-            self._journal.check(State.DUAL, entry)
-            raise_in_kafka(self.connections, self.group, plan.copies)
-        if entry.state is not State.VERIFIED:
-            entry = self._journal.enter(State.DUAL, entry, self._clock.time_ms())
-        self._await_answers("start", entry)
+        starting = Starting(
+            self.connections,
+            [self._watched_facts()],
+            max_disagreement=max_disagreement,
+            patience_s=self._answer_patience_s,
+        )
+        plan = raised(starting.run()[self.group])
         log.info("copied %d offsets of group %s to Kafka", len(plan.copies), self.group)
         return plan
 
@@ -237,6 +226,28 @@ class OffsetMigration(Closeable):
         self._journal.enter(State.ROLLED_BACK, entry, self._clock.time_ms())
         return Rollback(written, {}, problems=rollback.problems)
 
+    def forget(self) -> Entry:
+        """Remove the journal of a migration that is finished or rolled back, and its snapshot;
+        what was removed. Members go by their configuration from their next start on: refused while
+        a live one of ours has another than the migration came to. Others cannot be looked at."""
+        entry = self._journal.read()
+        if entry is None or entry.state not in DONE:
+            self._refuse("forget", [unfinished(self.group, entry)])
+        assert entry is not None, "a migration that has not begun was refused"
+        assert entry.order is not None, "FINISHED and ROLLED_BACK order one store"
+        storage = entry.order.storage
+        keys = " and ".join(f"{key}={value}" for key, value in storage.properties.items())
+        self._refuse(
+            "forget",
+            [
+                f"{m.consumer_id} is configured otherwise: set {keys} and restart it"
+                for m in self.members()
+                if m.is_ours and m.configured is not storage
+            ],
+        )
+        self._journal.remove(entry)
+        return entry
+
     def _roll_to_snapshot(self, entry: Entry | None) -> Rollback:
         self._journal.check(State.ROLLING_TO_SNAPSHOT, entry)
         assert entry is not None, "check refuses a migration that has not begun"
@@ -260,18 +271,8 @@ class OffsetMigration(Closeable):
     def _await_answers(self, step: str, entry: Entry) -> None:
         """Until every live member of ours follows the order of `entry`."""
         assert entry.order is not None, "a step with members to wait for orders something"
-        order = entry.order
-        left: list[str] = []
-
-        def is_done() -> bool:
-            left[:] = behind(self.members(), order)
-            return not left
-
-        if not self._wait_for(is_done):
-            self._refuse(
-                step,
-                [f"{m} has not answered: see its log, then repeat the step" for m in left],
-            )
+        left = await_answers(self.connections, {self.group: entry.order}, self._answer_patience_s)
+        self._refuse(step, unanswered(left.get(self.group, ())))
 
     def _not_ready(self, entry: Entry) -> list[str]:
         """Why members cannot do without ZooKeeper yet."""
@@ -313,26 +314,11 @@ class OffsetMigration(Closeable):
         return [] if not foreign or self._wait_for(none_is) else found
 
     def _wait_for(self, condition: Callable[[], bool]) -> bool:
-        give_up_at = self._clock.monotonic() + self._answer_patience_s
-        while not condition():
-            if self._clock.monotonic() >= give_up_at:
-                return False
-            self._clock.sleep(POLL_S)
-        return True
-
-    def _refuse_newcomers(self, facts: GroupFacts) -> None:
-        """Members that came during the copy and go by Kafka have read offsets half-way through."""
-        known = {member.consumer_id for member in facts.members}
-        new = [m for m in self.members() if m.consumer_id not in known]
-        unsafe = [str(m) for m in new if not m.is_ours or m.configured is Storage.KAFKA]
-        if unsafe:
-            text = f"members joined meanwhile, stop them and repeat it: {', '.join(unsafe)}"
-            self._refuse("start", [text])
+        return wait_for(condition, self._clock, self._answer_patience_s)
 
     def _is_mirrored(self) -> bool:
         return self.connections.zk.exists(paths.migration_mirror(self.group))
 
     def _refuse(self, step: str, reasons: Sequence[str]) -> None:
-        if reasons:
-            text = "\n".join(f"  - {reason}" for reason in reasons)
-            raise MigrationError(f"{step} of group {self.group} refused:\n{text}")
+        if (error := refusal(step, self.group, reasons)) is not None:
+            raise error

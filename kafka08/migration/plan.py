@@ -9,12 +9,16 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from kafka08.migration.members import Member
 from kafka08.structs import TopicPartition
 from kafka08.zk.orders import Storage
 
 Offset = int | None
+
+RETENTION_MS: Final = 24 * 60 * 60 * 1000
+"""offsets.retention.minutes of a broker that does not say."""
 
 
 class Action(enum.Enum):
@@ -34,6 +38,7 @@ class PartitionFacts:
     log_start, log_end   the offsets that can be read are log_start <= offset < log_end, and log_end
                          itself is where a member waits; None: the partition does not exist
     owner                thread id of the member that owns it
+    committed_ms         when Kafka's offset was committed; None: not asked, or not known
     """
 
     topic_partition: TopicPartition
@@ -42,6 +47,19 @@ class PartitionFacts:
     log_start: Offset
     log_end: Offset
     owner: str | None = None
+    committed_ms: int | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Nobody owns it, so nobody commits again what Kafka has: that will be forgotten."""
+        return self.owner is None and self.kafka is not None
+
+    def seconds_left(self, now_ms: int, retention_ms: int) -> int | None:
+        """Until Kafka may forget an idle partition's offset, not below 0; None if it is not idle or
+        the time of its commit is not known."""
+        if not self.is_idle or self.committed_ms is None:
+            return None
+        return max(0, (self.committed_ms + retention_ms - now_ms) // 1000)
 
     @property
     def exists(self) -> bool:

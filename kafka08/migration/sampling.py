@@ -4,7 +4,8 @@ Members with dual commit write Kafka first, then ZooKeeper; a sample reads ZooKe
 Kafka. So within a commit interval each store must reach what the other one had, neither may go
 back, and if one moves the other must. What 0.8.2.2 brokers do to that is told apart: an offset that
 vanishes from Kafka for a moment (the coordinator is loading, or a member without a position has
-committed -1) is a note, unless it is gone at the end.
+committed -1), or goes back once and comes up again (a load has put an older one over a commit), is a
+note; it is a problem if that is how it stands at the end.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class Rules:
     storage: Storage
     allow_idle: bool = False
     retention_ms: int | None = None
-    committed_ms: int | None = None
+    now_ms: int = 0
 
 
 def judge(facts: GroupFacts, samples: Sequence[Sample], rules: Rules) -> list[PartitionVerdict]:
@@ -83,8 +84,9 @@ def _judge_one(
     kafka = [k for _, _, k in pairs if k is not None]
     moved = (_movement(zookeeper), _movement(kafka))
     apart = max((abs(z - k) for _, z, k in pairs if z is not None and k is not None), default=0)
-    problems = [*_went_back("ZooKeeper", zookeeper), *_went_back("Kafka", kafka)]
+    problems = [*_went_back("ZooKeeper", zookeeper)]
     notes = [*_vanished(pairs)]
+    (notes if _came_up_again(kafka) else problems).extend(_went_back("Kafka", kafka))
     if not samples:
         pass
     elif rules.storage is Storage.DUAL:
@@ -100,8 +102,7 @@ def _judge_one(
         if samples and not any(moved) and not problems:
             still = f"nothing moved, so it is not proven what its owner does ({where})"
             (notes if rules.allow_idle else problems).append(still)
-    if owner is None and facts.kafka is not None:
-        notes += _expiry(samples[-1].at_ms if samples else 0, rules)
+    notes += _expiry(facts, rules)
     return PartitionVerdict(facts, *moved, apart, tuple(problems), tuple(notes))
 
 
@@ -114,6 +115,14 @@ def _went_back(store: str, offsets: Sequence[int]) -> Iterator[str]:
         if after < before:
             yield f"{store}'s offset went back from {before} to {after}"
             return
+
+
+def _came_up_again(offsets: Sequence[int]) -> bool:
+    """Whether they stepped back once and reached afterwards what they had before. A coordinator of
+    0.8.2.2 that loads accepts commits meanwhile, and puts what it loads over them until the next
+    ones."""
+    steps = [n for n, (before, after) in enumerate(pairwise(offsets)) if after < before]
+    return len(steps) == 1 and max(offsets[steps[0] + 1 :]) >= offsets[steps[0]]
 
 
 Pair = tuple[int, Offset, Offset]
@@ -163,13 +172,18 @@ def _one_store_only(moved: tuple[int, int]) -> Iterator[str]:
         yield f"Kafka's offset moved by {moved[1]}, ZooKeeper's stood still"
 
 
-def _expiry(now_ms: int, rules: Rules) -> Iterator[str]:
-    """Nobody owns it, so nobody commits it again."""
-    if rules.retention_ms is None or rules.committed_ms is None:
+def _expiry(facts: PartitionFacts, rules: Rules) -> Iterator[str]:
+    if rules.retention_ms is None:
         return
-    left_s = (rules.committed_ms + rules.retention_ms - now_ms) // 1000
-    if left_s <= 0:
+    left_s = facts.seconds_left(rules.now_ms, rules.retention_ms)
+    if left_s == 0:
         yield "nobody owns it, and Kafka may forget its offset any moment (offsets.retention)"
-    else:
-        hours, minutes = divmod(left_s // 60, 60)
-        yield f"nobody owns it: Kafka forgets its offset in {hours} h {minutes} min at the earliest"
+    elif left_s is not None:
+        left = hours_and_minutes(left_s)
+        yield f"nobody owns it: Kafka forgets its offset in {left} at the earliest"
+
+
+def hours_and_minutes(seconds: int) -> str:
+    """`26 h 5 min`."""
+    hours, minutes = divmod(seconds // 60, 60)
+    return f"{hours} h {minutes} min"

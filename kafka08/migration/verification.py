@@ -6,11 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kafka08.errors import KafkaError
+from kafka08.migration.commit_times import CommitTimes, with_commit_times
 from kafka08.migration.connections import Connections
 from kafka08.migration.facts import read_facts, zookeeper_offsets
 from kafka08.migration.journal import Entry
 from kafka08.migration.members import behind, instructions
-from kafka08.migration.plan import GroupFacts, group_refusals, verification_problems
+from kafka08.migration.plan import (
+    RETENTION_MS,
+    GroupFacts,
+    group_refusals,
+    verification_problems,
+)
 from kafka08.migration.sampling import PartitionVerdict, Rules, Sample, judge
 from kafka08.structs import NO_OFFSET, TopicPartition
 from kafka08.zk.orders import Storage
@@ -35,7 +41,7 @@ class Watching:
     interval_ms: int | None = None
     period_s: float = 1.0
     allow_idle: bool = False
-    retention_ms: int = 24 * 60 * 60 * 1000
+    retention_ms: int = RETENTION_MS
     on_sample: Callable[[int, int], None] = lambda done, planned: None
 
     def interval_of(self, facts: GroupFacts) -> int:
@@ -81,12 +87,13 @@ def watch(
     samples = _samples(connections, facts, watching) if facts.is_live else []
     seconds = connections.clock.monotonic() - began
     facts = read_facts(group, connections) if samples else facts
+    facts = with_commit_times(facts, CommitTimes(connections))
     rules = Rules(
         watching.interval_of(facts),
         storage,
         watching.allow_idle,
         watching.retention_ms,
-        entry.updated_ms,
+        connections.clock.time_ms(),
     )
     verdicts = tuple(judge(facts, samples, rules))
     problems = group_refusals(facts)

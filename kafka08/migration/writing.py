@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from kafka08.client.retry import retry
 from kafka08.consumer.offset_store import Offsets
-from kafka08.errors import BadVersion, MigrationError, NodeExists, ZooKeeperError
-from kafka08.migration.connections import RETRIES, Connections
-from kafka08.migration.facts import zookeeper_offsets
-from kafka08.structs import NO_OFFSET, TopicPartition
+from kafka08.errors import BadVersion, KafkaError, MigrationError, NodeExists, ZooKeeperError
+from kafka08.migration.connections import Connections
+from kafka08.migration.facts import zookeeper_offsets, zookeeper_offsets_of
+from kafka08.migration.results import raised
+from kafka08.structs import TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.operations import Create, Operation, Set
 
@@ -18,33 +18,59 @@ def commit_to_kafka(
     connections: Connections, group: str, offsets: Mapping[TopicPartition, int]
 ) -> None:
     """Commit, and read back that they are there; MigrationError if something else is."""
-    kafka = connections.kafka(group)
+    raised(commit_to_kafka_of(connections, {group: offsets})[group])
 
-    def commit() -> None:
-        for error in kafka.commit_each(offsets).values():
-            raise error
 
-    retry(commit, RETRIES, connections.clock, what=f"committing the offsets of {group}")
-    found = kafka.fetch(list(offsets))
-    wrong = [f"{tp}: committed {o}, read {found[tp]}" for tp, o in offsets.items() if found[tp] < o]
-    if wrong:
-        raise MigrationError(f"commit to Kafka for group {group} failed: {'; '.join(wrong)}")
+def commit_to_kafka_of(
+    connections: Connections, wanted: Mapping[str, Mapping[TopicPartition, int]]
+) -> dict[str, Offsets | KafkaError]:
+    """The same of many groups: group → what was committed, or its error."""
+    coordinators = connections.coordinators
+    results = coordinators.commit(wanted)
+    taken = {g: offsets for g, offsets in results.items() if not isinstance(offsets, KafkaError)}
+    for group, found in coordinators.fetch(taken).items():
+        if isinstance(found, KafkaError):
+            results[group] = found
+        elif wrong := [
+            f"{tp}: committed {offset}, read {found[tp]}"
+            for tp, offset in taken[group].items()
+            if found[tp] < offset
+        ]:
+            text = "; ".join(wrong)
+            results[group] = MigrationError(f"commit to Kafka for group {group} failed: {text}")
+    return results
 
 
 def raise_in_kafka(
     connections: Connections, group: str, partitions: Collection[TopicPartition]
 ) -> Offsets:
-    """Bring Kafka up to ZooKeeper where ZooKeeper is ahead; what was committed.
+    """Bring Kafka up to ZooKeeper where ZooKeeper is ahead; what was committed. The partitions must
+    exist.
 
     Kafka cannot compare before it writes. So this is for partitions whose owner, if they have one,
     commits to ZooKeeper alone: nobody else commits to Kafka between the look and the commit.
     """
-    in_zookeeper = zookeeper_offsets(group, sorted(partitions), connections)
-    in_kafka = connections.kafka(group).fetch(list(in_zookeeper))
-    ahead = {tp: o for tp, (o, _) in in_zookeeper.items() if o > in_kafka.get(tp, NO_OFFSET)}
-    if ahead:
-        commit_to_kafka(connections, group, ahead)
-    return ahead
+    return raised(raise_in_kafka_of(connections, {group: partitions})[group])
+
+
+def raise_in_kafka_of(
+    connections: Connections, wanted: Mapping[str, Collection[TopicPartition]]
+) -> dict[str, Offsets | KafkaError]:
+    """The same of many groups: group → what was committed, or its error."""
+    in_zookeeper = zookeeper_offsets_of(wanted, connections)
+    results = connections.coordinators.fetch(in_zookeeper)
+    ahead: dict[str, Offsets] = {}
+    for group, in_kafka in results.items():
+        if not isinstance(in_kafka, KafkaError):
+            ahead[group] = {
+                tp: offset
+                for tp, (offset, _) in in_zookeeper[group].items()
+                if offset > in_kafka[tp]
+            }
+    committed = commit_to_kafka_of(
+        connections, {g: offsets for g, offsets in ahead.items() if offsets}
+    )
+    return {**results, **ahead, **committed}
 
 
 def raise_in_zookeeper(

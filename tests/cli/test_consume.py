@@ -225,7 +225,7 @@ def test_an_absent_topic_is_waited_for_aloud(kafka08: Commands) -> None:
         (("a b",), "topic name a b is illegal"),
         (("--whitelist", ""), "--whitelist '' matches no topic"),
         (("--whitelist", "["), "topic pattern '[': an unclosed character class"),
-        (("t", "--group", ""), "group.id: '' is not the name of a znode"),
+        (("t", "--group", ""), "group.id: '' cannot be the name of a group"),
         (("t", "--group", "a/b"), "group.id: 'a/b'"),
         (("t", "--threads", "0"), "--threads"),
         (("t", "--max-messages", "0"), "--max-messages"),

@@ -14,8 +14,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from kafka08.consumer.offset_store import KafkaOffsetStore
 from kafka08.migration import OffsetMigration, Watching
+from kafka08.migration.coordinators import Coordinators
 from kafka08.zk.client import ZkClient
 
 WATCHING = Watching(seconds=1.0, interval_ms=900, period_s=0.1)
@@ -38,18 +38,21 @@ def main(zookeeper: str, group: str, step: str, number: str) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def deadly(original: Callable[..., Any]) -> Callable[..., Any]:
-        def write(*args: Any, **keys: Any) -> Any:
+        def write(self: Any, wanted: Any, *args: Any, **keys: Any) -> Any:
+            if isinstance(self, ZkClient):
+                wanted = list(wanted)
+                if all(operation.repeatable for operation in wanted):
+                    return original(self, wanted, *args, **keys)
             pass_a_moment()
-            result = original(*args, **keys)
+            result = original(self, wanted, *args, **keys)
             pass_a_moment()
             return result
 
         return write
 
     with OffsetMigration(zookeeper, group, answer_patience_s=20) as migration:
-        for owner, name in ((ZkClient, "create"), (ZkClient, "set"), (ZkClient, "ensure")):
-            setattr(owner, name, deadly(getattr(owner, name)))
-        KafkaOffsetStore.commit_each = deadly(KafkaOffsetStore.commit_each)  # type: ignore[method-assign]
+        ZkClient.pipeline = deadly(ZkClient.pipeline)  # type: ignore[method-assign]
+        Coordinators.commit = deadly(Coordinators.commit)  # type: ignore[method-assign]
         STEPS[step](migration)
 
 

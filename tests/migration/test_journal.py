@@ -14,10 +14,14 @@ from kafka08.migration.journal import (
     Entry,
     Journal,
     State,
+    begun,
     decode,
     encode,
     next_order,
+    write_journals,
 )
+from kafka08.migration.plan import Snapshot
+from kafka08.migration.results import raised
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
@@ -30,6 +34,11 @@ snapshots = st.dictionaries(
     st.tuples(offsets, offsets),
     max_size=5,
 )
+
+
+def begin(zk: ZkClient, snapshot: Snapshot, now_ms: int, previous: Entry | None) -> Entry:
+    """A journal of group `g` that is written in COPYING."""
+    return raised(write_journals(zk, {"g": begun("g", snapshot, now_ms, previous)})["g"])
 
 
 @given(
@@ -48,7 +57,7 @@ def test_reads_what_it_writes(
 
 def test_the_text_is_stable(zk: ZkClient) -> None:
     """A znode of today must be readable by later versions of this tool."""
-    entry = Journal(zk, "g").begin(SNAPSHOT, 17, None)
+    entry = begin(zk, SNAPSHOT, 17, None)
     assert entry.zk_version == 0
     assert zk.get(paths.migration("g")).data == (
         '{"version":1,"state":"copying","updated":"17","step":0,"storage":null,'
@@ -72,15 +81,15 @@ def test_a_resumed_migration_keeps_its_snapshot(zk: ZkClient) -> None:
     """What both stores had before the first copy is what a rollback must find; after a rollback a
     new migration takes a new one."""
     journal = Journal(zk, "g")
-    entry = journal.begin(SNAPSHOT, 1, None)
-    again = journal.begin({}, 2, journal.read())
+    entry = begin(zk, SNAPSHOT, 1, None)
+    again = begin(zk, {}, 2, journal.read())
     assert again.snapshot == SNAPSHOT
     with pytest.raises(MigrationError, match="at the same time"):
         journal.enter(State.DUAL, entry, 3)
     for state in (State.DUAL, State.ROLLING_TO_NEWEST, State.RETURNING, State.ROLLED_BACK):
         again = journal.enter(state, again, 3)
     assert journal.read() == again
-    assert journal.begin({}, 4, again).snapshot == {}
+    assert begin(zk, {}, 4, again).snapshot == {}
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"version":2}', '{"version":1,"state":"x"}'])

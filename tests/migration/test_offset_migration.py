@@ -7,24 +7,21 @@ from typing import Any, Literal
 
 import pytest
 
-from kafka08.consumer.offset_store import KafkaOffsetStore
 from kafka08.errors import ConfigError, ConsumerCoordinatorNotAvailable, MigrationError
 from kafka08.migration import OffsetMigration, State
+from kafka08.migration.coordinators import Coordinators
 from kafka08.migration.journal import Entry, Journal
 from kafka08.structs import TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
 from tests.consumer.store_cluster import HOST, PORT, StoreCluster
+from tests.migration.killing import Killed, Killer
 
 TPS = [TopicPartition("t", number) for number in range(4)]
 IN_ZOOKEEPER = {TPS[0]: 10, TPS[1]: 20, TPS[2]: 30}
 IN_KAFKA = {TPS[1]: 25, TPS[2]: 5}
 NEWEST = {TPS[0]: 10, TPS[1]: 25, TPS[2]: 30}
-
-
-class Killed(BaseException):
-    """kill -9, as far as one process can play it: nobody catches it."""
 
 
 @pytest.fixture
@@ -125,13 +122,13 @@ def test_members_that_come_meanwhile_are_noticed(
     """A member that started during the copy and goes by Kafka, as one that is not ours may do, has
     perhaps read a half-copied offset: start says so and stays unfinished; once the member is gone
     it can be repeated."""
-    commit = KafkaOffsetStore.commit_each
+    commit = Coordinators.commit
 
-    def join_and_commit(self: KafkaOffsetStore, offsets: Any) -> Any:
+    def join_and_commit(self: Coordinators, wanted: Any) -> Any:
         zk.create(paths.consumer_id("g", "g_a"), '{"subscription":{"t":1}}', ephemeral=True)
-        return commit(self, offsets)
+        return commit(self, wanted)
 
-    monkeypatch.setattr(KafkaOffsetStore, "commit_each", join_and_commit)
+    monkeypatch.setattr(Coordinators, "commit", join_and_commit)
     with pytest.raises(MigrationError, match="joined meanwhile"):
         migration.start()
     assert state_of(migration.journal()) is State.COPYING
@@ -189,38 +186,15 @@ def test_broken_off_at_every_write_and_repeated(
 ) -> None:
     """Killed before or after the n-th write, for every n: repeating the step that was broken off
     ends like a migration that was never disturbed, and no offset goes back on the way to Kafka."""
-    writers = [
-        (Journal, "_write"),
-        (KafkaOffsetStore, "commit_each"),
-        (ClusterStore, "commit_offsets"),
-    ]
-    writes = 0
-    kill_at = -1
-
-    def deadly(original: Callable[..., Any]) -> Callable[..., Any]:
-        def write(*args: Any) -> Any:
-            nonlocal writes
-            for moment in range(2):
-                writes += 1
-                if writes == kill_at:
-                    raise Killed
-                if moment == 0:
-                    result = original(*args)
-            return result
-
-        return write
-
-    originals = [getattr(owner, name) for owner, name in writers]
-    for (owner, name), original in zip(writers, originals, strict=True):
-        monkeypatch.setattr(owner, name, deadly(original))
+    killer = Killer(monkeypatch)
     outcomes = set()
-    for round_ in range(1, 40):
+    for round_ in range(1, 60):
+        killer.spare()
         zk.delete_recursive(paths.MIGRATIONS)
         zk.delete_recursive(paths.offsets("g"))
-        kill_at = -1
-        originals[2](ClusterStore(zk), "g", IN_ZOOKEEPER)
+        ClusterStore(zk).commit_offsets("g", IN_ZOOKEEPER)
         cluster.committed = dict(IN_KAFKA)
-        writes, kill_at = 0, round_
+        killer.kill_at(round_)
         killed = 0
         for step in steps(to):
             for _ in range(2):

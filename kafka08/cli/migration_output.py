@@ -1,0 +1,190 @@
+"""How the verbs of `kafka08 migrate` show what they found: results on stdout, talk on stderr."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kafka08.cli.table import table_lines
+from kafka08.clock import SYSTEM_CLOCK
+
+if TYPE_CHECKING:
+    from kafka08.migration import Plan, Rollback, Status, Step, Verification
+    from kafka08.migration.connections import Connections
+    from kafka08.migration.fleet import Outcome
+
+PLAN_COLUMNS = (
+    "topic",
+    "partition",
+    "zookeeper",
+    "kafka",
+    "log start",
+    "log end",
+    "lag",
+    "owner",
+    "kind",
+    "time left",
+    "to do",
+)
+
+
+def show_error(outcome: Outcome[Any]) -> bool:
+    """Tell the error of a group, if it met one; whether it did."""
+    if outcome.error is not None:
+        click.echo(f"Error: {outcome.group}: {outcome.error}", err=True)
+    return outcome.error is not None
+
+
+def show_to_do(connections: Connections, group: str) -> None:
+    """What has to be done by hand now."""
+    from kafka08.migration import OffsetMigration
+
+    with OffsetMigration(group=group, connections=connections) as migration:
+        for line in migration.status().to_do:
+            click.echo(f"To do: {line}", err=True)
+
+
+def show_plan(plan: Plan, as_json: bool, retention_ms: int | None = None) -> None:
+    """The plan on stdout, the reasons to refuse on stderr. JSON has the time left in seconds."""
+    from kafka08.migration.plan import RETENTION_MS
+    from kafka08.migration.sampling import hours_and_minutes
+
+    retention_ms = RETENTION_MS if retention_ms is None else retention_ms
+    now_ms = SYSTEM_CLOCK.time_ms()
+    left_s = [step.facts.seconds_left(now_ms, retention_ms) for step in plan.steps]
+    if as_json:
+        rows = [plan_row(plan, *pair) for pair in zip(plan.steps, left_s, strict=True)]
+        click.echo(
+            json.dumps(
+                {
+                    "group": plan.group,
+                    "members": [str(member) for member in plan.members],
+                    "partitions": [dict(zip(PLAN_COLUMNS, row, strict=True)) for row in rows],
+                    "refusals": plan.refusals,
+                }
+            )
+        )
+    else:
+        left = [None if seconds is None else hours_and_minutes(seconds) for seconds in left_s]
+        click.echo(f"Group {plan.group}, {len(plan.members)} live members")
+        rows = [plan_row(plan, *pair) for pair in zip(plan.steps, left, strict=True)]
+        show_table(PLAN_COLUMNS, rows)
+    for refusal in plan.refusals:
+        click.echo(f"Refused: {plan.group}: {refusal}", err=True)
+
+
+def plan_row(plan: Plan, step: Step, left: object) -> tuple[object, ...]:
+    facts = step.facts
+    owner = next((m for m in plan.members if m.owns(facts.owner)), None)
+    kind = None if owner is None else "kafka08" if owner.is_ours else "other"
+    return (
+        *facts.topic_partition,
+        facts.zookeeper,
+        facts.kafka,
+        facts.log_start,
+        facts.log_end,
+        facts.lag,
+        facts.owner,
+        kind,
+        left,
+        step.reason or step.action.value,
+    )
+
+
+def show_status(status: Status, as_json: bool) -> None:
+    entry = status.entry
+    order = None if entry is None else entry.order
+    members = [
+        {
+            "member": m.consumer_id,
+            "kafka08": m.is_ours,
+            "configured": None if m.configured is None else m.configured.value,
+            "commits to": None if m.storage is None else m.storage.value,
+            "answered step": None if m.answer is None else m.answer.step,
+        }
+        for m in status.members
+    ]
+    if as_json:
+        fields = {
+            "group": status.group,
+            "state": None if entry is None else entry.state.value,
+            "step": None if order is None else order.step,
+            "storage": None if order is None else order.storage.value,
+            "members": members,
+            "waiting_for": status.waiting_for,
+            "to_do": status.to_do,
+            "mirrored": status.is_mirrored,
+        }
+        click.echo(json.dumps(fields))
+        return
+    state = "no migration was begun" if entry is None else entry.state.value
+    ordered = "" if order is None else f"; step {order.step}: commit to {order.storage.value}"
+    click.echo(f"Group {status.group}: {state}{ordered}")
+    if members:
+        show_table(tuple(members[0]), [tuple(member.values()) for member in members])
+    for name in status.waiting_for:
+        click.echo(f"Waiting for: {name}", err=True)
+    for line in status.to_do:
+        click.echo(f"To do: {line}", err=True)
+
+
+def show_verification(found: Verification, as_json: bool, success: str) -> bool:
+    """The table or the JSON on stdout, the rest on stderr; whether there are problems."""
+    from kafka08.migration.report import COLUMNS, as_dict, rows
+
+    if as_json:
+        click.echo(json.dumps(as_dict(found)))
+    else:
+        show_table(COLUMNS, rows(found))
+    for title, texts in (
+        ("Problem", found.problems),
+        ("Note", found.notes),
+        ("To do", found.to_do),
+    ):
+        for text in texts:
+            click.echo(f"{title}: {found.group}: {text}", err=True)
+    if found.is_verified:
+        click.echo(f"{success} ({found.group})", err=True)
+    return not found.is_verified
+
+
+def show_rollback(group: str, done: Rollback, as_json: bool) -> bool:
+    """What was written; whether there are problems."""
+    if as_json:
+        stores = {"zookeeper": done.to_zookeeper, "kafka": done.to_kafka}
+        written = [
+            {"store": store, "topic": tp.topic, "partition": tp.partition, "offset": offset}
+            for store, offsets in stores.items()
+            for tp, offset in sorted(offsets.items())
+        ]
+        removed = [
+            {"store": "zookeeper", "topic": tp.topic, "partition": tp.partition}
+            for tp in done.remove_from_zookeeper
+        ]
+        fields = {
+            "group": group,
+            "written": written,
+            "removed": removed,
+            "problems": list(done.problems),
+        }
+        click.echo(json.dumps(fields))
+    click.echo(
+        f"{group}: wrote {len(done.to_zookeeper)} offsets to ZooKeeper and "
+        f"{len(done.to_kafka)} to Kafka, removed {len(done.remove_from_zookeeper)} from ZooKeeper",
+        err=True,
+    )
+    for problem in done.problems:
+        click.echo(f"Problem: {group}: {problem}", err=True)
+    return bool(done.problems)
+
+
+def show_table(headings: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> None:
+    listed = list(rows)
+    if not listed:
+        click.echo("No offsets are committed.", err=True)
+        return
+    for line in table_lines(headings, listed):
+        click.echo(line)

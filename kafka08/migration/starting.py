@@ -1,0 +1,170 @@
+"""The step `start`, of one group or of many together.
+
+Each stage is done for all groups before the next one begins, so that ZooKeeper and the coordinators
+are asked in pipelines. A group that meets an error leaves; its own writes always come in the order
+journal (COPYING), commits to Kafka, journal (DUAL), so that it can be broken off anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from kafka08.errors import KafkaError, MigrationError
+from kafka08.migration.connections import Connections
+from kafka08.migration.journal import (
+    Entry,
+    State,
+    begun,
+    check,
+    entered,
+    read_journals,
+    write_journals,
+)
+from kafka08.migration.members import Member, read_members_of
+from kafka08.migration.plan import GroupFacts, Plan, make_plan, snapshot_of
+from kafka08.migration.results import errors_of, refusal
+from kafka08.migration.waiting import await_answers, unanswered
+from kafka08.migration.writing import raise_in_kafka_of
+from kafka08.zk.orders import Order, Storage
+
+BEGINS_ANEW = frozenset({None, State.COPYING, State.ROLLED_BACK})
+
+
+@dataclass(slots=True)
+class _Start:
+    """One group on its way."""
+
+    facts: GroupFacts
+    plan: Plan
+    entry: Entry | None = None
+    error: KafkaError | None = None
+
+    @property
+    def state(self) -> State | None:
+        return None if self.entry is None else self.entry.state
+
+
+class Starting:
+    """Starts the migration of groups, once.
+
+    Repeating it copies what is newer by then and keeps the first snapshot. Once the members commit
+    to both stores they bring Kafka up themselves, and it only waits for their answers.
+    """
+
+    def __init__(
+        self,
+        connections: Connections,
+        groups: Sequence[GroupFacts],
+        *,
+        max_disagreement: int | None,
+        patience_s: float,
+    ) -> None:
+        self._connections = connections
+        self._patience_s = patience_s
+        self._starts = {
+            facts.group: _Start(facts, make_plan(facts, max_disagreement=max_disagreement))
+            for facts in groups
+        }
+
+    def run(self) -> dict[str, Plan | KafkaError]:
+        """group → the plan that was carried out, or why it was not. Raises ZooKeeperError, when it
+        is not known how far it has come."""
+        for start in self._left():
+            start.error = refusal("start", start.plan.group, start.plan.refusals)
+        self._read_journals()
+        copying = self._begin()
+        self._copy()
+        self._refuse_newcomers(copying)
+        self._order_dual()
+        self._await_answers()
+        return {group: s.error or s.plan for group, s in self._starts.items()}
+
+    def _left(self) -> Iterator[_Start]:
+        return (start for start in self._starts.values() if start.error is None)
+
+    def _fail(self, errors: Mapping[str, KafkaError]) -> None:
+        for group, error in errors.items():
+            self._starts[group].error = error
+
+    def _read_journals(self) -> None:
+        found = read_journals(self._connections.zk, [s.plan.group for s in self._left()])
+        self._fail(errors_of(found))
+        for start in self._left():
+            entry = found[start.plan.group]
+            assert not isinstance(entry, KafkaError)
+            start.entry = entry
+
+    def _begin(self) -> list[_Start]:
+        """Write the journals of those that are to begin, or to go on with a copy broken off."""
+        copying = [start for start in self._left() if start.state in BEGINS_ANEW]
+        now_ms = self._connections.clock.time_ms()
+        self._write(
+            copying,
+            lambda s: begun(s.plan.group, snapshot_of(s.facts.partitions), now_ms, s.entry),
+        )
+        return copying
+
+    def _copy(self) -> None:
+        """Bring Kafka up to ZooKeeper, where no member does it."""
+        copies = {}
+        for start in self._left():
+            if start.state is not State.COPYING:
+                if start.facts.is_live:
+                    continue
+                try:
+                    check(start.plan.group, State.DUAL, start.entry)
+                except MigrationError as error:
+                    start.error = error
+                    continue
+            copies[start.plan.group] = start.plan.copies
+        self._fail(errors_of(raise_in_kafka_of(self._connections, copies)))
+
+    def _refuse_newcomers(self, copying: Sequence[_Start]) -> None:
+        """Members that came during the copy and go by Kafka have read offsets half-way through."""
+        looked_at = [start for start in copying if start.error is None]
+        members = read_members_of(self._connections.zk, [s.plan.group for s in looked_at])
+        for start in looked_at:
+            known = {member.consumer_id for member in start.facts.members}
+            new = [m for m in members[start.plan.group] if m.consumer_id not in known]
+            if unsafe := [str(m) for m in new if _has_read_kafka(m)]:
+                text = f"members joined meanwhile, stop them and repeat it: {', '.join(unsafe)}"
+                start.error = refusal("start", start.plan.group, [text])
+
+    def _order_dual(self) -> None:
+        now_ms = self._connections.clock.time_ms()
+        ordered = [start for start in self._left() if start.state is not State.VERIFIED]
+        self._write(ordered, lambda s: entered(s.plan.group, State.DUAL, _entry(s), now_ms))
+
+    def _await_answers(self) -> None:
+        waiting = {s.plan.group: _order(s) for s in self._left()}
+        for group, names in await_answers(self._connections, waiting, self._patience_s).items():
+            self._starts[group].error = refusal("start", group, unanswered(names))
+
+    def _write(self, starts: Sequence[_Start], next_entry: Callable[[_Start], Entry]) -> None:
+        entries = {}
+        for start in starts:
+            try:
+                entries[start.plan.group] = next_entry(start)
+            except MigrationError as error:
+                start.error = error
+        for group, written in write_journals(self._connections.zk, entries).items():
+            if isinstance(written, MigrationError):
+                self._starts[group].error = written
+            else:
+                self._starts[group].entry = written
+
+
+def _has_read_kafka(member: Member) -> bool:
+    return not member.is_ours or member.configured is Storage.KAFKA
+
+
+def _entry(start: _Start) -> Entry:
+    assert start.entry is not None, "its journal was written"
+    return start.entry
+
+
+def _order(start: _Start) -> Order:
+    order = _entry(start).order
+    assert order is not None, "DUAL and VERIFIED order both stores"
+    return order

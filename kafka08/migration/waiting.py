@@ -1,0 +1,46 @@
+"""Waiting for live members, who do what the journal orders in their own time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from kafka08.clock import Clock
+from kafka08.migration.connections import Connections
+from kafka08.migration.members import behind, read_members_of
+from kafka08.zk.orders import Order
+
+POLL_S: Final = 0.05
+
+
+def wait_for(condition: Callable[[], bool], clock: Clock, patience_s: float) -> bool:
+    """Until the condition holds; False if it does not within the patience. Looks at least once."""
+    give_up_at = clock.monotonic() + patience_s
+    while not condition():
+        if clock.monotonic() >= give_up_at:
+            return False
+        clock.sleep(POLL_S)
+    return True
+
+
+def await_answers(
+    connections: Connections, orders: Mapping[str, Order], patience_s: float
+) -> dict[str, list[str]]:
+    """Until every live member of ours follows its group's order, or the patience is over. Groups
+    with members that have not answered by then → these members."""
+    left: dict[str, list[str]] = {group: [] for group in orders}
+
+    def all_have() -> bool:
+        for group, members in read_members_of(connections.zk, list(left)).items():
+            left[group] = behind(members, orders[group])
+            if not left[group]:
+                del left[group]
+        return not left
+
+    wait_for(all_have, connections.clock, patience_s)
+    return left
+
+
+def unanswered(members: Sequence[str]) -> list[str]:
+    """What to tell about members that have not answered."""
+    return [f"{m} has not answered: see its log, then repeat the step" for m in members]

@@ -1,0 +1,152 @@
+"""Many groups at once: each gets what it would get alone, whatever happens to the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kafka08.errors import ConfigError, MigrationError
+from kafka08.migration.connections import Connections
+from kafka08.migration.fleet import Outcome, Pace, find_groups, plan_groups, start_groups
+from kafka08.migration.journal import Entry, State, read_journals
+from kafka08.migration.plan import Plan
+from kafka08.structs import TopicPartition
+from kafka08.zk import nodes, paths
+from kafka08.zk.client import ZkClient
+from kafka08.zk.store import ClusterStore
+from tests.consumer.store_cluster import HOST, PORT, StoreCluster
+from tests.migration.killing import Killed, Killer
+from tests.network.scripted import Hangup
+
+GROUPS = ["a", "b", "c", "d"]
+NUMBERS = (0, 1)
+
+
+@pytest.fixture
+def cluster(zk: ZkClient) -> StoreCluster:
+    """Four stopped groups, each with a topic of its name and offset 10 in both its partitions."""
+    for name in GROUPS:
+        zk.create(paths.topic(name), nodes.encode_assignment(dict.fromkeys(NUMBERS, (1,))))
+        ClusterStore(zk).commit_offsets(name, {TopicPartition(name, n): 10 for n in NUMBERS})
+    return StoreCluster()
+
+
+@pytest.fixture
+def connections(cluster: StoreCluster, zk_connect: str) -> Iterator[Connections]:
+    with Connections(
+        zk_connect, f"{HOST}:{PORT}", clock=cluster.clock, connect=cluster.network.connect
+    ) as connections:
+        yield connections
+
+
+def start(connections: Connections, groups: list[str] = GROUPS) -> list[Outcome[Plan]]:
+    pace = Pace(None, connections.clock)
+    return list(start_groups(connections, groups, pace, max_disagreement=None, answer_patience_s=1))
+
+
+def states(zk: ZkClient) -> dict[str, State | None]:
+    journals = read_journals(zk, GROUPS)
+    return {g: entry.state if isinstance(entry, Entry) else None for g, entry in journals.items()}
+
+
+def test_each_group_has_its_own_outcome(
+    zk: ZkClient, cluster: StoreCluster, connections: Connections
+) -> None:
+    """In order; one that is refused, one that has come further and one whose member does not answer
+    stop nobody else."""
+    ClusterStore(zk).commit_offsets("b", {TopicPartition("b", 0): 5000})
+    registration = '{"version":1,"subscription":{"c":1},"kafka08":{"offsets.storage":"zookeeper"}}'
+    zk.create(paths.consumer_id("c", "c_1"), registration, ephemeral=True)
+    zk.create(paths.migration("d"), '{"version":1,"state":"finished"')
+    outcomes = start(connections)
+    assert [outcome.group for outcome in outcomes] == GROUPS
+    assert outcomes[0].error is None
+    assert [str(outcome.error).split("\n")[-1].strip() for outcome in outcomes[1:3]] == [
+        "- [b,0]: the offset 5000 in ZooKeeper is out of the range 0 to 1000 of the log",
+        "- c_1 has not answered: see its log, then repeat the step",
+    ]
+    assert "cannot be read" in str(outcomes[3].error)
+    assert states(zk) == {"a": State.DUAL, "b": None, "c": State.DUAL, "d": None}
+    assert cluster.committed == {TopicPartition(g, n): 10 for g in "ac" for n in NUMBERS}
+
+
+def test_a_coordinator_that_loads_is_asked_again(
+    zk: ZkClient, cluster: StoreCluster, connections: Connections
+) -> None:
+    """With the groups that are left only; one that never comes is that group's error."""
+    cluster.refuse(TopicPartition("b", 0), 14, 16, 14)
+    cluster.refuse(TopicPartition("c", 1), *[14] * 1000)
+    [a, b, c, d] = plan_groups(
+        connections, GROUPS, Pace(None, connections.clock), max_disagreement=None
+    )
+    assert [plan.is_allowed for plan in (a, b, c, d)] == [True, True, False, True]
+    assert "coordinator is not available" in c.refusals[0]
+    asked = [request.group for request in cluster.asked]  # type: ignore[attr-defined]
+    assert [asked.count(group) for group in "abd"] == [1, 4, 1]
+
+
+def test_a_connection_that_breaks_between_answers_is_made_again(
+    zk: ZkClient, cluster: StoreCluster, connections: Connections
+) -> None:
+    """The groups whose answers were lost are asked again, those that were answered are not."""
+    answers = 0
+    answer = cluster.answer
+
+    def hang_up_once(request: Any) -> Any:
+        nonlocal answers
+        if getattr(request, "group", None) is not None and hasattr(request, "topics"):
+            answers += 1
+            if answers == 3:
+                raise Hangup
+        return answer(request)
+
+    cluster.network.broker(HOST, PORT, hang_up_once)
+    assert all(outcome.error is None for outcome in start(connections))
+    assert cluster.committed == {TopicPartition(g, n): 10 for g in GROUPS for n in NUMBERS}
+
+
+def test_broken_off_at_every_write_and_repeated(
+    zk: ZkClient,
+    cluster: StoreCluster,
+    connections: Connections,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Killed before or after the n-th write of all, for every n: started again, all groups commit
+    to both stores, and each journal has what was there before the first try."""
+    killer = Killer(monkeypatch)
+    killed = True
+    rounds = 0
+    while killed:
+        killer.spare()
+        zk.delete_recursive(paths.MIGRATIONS)
+        cluster.committed.clear()
+        rounds += 1
+        killer.kill_at(rounds)
+        try:
+            start(connections)
+            killed = False
+        except Killed:
+            killer.spare()
+            assert all(outcome.error is None for outcome in start(connections))
+        assert set(states(zk).values()) == {State.DUAL}
+        assert cluster.committed == {TopicPartition(g, n): 10 for g in GROUPS for n in NUMBERS}
+        for name, entry in read_journals(zk, GROUPS).items():
+            assert isinstance(entry, Entry)
+            assert entry.snapshot == {TopicPartition(name, n): (10, None) for n in NUMBERS}
+    assert rounds > 6
+
+
+@pytest.mark.parametrize("name", ["../..", "a/b", ".."])
+def test_a_name_that_no_group_can_have_is_refused(connections: Connections, name: str) -> None:
+    """It would be a path to other znodes: nothing is asked with it."""
+    with pytest.raises(ConfigError, match="kafka08 group list"):
+        find_groups(connections, ["a", name], every=False)
+
+
+def test_patterns(connections: Connections) -> None:
+    """A pattern means what it matches; one that matches nothing is an error."""
+    assert find_groups(connections, ["[bc]", "x"], every=False) == ["x", "b", "c"]
+    with pytest.raises(MigrationError, match=r"matches z\*"):
+        find_groups(connections, ["z*"], every=False)
