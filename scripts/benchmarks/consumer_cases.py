@@ -29,6 +29,9 @@ REBALANCE = "rebalance"
 CROWD = "100 members"
 PARTITIONS = 4
 MESSAGES = 1_000_000
+SET_BYTES = 16_384
+"""What a producer of 0.8.2.2 sends at once by default (batch.size). It matters: a log has an index
+entry for a set at most, and the JVM broker finds an offset by reading on from there."""
 MEMBERS = 100
 SPEED_GOALS = {"iterator": 1.5, "batches": 5.0}
 EVENTS = {"join": "a member joins", "leave": "a member leaves", "kill": "a member is killed"}
@@ -83,11 +86,11 @@ def reading_rows(broker: JvmSubject, connect: str, rounds: int) -> list[dict[str
 
 
 def fill(broker: JvmSubject, connect: str, topic: str) -> None:
-    """At least MESSAGES of 100 bytes, evenly over the partitions."""
+    """At least MESSAGES of 100 bytes, evenly over the partitions, as a producer sends them."""
     with AdminClient(connect) as admin:
         admin.create_topic(topic, PARTITIONS, 1)
     await_leaders(broker, topic, PARTITIONS)
-    data = load.plain_set(100, 200_000)
+    data = load.plain_set(100, SET_BYTES)
     sets = -(-MESSAGES // (len(data) // (100 + load.ENTRY_OVERHEAD)))
     with load.connect(broker.address) as connection:
         for number in range(sets):
