@@ -21,6 +21,8 @@ from typing import Final
 
 from tests.spark.stream_driver import LINE_BYTES, LOG
 
+DRIVER: Final = "tests.spark.stream_driver"
+ROOT: Final = Path(__file__).parent.parent.parent
 PIPE_BYTES: Final = 4096
 READ_BYTES: Final = 512
 """What we look for must be in the first LINE_BYTES - PIPE_BYTES - READ_BYTES bytes of a line."""
@@ -32,11 +34,17 @@ class LockstepDriver:
     """stream_driver as a process that goes on only while `run` reads its log.
 
     environ   of the process
+    options   further arguments of stream_driver
     steps     the first line of each step that was logged, in order, for messages and for soaks
     """
 
     def __init__(
-        self, bootstrap: str, topic: str, directory: Path, environ: Mapping[str, str]
+        self,
+        bootstrap: str,
+        topic: str,
+        directory: Path,
+        environ: Mapping[str, str],
+        *options: str,
     ) -> None:
         self.steps: list[str] = []
         pipe = directory / LOG
@@ -45,7 +53,8 @@ class LockstepDriver:
         self._log = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
         fcntl.fcntl(self._log, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.spark.stream_driver", bootstrap, topic, str(directory)],
+            [sys.executable, "-m", DRIVER, bootstrap, topic, str(directory), *options],
+            cwd=ROOT,
             env=dict(environ),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -1,7 +1,8 @@
 """A streaming job as a program of its own: a topic into Parquet files, all that is available now.
 
-    python -m tests.spark.stream_driver BOOTSTRAP TOPIC DIRECTORY
+    python -m tests.spark.stream_driver BOOTSTRAP TOPIC DIRECTORY [points]
 
+With `points` it never ends, and can be held at the points of points.py by files in DIRECTORY.
 The checkpoint, the files and everything of Spark are in DIRECTORY. Spark's log goes to the named
 pipe DIRECTORY/log, in lines that are longer than the pipe takes: see lockstep.py.
 """
@@ -16,6 +17,7 @@ from typing import Final
 from kafka08.embedded.java import find_java
 from kafka08.embedded.spark_java import make_java_home
 from kafka08.spark.session import local_session
+from tests.spark.points import register_points
 
 LOG: Final = "log"
 LINE_BYTES: Final = 6000
@@ -35,8 +37,8 @@ logger.executor.level = info
 
 
 def main() -> None:
-    bootstrap, topic, *rest = sys.argv[1:]
-    directory = Path(*rest)
+    bootstrap, topic, name, *points = sys.argv[1:]
+    directory = Path(name)
     own = Path(tempfile.mkdtemp(dir=directory))
     logging = own / "log4j2.properties"
     logging.write_text(LOGGING)
@@ -48,18 +50,20 @@ def main() -> None:
     log = directory / LOG
     java_home = make_java_home(own / "java", find_java(), log)
     with local_session("stream", java_home, log, cores=1, conf=conf) as spark:
-        source = (
-            spark.readStream.format("kafka08")
-            .option("kafka.bootstrap.servers", bootstrap)
+        source = spark.readStream.format("kafka08")
+        if points:
+            register_points(spark)
+            source = source.format("kafka08-points").option("points", name)
+        writer = (
+            source.option("kafka.bootstrap.servers", bootstrap)
             .option("subscribe", topic)
-        )
-        query = (
-            source.load()
+            .load()
             .writeStream.format("parquet")
             .option("checkpointLocation", str(directory / "checkpoint"))
-            .trigger(availableNow=True)
-            .start(str(directory / "output"))
         )
+        if not points:
+            writer = writer.trigger(availableNow=True)
+        query = writer.start(str(directory / "output"))
         query.awaitTermination()
 
 

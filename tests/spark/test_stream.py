@@ -66,6 +66,12 @@ class Job:
         """Numbers of the batches that were finished."""
         return _numbers(self.checkpoint / "commits")
 
+    def end_of(self, batch: int) -> dict[str, Any]:
+        """What the checkpoint says of the end of a batch."""
+        text = (self.checkpoint / "offsets" / str(batch)).read_text().splitlines()[-1]
+        end: dict[str, Any] = json.loads(text)
+        return end
+
 
 def _numbers(directory: Path) -> list[int]:
     return sorted(int(path.name) for path in directory.glob("[0-9]*"))
