@@ -173,11 +173,6 @@ class Partition:
             if broker_id != self.broker_id
         }
 
-    @property
-    def is_under_replicated(self) -> bool:
-        """Leading here with fewer in-sync than assigned replicas."""
-        return self.is_leader and len(self.isr) < len(self.replicas)
-
     def leader_log(self) -> Log:
         """The log, if this broker leads; NotLeaderForPartition otherwise."""
         if not self.is_leader:

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import click
+from click.core import ParameterSource
 
 from kafka08.admin import AdminClient, describe_lines
+from kafka08.assignment import parse_assignment
 from kafka08.cli.options import example, legal_topic, zookeeper_option
 from kafka08.config import parse_overrides
 
@@ -33,24 +35,37 @@ def admin_client(zookeeper: str) -> Iterator[AdminClient]:
 @click.argument("name", callback=legal_topic)
 @click.option("--partitions", default=1, show_default=True, type=click.IntRange(1))
 @click.option("--replication-factor", default=1, show_default=True, type=click.IntRange(1))
+@click.option(
+    "--replica-assignment",
+    metavar="0:1,1:2",
+    help="Replicas of partition 0, of partition 1, …, instead of the two counts.",
+)
 @click.option("--config", "config", multiple=True, metavar="KEY=VALUE", help="A topic override.")
 @click.option("--dry-run", is_flag=True, help="Show the assignment and change nothing.")
 @zookeeper_option
+@click.pass_context
 def create(
+    context: click.Context,
     name: str,
     partitions: int,
     replication_factor: int,
+    replica_assignment: str | None,
     config: tuple[str, ...],
     dry_run: bool,
     zookeeper: str,
 ) -> None:
     """Create the topic NAME."""
+    if replica_assignment is not None:
+        for count in ("partitions", "replication_factor"):
+            if context.get_parameter_source(count) is not ParameterSource.DEFAULT:
+                raise click.UsageError("--replica-assignment stands instead of the two counts.")
     with admin_client(zookeeper) as admin:
         assignment = admin.create_topic(
             name,
             partitions,
             replication_factor,
             parse_overrides(config, "--config"),
+            None if replica_assignment is None else parse_assignment(replica_assignment),
             dry_run=dry_run,
         )
     if dry_run:

@@ -194,13 +194,6 @@ class LogDump:
             )
 
 
-def dump_file(path: Path, *, deep_iteration: bool = False) -> Iterator[str]:
-    """The lines of one file, and after them the complaints about it."""
-    dump = LogDump(deep_iteration=deep_iteration)
-    yield from dump.lines(path)
-    yield from dump.complaints()
-
-
 def _messages(
     path: Path, position: int, data: memoryview, entry: kernel.MessageAndOffset, deep: bool
 ) -> Iterator[_Found]:

@@ -28,6 +28,12 @@ def test_a_dry_run_changes_nothing(kafka08: Commands, inspect: Inspector) -> Non
     assert "dry" not in inspect.store.topics()
 
 
+def test_replicas_can_be_chosen(kafka08: Commands) -> None:
+    """Partition by partition, in kafka-topics' words, also on brokers that are not up."""
+    done = kafka08("topic", "create", "chosen", "--replica-assignment", "0:7,7:0", "--dry-run")
+    assert [b"partition 0: replicas 0,7", b"partition 1: replicas 7,0"] == done.out.splitlines()[:2]
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
@@ -38,6 +44,8 @@ def test_a_dry_run_changes_nothing(kafka08: Commands, inspect: Inspector) -> Non
         (("describe", "../x"), 2, "topic name ../x is illegal"),
         (("delete", ".."), 2, 'cannot be "." or ".."'),
         (("create", "t", "--partitions", 0), 2, "--partitions"),
+        (("create", "t", "--replica-assignment", "0:x"), 1, "'0:x' is not of the form 0:1,1:2"),
+        (("create", "t", "--replica-assignment", "0", "--partitions", 1), 2, "instead of the two"),
         (("create", "t", "--config", "retention.ms"), 2, "--config 'retention.ms' is not of"),
         (("create", "t", "--config", "retention.ms=x"), 2, "retention.ms: 'x' is not a number"),
         (("create", "t", "--config", "no.such=1"), 2, 'Unknown configuration "no.such"'),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from kafka08 import kernel
 from kafka08.errors import CorruptLog
 from kafka08.log import Log
-from kafka08.log.dump import LogDump, dump_file
+from kafka08.log.dump import LogDump
 from kafka08.protocol import message_set
 from tests.log.conftest import OpenLog, a_set
 
@@ -30,6 +31,13 @@ def captured(tmp_path: Path, open_log: OpenLog) -> Path:
 
 def segment(log: Log, suffix: str = "log") -> Path:
     return log.directory / f"{log.log_start_offset:020d}.{suffix}"
+
+
+def dump_file(path: Path) -> Iterator[str]:
+    """The lines of one file, and after them the complaints about it."""
+    dump = LogDump()
+    yield from dump.lines(path)
+    yield from dump.complaints()
 
 
 def test_shallow_dump_is_that_of_the_tool(captured: Path) -> None:
