@@ -21,7 +21,7 @@ from kafka08.demo.ledger import Content, Ledger
 from kafka08.demo.stage import differences
 from kafka08.embedded.zookeeper import ZooKeeperServer
 
-DEADLINE_S = 90.0
+DEADLINE_S = 150.0
 LINES = 6000
 DEMO = (sys.executable, "-m", "kafka08.cli", "demo", "--brokers", "1")
 
@@ -102,6 +102,7 @@ def eventually(condition: Callable[[], Any]) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.timeout(240)
 def test_it_verifies_every_stage(start: Callable[..., Demo], tmp_path: Path) -> None:
     """Exit code 0, a row for each stage on stdout, each of them ok, the numbers those of the text,
     and where the table and the chart are; afterwards there is no process and no file of it but
@@ -109,16 +110,8 @@ def test_it_verifies_every_stage(start: Callable[..., Demo], tmp_path: Path) -> 
     demo = start("--output", "made/here")
     assert 0 == demo.popen.wait(DEADLINE_S), demo.err
     table = demo.out.read_text()
-    stages = (
-        "start 1 broker",
-        "produce",
-        "half",
-        "migrate",
-        "the rest",
-        "roll back",
-        "identifiers",
-    )
-    assert [stage for stage in stages if stage not in table] == []
+    for stage in ("start 1 broker", "produce", "half", "migrate", "the rest", "roll back", "count"):
+        assert stage in table
     assert 8 == table.count("ok: ")
     assert f"{LINES:,}" in table
     assert "WRONG" not in table
@@ -135,7 +128,7 @@ def test_broken_off_it_leaves_nothing_running(
     """In the middle of a stage: no process survives, no file either, no traceback is seen. After
     kill -9 the cluster's guard sees to it."""
     demo = start("--no-spark")
-    eventually(lambda: demo.remains() and list(demo.temporary.rglob("broker-0/logs/*-5/*")))
+    eventually(lambda: demo.remains() and list(demo.temporary.glob("*/broker-0/logs/*-5/*")))
     demo.popen.send_signal(number)
     assert demo.popen.wait(DEADLINE_S) in {1, -signal.SIGKILL}
     assert "Traceback" not in demo.err
@@ -143,6 +136,7 @@ def test_broken_off_it_leaves_nothing_running(
 
 
 @pytest.mark.spark
+@pytest.mark.timeout(240)
 def test_killed_with_spark_it_leaves_nothing_running(start: Callable[..., Demo]) -> None:
     """kill -9 while a job of Spark runs: Java and its workers end too, and leave no file."""
     demo = start()
