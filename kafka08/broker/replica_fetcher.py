@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.halt import halt_on
 from kafka08.broker.partition import Partition
+from kafka08.broker.refused import Refused
 from kafka08.broker.runtime import Runtime
 from kafka08.errors import (
     ApiError,
@@ -160,12 +161,15 @@ class ReplicaFetcher:
                 self._changed.wait(CONNECTION_BACKOFF_SECONDS)
             return
         assert isinstance(response, FetchResponse)
+        refused = Refused()
         for topic in response.topics:
             for data in topic.partitions:
                 tp = TopicPartition(topic.topic, data.partition)
                 followed = wanted.get(tp)
                 if followed is not None and followed is self._followed.get(tp):
-                    self._take(tp, followed, data)
+                    self._take(tp, followed, data, refused)
+        for partitions, error in refused:
+            log.error("[%s], Error for %s: %s", self.name, partitions, error)
 
     def _request(self, wanted: dict[TopicPartition, Followed]) -> FetchRequest:
         topics: dict[str, list[FetchPartition]] = {}
@@ -182,10 +186,16 @@ class ReplicaFetcher:
             [FetchTopic(topic, partitions) for topic, partitions in topics.items()],
         )
 
-    def _take(self, tp: TopicPartition, followed: Followed, data: FetchPartitionResponse) -> None:
+    def _take(
+        self,
+        tp: TopicPartition,
+        followed: Followed,
+        data: FetchPartitionResponse,
+        refused: Refused,
+    ) -> None:
         """Append one partition's set, or deal with its error; on failure it pauses."""
         try:
-            check(data.error_code, f"{tp} from broker {self._leader.id}")
+            check(data.error_code, f"broker {self._leader.id} refused")
             self._append(tp, followed, data)
         except OffsetOutOfRange:
             self._reset(tp, followed)
@@ -195,7 +205,7 @@ class ReplicaFetcher:
         except StorageError as error:
             halt_on(error, self._runtime)
         except ApiError as error:
-            log.error("[%s], Error for partition %s: %s", self.name, tp, error)
+            refused.add(tp, error)
             self._pause(followed)
 
     def _append(self, tp: TopicPartition, followed: Followed, data: FetchPartitionResponse) -> None:

@@ -17,6 +17,7 @@ from kafka08.broker.context import BrokerContext
 from kafka08.broker.delayed_fetch import DelayedFetch
 from kafka08.broker.halt import halt_on
 from kafka08.broker.partition import error_code
+from kafka08.broker.refused import Refused
 from kafka08.errors import (
     ApiError,
     NotLeaderForPartition,
@@ -104,6 +105,7 @@ def read(
 ) -> Reads:
     """Read every partition; an error of one is its code alone."""
     reads: Reads = {}
+    refused = Refused()
     for topic_partition, partition in wanted.items():
         try:
             found, high_watermark = broker.replica_manager.read(
@@ -113,7 +115,10 @@ def read(
             halt_on(error, broker.runtime)
             raise
         except Exception as error:  # noqa: BLE001 - becomes the partition's code in the answer
-            report(error, topic_partition, partition.offset, call)
+            if isinstance(error, NotLeaderForPartition | UnknownTopicOrPartition):
+                refused.add(topic_partition, error)
+            else:
+                report(error, topic_partition, partition.offset, call)
             reads[topic_partition] = PartitionData(
                 topic_partition.partition, error_code(error), NO_HIGH_WATERMARK, None
             )
@@ -121,20 +126,19 @@ def read(
             reads[topic_partition] = PartitionData(
                 topic_partition.partition, 0, high_watermark, found
             )
+    for partitions, reason in refused:
+        log.warning(
+            "Fetch request with correlation id %d from client %s on %s failed due to %s",
+            call.header.correlation_id,
+            call.header.client_id,
+            partitions,
+            reason,
+        )
     return reads
 
 
 def report(error: Exception, topic_partition: TopicPartition, offset: int, call: Call) -> None:
     header = call.header
-    if isinstance(error, NotLeaderForPartition | UnknownTopicOrPartition):
-        log.warning(
-            "Fetch request with correlation id %d from client %s on partition %s failed due to %s",
-            header.correlation_id,
-            header.client_id,
-            topic_partition,
-            error,
-        )
-        return
     log.error(
         "Error when processing fetch request for partition %s offset %d from %s with correlation "
         "id %d. Possible cause: %s",
