@@ -1,8 +1,13 @@
 """One thread that fetches from one broker what it leads, and hands whole sets to the streams.
 
-One request is always under way while a stream has room: handing a set over costs nothing, and the
-readers decode while the broker answers the next request. Nothing here waits for a reader; the
-partitions of a full stream are left out of the next request, so it cannot hold up others.
+One request is under way while a stream has room, and readers decode while the broker answers it. If
+all of them wait for more, the next request goes out before the sets of the last one are handed
+over; what its answer brings is dropped if the partition was revoked or moved meanwhile. Nothing
+here waits for a reader: the partitions of a full stream are left out of the next request, which
+then waits at the broker for a moment only.
+
+For each stream at most queued.max.message.chunks sets wait beside those of one answer, or those of
+two answers if that is more; an answer has one set of each partition.
 
     OffsetOutOfRange                   the position moves as auto.offset.reset says, with a warning
     a message larger than the fetch    fetched again with its size, up to FETCH_BYTES_MAX
@@ -16,7 +21,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 from kafka08 import kernel
@@ -52,6 +57,12 @@ REQUEST_BYTES_MAX: Final = 64 * 1024 * 1024
 """About so much is asked for in one request; further partitions have their turn in the next."""
 HELD_CHECK_S: Final = 0.1
 """How often a fetcher whose partitions are all held looks again."""
+PARTIAL_WAIT_MS: Final = 10
+"""The broker holds a request that leaves partitions out for so long at most: their streams may have
+room the next moment, and nothing else can be asked until it has answered."""
+
+Positions = dict[TopicPartition, tuple[OwnedPartition, int]]
+"""What a request asks for: each partition, and from which offset."""
 
 
 class PartitionFetcher:
@@ -74,6 +85,8 @@ class PartitionFetcher:
         self._bytes_max = max(FETCH_BYTES_MAX, config.fetch_message_max_bytes)
         self._condition = threading.Condition()
         self._partitions: dict[TopicPartition, OwnedPartition] = {}
+        self._asked: Positions = {}
+        """What the request under way asks for, or the last one if none is."""
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
@@ -120,13 +133,16 @@ class PartitionFetcher:
         self._connection.close()
 
     def _round(self) -> None:
-        """One request and what its answer brings, or a wait for something to ask for."""
+        """Take one answer, or wait for something to ask for."""
         partitions = self._current()
         try:
-            self._find_starts([p for p in partitions if p.fetch_offset == NO_OFFSET])
-            wanted = self._choose()
-            if wanted:
-                self._fetch(wanted)
+            if not self._connection.in_flight:
+                self._find_starts([p for p in partitions if p.fetch_offset == NO_OFFSET])
+                self._ask(self._choose())
+            if self._connection.in_flight:
+                self._take_answer()
+            else:
+                self._wait()
         except (ClientError, ProtocolError) as error:
             if not self._stopping:
                 log.warning("[%s] Error in fetch. Possible cause: %s", self._name, error)
@@ -138,78 +154,130 @@ class PartitionFetcher:
             self._partitions = live
             return list(live.values())
 
-    def _choose(self) -> dict[TopicPartition, tuple[OwnedPartition, int]]:
-        """The partitions of the next request with their offsets; waits a moment if there are none.
-        Those chosen go to the end of the line."""
+    def _wait(self) -> None:
+        """Until somebody notifies, or for a moment."""
         with self._condition:
-            chosen: dict[TopicPartition, tuple[OwnedPartition, int]] = {}
-            size = 0
-            for tp, partition in list(self._partitions.items()):
-                offset = partition.fetch_offset
-                if offset == NO_OFFSET or not partition.may_be_fetched:
-                    continue
-                if chosen and size + partition.fetch_bytes > REQUEST_BYTES_MAX:
-                    break
-                size += partition.fetch_bytes
-                chosen[tp] = (partition, offset)
-                self._partitions[tp] = self._partitions.pop(tp)
-            if not chosen and not self._stopping:
+            if not self._stopping:
                 self._condition.wait(HELD_CHECK_S)
-            return chosen
 
-    def _fetch(self, wanted: dict[TopicPartition, tuple[OwnedPartition, int]]) -> None:
-        response = self._connection.send(
+    def _choose(self) -> Positions:
+        """The partitions of the next request with their offsets: those whose streams have room."""
+        with self._condition:
+            return self._in_turn(
+                (p, p.fetch_offset)
+                for p in list(self._partitions.values())
+                if p.fetch_offset != NO_OFFSET and p.may_be_fetched
+            )
+
+    def _choose_ahead(self, chunks: Mapping[OwnedPartition, Chunk]) -> Positions:
+        """The same while `chunks` are still to be handed over: what will follow them. Only if
+        all readers wait and all partitions can be asked for: a request for some of them may be
+        parked at the broker, and the others would have to wait for its end."""
+        with self._condition:
+            partitions = list(self._partitions.values())
+            held = any(chunk.hold for chunk in chunks.values())
+            if held or not all(p.may_be_fetched and p.sink.is_waited_for for p in partitions):
+                return {}
+            positions = [
+                (p, chunks[p].next_offset if p in chunks else p.fetch_offset) for p in partitions
+            ]
+            if any(offset == NO_OFFSET for _, offset in positions):
+                return {}  # its start is asked for first, with nothing else under way
+            return self._in_turn(positions)
+
+    def _in_turn(self, positions: Iterable[tuple[OwnedPartition, int]]) -> Positions:
+        """As many of them as one request asks for; those go to the end of the line."""
+        chosen: Positions = {}
+        size = 0
+        for partition, offset in positions:
+            if chosen and size + partition.fetch_bytes > REQUEST_BYTES_MAX:
+                break
+            tp = partition.topic_partition
+            size += partition.fetch_bytes
+            chosen[tp] = (partition, offset)
+            self._partitions[tp] = self._partitions.pop(tp)
+        return chosen
+
+    def _ask(self, wanted: Positions) -> None:
+        """Send a request, unless it is for nothing; `_take_answer` reads what comes of it."""
+        if not wanted:
+            return
+        wait_ms = self._config.fetch_wait_max_ms
+        if any(p.topic_partition not in wanted for p in self._current()):
+            wait_ms = min(wait_ms, PARTIAL_WAIT_MS)
+        self._connection.write(
             fetch_request(
                 {tp: (offset, p.fetch_bytes) for tp, (p, offset) in wanted.items()},
-                max_wait_ms=self._config.fetch_wait_max_ms,
+                max_wait_ms=wait_ms,
                 min_bytes=self._config.fetch_min_bytes,
             )
         )
+        self._asked = wanted
+
+    def _take_answer(self) -> None:
+        """Read the answer that is due and hand over what it brings, with the next request on its
+        way by then if the readers are waiting."""
+        asked = self._asked
+        response = self._connection.read()
         assert isinstance(response, FetchResponse)
+        chunks: dict[OwnedPartition, Chunk] = {}
         out_of_range = []
         lost = []
         for tp, result in fetch_results(response).items():
-            if tp not in wanted:
+            if tp not in asked:
                 raise ProtocolError(f"{self._connection} answered for {tp}, which nobody asked for")
-            partition, offset = wanted[tp]
+            partition, offset = asked[tp]
+            if not self._is_wanted(partition, offset):
+                continue
             error = error_for(result.error_code)
             if error is None:
-                self._hand_over(partition, offset, result)
+                chunk = self._chunk(partition, offset, result)
+                if chunk is not None:
+                    chunks[partition] = chunk
             elif error is OffsetOutOfRange:
                 out_of_range.append(partition)
             else:
                 log.warning("[%s] %s: %s", self._name, tp, error(f"code {result.error_code}"))
                 lost.append(partition)
         self._lose(lost)
-        self._find_starts(out_of_range)
+        if out_of_range:
+            self._find_starts(out_of_range)
+        else:
+            self._ask(self._choose_ahead(chunks))
+        for chunk in chunks.values():
+            chunk.partition.sink.offer(chunk)
 
-    def _hand_over(
+    def _is_wanted(self, partition: OwnedPartition, offset: int) -> bool:
+        """Whether what was fetched at `offset` is still what comes next: since it was asked for,
+        the partition may have been revoked, lost, or moved by its reader or by an answer."""
+        if self._partitions.get(partition.topic_partition) is not partition:
+            return False
+        return not partition.revoked and partition.fetch_offset == offset
+
+    def _chunk(
         self, partition: OwnedPartition, offset: int, result: FetchPartitionResponse
-    ) -> None:
-        """Give what was fetched to the stream, or ask for more if no message came whole."""
+    ) -> Chunk | None:
+        """What goes to the stream; None if no message came whole, and more is to be asked for."""
         tp, data = partition.topic_partition, result.message_set
         if not len(data):
-            return
+            return None
         fetched = FetchedSet(tp, offset, data, partition.fetch_bytes, str(self._connection))
         try:
             needed = fetched.size_needed(self._bytes_max)
         except (MessageTooLarge, InvalidMessage) as error:
             log.error("[%s] %s", self._name, error)
-            partition.sink.offer(Chunk(partition, b"", offset, offset, error=error), hold=True)
-            return
+            return Chunk(partition, b"", offset, offset, error=error, hold=True)
         if needed is not None:
             partition.fetch_bytes = needed
-            return
+            return None
         partition.fetch_bytes = self._config.fetch_message_max_bytes
         try:
             summary = kernel.validate(data, INT_MAX)
         except (kernel.CorruptMessage, kernel.UnknownCodec):
             # The reader meets it behind the messages that are sound, and raises it.
-            partition.sink.offer(Chunk(partition, data, offset, offset), hold=True)
-            return
+            return Chunk(partition, data, offset, offset, hold=True)
         next_offset = max(offset, summary.last_offset + 1)
-        verified = summary.codec == 0
-        partition.sink.offer(Chunk(partition, data, offset, next_offset, verified))
+        return Chunk(partition, data, offset, next_offset, verified=summary.codec == 0)
 
     def _find_starts(self, partitions: Collection[OwnedPartition]) -> None:
         """Move partitions without a valid position to the log's start or end."""
@@ -239,10 +307,10 @@ class PartitionFetcher:
         return True
 
     def _lose(self, partitions: Collection[OwnedPartition]) -> None:
-        if not partitions:
-            return
+        """Give back those that are still here, each once."""
         with self._condition:
-            for partition in partitions:
-                if self._partitions.get(partition.topic_partition) is partition:
-                    del self._partitions[partition.topic_partition]
-        self._on_lost([p for p in partitions if not p.revoked])
+            lost = [p for p in partitions if self._partitions.get(p.topic_partition) is p]
+            for partition in lost:
+                del self._partitions[partition.topic_partition]
+        if lost:
+            self._on_lost([p for p in lost if not p.revoked])

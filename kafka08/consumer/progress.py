@@ -15,7 +15,10 @@ class Sink(Protocol):
     @property
     def has_room(self) -> bool: ...
 
-    def offer(self, chunk: Chunk, *, hold: bool = False) -> bool: ...
+    @property
+    def is_waited_for(self) -> bool: ...
+
+    def offer(self, chunk: Chunk) -> bool: ...
 
     def reset(self, partition: OwnedPartition, from_offset: int, to_offset: int) -> bool: ...
 
@@ -92,6 +95,7 @@ class Chunk(NamedTuple):
 
     next_offset   the offset after its last message; reading the chunk to its end finishes it
     verified      the CRCs of its entries were checked and none is compressed
+    hold          nothing is to be fetched behind it until the reader has met what is wrong
     """
 
     partition: OwnedPartition
@@ -100,3 +104,4 @@ class Chunk(NamedTuple):
     next_offset: int
     verified: bool = False
     error: KafkaError | None = None
+    hold: bool = False

@@ -82,7 +82,7 @@ class KafkaStream:
         value_decoder: Decoder | None = None,
         on_room: Callable[[], None] = lambda: None,
     ) -> None:
-        """`capacity` sets wait at most before fetching for this stream pauses; `on_room` is told
+        """Fetching for this stream pauses while more than `capacity` sets wait; `on_room` is told
         when it may go on. `timeout_ms` < 0: wait for ever."""
         self._supervisor = supervisor
         self._clock = clock
@@ -98,6 +98,7 @@ class KafkaStream:
         self._cut: Cut | None = None
         self._batch: MessageBatch | None = None
         """The batch in hand; None while messages are handed out one by one."""
+        self._waiting = False
         self._closed = False
         self._reader: threading.Thread | None = None
         self._stall_seen = 0
@@ -156,7 +157,9 @@ class KafkaStream:
                 remaining = give_up_at - self._monotonic()
                 if remaining <= 0:
                     raise ConsumerTimeout(f"no message within {self._timeout_ms} ms")
+                self._waiting = True
                 self._condition.wait(min(remaining, IDLE_CHECK_S))
+                self._waiting = False
 
     def _open(self) -> bool:
         """Let the fast path run until the session's deadline; False if that is past."""
@@ -286,19 +289,23 @@ class KafkaStream:
 
     @property
     def has_room(self) -> bool:
-        """Whether another set may be fetched for it."""
-        return len(self._chunks) < self._capacity
+        """Whether another set may be fetched for it: while that comes, `capacity` may wait."""
+        return len(self._chunks) <= self._capacity
 
-    def offer(self, chunk: Chunk, *, hold: bool = False) -> bool:
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether its reader has read everything that was fetched and waits for more."""
+        return self._waiting and not self._chunks
+
+    def offer(self, chunk: Chunk) -> bool:
         """Hand over what was fetched and move the partition's fetch position behind it; False if
-        it is out of date by now. `hold`: do not fetch on until the reader has met what is wrong.
-        Never waits."""
+        it is out of date by now. Never waits."""
         partition = chunk.partition
         with self._condition:
             if self._closed or partition.revoked or partition.fetch_offset != chunk.from_offset:
                 return False
             partition.fetch_offset = chunk.next_offset
-            partition.held = hold
+            partition.held = chunk.hold
             self._chunks.append(chunk)
             self._condition.notify_all()
         return True

@@ -134,7 +134,7 @@ def test_damage_is_raised_behind_the_sound_messages(stream: KafkaStream) -> None
     partition = partition_of(stream)
     data = bytearray(message_set.encode([(None, b"sound"), (None, b"broken")]))
     data[-1] ^= 1
-    stream.offer(chunk_of(partition, b"x")._replace(data=bytes(data), next_offset=2), hold=True)
+    stream.offer(chunk_of(partition, b"x")._replace(data=bytes(data), next_offset=2, hold=True))
     batches = stream.batches()
     assert rows(next(batches)) == [(0, b"sound")]
     with pytest.raises(InvalidMessage):

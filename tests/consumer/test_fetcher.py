@@ -12,7 +12,7 @@ from kafka08.clock import SYSTEM_CLOCK
 from kafka08.consumer import fetcher as fetcher_module
 from kafka08.consumer.config import ConsumerConfig
 from kafka08.consumer.fetcher import PartitionFetcher
-from kafka08.consumer.progress import OwnedPartition
+from kafka08.consumer.progress import Chunk, OwnedPartition
 from kafka08.consumer.stream import KafkaStream
 from kafka08.errors import (
     ConsumerTimeout,
@@ -23,10 +23,12 @@ from kafka08.errors import (
     NotLeaderForPartition,
 )
 from kafka08.network.connection import Connection
+from kafka08.protocol import message_set
 from kafka08.protocol.fetch import FetchRequest
 from kafka08.structs import NO_OFFSET, TopicPartition
 from tests.client.fake_cluster import PORT, FakeCluster
 
+ENTRY_BYTES = len(message_set.encode([(None, b"a")]))
 TP0, TP1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
@@ -38,8 +40,22 @@ class Supervisor:
         return 0, None
 
 
+class PaperStream(KafkaStream):
+    """A stream whose reader waits when the test says so."""
+
+    waiting = False
+
+    @property
+    def is_waited_for(self) -> bool:
+        return self.waiting
+
+
 class Bench:
-    """A fetcher on broker 1 of a fake cluster, driven round by round, and one stream."""
+    """A fetcher on broker 1 of a fake cluster, driven round by round, and a stream.
+
+    A round takes one answer. `bench.stream.waiting = True` stands for a reader that waits: a round
+    then sends the request after that one as well, which the fake broker answers at once.
+    """
 
     def __init__(self, **keys: object) -> None:
         self.cluster = FakeCluster({"t": {0: 1, 1: 1}})
@@ -47,23 +63,28 @@ class Bench:
             **{"group_id": "g", "zookeeper_connect": "", "auto_offset_reset": "smallest", **keys}
         )
         self.lost: list[OwnedPartition] = []
-        self.stream = KafkaStream(
+        self.stream = self.new_stream()
+        connection = Connection("b1", PORT, connect=self.cluster.network.connect)
+        self.fetcher = PartitionFetcher("f", connection, self.config, self._lose)
+
+    def new_stream(self) -> PaperStream:
+        return PaperStream(
             supervisor=Supervisor(),
             clock=SYSTEM_CLOCK,
             timeout_ms=0,
             capacity=self.config.queued_max_message_chunks,
         )
-        connection = Connection("b1", PORT, connect=self.cluster.network.connect)
-        self.fetcher = PartitionFetcher("f", connection, self.config, self._lose)
 
     def _lose(self, partitions: Collection[OwnedPartition]) -> None:
         self.lost.extend(partitions)
 
-    def own(self, tp: TopicPartition, offset: int = NO_OFFSET) -> OwnedPartition:
+    def own(
+        self, tp: TopicPartition, offset: int = NO_OFFSET, stream: KafkaStream | None = None
+    ) -> OwnedPartition:
         partition = OwnedPartition(
             tp,
             thread_id="c-0",
-            sink=self.stream,
+            sink=stream or self.stream,
             offset=offset,
             fetch_bytes=self.config.fetch_message_max_bytes,
         )
@@ -134,16 +155,94 @@ def test_out_of_range_resets_with_a_warning(caplog: pytest.LogCaptureFixture) ->
 
 
 def test_a_full_stream_is_left_out() -> None:
-    """queued.max.message.chunks: no further request for a stream that has not been read, and on
-    with it as soon as it has."""
-    bench = Bench(queued_max_message_chunks=1)
-    bench.cluster.append(TP0, b"a")
+    """queued.max.message.chunks: no further request for a stream with more sets than that, and on
+    with it as soon as it has read."""
+    bench = Bench(queued_max_message_chunks=1, fetch_message_max_bytes=ENTRY_BYTES)
+    bench.cluster.append(TP0, b"a", b"b", b"c")
     bench.own(TP0, 0)
-    bench.rounds(3)
-    assert len(bench.fetches()) == 1
-    assert bench.read() == [b"a"]
+    bench.rounds(5)
+    assert bench.fetches() == [[(0, 0)], [(0, 1)]]
+    assert bench.read() == [b"a", b"b"]
     bench.rounds(1)
-    assert len(bench.fetches()) == 2
+    assert bench.read() == [b"c"]
+
+
+def test_readers_that_wait_have_the_next_request_sent_first() -> None:
+    """It is on its way before the sets of the last answer are handed over, and asks for what
+    follows them; a reader that has something to do has it sent afterwards."""
+    bench = Bench(fetch_message_max_bytes=ENTRY_BYTES)
+    bench.cluster.append(TP0, b"a", b"b", b"c")
+    partition = bench.own(TP0, 0)
+    bench.stream.waiting = True
+    seen = []
+    offer = bench.stream.offer
+
+    def watch(chunk: Chunk) -> bool:
+        seen.append((chunk.from_offset, bench.fetches()[-1]))
+        bench.stream.waiting = False
+        return offer(chunk)
+
+    bench.stream.offer = watch  # type: ignore[method-assign]
+    bench.rounds(2)
+    assert [(0, [(0, 1)]), (1, [(0, 1)])] == seen
+    assert partition.fetch_offset == 2
+
+
+def test_what_was_asked_for_ahead_is_dropped_after_a_revocation() -> None:
+    """The answer comes when the partition is ours no more, or ours again from an earlier position:
+    nothing of it is handed over, and nothing is skipped."""
+    bench = Bench(fetch_message_max_bytes=ENTRY_BYTES)
+    bench.cluster.append(TP0, b"a", b"b", b"c")
+    bench.stream.waiting = True
+    former = bench.own(TP0, 0)
+    bench.rounds(1)
+    assert [(0, 1)] == bench.fetches()[-1]
+    bench.stream.revoke([former])
+    again = bench.own(TP0, 0)
+    for _ in range(4):
+        bench.rounds(1)
+    assert bench.read() == [b"a", b"b", b"c"]
+    assert (0, 3) == (former.consumed_offset, again.fetch_offset)
+
+
+def test_what_was_asked_for_ahead_is_dropped_after_a_move() -> None:
+    """A reader that met a damaged message has its partition fetched from there again; what was on
+    its way from a later position does not come in between."""
+    bench = Bench(fetch_message_max_bytes=ENTRY_BYTES)
+    bench.cluster.append(TP0, b"a", b"b", b"c")
+    bench.stream.waiting = True
+    partition = bench.own(TP0, 0)
+    bench.rounds(1)
+    assert bench.stream.reset(partition, 1, 0)
+    bench.rounds(4)
+    assert bench.read()[:3] == [b"a", b"a", b"b"]
+
+
+def test_a_partition_that_comes_later_gets_its_start() -> None:
+    """While requests follow each other without a gap, a partition without a position joins them."""
+    bench = Bench()
+    bench.stream.waiting = True
+    bench.cluster.append(TP1, b"x")
+    bench.own(TP0, 0)
+    bench.rounds(1)
+    bench.own(TP1)
+    bench.rounds(2)
+    assert bench.read() == [b"x"]
+
+
+def test_a_full_stream_does_not_slow_down_by_an_idle_one() -> None:
+    """A request that leaves partitions out waits at the broker for a moment only, however long
+    fetch.wait.max.ms is: it would keep them waiting, though their stream may have room at once."""
+    bench = Bench(queued_max_message_chunks=1, fetch_message_max_bytes=ENTRY_BYTES)
+    bench.cluster.append(TP0, b"a", b"b", b"c")
+    bench.own(TP0, 0)
+    bench.own(TP1, 0, bench.new_stream())
+    bench.rounds(4)
+    assert [(0, 0), (1, 0)] == bench.fetches()[0]
+    assert [(1, 0)] == bench.fetches()[-1]
+    requests = bench.cluster.network.requests(FetchRequest)
+    waits = [r.max_wait_ms for r in requests if isinstance(r, FetchRequest)]
+    assert (100, fetcher_module.PARTIAL_WAIT_MS) == (waits[0], waits[-1])
 
 
 def test_a_message_larger_than_the_fetch_is_fetched_with_its_size() -> None:
@@ -219,6 +318,25 @@ def test_a_lost_connection_gives_everything_back() -> None:
     bench.rounds(1)
     assert bench.lost == partitions
     assert bench.fetcher.is_idle
+
+
+def test_a_partition_is_given_back_once() -> None:
+    """It moved, and then the connection breaks before the next request is out: its search has begun
+    already."""
+    bench = Bench()
+    bench.cluster.refuse(TP0, NotLeaderForPartition.code)
+    bench.stream.waiting = True
+    moved, staying = bench.own(TP0, 0), bench.own(TP1, 50)
+    lose = bench.fetcher._on_lost
+
+    def lose_and_break(partitions: Collection[OwnedPartition]) -> None:
+        lose(partitions)
+        if staying not in bench.lost:
+            bench.cluster.down(1)
+
+    bench.fetcher._on_lost = lose_and_break
+    bench.rounds(1)
+    assert [moved, staying] == bench.lost
 
 
 def test_revoked_partitions_are_forgotten() -> None:

@@ -111,16 +111,19 @@ def test_an_outdated_set_is_refused(stream: KafkaStream) -> None:
 
 
 def test_room_is_told(supervisor: AllIsWell) -> None:
-    """A stream is full at its capacity and says when it has room again."""
+    """A stream is full above its capacity and says when it has room again."""
     told = []
     stream = KafkaStream(
         supervisor=supervisor, clock=SYSTEM_CLOCK, capacity=1, on_room=lambda: told.append(1)
     )
-    stream.offer(chunk_of(partition_of(stream), b"a"))
-    rooms = [stream.has_room]
+    partition = partition_of(stream)
+    rooms = []
+    for _ in range(2):
+        stream.offer(chunk_of(partition, b"a"))
+        rooms.append(stream.has_room)
     next(stream)
     rooms.append(stream.has_room)
-    assert rooms == [False, True]
+    assert rooms == [True, False, True]
     assert told
 
 
@@ -167,7 +170,7 @@ def test_a_broken_message_is_raised_and_fetched_again(stream: KafkaStream) -> No
     partition = partition_of(stream)
     data = bytearray(message_set.encode([(None, b"a"), (None, b"b")]))
     data[-1] ^= 1
-    stream.offer(Chunk(partition, data, 0, 0), hold=True)
+    stream.offer(Chunk(partition, data, 0, 0, hold=True))
     assert next(stream).value == b"a"
     assert partition.held
     with pytest.raises(InvalidMessage, match=r"\[t,0\].*offset 1"):
@@ -181,7 +184,7 @@ def test_an_error_in_place_of_a_set(stream: KafkaStream) -> None:
     """MessageTooLarge comes in its turn, and the partition may be fetched again afterwards."""
     partition = partition_of(stream)
     stream.offer(chunk_of(partition, b"a"))
-    stream.offer(Chunk(partition, b"", 1, 1, error=MessageTooLarge("[t,0] at 1")), hold=True)
+    stream.offer(Chunk(partition, b"", 1, 1, error=MessageTooLarge("[t,0] at 1"), hold=True))
     assert next(stream).value == b"a"
     with pytest.raises(MessageTooLarge):
         next(stream)
