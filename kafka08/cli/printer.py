@@ -9,21 +9,24 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
+from kafka08.consumer.batch import BatchLimits
 from kafka08.errors import ConsumerTimeout
 
 if TYPE_CHECKING:
-    from kafka08.consumer import ConsumerConnector, KafkaStream
-    from kafka08.kernel import MessageAndMetadata
+    from kafka08.consumer import ConsumerConnector, KafkaStream, MessageBatch
 
 POLL_MS: Final = 100
 """How often a stream without messages looks whether it should stop; the consumer.timeout.ms that
 the streams must have."""
+PRINTED_AT_ONCE: Final = BatchLimits(max_messages=4096, max_bytes=64 * 1024)
+"""What a pipe holds, so that a slow reader delays a stop little."""
 
 
 class Printer:
-    """Prints each message as a line of its own, and commits what was printed.
+    """Prints each message as a line of its own, many at once, and commits what was printed.
 
     descriptor      where to; a reader that goes away ends the printing with BrokenPipeError
+    render          makes lines of a batch
     max_messages    print exactly so many, if there are; None: no limit
     idle_limit_ms   stop a stream after so much silence; < 0: never
     stopping        set from outside to end it
@@ -34,7 +37,7 @@ class Printer:
     def __init__(
         self,
         descriptor: int,
-        render: Callable[[MessageAndMetadata], bytes],
+        render: Callable[[MessageBatch], bytes],
         max_messages: int | None,
         *,
         idle_limit_ms: int,
@@ -48,10 +51,12 @@ class Printer:
         self._idle_limit_ms = idle_limit_ms
         self._stopping = stopping
         self._lock = threading.Lock()
+        self._streams = 0
 
     def run(self, connector: ConsumerConnector, streams: list[KafkaStream]) -> None:
         """Return after the limit, an error, silence, or when told to stop, with all committed that
         was printed and (unless auto.commit.enable is off) nothing else."""
+        self._streams = len(streams)
         threads = [
             threading.Thread(target=self._run_stream, args=(connector, s), name=f"stream-{n}")
             for n, s in enumerate(streams)
@@ -63,40 +68,48 @@ class Printer:
 
     def _run_stream(self, connector: ConsumerConnector, stream: KafkaStream) -> None:
         try:
-            for message in self._until_stopped(stream):
-                if not self._print(message):
-                    return  # without a commit, which would count the message in hand as finished
+            for batch in self._until_stopped(stream):
+                if not self._print(batch):
+                    return  # without a commit, which would count the batch in hand as finished
             if connector.config.auto_commit_enable:
                 connector.commit_offsets()
         except Exception as error:  # noqa: BLE001 - the root of a thread; the command raises it
             self.failure = self.failure or error
             self._stopping.set()
 
-    def _until_stopped(self, stream: KafkaStream) -> Iterator[MessageAndMetadata]:
+    def _until_stopped(self, stream: KafkaStream) -> Iterator[MessageBatch]:
         silent_ms = 0
         while not self._stopping.is_set():
             try:
-                for message in stream:
-                    silent_ms = 0
-                    yield message
-                    if self._stopping.is_set():
-                        return
+                batch = next(stream.batches(self._most(), PRINTED_AT_ONCE.max_bytes))
             except ConsumerTimeout:
                 silent_ms += POLL_MS
                 if 0 <= self._idle_limit_ms <= silent_ms:
                     return
                 self._check_reader()
-            else:
+            except StopIteration:
                 return
+            else:
+                silent_ms = 0
+                yield batch
 
-    def _print(self, message: MessageAndMetadata) -> bool:
-        """Whether the message was printed; False beyond the limit."""
-        line = self._render(message) + b"\n"
+    def _most(self) -> int:
+        """How many messages the next batch may have: it must be printed as a whole or not at all,
+        so with a limit that several streams share each takes one at a time."""
+        if self._max_messages is None:
+            return PRINTED_AT_ONCE.max_messages
+        if self._streams > 1:
+            return 1
+        return min(PRINTED_AT_ONCE.max_messages, self._max_messages - self.count)
+
+    def _print(self, batch: MessageBatch) -> bool:
+        """Whether the batch was printed; False beyond the limit."""
+        lines = self._render(batch)
         with self._lock:
             if self._max_messages is not None and self.count >= self._max_messages:
                 return False
-            write_all(self._descriptor, line)
-            self.count += 1
+            write_all(self._descriptor, lines)
+            self.count += len(batch)
             if self.count == self._max_messages:
                 self._stopping.set()
         return True

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka08.cli.json_lines import BadLine, record_of
-from kafka08.cli.rendering import as_json
+from kafka08.cli.rendering import json_line
 from kafka08.producer import ProducerRecord
 
 FIELD = st.none() | st.binary(max_size=20) | st.text(max_size=20).map(str.encode)
@@ -22,8 +20,8 @@ def test_what_consume_prints_comes_back(
     key: bytes | None, value: bytes | None, partition: int
 ) -> None:
     """Key, value and partition, whatever their bytes."""
-    message: Any = SimpleNamespace(topic="a", partition=partition, offset=7, key=key, value=value)
-    assert ProducerRecord("b", value, key, partition) == record_of("b", as_json(message))
+    line = json_line("a", partition, 7, key, value)
+    assert ProducerRecord("b", value, key, partition) == record_of("b", line)
 
 
 def test_only_the_value_is_needed() -> None:
