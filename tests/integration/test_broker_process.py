@@ -94,6 +94,7 @@ def start(tmp_path: Path, connect: str) -> Iterator[Callable[..., Process]]:
         if process.popen.poll() is None:
             process.popen.kill()
             process.popen.wait(DEADLINE)
+        sys.stdout.write(process.log.read_text())  # pytest shows it beside a failure
 
 
 def connection_to(connect: str, broker_id: int = 1) -> Connection:
