@@ -168,8 +168,8 @@ class ReplicaFetcher:
                 followed = wanted.get(tp)
                 if followed is not None and followed is self._followed.get(tp):
                     self._take(tp, followed, data, refused)
-        for partitions, error in refused:
-            log.error("[%s], Error for %s: %s", self.name, partitions, error)
+        for partitions, reason in refused:
+            log.error("[%s], Error for %s: %s", self.name, partitions, reason)
 
     def _request(self, wanted: dict[TopicPartition, Followed]) -> FetchRequest:
         topics: dict[str, list[FetchPartition]] = {}
