@@ -79,12 +79,20 @@ class Exchange:
     def _send(
         self, operations: Sequence[Operation], indices: list[int], window: int, deadline: float
     ) -> Iterator[tuple[int, Any]]:
-        """(index, kazoo's answer or exception) in order; answers come in the order of requests."""
+        """(index, kazoo's answer or exception) in order; answers come in the order of requests.
+
+        With the answer in the middle half of them are there: this thread and kazoo's take turns
+        once for so many, not for each."""
         outstanding: deque[tuple[int, Any]] = deque()
         for index in indices:
             if len(outstanding) >= window:
-                yield self._take(operations, outstanding, deadline)
+                half = len(outstanding) // 2
+                outstanding[half][1].wait(self._seconds_until(deadline))
+                for _ in range(half + 1):
+                    yield self._take(operations, outstanding, deadline)
             outstanding.append((index, operations[index].send(self._kazoo)))
+        if outstanding:
+            outstanding[-1][1].wait(self._seconds_until(deadline))
         while outstanding:
             yield self._take(operations, outstanding, deadline)
 
@@ -92,7 +100,8 @@ class Exchange:
         self, operations: Sequence[Operation], outstanding: deque[tuple[int, Any]], deadline: float
     ) -> tuple[int, Any]:
         index, pending = outstanding.popleft()
-        pending.wait(self._seconds_until(deadline))
+        if not pending.ready():
+            pending.wait(self._seconds_until(deadline))
         if not pending.ready():
             path = operations[index].path
             return index, SessionLost(
