@@ -2,10 +2,10 @@
 
 Members with dual commit write Kafka first, then ZooKeeper; a sample reads ZooKeeper first, then
 Kafka. So within a commit interval each store must reach what the other one had, neither may go
-back, and if one moves the other must. What 0.8.2.2 brokers do to that is told apart: an offset that
-vanishes from Kafka for a moment (the coordinator is loading, or a member without a position has
-committed -1), or goes back once and comes up again (a load has put an older one over a commit), is a
-note; it is a problem if that is how it stands at the end.
+back, and if one moves the other must. What 0.8.2.2 brokers do to that is told apart: Kafka's offset
+may vanish for a moment (the coordinator is loading, or a member without a position has committed
+-1), or go back once and come up again (a load has put an older one over a commit). That is a note;
+it is a problem if it is still so at the end.
 """
 
 from __future__ import annotations

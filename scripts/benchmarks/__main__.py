@@ -16,6 +16,7 @@ from kafka08.admin import AdminClient
 from scripts.benchmarks.broker_cases import CASES, PARTITIONS, Case
 from scripts.benchmarks.consumer_cases import consumer_cases
 from scripts.benchmarks.failovers import failover_cases
+from scripts.benchmarks.migration import migration_case
 from scripts.benchmarks.producers import producer_cases
 from scripts.benchmarks.recovery import recovery_case, start_case
 from scripts.benchmarks.replicated import replicated_cases
@@ -53,6 +54,7 @@ def main() -> int:
             rows += consumer_cases(
                 directory, zookeeper.connect_string, options.only, options.rounds
             )
+            rows += migration_case(options.only)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
     if options.json_file:

@@ -14,6 +14,8 @@ from tests.cli.conftest import Commands, Inspector
         (("start", "nobody"), 1, "no store has an offset of it"),
         (("verify", "nobody"), 1, "the migration of nobody has not begun; start it first"),
         (("rollback", "nobody"), 1, "the migration of nobody has not begun; start it first"),
+        (("forget", "nobody"), 1, "the migration of nobody has not begun; start it first"),
+        (("start", "../.."), 2, "group.id: '../..' cannot be the name of a group"),
         (("start", "g", "--max-disagreement", "-1"), 2, "--max-disagreement"),
         (("rollback", "g", "--to", "x"), 2, "'x' is not one of 'newest', 'snapshot'"),
         (("plan", "g", "--bootstrap", "h"), 2, "'h' is not of the form host:port"),

@@ -27,17 +27,6 @@ WATCHING = Watching(seconds=3.0, interval_ms=1500, period_s=0.2)
 RATE = 200
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[EmbeddedCluster]:
-    config = {
-        "offsets.topic.num.partitions": "4",
-        "offsets.topic.replication.factor": "2",
-        "zookeeper.session.timeout.ms": "3000",
-    }
-    with EmbeddedCluster(brokers=2, config=config) as cluster:
-        yield cluster
-
-
 class World:
     """A topic of its own, a load on it, and members that can be killed and replaced."""
 
@@ -128,8 +117,8 @@ class World:
 
 
 @pytest.fixture
-def world(cluster: EmbeddedCluster, request: pytest.FixtureRequest) -> Iterator[World]:
-    world = World(cluster, str(request.node.name).removeprefix("test_"))
+def world(live_cluster: EmbeddedCluster, request: pytest.FixtureRequest) -> Iterator[World]:
+    world = World(live_cluster, str(request.node.name).removeprefix("test_"))
     try:
         yield world
     finally:

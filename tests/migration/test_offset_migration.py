@@ -107,6 +107,40 @@ def test_steps_out_of_order_are_refused(migration: OffsetMigration) -> None:
         migration.rollback()
 
 
+def test_forget_removes_the_journal_of_what_is_done(
+    zk: ZkClient, migration: OffsetMigration
+) -> None:
+    """With its answers, so that another migration begins from nothing. An unfinished one stays."""
+    with pytest.raises(MigrationError, match="has not begun"):
+        migration.forget()
+    migration.start()
+    with pytest.raises(MigrationError, match="verify it, or roll it back"):
+        migration.forget()
+    migration.rollback()
+    zk.create(paths.migration_answer("g", "g_gone"), "x")
+    assert migration.forget().state is State.ROLLED_BACK
+    assert not zk.exists(paths.migration("g"))
+    migration.start()
+
+
+def test_forget_is_refused_while_a_member_would_go_back(
+    zk: ZkClient, migration: OffsetMigration
+) -> None:
+    """Without the journal a member goes by its configuration when it starts again: here to an old
+    offset in ZooKeeper."""
+    migration.start()
+    migration.verify()
+    migration.finish()
+    registration = '{"version":1,"subscription":{"t":1},"kafka08":{"offsets.storage":"zookeeper"}}'
+    zk.create(paths.consumer_id("g", "g_a"), registration, ephemeral=True)
+    with pytest.raises(MigrationError, match="g_a is configured otherwise"):
+        migration.forget()
+    assert state_of(migration.journal()) is State.FINISHED
+    zk.delete(paths.consumer_id("g", "g_a"))
+    migration.forget()
+    assert migration.journal() is None
+
+
 def test_a_rewind_of_a_live_group_is_refused(zk: ZkClient, migration: OffsetMigration) -> None:
     """Its members would commit over it: before any write, with their names."""
     migration.start()

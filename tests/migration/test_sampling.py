@@ -75,7 +75,7 @@ def test_an_offset_that_vanishes_for_a_moment_is_a_note() -> None:
 
 
 def test_an_offset_that_goes_back_for_a_moment_is_a_note() -> None:
-    """A coordinator of 0.8.2.2 that loads puts an older offset over a commit, until the next one."""
+    """A coordinator of 0.8.2.2 that loads puts an older offset over a commit, for a while."""
     found = verdict((5, 5), (6, 4), (6, 6), (6, 6))
     assert found.problems == ()
     assert "went back from 5 to 4" in found.notes[0]

@@ -1,0 +1,21 @@
+"""What the tests of this room share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from kafka08.embedded import EmbeddedCluster
+
+
+@pytest.fixture(scope="package")
+def live_cluster() -> Iterator[EmbeddedCluster]:
+    """Two brokers of ours, which tests may kill and start again: use topics of your own name."""
+    config = {
+        "offsets.topic.num.partitions": "4",
+        "offsets.topic.replication.factor": "2",
+        "zookeeper.session.timeout.ms": "3000",
+    }
+    with EmbeddedCluster(brokers=2, config=config) as cluster:
+        yield cluster

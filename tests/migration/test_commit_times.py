@@ -1,0 +1,49 @@
+"""When offsets were committed, read from the offsets topic of brokers of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from kafka08.client.requests import commit_request
+from kafka08.embedded import EmbeddedCluster
+from kafka08.migration.commit_times import CommitTimes, with_commit_times
+from kafka08.migration.connections import Connections
+from kafka08.migration.plan import GroupFacts, PartitionFacts
+from kafka08.structs import OffsetAndMetadata, TopicPartition
+
+GROUP = "timed"
+TPS = [TopicPartition("timed-topic", number) for number in range(3)]
+
+
+@pytest.fixture
+def connections(live_cluster: EmbeddedCluster) -> Iterator[Connections]:
+    connect = live_cluster.zookeeper.connect_string
+    with Connections(connect, live_cluster.bootstrap) as connections:
+        yield connections
+
+
+def commit(connections: Connections, tp: TopicPartition, timestamp_ms: int) -> None:
+    offsets = {tp: OffsetAndMetadata(5, "", timestamp_ms)}
+    cluster = connections.cluster
+    cluster.send(cluster.coordinator(GROUP), commit_request(GROUP, offsets, "kafka"))
+
+
+def test_the_newest_commit_counts(connections: Connections) -> None:
+    """Of each partition of the group; one that was never committed has no time. Facts get the times
+    of what nobody owns. No more records are read than asked for, the last ones."""
+    commit(connections, TPS[0], 1_000)
+    commit(connections, TPS[1], 2_000)
+    commit(connections, TPS[0], 3_000)
+    times = CommitTimes(connections)
+    assert times.of(GROUP, TPS) == {TPS[0]: 3_000, TPS[1]: 2_000}
+    assert CommitTimes(connections, records=1).of(GROUP, TPS) == {TPS[0]: 3_000}
+    assert times.of("another", []) == {}
+    owned = PartitionFacts(TPS[0], 5, 5, 0, 10, owner="timed_a-0")
+    idle = PartitionFacts(TPS[1], 5, 5, 0, 10)
+    facts = with_commit_times(GroupFacts(GROUP, (), (owned, idle)), times)
+    assert [p.committed_ms for p in facts.partitions] == [None, 2_000]
+    assert idle.seconds_left(2_000, 10_000) is None
+    assert [p.seconds_left(4_000, 10_000) for p in facts.partitions] == [None, 8]
+    assert [p.seconds_left(90_000, 10_000) for p in facts.partitions] == [None, 0]
