@@ -39,9 +39,11 @@ def _zookeeper_option(*, required: bool) -> Callable[[Function], Function]:
 
 def client_bootstrap_option(function: Function) -> Function:
     """--bootstrap HOST:PORT[,..], or KAFKA08_BOOTSTRAP, or in --config: see
-    `read_client_config`."""
+    `read_client_config`. --broker-list is what the JVM's producing tools call it."""
     return click.option(
         "--bootstrap",
+        "--broker-list",
+        "bootstrap",
         envvar="KAFKA08_BOOTSTRAP",
         show_envvar=True,
         metavar="HOST:PORT[,..]",

@@ -26,10 +26,52 @@ def test_messages_go_out(
 
 def test_messages_come_in(kafka08: Commands, inspect: Inspector, kafka08_topic: str) -> None:
     """As many as were asked for; numbered ones are as the JVM's tool words them."""
-    ids = ["--messages", "9", "--initial-message-id", "4", "--message-size", "30"]
+    ids = ["--messages", "9", "--initial-message-id", "4", "--message-size", "200"]
     done = kafka08("perf", "produce", "--topics", kafka08_topic, *ids, "--hide-header")
-    assert inspect.messages(kafka08_topic)[0][1] == b"Message:0000000004:xxxxxxxxxxx"
+    expected = f"Topic:{kafka08_topic}:ThreadID:0:MessageID:0000000004:".ljust(200, "x")
+    assert inspect.messages(kafka08_topic)[0][1] == expected.encode()
     done = kafka08("perf", "consume", "--topic", kafka08_topic, "--messages", "9")
     header, figures = done.out.decode().splitlines()
     assert header.startswith("start.time, end.time, fetch.size, data.consumed.in.MB, ")
-    assert re.fullmatch(rf"{MOMENT}, {MOMENT}, 1048576, 0\.0003, [\d.]+, 9, [\d.]+", figures)
+    assert re.fullmatch(rf"{MOMENT}, {MOMENT}, 1048576, 0\.0017, [\d.]+, 9, [\d.]+", figures)
+
+
+def test_details_come_as_it_goes(kafka08: Commands, inspect: Inspector, kafka08_topic: str) -> None:
+    """A line for each thread and interval, and one for the rest; none of the whole. Without
+    --messages everything there is is read, and the group is gone afterwards."""
+    how = ["--show-detailed-stats", "--reporting-interval", "40", "--date-format", "'at' HH"]
+    load = ["--messages", "100", "--threads", "2", "--message-size", "1024"]
+    done = kafka08("perf", "produce", "--topics", kafka08_topic, *load, *how)
+    header, *lines = done.out.decode().splitlines()
+    assert header.startswith("time, thread.id, compression, message.size, batch.size, total.data")
+    pattern = r"at \d\d, ([01]), 0, 1024, 200, (0\.\d{4}), [\d.]+, (\d+), [\d.]+"
+    found = sorted(re.fullmatch(pattern, line).groups() for line in lines)  # type: ignore[union-attr]
+    steps = [("0.0391", "40"), ("0.0488", "50")]
+    assert found == [(thread, *step) for thread in "01" for step in steps]
+    silence = ["--override", "consumer.timeout.ms=500"]
+    done = kafka08("perf", "consume", "--topic", kafka08_topic, *how, *silence)
+    header, *lines = done.out.decode().splitlines()
+    assert header.startswith("time, thread.id, fetch.size, data.consumed.in.MB, ")
+    pattern = r"at \d\d, 0, 1048576, 0\.\d{4}, [\d.]+, (\d+), [\d.]+"
+    assert [re.sub(pattern, r"\1", line) for line in lines] == ["40", "80", "100"]
+    assert done.err == ""
+    assert not [group for group in inspect.store.groups() if group.startswith("perf-consumer-")]
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        (["--csv-reporter-enabled"], "there is no CSV reporter here; --show-detailed-stats"),
+        (["--metrics-dir", "d"], "there is no CSV reporter here"),
+        (["--date-format", "w"], "the letter w is not one of yMEadDHkKhmsS"),
+        (["--reporting-interval", "0"], "--reporting-interval"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_what_is_not_there_is_refused_by_name(
+    kafka08: Commands, option: list[str], said: str
+) -> None:
+    """Options of the JVM's tools that would do nothing, and formats that cannot be had."""
+    done = kafka08.refused("perf", "produce", "--topics", "t", "--messages", "1", *option)
+    assert 2 == done.code
+    assert said in done.err

@@ -1,0 +1,135 @@
+"""`kafka08 perf consume`: kafka-consumer-perf-test.
+
+Source: kafka.tools.ConsumerPerformance 0.8.2.2, from which this departs in three things: --messages
+are those of all threads together, the header of --show-detailed-stats names the thread's column
+too, and the default is one thread.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from kafka08.cli.consume import remove_group
+from kafka08.cli.options import (
+    client_zookeeper_option,
+    config_options,
+    example,
+    legal_topic,
+    read_client_config,
+)
+from kafka08.cli.perf_figures import MEGABYTE, Reports, figure_options, figures, in_threads
+from kafka08.errors import ConsumerTimeout
+
+if TYPE_CHECKING:
+    from kafka08.consumer import KafkaStream
+
+HEADER: Final = (
+    "start.time, end.time, fetch.size, data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec"
+)
+DETAILED_HEADER: Final = (
+    "time, thread.id, fetch.size, data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec"
+)
+LOOK_EVERY: Final = 1000
+"""After so many messages a thread looks at the clock."""
+
+
+@click.command(epilog=example("kafka08 perf consume --topic load --messages 1000000"))
+@client_zookeeper_option
+@config_options
+@click.option("--topic", required=True, callback=legal_topic, help="What to read.")
+@click.option("--messages", type=click.IntRange(1), help="Stop after so many; default: all.")
+@click.option("--group", metavar="G", help="Default: a new one, removed at the end.")
+@click.option("--fetch-size", default=MEGABYTE, show_default=True, type=click.IntRange(1))
+@click.option("--socket-buffer-size", default=2 * MEGABYTE, show_default=True,
+              type=click.IntRange(0))  # fmt: skip
+@click.option("--num-fetch-threads", default=1, show_default=True, type=click.IntRange(1))
+@click.option("--threads", default=1, show_default=True, type=click.IntRange(1), help="Streams.")
+@click.option("--from-latest", is_flag=True, help="Where nothing is committed: only what comes.")
+@figure_options
+def consume(**options: Any) -> None:
+    """Read a topic as a group's only member, as fast as it goes, and do nothing with it.
+
+    Ends after --messages or 5 s of silence (consumer.timeout.ms), which do not count.
+    """
+    from kafka08.consumer import ConsumerConfig, ConsumerConnector
+
+    group = options["group"] or f"perf-consumer-{random.randrange(100_000)}"
+    defaults = {
+        "group.id": group,
+        "socket.receive.buffer.bytes": str(options["socket_buffer_size"]),
+        "fetch.message.max.bytes": str(options["fetch_size"]),
+        "auto.offset.reset": "largest" if options["from_latest"] else "smallest",
+        "consumer.timeout.ms": "5000",
+        "num.consumer.fetchers": str(options["num_fetch_threads"]),
+    }
+    config = ConsumerConfig(read_client_config("zookeeper", "zookeeper.connect", defaults=defaults))
+    connector = ConsumerConnector(config)
+    detailed = options["show_detailed_stats"]
+    drain = Drain(options, config.fetch_message_max_bytes)
+    try:
+        streams = connector.create_message_streams({options["topic"]: options["threads"]})
+        if not options["hide_header"]:
+            click.echo(DETAILED_HEADER if detailed else HEADER)
+        drain.started = drain.last = time.time()
+        of_topic = streams[options["topic"]]
+        in_threads(len(of_topic), lambda thread: drain.run(thread, of_topic[thread]))
+    finally:
+        connector.shutdown()
+        if options["group"] is None:
+            remove_group(connector)
+    if not detailed:
+        click.echo(drain.summary())
+
+
+class Drain:
+    """Counts what streams hold, up to --messages of all of them."""
+
+    def __init__(self, options: dict[str, Any], fetch_size: int) -> None:
+        self._limit = options["messages"] or sys.maxsize
+        self._dates = options["date_format"]
+        self._interval = options["reporting_interval"] if options["show_detailed_stats"] else 0
+        self._fetch_size = fetch_size
+        self._lock = threading.Lock()
+        self.started = self.last = 0.0
+        self.count = 0
+        self.size = 0
+
+    def run(self, thread: int, stream: KafkaStream) -> None:
+        reports = Reports(self._dates, (thread, self._fetch_size))
+        step = self._interval or LOOK_EVERY
+        count = size = 0
+        last = self.started
+        try:
+            for message in stream:
+                count += 1
+                size += len(message.value or b"")
+                if not count % step or self.count + count >= self._limit:
+                    last = time.time()
+                    if self._interval:
+                        reports.add(count, size)
+                    if self.count + count >= self._limit:
+                        break
+        except ConsumerTimeout:
+            if self._interval:
+                reports.add(count, size)
+        with self._lock:
+            self.count += count
+            self.size += size
+            self.last = max(self.last, last)
+
+    def summary(self) -> str:
+        """The line of figures; the silence at the end is not in them."""
+        seconds = self.last - self.started
+        fields = (
+            self._dates.text(self.started),
+            self._dates.text(self.last),
+            str(self._fetch_size),
+            *figures(self.size, self.size, self.count, self.count, seconds),
+        )
+        return ", ".join(fields)

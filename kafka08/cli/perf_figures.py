@@ -1,0 +1,135 @@
+"""What both perf commands share: options of kafka.tools.PerfConfig 0.8.2.2, figures, threads."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
+
+import click
+
+from kafka08.cli.java_dates import DateFormat
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+MEGABYTE: Final = 1024 * 1024
+CODECS: Final = ("none", "gzip", "snappy", "lz4")
+
+
+def figure_options(function: Function) -> Function:
+    """--reporting-interval, --show-detailed-stats, --date-format and --hide-header; and the names
+    of what only a JVM has, which are refused."""
+    for option in (
+        click.option(
+            "--metrics-dir",
+            hidden=True,
+            expose_value=False,
+            callback=no_csv,
+            help="Refused, see --csv-reporter-enabled.",
+        ),
+        click.option(
+            "--csv-reporter-enabled",
+            is_flag=True,
+            hidden=True,
+            expose_value=False,
+            callback=no_csv,
+            help="Refused: only a JVM has that reporter.",
+        ),
+        click.option("--hide-header", is_flag=True, help="Print the figures only."),
+        click.option(
+            "--date-format",
+            default="yyyy-MM-dd HH:mm:ss:SSS",
+            show_default=True,
+            metavar="PATTERN",
+            callback=date_format,
+            help="As Java's SimpleDateFormat.",
+        ),
+        click.option(
+            "--show-detailed-stats",
+            is_flag=True,
+            help="A line of figures for each thread and --reporting-interval, as it goes.",
+        ),
+        click.option(
+            "--reporting-interval",
+            default=5000,
+            show_default=True,
+            type=click.IntRange(1),
+            help="Messages of a thread between two such lines.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def no_csv(_: click.Context, parameter: click.Parameter, value: object) -> None:
+    if value:
+        raise click.BadParameter(
+            "there is no CSV reporter here; --show-detailed-stats prints figures as it goes",
+            param=parameter,
+        )
+
+
+def date_format(_: click.Context, parameter: click.Parameter, value: str) -> DateFormat:
+    try:
+        return DateFormat(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param=parameter) from None
+
+
+class Reports:
+    """The lines of --show-detailed-stats of one thread.
+
+    columns  what stands between the time and the figures: the thread's number, sizes
+    """
+
+    def __init__(self, dates: DateFormat, columns: Sequence[object]) -> None:
+        self._dates = dates
+        self._columns = columns
+        self._last = (0, 0, time.time())
+
+    def add(self, count: int, size: int) -> None:
+        """Say how far the thread is, and how fast it was since it last said so; nothing if it has
+        got no further."""
+        now = time.time()
+        last_count, last_size, since = self._last
+        if count == last_count:
+            return
+        self._last = (count, size, now)
+        fields = (
+            self._dates.text(now),
+            *self._columns,
+            *figures(size, size - last_size, count, count - last_count, now - since),
+        )
+        click.echo(", ".join(map(str, fields)))
+
+
+def figures(
+    size: int, recent_size: int, count: int, recent_count: int, seconds: float
+) -> tuple[str, ...]:
+    """MB, MB.sec, nMsg, nMsg.sec: all so far, and the recent ones by the time that they took."""
+    seconds = max(1e-9, seconds)
+    return (
+        f"{size / MEGABYTE:.4f}",
+        f"{recent_size / MEGABYTE / seconds:.4f}",
+        str(count),
+        f"{recent_count / seconds:.4f}",
+    )
+
+
+def in_threads(count: int, run: Callable[[int], None]) -> None:
+    """`run(0)` to `run(count - 1)`, each in a thread; raises the first error there was."""
+    errors: list[BaseException] = []
+
+    def guarded(number: int) -> None:
+        try:
+            run(number)
+        except BaseException as error:  # noqa: BLE001  # a thread's root: it is raised below
+            errors.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]

@@ -1,0 +1,283 @@
+"""`kafka08 perf produce`: kafka-producer-perf-test.
+
+Source: kafka.tools.ProducerPerformance 0.8.2.2, from which this departs in two things: the
+remainder of --messages by --threads is sent too, and --show-detailed-stats, which 0.8.2.2 takes and
+forgets, prints lines as the consumer's does.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+import click
+
+from kafka08.cli.options import (
+    client_bootstrap_option,
+    config_options,
+    example,
+    legal_topic,
+    read_client_config,
+)
+from kafka08.cli.perf_figures import CODECS, MEGABYTE, Reports, figure_options, in_threads
+from kafka08.errors import FailedToSend, KafkaError
+
+Send = Callable[[str, bytes, int], None]
+"""`send(topic, message, number)`: the number spreads messages over the partitions."""
+HEADER: Final = (
+    "start.time, end.time, compression, message.size, batch.size, total.data.sent.in.MB, MB.sec, "
+    "total.data.sent.in.nMsg, nMsg.sec"
+)
+DETAILED_HEADER: Final = (
+    "time, thread.id, compression, message.size, batch.size, total.data.sent.in.MB, MB.sec, "
+    "total.data.sent.in.nMsg, nMsg.sec"
+)
+SAMPLED_EVERY: Final = 1000
+"""Every so many messages one is timed until it is acknowledged."""
+ID_DIGITS: Final = 10
+
+
+@click.command(
+    epilog=example("kafka08 perf produce --topics load --messages 1000000 --new-producer")
+)
+@client_bootstrap_option
+@config_options
+@click.option("--topics", required=True, help="Comma list of the topics, which take turns.")
+@click.option("--messages", required=True, type=click.IntRange(1), help="How many to each topic.")
+@click.option("--message-size", default=100, show_default=True, type=click.IntRange(1))
+@click.option("--vary-message-size", is_flag=True, help="Sizes from 1 to --message-size.")
+@click.option("--batch-size", default=200, show_default=True, type=click.IntRange(1),
+              help="Messages in a batch (of the old producer).")  # fmt: skip
+@click.option("--compression-codec", default=0, show_default=True, type=click.IntRange(0, 3),
+              help="0 none, 1 gzip, 2 snappy, 3 lz4.")  # fmt: skip
+@click.option("--threads", default=1, show_default=True, type=click.IntRange(1))
+@click.option("--request-num-acks", default="-1", show_default=True,
+              type=click.Choice(["-1", "0", "1"]))  # fmt: skip
+@click.option("--request-timeout-ms", default=3000, show_default=True, type=click.IntRange(1))
+@click.option("--producer-num-retries", default=3, show_default=True, type=click.IntRange(0))
+@click.option("--producer-retry-backoff-ms", default=100, show_default=True,
+              type=click.IntRange(0))  # fmt: skip
+@click.option("--sync", is_flag=True, help="Wait for each batch (old) or message (new).")
+@click.option("--new-producer", is_flag=True, help="KafkaProducer instead of the old Producer.")
+@click.option("--initial-message-id", type=int, help="Number the messages, from here on.")
+@click.option("--message-send-gap-ms", default=0, show_default=True, type=click.IntRange(0))
+@figure_options
+def produce(**options: Any) -> None:
+    """Send messages as fast as they go, in each of --threads with a producer of its own.
+
+    The last line has kafka-producer-perf-test's figures. With --new-producer a line on stderr adds
+    how long messages took from send to acknowledgement.
+    """
+    topics = options["topics"].split(",")
+    for topic in topics:
+        legal_topic(click.get_current_context(), click.Argument(["topics"]), topic)
+    if not options["hide_header"]:
+        click.echo(DETAILED_HEADER if options["show_detailed_stats"] else HEADER)
+    load = Load(options, topics)
+    started = time.time()
+    in_threads(options["threads"], load.run)
+    ended = time.time()
+    if not options["show_detailed_stats"]:
+        click.echo(load.summary(started, ended))
+    if load.latencies_ms:
+        times = sorted(load.latencies_ms)
+        p99 = times[int(len(times) * 0.99)]
+        click.echo(
+            f"ms to the acknowledgement: median {statistics.median(times):.1f}, 99 % {p99:.1f}, "
+            f"largest {times[-1]:.1f}; time in the buffer included",
+            err=True,
+        )
+    if load.lost:
+        raise FailedToSend(f"{load.lost} of {load.sent} messages were not acknowledged")
+
+
+class Load:
+    """What all threads of one run share: counts and latencies."""
+
+    def __init__(self, options: dict[str, Any], topics: list[str]) -> None:
+        self.options = options
+        self._topics = topics
+        self._lock = threading.Lock()
+        self._sizes = tuple(options[k] for k in ("compression_codec", "message_size", "batch_size"))
+        self.properties = properties_of(options)
+        self.sent = 0
+        self.sent_bytes = 0
+        self.lost = 0
+        self.latencies_ms: list[float] = []
+
+    def run(self, thread: int) -> None:
+        """Send this thread's share."""
+        options = self.options
+        reports = Reports(options["date_format"], (thread, *self._sizes))
+        interval = options["reporting_interval"] if options["show_detailed_stats"] else 0
+        gap_s = options["message_send_gap_ms"] / 1000
+        count = size = 0
+        make = maker(options, thread)
+        with NewSender(self) if options["new_producer"] else OldSender(self) as send:
+            for number in share_of(thread, options["threads"], options["messages"]):
+                for topic in self._topics:
+                    message = make(topic, number)
+                    send(topic, message, number)
+                    count += 1
+                    size += len(message)
+                    if interval and not count % interval:
+                        reports.add(count, size)
+                    if gap_s:
+                        time.sleep(gap_s)
+        if interval:
+            reports.add(count, size)
+        with self._lock:
+            self.sent += count
+            self.sent_bytes += size
+
+    def summary(self, started: float, ended: float) -> str:
+        """The line of figures."""
+        dates = self.options["date_format"]
+        megabytes, seconds = self.sent_bytes / MEGABYTE, max(1e-9, ended - started)
+        codec, message_size, batch_size = self._sizes
+        return (
+            f"{dates.text(started)}, {dates.text(ended)}, {codec}, {message_size}, {batch_size}, "
+            f"{megabytes:.2f}, {megabytes / seconds:.4f}, {self.sent}, {self.sent / seconds:.4f}"
+        )
+
+
+class OldSender:
+    """A context manager that gives `send`, on the old Producer."""
+
+    def __init__(self, load: Load) -> None:
+        from kafka08.producer import CallbackHandler, Producer, ProducerConfig
+
+        class Counter(CallbackHandler):
+            def on_error(self, messages: list[Any], error: Exception) -> None:
+                load.lost += len(messages)
+
+        self._load = load
+        self._producer = Producer(ProducerConfig(load.properties), callback_handler=Counter())
+        self._batch: list[Any] = []
+
+    def __enter__(self) -> Send:
+        from kafka08.producer import KeyedMessage
+
+        options, put = self._load.options, self._producer.send
+        if not options["sync"]:
+            return lambda topic, message, number: put(KeyedMessage(topic, message, None, number))
+        size = options["batch_size"]
+
+        def send(topic: str, message: bytes, number: int) -> None:
+            self._batch.append(KeyedMessage(topic, message, partition_key=number))
+            if len(self._batch) >= size:
+                self._flush()
+
+        return send
+
+    def __exit__(self, *_: object) -> None:
+        self._flush()
+        self._producer.close()
+
+    def _flush(self) -> None:
+        batch, self._batch = self._batch, []
+        try:
+            self._producer.send(batch)
+        except FailedToSend as error:
+            self._load.lost += len(error.messages)
+
+
+class NewSender:
+    """The same on KafkaProducer; times some of the messages."""
+
+    def __init__(self, load: Load) -> None:
+        from kafka08.producer import KafkaProducer, KafkaProducerConfig
+
+        self._load = load
+        self._producer = KafkaProducer(KafkaProducerConfig(load.properties))
+
+    def __enter__(self) -> Send:
+        from kafka08.producer import ProducerRecord
+
+        load, send_record, sync = self._load, self._producer.send, self._load.options["sync"]
+        left = 0
+
+        def send(topic: str, message: bytes, number: int) -> None:
+            nonlocal left
+            future = send_record(
+                ProducerRecord(topic, message), count_failed if left else self._timed()
+            )
+            left = (left or SAMPLED_EVERY) - 1
+            if sync:
+                future.exception()
+
+        def count_failed(_: object, error: KafkaError | None) -> None:
+            if error is not None:
+                load.lost += 1
+
+        return send
+
+    def __exit__(self, *_: object) -> None:
+        self._producer.close()
+
+    def _timed(self) -> Callable[[Any, KafkaError | None], None]:
+        started = time.monotonic()
+
+        def done(_: Any, error: KafkaError | None) -> None:
+            if error is None:
+                self._load.latencies_ms.append((time.monotonic() - started) * 1000)
+            else:
+                self._load.lost += 1
+
+        return done
+
+
+def properties_of(options: dict[str, Any]) -> dict[str, str]:
+    """The producer's configuration; --config and --override are stronger than the options."""
+    acks, timeout = options["request_num_acks"], str(options["request_timeout_ms"])
+    retries, codec = str(options["producer_num_retries"]), options["compression_codec"]
+    backoff = str(options["producer_retry_backoff_ms"])
+    if options["new_producer"]:
+        defaults = {
+            "client.id": "producer-performance",
+            "acks": acks,
+            "timeout.ms": timeout,
+            "retries": retries,
+            "retry.backoff.ms": backoff,
+            "compression.type": CODECS[codec],
+        }
+        return read_client_config("bootstrap", "bootstrap.servers", defaults=defaults)
+    defaults = {
+        "client.id": "perf-test",
+        "request.required.acks": acks,
+        "request.timeout.ms": timeout,
+        "message.send.max.retries": retries,
+        "retry.backoff.ms": backoff,
+        "compression.codec": str(codec),
+    }
+    if not options["sync"]:
+        defaults |= {
+            "producer.type": "async",
+            "batch.num.messages": str(options["batch_size"]),
+            "queue.buffering.max.messages": str(max(10_000, 2 * options["batch_size"])),
+        }
+    return read_client_config("bootstrap", "metadata.broker.list", defaults=defaults)
+
+
+def share_of(thread: int, threads: int, messages: int) -> range:
+    """The numbers of the messages that one of `threads` sends to each topic."""
+    return range(thread * messages // threads, (thread + 1) * messages // threads)
+
+
+def maker(options: dict[str, Any], thread: int) -> Callable[[str, int], bytes]:
+    """What makes the messages of a thread, `make(topic, number)`: numbered ones, as the JVM's tool
+    words them, or ones of x in the size wanted."""
+    size, first = options["message_size"], options["initial_message_id"]
+    plain = b"x" * size
+    if first is not None:
+        return lambda topic, number: (
+            f"Topic:{topic}:ThreadID:{thread}:MessageID:{first + number:0{ID_DIGITS}}:".encode()
+        ).ljust(size, b"x")
+    if options["vary_message_size"]:
+        rng = random.Random(thread)
+        return lambda topic, number: plain[: rng.randint(1, size)]
+    return lambda topic, number: plain
