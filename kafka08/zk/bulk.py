@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from kafka08.errors import ZooKeeperError
 from kafka08.zk.exchange import Exchange
-from kafka08.zk.operations import Check, Create, Refusal, Set, Together
+from kafka08.zk.operations import Check, Refusal, Together, Write
 
 TOGETHER_MAX: Final = 100
 """Writes of one transaction. Of 200 bytes each, they are far below the megabyte that ZooKeeper
@@ -21,9 +21,7 @@ WINDOW: Final = 4
 """Outstanding transactions: one under way, the next ones there already."""
 
 
-def write_all(
-    exchange: Exchange, writes: Sequence[Create | Set], condition: Check | None
-) -> list[Any]:
+def write_all(exchange: Exchange, writes: Sequence[Write], condition: Check | None) -> list[Any]:
     """The result of each write, or the ZooKeeperError it met, in the order of the writes, in which
     they are done but for those that are done one by one.
 

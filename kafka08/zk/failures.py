@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from kazoo import exceptions as kazoo_errors
 
 from kafka08.errors import BadVersion, NodeExists, NoNode, SessionLost, ZooKeeperError
+
+T = TypeVar("T")
 
 _TRANSLATED: tuple[tuple[type[Exception], type[ZooKeeperError], str], ...] = (
     (kazoo_errors.NoNodeError, NoNode, "does not exist"),
@@ -40,3 +44,12 @@ def translate(error: BaseException, path: str) -> ZooKeeperError:
         if isinstance(error, theirs):
             return ours(f"{path}: {text}")
     return ZooKeeperError(f"{path}: {type(error).__name__} {error}".rstrip())
+
+
+def unless_gone(result: T | ZooKeeperError, otherwise: T) -> T:
+    """The result; `otherwise` for a znode that is not there; any other error is raised."""
+    if isinstance(result, NoNode):
+        return otherwise
+    if isinstance(result, ZooKeeperError):
+        raise result
+    return result

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from kazoo.exceptions import RolledBackError, RuntimeInconsistency
 
@@ -185,8 +185,15 @@ class Delete:
     def send(self, kazoo: KazooClient) -> Any:
         return kazoo.delete_async(self.path, self.version)
 
+    def add_to(self, request: TransactionRequest) -> None:
+        request.delete(self.path, self.version)
+
     def result(self, answer: Any) -> None:
         return None
+
+
+Write: TypeAlias = Create | Set | Delete
+"""What may be done together with others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +214,7 @@ class Together:
     Result: theirs; or, when nothing was done, a Refusal.
     """
 
-    writes: tuple[Create | Set, ...]
+    writes: tuple[Write, ...]
     condition: Check | None = None
     repeatable = False
 
@@ -228,7 +235,7 @@ class Together:
         answers = answer if self.condition is None else answer[1:]
         return [write.result(one) for write, one in zip(self.writes, answers, strict=True)]
 
-    def _steps(self) -> tuple[Create | Set | Check, ...]:
+    def _steps(self) -> tuple[Write | Check, ...]:
         return self.writes if self.condition is None else (self.condition, *self.writes)
 
 

@@ -18,6 +18,7 @@ from kafka08.profile import CLASSIC
 from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
+from kafka08.zk.failures import unless_gone
 from kafka08.zk.operations import Check, Children, Create, Get, Node, Operation, Set
 
 log = logging.getLogger(__name__)
@@ -270,7 +271,7 @@ class ClusterStore:
         return [
             TopicPartition(topic, number)
             for topic, names in zip(topics, listed, strict=True)
-            for number in sorted(int(name) for name in _unless_gone(names, []))
+            for number in sorted(int(name) for name in unless_gone(names, []))
         ]
 
     def offsets(
@@ -313,7 +314,7 @@ class ClusterStore:
     def _read_all(self, wanted: Mapping[T, str]) -> dict[T, Node]:
         """key → node for each path that exists, in the order of `wanted`."""
         results = self.zk.pipeline([Get(path) for path in wanted.values()])
-        read = {key: _unless_gone(r, None) for key, r in zip(wanted, results, strict=True)}
+        read = {key: unless_gone(r, None) for key, r in zip(wanted, results, strict=True)}
         return {key: node for key, node in read.items() if node is not None}
 
     def _decode(self, decode: Callable[[str | None], T], path: str, text: str | None) -> T:
@@ -321,15 +322,6 @@ class ClusterStore:
             return decode(text)
         except ZooKeeperError as error:
             raise ZooKeeperError(f"{path}: {error}") from error
-
-
-def _unless_gone(result: T | ZooKeeperError, otherwise: T) -> T:
-    """The result; `otherwise` for a znode that is not there; any other error is raised."""
-    if isinstance(result, NoNode):
-        return otherwise
-    if isinstance(result, ZooKeeperError):
-        raise result
-    return result
 
 
 def _at_version(state: LeaderAndIsr, zk_version: int) -> LeaderAndIsr:

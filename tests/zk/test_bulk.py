@@ -41,3 +41,12 @@ def test_without_its_condition_nothing_is_done(zk: ZkClient) -> None:
     with pytest.raises(BadVersion, match="/office"):
         zk.write_all([Create(f"/{n}") for n in range(COUNT)], Check("/office", 0))
     assert not zk.exists("/0")
+
+
+def test_a_whole_tree_goes(zk: ZkClient) -> None:
+    """Leaves first, over several transactions; one that is not there is gone already."""
+    zk.write_all([Create("/t"), Create("/t/p"), *(Create(f"/t/p/{n}") for n in range(COUNT))])
+    zk.write_all([Create(f"/t/p/{n}/state") for n in range(COUNT)])
+    for _ in range(2):
+        zk.delete_recursive("/t")
+        assert not zk.exists("/t")
