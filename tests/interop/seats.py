@@ -40,6 +40,7 @@ class Seat:
 
     def __init__(self, directory: Path, broker_id: int, port: int, cluster: MixedCluster) -> None:
         self.id = broker_id
+        self.port = port
         self.logs = directory / f"logs-{broker_id}"
         self._cluster = cluster
         keys = {**CONFIG, "log.dirs": str(self.logs)}

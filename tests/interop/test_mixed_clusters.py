@@ -4,33 +4,53 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kafka08.client.requests import produce_request, produce_results
+from kafka08.errors import NotEnoughReplicas, NotEnoughReplicasAfterAppend
+from kafka08.network.connection import Connection
+from kafka08.protocol import message_set
+from kafka08.protocol.produce import ProduceResponse
+from kafka08.structs import TopicPartition
 from tests.histories.workload import Workload
-from tests.interop.seats import mixed_cluster, wait_for
+from tests.interop.seats import HOST, Seat, mixed_cluster, wait_for
 
 TOPIC = "mixed"
+STRICT = "strict"
 CLEAN = {"unclean.leader.election.enable": "false"}
+BOTH = {**CLEAN, "min.insync.replicas": "2"}
+SEND_TIMEOUT_MS = 20_000
+"""More than a session and the time that a follower may lag."""
+REFUSALS = [NotEnoughReplicasAfterAppend.code, NotEnoughReplicas.code]
 
 
 def test_a_jvm_broker_and_ours_stand_in_for_each_other(tmp_path: Path) -> None:
     """Each follows and leads, controls, dies by kill -9 while the other goes on, and comes back.
-    In the end both logs are the same, byte for byte."""
+    In the end both logs are the same, byte for byte. Where both must be in sync, the one that is
+    left refuses: after the append while it waits for the dead one, before it from then on."""
     with mixed_cluster(tmp_path, 2) as cluster:
         jvm, ours = cluster.seats
         jvm.start_jvm()
         ours.start_ours()
         assert jvm.id == cluster.controller()
         cluster.admin.create_topic(TOPIC, assignment={0: [1, 2], 1: [2, 1]}, config=CLEAN)
-        cluster.await_isr(TOPIC, 1, 2)
+        cluster.admin.create_topic(STRICT, assignment={0: [1, 2], 1: [2, 1]}, config=BOTH)
+        for topic in (TOPIC, STRICT):
+            cluster.await_isr(topic, 1, 2)
         with Workload(cluster.bootstrap, TOPIC, partitions=2) as work:
             work.await_progress()
+            wait_for(lambda: produce(ours, 1) == 0, "our broker to lead")
             jvm.kill()
+            assert REFUSALS == [produce(ours, 1), produce(ours, 1)]
             wait_for(lambda: cluster.controller() == ours.id, "our broker to be the controller")
             cluster.await_isr(TOPIC, ours.id)
             work.await_progress()
             jvm.start_jvm()
-            cluster.await_isr(TOPIC, 1, 2)
+            for topic in (TOPIC, STRICT):
+                cluster.await_isr(topic, 1, 2)
             work.await_progress()
+            cluster.admin.elect_preferred([TopicPartition(STRICT, 0)])
+            wait_for(lambda: produce(jvm, 0) == 0, "the JVM to lead")
             ours.kill()
+            assert REFUSALS == [produce(jvm, 0), produce(jvm, 0)]
             wait_for(lambda: cluster.controller() == jvm.id, "the JVM to be the controller")
             cluster.await_isr(TOPIC, jvm.id)
             work.await_progress()
@@ -39,6 +59,19 @@ def test_a_jvm_broker_and_ours_stand_in_for_each_other(tmp_path: Path) -> None:
             work.await_progress()
         assert [] == work.problems()
         cluster.await_equal_logs(TOPIC, 2)
+
+
+def produce(leader: Seat, partition: int) -> int:
+    """Send one message with acks=-1; the code of the answer."""
+    tp = TopicPartition(STRICT, partition)
+    request = produce_request(
+        {tp: message_set.encode([(None, b"x")])}, required_acks=-1, timeout_ms=SEND_TIMEOUT_MS
+    )
+    with Connection(HOST, leader.port) as connection:
+        answer = connection.send(request)
+    assert isinstance(answer, ProduceResponse)
+    [result] = produce_results(answer).values()
+    return result.error_code
 
 
 def test_a_jvm_cluster_is_replaced_by_ours_and_back(tmp_path: Path) -> None:
