@@ -1,20 +1,21 @@
 """Migrates a group under load there and back, round after round, while members and brokers die.
 
-A checker (tests/histories/offsets.py) shows at the end of each round what was skipped, read twice,
-or went back. On brokers of 0.8.2.2 it tells apart what is known of them: offsets that vanish while
-a coordinator loads, and older ones that a load has put over newer ones. Exits 1 if anything else
-was seen.
+Members are ours, the JVM's, or both; those of the JVM are started anew before each step with the
+properties that it asks for. A checker (tests/histories/offsets.py) shows at the end of each round
+what was skipped, read twice, or went back. On brokers of 0.8.2.2 it tells apart what is known of
+them: offsets that vanish while a coordinator loads, and older ones that a load has put over newer
+ones. Exits 1 if anything else was seen.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -24,9 +25,18 @@ from kafka08.errors import KafkaError, MigrationError
 from kafka08.migration import OffsetMigration, Watching
 from kafka08.migration.connections import Connections
 from kafka08.structs import TopicPartition
+from kafka08.zk.orders import Storage
+from scripts.benchmarks.soak import Outcome, soak, soak_parser
 from tests.histories.offsets import OffsetHistory
 from tests.interop.jvm import JvmKafka
-from tests.migration.live_group import Load, MemberProcess, until, watched_stores
+from tests.interop.jvm_member import jvm_member
+from tests.migration.live_group import (
+    Load,
+    MemberProcess,
+    our_member,
+    until,
+    watched_stores,
+)
 
 PARTITIONS: Final = 4
 RATE: Final = 200
@@ -38,6 +48,11 @@ CONFIG: Final = {
 }
 WATCHING: Final = Watching(seconds=4.0, interval_ms=2000, period_s=0.2)
 STEP_PATIENCE_S: Final = 120.0
+MEMBERS: Final[dict[str, Sequence[Callable[..., list[str]]]]] = {
+    "ours": (our_member, our_member),
+    "jvm": (jvm_member, jvm_member),
+    "both": (our_member, jvm_member),
+}
 
 
 class Killable(Protocol):
@@ -59,6 +74,18 @@ def cluster_of(kind: str) -> Iterator[tuple[str, str, Sequence[Killable]]]:
             yield cluster.zookeeper.connect_string, cluster.bootstrap, list(cluster.brokers)
 
 
+@dataclass(slots=True)
+class Seat:
+    """A place in the group, for one member after the other."""
+
+    program: Callable[..., list[str]]
+    member: MemberProcess
+
+    @property
+    def is_ours(self) -> bool:
+        return self.program is our_member
+
+
 class Round:
     """One group, one topic, one way there and back."""
 
@@ -68,6 +95,7 @@ class Round:
         zookeeper: str,
         bootstrap: str,
         brokers: Sequence[Killable],
+        programs: Sequence[Callable[..., list[str]]],
         rng: random.Random,
     ) -> None:
         self.group = f"soak-{number}"
@@ -81,14 +109,14 @@ class Round:
         self.history = OffsetHistory(ordered=False)
         self.connections = Connections(zookeeper, bootstrap)
         self.load = Load(bootstrap, self.partitions, RATE)
-        self._members: list[MemberProcess] = []
+        self._storage = Storage.ZOOKEEPER
+        """What members of the JVM are configured for."""
         self._named = 0
+        self._seats = [Seat(program, self._member(program)) for program in programs]
         self.kills = 0
 
     def run(self) -> dict[TopicPartition, int]:
         """partition → where its log ended."""
-        self._join()
-        self._join()
         with (
             watched_stores(self.connections, self.group, self.partitions, self.history),
             OffsetMigration(
@@ -96,46 +124,62 @@ class Round:
             ) as migration,
         ):
             until(lambda: self.history.count > 50, "messages", STEP_PATIENCE_S)
-            for step in (
-                migration.start,
-                lambda: _verified(migration),
-                lambda: _finished(migration),
+            for storage, step in (
+                (Storage.ZOOKEEPER, migration.start),
+                (Storage.DUAL, lambda: _verified(migration)),
+                (Storage.KAFKA, lambda: _finished(migration)),
+                (Storage.DUAL, migration.rollback),
             ):
+                self._configure(storage)
                 self._under_fire(step)
-            self._under_fire(migration.rollback)
+            self._configure(Storage.ZOOKEEPER)
             ends = self.load.stop()
             until(lambda: not self._skipped(ends), "the end of the logs", STEP_PATIENCE_S)
-            for member in self._members:
-                member.stop()
+            for seat in self._seats:
+                seat.member.stop()
         return ends
 
     def close(self) -> None:
-        for member in self._members:
-            member.kill()
+        for seat in self._seats:
+            seat.member.kill()
         self.load.close()
         self.connections.close()
 
     def _skipped(self, ends: dict[TopicPartition, int]) -> list[str]:
         return [p for p in self.history.problems(ends) if "handed out" in p]
 
-    def _join(self) -> None:
+    def _member(self, program: Callable[..., list[str]]) -> MemberProcess:
         self._named += 1
+        storage = Storage.ZOOKEEPER if program is our_member else self._storage
         keys = {
             "group.id": self.group,
             "consumer.id": f"m{self._named}",
             "zookeeper.connect": self._zookeeper,
             "zookeeper.session.timeout.ms": "3000",
             "rebalance.backoff.ms": "500",
+            "rebalance.max.retries": "60",
             "auto.commit.interval.ms": "200",
             "auto.offset.reset": "smallest",
+            **storage.properties,
         }
-        self._members.append(MemberProcess(self.group, keys, self.history))
+        return MemberProcess(self.group, keys, self.history, program)
+
+    def _configure(self, storage: Storage) -> None:
+        """Start the JVM's members anew with the properties of a step, one after the other."""
+        if storage is self._storage:
+            return
+        self._storage = storage
+        for seat in self._seats:
+            if not seat.is_ours:
+                seat.member.stop()
+                seat.member = self._member(seat.program)
 
     def _under_fire(self, step: Callable[[], object]) -> None:
         """A member or a broker dies, and comes back; the step is repeated until it is done."""
         if self._rng.random() < 0.5:
-            self._members.pop(self._rng.randrange(len(self._members))).kill()
-            self._join()
+            seat = self._rng.choice(self._seats)
+            seat.member.kill()
+            seat.member = self._member(seat.program)
         else:
             self._await_replicas()
             broker = self._rng.choice(self._brokers)
@@ -171,37 +215,30 @@ def _finished(migration: OffsetMigration) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="scripts/soak-migration", description=__doc__)
-    parser.add_argument("--minutes", type=float, default=10.0)
+    parser = soak_parser("soak-migration", __doc__)
     parser.add_argument("--brokers", choices=["kafka08", "jvm"], default="kafka08")
-    parser.add_argument("--seed", type=int, default=time.time_ns() % 2**32)
+    parser.add_argument("--members", choices=list(MEMBERS), default="both")
     options = parser.parse_args()
-    print(f"seed {options.seed}", flush=True)
-    rng = random.Random(options.seed)
-    bad = 0
     with cluster_of(options.brokers) as (zookeeper, bootstrap, brokers):
-        stop_at = time.monotonic() + options.minutes * 60
-        number = 0
-        while not number or time.monotonic() < stop_at:
-            number += 1
-            began = time.monotonic()
-            this = Round(number, zookeeper, bootstrap, brokers, rng)
+
+        def run_round(number: int, rng: random.Random) -> Outcome:
+            programs = MEMBERS[options.members]
+            this = Round(number, zookeeper, bootstrap, brokers, programs, rng)
             try:
                 ends = this.run()
             finally:
                 this.close()
             problems = this.history.problems(ends)
             known = [p for p in problems if options.brokers == "jvm" and "Kafka's offset" in p]
-            bad += len(problems) - len(known)
-            print(
-                f"round {number}: {time.monotonic() - began:.0f} s, {this.kills} kills, "
-                f"{this.history.count} handed out, {this.history.repetitions} of them again, "
+            return Outcome(
+                f"{this.kills} kills, {this.history.count} handed out, "
+                f"{this.history.repetitions} of them again, "
                 f"Kafka's offset away for {this.history.moments_without} moments",
-                flush=True,
+                [p for p in problems if p not in known],
+                known,
             )
-            for problem in problems:
-                print(f"  {'known of 0.8.2.2' if problem in known else 'PROBLEM'}: {problem}")
-    return 1 if bad else 0
+
+        return soak(options, run_round)
 
 
 if __name__ == "__main__":

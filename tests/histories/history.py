@@ -12,8 +12,9 @@ A value is sent at most once, so that every message can be told from every other
 1. Lost: each acknowledged value stands at its offset in the end.
 2. Changed: an offset never has two contents, whoever read it and whenever.
 3. Vanished: what was read once is there in the end.
-4. Repeated: no value stands at two offsets.
-5. Out of order: a sender's acknowledged offsets rise, and a reader's offsets rise.
+4. Repeated: no value stands at two offsets; not if senders try again (`repeats`).
+5. Out of order: a sender's acknowledged offsets rise (if that is promised: `ordered`), and a
+   reader's offsets rise.
 6. Invented: no value is read that was not sent.
 """
 
@@ -43,7 +44,9 @@ class Event(NamedTuple):
 class History:
     """Events in the order in which they were noted; any thread may note one."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, ordered: bool = True, repeats: bool = False) -> None:
+        self._ordered = ordered
+        self._repeats = repeats
         self._lock = threading.Lock()
         self.acknowledgements: list[Event] = []
         self.reads: list[Event] = []
@@ -69,8 +72,8 @@ class History:
         return [
             *self._lost(final),
             *self._changed_or_vanished(final),
-            *_repeated(final),
-            *_out_of_order(self.acknowledgements, "acknowledged"),
+            *([] if self._repeats else _repeated(final)),
+            *(_out_of_order(self.acknowledgements, "acknowledged") if self._ordered else []),
             *_out_of_order(self.reads, "read"),
             *self._invented(final),
         ]

@@ -72,3 +72,15 @@ def test_5_out_of_order(history: History) -> None:
 def test_6_invented(history: History) -> None:
     """Nobody sent d."""
     assert ["invented"] == kinds(history, {**SOUND, 3: b"d"})
+
+
+def test_senders_that_try_again() -> None:
+    """Second copies are allowed, order holds where it is promised, and what is lost is lost."""
+    for ordered in (True, False):
+        history = History(ordered=ordered, repeats=True)
+        history.acknowledged("sender", TP, 2, b"a")
+        history.acknowledged("sender", TP, 1, b"b")
+        assert ([] if not ordered else ["out of order"]) == kinds(
+            history, {0: b"a", 1: b"b", 2: b"a"}
+        )
+        assert "lost" in kinds(history, {0: b"a", 1: b"b"})
