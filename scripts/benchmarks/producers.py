@@ -176,7 +176,7 @@ def producer_cases(
     ]
     limit = BUFFER_MEMORY / 1e6 + EXTRA_MB_MAX
     goal = Goal("memory", "MB", 1, False)
-    for name in ("send", "send_many"):
+    for name in ("send", "send, callback", "send_many", "send_columns"):
         rows.append(report(f"{name} / allowed", goal, jvm=limit, ours=medians[name]["memory"]))
     return rows
 
