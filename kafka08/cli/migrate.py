@@ -108,10 +108,8 @@ def plan(max_disagreement: int | None, retention_minutes: int, as_json: bool, **
     refused = 0
     with opened(**where) as (connections, groups, pace), progress(len(groups)) as tick:
         for planned in plan_groups(connections, groups, pace, max_disagreement=max_disagreement):
-            if not planned.steps and len(groups) > 1:
-                tick()
-                continue
-            show_plan(planned, as_json, retention_minutes * 60_000)
+            if planned.steps or not planned.is_allowed:
+                show_plan(planned, as_json, retention_minutes * 60_000)
             refused += not planned.is_allowed
             tick()
     sys.exit(1 if refused else 0)

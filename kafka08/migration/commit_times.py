@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import Final
 
 from kafka08.client.log_offsets import log_ends, log_starts
-from kafka08.consumer.simple import SimpleConsumer
 from kafka08.errors import KafkaError, ProtocolError
 from kafka08.hashing import group_partition
 from kafka08.migration.connections import Connections
@@ -57,9 +56,8 @@ class CommitTimes:
     def _times(self, tp: TopicPartition) -> dict[OffsetKey, int]:
         cluster = self._connections.cluster
         start, end = log_starts(cluster, [tp])[tp], log_ends(cluster, [tp])[tp]
-        leader = cluster.leader(tp)
         times: dict[OffsetKey, int] = {}
-        with SimpleConsumer(leader.host, leader.port) as consumer:
+        with self._connections.reader(cluster.leader(tp)) as consumer:
             for message in consumer.read(tp, max(start, end - self._records), end):
                 try:
                     _note(times, message.key, message.value)

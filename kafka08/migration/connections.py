@@ -10,9 +10,11 @@ from kafka08.client import ClusterClient, parse_bootstrap
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.consumer.brokers import BootstrapBrokers
 from kafka08.consumer.offset_store import KafkaOffsetStore
+from kafka08.consumer.simple import SimpleConsumer
 from kafka08.errors import NoBrokersAvailable
 from kafka08.lifecycle import Closeable
 from kafka08.migration.coordinators import Coordinators
+from kafka08.structs import Broker
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
 
@@ -69,6 +71,12 @@ class Connections(Closeable):
         """The offsets topic, for `group`, as a member sees it."""
         brokers = BootstrapBrokers(self.cluster)
         return KafkaOffsetStore(brokers, group, clock=self.clock, backoff_ms=BACKOFF_MS)
+
+    def reader(self, broker: Broker) -> SimpleConsumer:
+        """For what a log says itself; the caller closes it."""
+        return SimpleConsumer(
+            broker.host, broker.port, connect=self._connect_socket, clock=self.clock
+        )
 
     def close(self) -> None:
         self.cluster.close()

@@ -26,7 +26,7 @@ from kafka08.migration.starting import Starting
 T = TypeVar("T")
 
 BATCH: Final = 200
-"""Groups that are read together."""
+"""Groups that go through a stage together, unless a limited rate allows fewer in a second."""
 WORKERS: Final = 8
 """Groups that take another step side by side: it waits for live members most of the time."""
 WILD: Final = "*?["
@@ -40,6 +40,10 @@ class Pace:
         self._clock = clock
         self._lock = threading.Lock()
         self._next = clock.monotonic()
+
+    def burst(self, most: int) -> int:
+        """How many may be taken together: what a second allows, at least one and `most` at most."""
+        return most if not self._interval_s else max(1, min(most, int(1 / self._interval_s)))
 
     def take(self, count: int = 1) -> None:
         """Wait for the turn of the next `count`."""
@@ -89,8 +93,9 @@ def read_groups(
 ) -> Iterator[list[GroupFacts]]:
     """The facts of all groups, some at a time. Of a single group Kafka is asked about every
     partition there is, of many about the topics that ZooKeeper connects them with."""
-    for first in range(0, len(groups), BATCH):
-        batch = groups[first : first + BATCH]
+    size = pace.burst(BATCH)
+    for first in range(0, len(groups), size):
+        batch = groups[first : first + size]
         pace.take(len(batch))
         facts = read_many(batch, connections, everywhere=len(groups) == 1)
         # A full batch takes long enough by itself.
@@ -101,10 +106,14 @@ def read_groups(
 def plan_groups(
     connections: Connections, groups: Sequence[str], pace: Pace, *, max_disagreement: int | None
 ) -> Iterator[Plan]:
-    """A plan for each group, in order, with what is known of when Kafka forgets offsets."""
+    """A plan for each group, in order, with what is known of when Kafka forgets offsets. Of several
+    groups those without any offset are passed over: their plan is empty, and allowed."""
     times = CommitTimes(connections)
     for batch in read_groups(connections, groups, pace):
         for facts in batch:
+            if facts.is_empty and len(groups) > 1:
+                yield Plan(facts.group, (), ())
+                continue
             timed = with_commit_times(facts, times)
             yield make_plan(timed, max_disagreement=max_disagreement)
 
@@ -117,15 +126,19 @@ def start_groups(
     max_disagreement: int | None,
     answer_patience_s: float,
 ) -> Iterator[Outcome[Plan]]:
-    """`start` of each group, in order; those that were read together are started together."""
-    for batch in read_groups(connections, groups, pace):
+    """`start` of each group; those that were read together are started together. Groups without any
+    offset are passed over as in `plan_groups`."""
+    for facts in read_groups(connections, groups, pace):
+        batch = [f for f in facts if not f.is_empty or len(groups) == 1]
+        if len(groups) > 1:
+            yield from (Outcome(f.group, Plan(f.group, (), ())) for f in facts if f.is_empty)
         starting = Starting(
             connections, batch, max_disagreement=max_disagreement, patience_s=answer_patience_s
         )
         try:
             results = starting.run()
         except KafkaError as error:
-            results = {facts.group: error for facts in batch}
+            results = {f.group: error for f in batch}
         for group, result in results.items():
             if isinstance(result, KafkaError):
                 yield Outcome(group, None, result)

@@ -114,6 +114,11 @@ class GroupFacts:
     def is_live(self) -> bool:
         return bool(self.members)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to migrate: no store has an offset, and nobody will commit."""
+        return not self.partitions and not self.members and self.unavailable is None
+
     def owner(self, partition: PartitionFacts) -> Member | None:
         """The live member that owns a partition."""
         return next((m for m in self.members if m.owns(partition.owner)), None)
@@ -166,7 +171,7 @@ def make_plan(facts: GroupFacts, *, max_disagreement: int | None = None) -> Plan
         for tp in facts.moving
     ]
     refusals += [problem for p in facts.partitions if (problem := _trap(facts, p)) is not None]
-    if not steps and not refusals and not facts.members:
+    if facts.is_empty:
         refusals.append("no store has an offset of it; is that the group's name?")
     return Plan(facts.group, steps, tuple(refusals), facts.members)
 

@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections import deque
 
 from kafka08.client import ClusterClient
-from kafka08.errors import NO_ERROR
+from kafka08.errors import NO_ERROR, UnknownTopicOrPartition
 from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest, ConsumerMetadataResponse
+from kafka08.protocol.fetch import (
+    FetchPartitionResponse,
+    FetchRequest,
+    FetchResponse,
+    FetchTopicResponse,
+)
 from kafka08.protocol.metadata import (
     BrokerEndpoint,
     MetadataRequest,
@@ -71,6 +77,8 @@ class StoreCluster:
                 return self._metadata(request)
             case OffsetsRequest():
                 return self._log_offsets(request)
+            case FetchRequest():
+                return self._unknown(request)
             case OffsetCommitRequest():
                 self.asked.append(request)
                 return self._commit(request)
@@ -107,6 +115,19 @@ class StoreCluster:
                 answers.append(OffsetFetchPartitionResponse(number, offset, "", code))
             topics.append(OffsetFetchTopicResponse(topic.topic, answers))
         return OffsetFetchResponse(topics)
+
+    def _unknown(self, request: FetchRequest) -> FetchResponse:
+        """Nobody's log can be read here, and who asks must do without."""
+        code = UnknownTopicOrPartition.code
+        return FetchResponse(
+            [
+                FetchTopicResponse(
+                    topic.topic,
+                    [FetchPartitionResponse(p.partition, code, -1, b"") for p in topic.partitions],
+                )
+                for topic in request.topics
+            ]
+        )
 
     def _metadata(self, request: MetadataRequest) -> MetadataResponse:
         partitions = [PartitionMetadata(NO_ERROR, number, 1, [1], [1]) for number in range(10)]

@@ -1,74 +1,85 @@
-"""A live group of one JVM member and one of ours on a JVM 0.8.2.2 broker, there and back."""
+"""Groups of JVM members and ours on a JVM 0.8.2.2 broker: there and back, through its death."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 import pytest
 
-from kafka08.errors import MigrationError
+from kafka08.admin import AdminClient
+from kafka08.client.requests import commit_request
+from kafka08.errors import KafkaError, MigrationError, OffsetsLoadInProgress
 from kafka08.migration import OffsetMigration, State, Watching
 from kafka08.migration.connections import Connections
+from kafka08.migration.journal import Entry
 from kafka08.migration.mirror import Mirror
-from kafka08.structs import TopicPartition
+from kafka08.migration.verification import watch
+from kafka08.structs import OffsetAndMetadata, TopicPartition
+from kafka08.zk import paths
 from kafka08.zk.orders import Storage
 from tests.histories.offsets import OffsetHistory
-from tests.interop.jvm import JvmKafka, JvmProcess
-from tests.migration.live_group import Load, MemberProcess, until, watched_stores
+from tests.interop.jvm import JvmKafka
+from tests.interop.jvm_member import jvm_member
+from tests.migration.live_group import (
+    Load,
+    MemberProcess,
+    our_member,
+    until,
+    watched_stores,
+)
 
 GROUP = TOPIC = "live-migration"
 PARTITIONS = 4
-WATCHING = Watching(seconds=3.0, interval_ms=1500, period_s=0.2)
-
-
-class JvmMember:
-    """A ConsoleConsumer whose lines, `<partition> <offset>`, go into the history as they come."""
-
-    def __init__(
-        self, kafka: JvmKafka, directory: Path, history: OffsetHistory, storage: Storage
-    ) -> None:
-        directory.mkdir()
-        properties = directory / "consumer.properties"
-        keys = {
-            "group.id": GROUP,
-            "consumer.id": "jvm",
-            "zookeeper.connect": kafka.zookeeper,
-            "zookeeper.session.timeout.ms": "20000",
-            "rebalance.backoff.ms": "500",
-            "auto.offset.reset": "smallest",
-            "auto.commit.interval.ms": "200",
-            **storage.properties,
-        }
-        properties.write_text("".join(f"{key}={value}\n" for key, value in keys.items()))
-        where = ["--zookeeper", kafka.zookeeper, "--topic", TOPIC]
-        self.process = JvmProcess(
-            "JVM member",
-            directory / "consumer.out",
-            "kafka.tools.ConsoleConsumer",
-            *where,
-            "--consumer.config",
-            str(properties),
-            ready=lambda: True,
-        )
-        self._history = history
-        self.process.start()
-
-    def stop(self) -> None:
-        """A clean stop, which commits; then its lines are noted."""
-        self.process.stop()
-        for line in self.process.output().split("\n")[:-1]:
-            words = line.split()
-            if len(words) == 2 and all(word.isdecimal() for word in words):
-                self._history.handed(TopicPartition(TOPIC, int(words[0])), int(words[1]))
+WATCHING = Watching(seconds=2.0, interval_ms=1500, period_s=0.1)
+FILLER = 50_000
 
 
 @pytest.fixture
 def connections(jvm_kafka: JvmKafka) -> Iterator[Connections]:
     with Connections(jvm_kafka.zookeeper, jvm_kafka.bootstrap) as connections:
         yield connections
+
+
+def make_loading_slow(connections: Connections) -> None:
+    """Commits enough for the group's coordinator to load for a while when it starts."""
+    offsets = {TopicPartition("no-such-topic", n): OffsetAndMetadata(0) for n in range(FILLER)}
+    request = commit_request(GROUP, offsets, "kafka")
+    for _ in range(6):
+        connections.cluster.send(connections.cluster.coordinator(GROUP), request)
+
+
+@contextmanager
+def asked_all_the_time(
+    connections: Connections, partitions: list[TopicPartition]
+) -> Iterator[set[type[KafkaError]]]:
+    """Fetches the group's offsets without a pause; the errors that were answered."""
+    stopping = threading.Event()
+    seen: set[type[KafkaError]] = set()
+
+    def ask() -> None:
+        kafka = connections.kafka(GROUP)
+        while not stopping.wait(0.001):
+            try:
+                kafka.fetch_once(partitions)
+            except KafkaError as error:
+                seen.add(type(error))
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        stopping.set()
+        thread.join()
+
+
+def is_verified(migration: OffsetMigration) -> bool:
+    """Also once the coordinator answers again."""
+    with suppress(KafkaError):
+        return migration.verify(WATCHING).is_verified
+    return False
 
 
 @contextmanager
@@ -90,31 +101,34 @@ def mirrored(migration: OffsetMigration) -> Iterator[None]:
         thread.join()
 
 
-def test_there_and_back_with_a_jvm_member(
-    jvm_kafka: JvmKafka, connections: Connections, tmp_path: Path
-) -> None:
+def test_there_and_back_with_a_jvm_member(jvm_kafka: JvmKafka, connections: Connections) -> None:
     """Ours switches by itself; the JVM's is recognised, the properties that it needs are said, what
-    it does meanwhile is seen, and a mirror stands in for it. Nothing is skipped, and no committed
-    offset goes back. What comes again is what our stream had in hand of the partitions that it gave
-    up: one message each time that the JVM's member joins (guarantee 4 of docs/consumer.md)."""
+    it does meanwhile is seen, and a mirror stands in for it. In the middle the broker is killed
+    under both: it answers that it loads, and afterwards the group is verified again.
+
+    Nothing is skipped, and ZooKeeper's offsets never go back. What comes again is what our stream
+    had in hand of the partitions that it gave up: one message each time that the JVM's member joins
+    (guarantee 4 of docs/consumer.md)."""
     jvm_kafka.create_topic(TOPIC, PARTITIONS)
     partitions = [TopicPartition(TOPIC, n) for n in range(PARTITIONS)]
     history = OffsetHistory(ordered=False)
     load = Load(jvm_kafka.bootstrap, partitions, 100)
-    ours = MemberProcess(
-        TOPIC,
-        {
+
+    def member(name: str, program: Callable[..., list[str]], storage: Storage) -> MemberProcess:
+        keys = {
             "group.id": GROUP,
-            "consumer.id": "ours",
+            "consumer.id": name,
             "zookeeper.connect": jvm_kafka.zookeeper,
             "zookeeper.session.timeout.ms": "20000",
             "rebalance.backoff.ms": "500",
             "auto.offset.reset": "smallest",
             "auto.commit.interval.ms": "200",
-        },
-        history,
-    )
-    jvm = JvmMember(jvm_kafka, tmp_path / "1", history, Storage.ZOOKEEPER)
+            **storage.properties,
+        }
+        return MemberProcess(TOPIC, keys, history, program)
+
+    ours = member("ours", our_member, Storage.ZOOKEEPER)
+    jvm = member("jvm", jvm_member, Storage.ZOOKEEPER)
     joins = 1
     migration = OffsetMigration(group=GROUP, connections=connections, answer_patience_s=30)
 
@@ -125,13 +139,13 @@ def test_there_and_back_with_a_jvm_member(
         names = sorted(m.consumer_id for m in owners if m is not None)
         return names == [f"{GROUP}_jvm"] * 2 + [f"{GROUP}_ours"] * 2
 
-    def restarted(storage: Storage) -> JvmMember:
+    def restarted(storage: Storage) -> MemberProcess:
         nonlocal joins
         jvm.stop()
         joins += 1
-        member = JvmMember(jvm_kafka, tmp_path / str(joins), history, storage)
+        again = member("jvm", jvm_member, storage)
         until(share_all, "both members")
-        return member
+        return again
 
     try:
         until(share_all, "both members")
@@ -147,17 +161,23 @@ def test_there_and_back_with_a_jvm_member(
                 assert migration.verify(WATCHING).problems == ()
             jvm = restarted(Storage.DUAL)
             assert migration.verify(WATCHING).problems == ()
+            make_loading_slow(connections)
+            [broker] = jvm_kafka.brokers
+            broker.kill()
+            with asked_all_the_time(connections, partitions) as answers:
+                broker.start()
+                until(lambda: is_verified(migration), "both stores to agree again")
+            assert OffsetsLoadInProgress in answers
             found = migration.finish(WATCHING)
             assert any("still moves" in problem for problem in found.problems)
             assert "dual.commit.enabled=false" in found.to_do[0]
             jvm = restarted(Storage.KAFKA)
             assert migration.finish(WATCHING).problems == ()
-            impatient = OffsetMigration(group=GROUP, connections=connections, answer_patience_s=2)
+            impatient = OffsetMigration(group=GROUP, connections=connections, answer_patience_s=0.5)
             with pytest.raises(MigrationError, match=f"{GROUP}_jvm.*dual.commit.enabled=true"):
                 impatient.rollback()
             jvm = restarted(Storage.DUAL)
             migration.rollback()
-            jvm = restarted(Storage.ZOOKEEPER)
             entry = migration.journal()
             assert entry is not None
             assert entry.state is State.ROLLED_BACK
@@ -173,7 +193,38 @@ def test_there_and_back_with_a_jvm_member(
         ours.stop()
     finally:
         load.close()
-        jvm.process.kill()
+        jvm.kill()
         ours.kill()
-    assert history.problems(ends) == []
+    # A load of 0.8.2.2 may put an older offset over a commit, until the next one.
+    known = "Kafka's offset went back"
+    assert [problem for problem in history.problems(ends) if known not in problem] == []
     assert history.repetitions <= joins
+
+
+def test_a_commit_without_a_position_is_told_apart(
+    jvm_kafka: JvmKafka, connections: Connections
+) -> None:
+    """A member of 0.8.2.2 that has no position yet commits -1, which its broker stores and answers:
+    verify says what was seen, and does not take it for a disagreement."""
+    group = topic = "no-position"
+    tp = TopicPartition(topic, 0)
+    with AdminClient(zookeeper=jvm_kafka.zookeeper) as admin:
+        admin.create_topic(topic, 1, 1)
+        admin.await_leaders(topic)
+    registration = '{"version":1,"subscription":{"no-position":1},"pattern":"static"}'
+    connections.zk.create(paths.consumer_id(group, "jvm"), registration, ephemeral=True)
+    connections.store.commit_offsets(group, {tp: 0})
+
+    def commit(offset: int) -> None:
+        request = commit_request(group, {tp: OffsetAndMetadata(offset)}, "kafka")
+        connections.cluster.send(connections.cluster.coordinator(group), request)
+
+    def disturb(samples: int, _: int) -> None:
+        if samples in {3, 5}:
+            commit(-1 if samples == 3 else 0)
+
+    commit(0)
+    watching = Watching(1.0, 500, period_s=0.1, allow_idle=True, on_sample=disturb)
+    found = watch(connections, group, Storage.DUAL, watching, Entry(State.DUAL, {}, 0))
+    assert found.problems == ()
+    assert any("vanished for a moment" in note for note in found.notes)

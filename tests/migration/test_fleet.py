@@ -72,6 +72,20 @@ def test_each_group_has_its_own_outcome(
     assert cluster.committed == {TopicPartition(g, n): 10 for g in "ac" for n in NUMBERS}
 
 
+def test_groups_without_offsets_are_passed_over(
+    zk: ZkClient, cluster: StoreCluster, connections: Connections
+) -> None:
+    """There are many of them in an old ZooKeeper. One that is named alone is refused."""
+    zk.create(paths.consumer_ids("e"), None)
+    [alone] = start(connections, ["e"])
+    assert "no store has an offset" in str(alone.error)
+    pace = Pace(None, connections.clock)
+    [*_, plan] = plan_groups(connections, ["a", "e"], pace, max_disagreement=None)
+    assert (plan.group, plan.is_allowed, plan.steps) == ("e", True, ())
+    assert {o.group: o.error for o in start(connections, ["a", "e"])} == {"a": None, "e": None}
+    assert read_journals(zk, ["e"]) == {"e": None}
+
+
 def test_a_coordinator_that_loads_is_asked_again(
     zk: ZkClient, cluster: StoreCluster, connections: Connections
 ) -> None:
@@ -136,6 +150,21 @@ def test_broken_off_at_every_write_and_repeated(
             assert isinstance(entry, Entry)
             assert entry.snapshot == {TopicPartition(name, n): (10, None) for n in NUMBERS}
     assert rounds > 6
+
+
+def test_the_rate_bounds_what_is_done_together(cluster: StoreCluster) -> None:
+    """No more at once than a second allows, and no more in all than the rate times the time."""
+    clock = cluster.clock
+    pace = Pace(2.5, clock)
+    assert (pace.burst(200), Pace(0.1, clock).burst(200), Pace(None, clock).burst(200)) == (
+        2,
+        1,
+        200,
+    )
+    began = clock.monotonic()
+    for _ in range(5):
+        pace.take(2)
+    assert clock.monotonic() - began == pytest.approx(8 / 2.5)
 
 
 @pytest.mark.parametrize("name", ["../..", "a/b", ".."])
