@@ -14,12 +14,15 @@ from kafka08.protocol.message_set import unpack
 from kafka08.spark.ranges import OffsetRange
 
 NO_TIMESTAMP_TYPE: Final = -1
+BATCH_BYTES: Final = 2 << 20
+"""Of keys and values in a batch. From here to Spark's row a batch is copied four times: small ones
+stay in the caches, and the JVM takes memory for them from its pools, not from the system. At 8 MiB
+a sum over messages of 1 KB costs half as much again."""
 
 
 class BatchBuilder:
     """Makes batches of `schema` (an Arrow schema with columns of kafka08.spark.schema) for one
-    range. A batch has at most 64 Ki rows and 8 MiB of keys and values: an Arrow column ends at
-    2 GiB, and small batches keep the JVM's buffers small."""
+    range. A batch has at most 64 Ki rows and BATCH_BYTES of keys and values, or one message."""
 
     def __init__(self, schema: pa.Schema, wanted: OffsetRange) -> None:
         self._schema = schema
@@ -52,6 +55,7 @@ class BatchBuilder:
             self._values,
             # The reader has checked the outer CRCs; those inside of wrappers are left.
             verify_crc=kernel.has_compressed(fetched.data),
+            max_bytes=BATCH_BYTES,
         )
 
     def _batch(self, columns: kernel.Columns) -> pa.RecordBatch:

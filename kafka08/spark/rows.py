@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from kafka08 import kernel
 from kafka08.errors import ConfigError
-from kafka08.hashing import java_abs, java_bytes_hash, murmur2
+from kafka08.hashing import java_abs, java_bytes_hash
 from kafka08.protocol import compression
 from kafka08.spark.write_options import MURMUR2
 from kafka08.structs import TopicPartition
@@ -39,7 +39,7 @@ class Partitioner:
 
     def partition(self, key: bytes, partitions: int) -> int:
         if self._hash_name == MURMUR2:
-            return (murmur2(key) & INT_MAX) % partitions
+            return (kernel.murmur2(key) & INT_MAX) % partitions
         return java_abs(java_bytes_hash(key)) % partitions
 
     def partitions(self, keys: pa.Array, given: pa.Array | None, count: int) -> pa.Array:

@@ -1,4 +1,8 @@
-"""The data source `kafka08`: what Spark calls to plan and run reads and writes."""
+"""The data source `kafka08`: what Spark calls to plan and run reads and writes.
+
+A read imports it in four kinds of Python process, so the sink is imported where it is used: with
+pyarrow.compute it is a quarter of the whole.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,6 @@ from kafka08.spark.option_text import OptionText
 from kafka08.spark.options import ReadOptions, parse_read_options
 from kafka08.spark.resolve import Resolver
 from kafka08.spark.schema import check_schema, default_schema
-from kafka08.spark.sink import BatchWriter, StreamWriter, check_columns
 from kafka08.spark.stream import StreamReader
 from kafka08.spark.tasks import RangePartition, RangeTasks
 from kafka08.spark.write_options import WriteOptions, parse_write_options
@@ -41,11 +44,15 @@ class DataSource(datasource.DataSource):
         return StreamReader(self._read_options(schema, streaming=True), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> datasource.DataSourceWriter:
+        from kafka08.spark.sink import BatchWriter
+
         return BatchWriter(self._write_options(schema, overwrite))
 
     def streamWriter(
         self, schema: StructType, overwrite: bool
     ) -> datasource.DataSourceStreamWriter:
+        from kafka08.spark.sink import StreamWriter
+
         return StreamWriter(self._write_options(schema, overwrite))
 
     def _read_options(self, schema: StructType, *, streaming: bool) -> ReadOptions:
@@ -56,6 +63,8 @@ class DataSource(datasource.DataSource):
         return replace(options, address=resolved(options.address))
 
     def _write_options(self, schema: StructType, overwrite: bool) -> WriteOptions:
+        from kafka08.spark.sink import check_columns
+
         options = parse_write_options(self.options)
         if overwrite:
             raise ConfigError("a topic can only be appended to: use mode('append')")

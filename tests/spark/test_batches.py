@@ -13,7 +13,7 @@ from kafka08 import kernel
 from kafka08.consumer.fetched import FetchedSet
 from kafka08.errors import InvalidMessage
 from kafka08.protocol import compression, message_set
-from kafka08.spark.batches import BatchBuilder
+from kafka08.spark.batches import BATCH_BYTES, BatchBuilder
 from kafka08.spark.ranges import OffsetRange
 from tests.spark.logs import T0
 from tests.strategies import pairs
@@ -89,14 +89,15 @@ def test_headers_are_null() -> None:
 
 
 def test_batches_are_cut() -> None:
-    """At 64 Ki rows, and at 8 MiB of values."""
+    """At 64 Ki rows, and at BATCH_BYTES of values; a message may be larger."""
     many = message_set.encode([(None, b"")] * 70_000)
     wanted = OffsetRange("t", 0, 0, 70_000)
     counts = [b.num_rows for b in BatchBuilder(SCHEMA, wanted).batches([fetched(many)])]
     assert counts == [65536, 70_000 - 65536]
-    large = message_set.encode([(None, bytes(3 << 20))] * 5, 2)
+    sizes = [3, 3, 3, 9, 1]  # eighths of a batch
+    large = message_set.encode([(None, bytes(size * BATCH_BYTES // 8)) for size in sizes], 2)
     counts = [b.num_rows for b in BatchBuilder(SCHEMA, wanted).batches([fetched(large)])]
-    assert counts == [2, 2, 1]
+    assert counts == [2, 1, 1, 1]
 
 
 def test_damage_inside_a_compressed_set_is_named() -> None:
