@@ -167,8 +167,9 @@ class EventHandler:
         self, outstanding: Encoded, metadata: ClusterMetadata, failures: Failures
     ) -> dict[TopicPartition, list[int]]:
         """Which messages go to which partition; `failures` gets those that have none now."""
-        rows: dict[TopicPartition, list[int]] = {}
+        rows: dict[tuple[str, int], list[int]] = {}
         keyless: dict[str, list[int]] = {}
+        partition_of = self._router.partition_of
         for row, (topic, chosen_by) in enumerate(
             zip(outstanding.topics, outstanding.chosen_by, strict=True)
         ):
@@ -177,16 +178,15 @@ class EventHandler:
                 keyless[topic].append(row)
                 continue
             try:
-                partitions = metadata.partitions(topic)
-                partition = self._router.partition_of(topic, chosen_by, partitions)
+                partition = partition_of(topic, chosen_by, metadata.partitions(topic))
             except KafkaError as error:
                 failures.append((outstanding.at([row]), error))
                 continue
-            of_partition = rows.setdefault(TopicPartition(topic, partition), [])
+            of_partition = rows.setdefault((topic, partition), [])
             of_partition.append(row)
             if chosen_by is None:
                 keyless[topic] = of_partition
-        return rows
+        return {TopicPartition(*of): numbers for of, numbers in rows.items()}
 
     def _message_set(self, tp: TopicPartition, part: Encoded) -> Buffer:
         codec = self._config.codec_of(tp.topic)

@@ -7,12 +7,14 @@ is while a broker is down. Never called for None. Source: kafka.producer.Partiti
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from kafka08.hashing import java_bytes_hash, java_string_hash, partition_of
 
 Partitioner = Callable[[Any, int], int]
 
+_LIKE_BYTES: Final = (bytes, bytearray, memoryview)
+"""A tuple: a union would be made anew for every key."""
 _INT_MIN = -(2**31)
 _INT_MAX = 2**31 - 1
 _LONG_MIN = -(2**63)
@@ -46,10 +48,10 @@ def java_hash(key: Any) -> int:
     """`hashCode` of the Java object that corresponds to `key`, see DefaultPartitioner."""
     if isinstance(key, str):
         return java_string_hash(key)
-    if isinstance(key, bytes | bytearray | memoryview):
-        return java_bytes_hash(key)
     if isinstance(key, int) and not isinstance(key, bool) and _LONG_MIN <= key <= _LONG_MAX:
         return key if _INT_MIN <= key <= _INT_MAX else _long_hash(key)
+    if isinstance(key, _LIKE_BYTES):
+        return java_bytes_hash(key)
     raise TypeError(
         f"no Java hash for a key of type {type(key).__name__}: use str, int or bytes, give a "
         "partition_key, or set a partitioner of your own"

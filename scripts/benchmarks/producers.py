@@ -76,8 +76,9 @@ def columns(values: Sequence[bytes]) -> Sequence[Any]:
     return batches
 
 
-def old(bootstrap: str, values: Sequence[bytes]) -> None:
-    """The old Producer in async mode."""
+def old(bootstrap: str, values: Sequence[bytes], *, spread: bool) -> None:
+    """The old Producer in async mode: as it is without keys, or with a partition key for each
+    message, which spreads them as the JVM's tool does."""
     from kafka08.producer import KeyedMessage, Producer, ProducerConfig
 
     config = ProducerConfig(
@@ -87,8 +88,12 @@ def old(bootstrap: str, values: Sequence[bytes]) -> None:
         batch_num_messages=OLD_BATCH,
     )
     with Producer(config) as producer:
-        for value in values:
-            producer.send(KeyedMessage(TOPIC, value))
+        if spread:
+            for number, value in enumerate(values):
+                producer.send(KeyedMessage(TOPIC, value, None, number))
+        else:
+            for value in values:
+                producer.send(KeyedMessage(TOPIC, value))
 
 
 def confluent(bootstrap: str, values: Sequence[bytes]) -> None:
@@ -131,7 +136,8 @@ SUBJECTS: dict[str, Run] = {
     "send_columns": lambda bootstrap, values: new(
         bootstrap, values, callback=False, bulk="columns"
     ),
-    "old async": old,
+    "old async": lambda bootstrap, values: old(bootstrap, values, spread=False),
+    "old async, keys": lambda bootstrap, values: old(bootstrap, values, spread=True),
 }
 JVM = {"jvm new": ["--new-producer"], "jvm old async": ["--batch-size", str(OLD_BATCH)]}
 CASES: tuple[tuple[str, str, Goal], ...] = (
@@ -141,6 +147,7 @@ CASES: tuple[tuple[str, str, Goal], ...] = (
     ("send_columns", "confluent", Goal("rate", "k/s", 2, True)),
     ("send", "jvm new", Goal("rate", "k/s", 1, True)),
     ("old async", "jvm old async", Goal("rate", "k/s", 2, True)),
+    ("old async, keys", "jvm old async", Goal("rate", "k/s", 2, True)),
 )
 """(ours, the other, what our rate must be of the other's)."""
 
