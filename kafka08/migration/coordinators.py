@@ -121,34 +121,34 @@ class Coordinators:
     ) -> dict[str, R | KafkaError]:
         """One try."""
         results: dict[str, R | KafkaError] = {}
-        results.update(self._find([group for group in requests if group not in self._known]))
         by_broker: dict[Broker, list[str]] = {}
-        for group in requests:
-            if group not in results:
-                by_broker.setdefault(self._known[group], []).append(group)
+        for group, found in self._find(list(requests)).items():
+            if isinstance(found, KafkaError):
+                results[group] = found
+            else:
+                by_broker.setdefault(found, []).append(group)
         for broker, groups in by_broker.items():
             answers = self._pipeline(
                 broker, [requests[g] for g in groups], [sizes[g] for g in groups]
             )
             for group, answer in zip(groups, answers, strict=True):
-                results[group] = found = _result_of(group, answer, result)
-                if isinstance(found, KafkaError):
+                results[group] = answered = _result_of(group, answer, result)
+                if isinstance(answered, KafkaError):
                     self._known.pop(group, None)
         return results
 
-    def _find(self, groups: Sequence[str]) -> dict[str, KafkaError]:
-        """Learn the coordinators of `groups`; those that were not found, and why."""
-        failed: dict[str, KafkaError] = {}
-        if not groups:
-            return failed
-        questions = [ConsumerMetadataRequest(group) for group in groups]
-        for group, answer in zip(groups, self._of_any(questions), strict=True):
-            found = _result_of(group, answer, _coordinator)
-            if isinstance(found, KafkaError):
-                failed[group] = found
-            else:
-                self._known[group] = found
-        return failed
+    def _find(self, groups: Sequence[str]) -> dict[str, Broker | KafkaError]:
+        """group → its coordinator, known or asked for; why it was not found."""
+        found: dict[str, Broker | KafkaError] = {g: b for g in groups if (b := self._known.get(g))}
+        unknown = [group for group in groups if group not in found]
+        if not unknown:
+            return found
+        questions = [ConsumerMetadataRequest(group) for group in unknown]
+        for group, answer in zip(unknown, self._of_any(questions), strict=True):
+            found[group] = coordinator = _result_of(group, answer, _coordinator)
+            if isinstance(coordinator, Broker):
+                self._known[group] = coordinator
+        return found
 
     def _of_any(self, requests: Sequence[Request]) -> list[Response | KafkaError]:
         """The answers of the first broker that gives one; where there was none, why."""

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from kafka08.structs import TopicPartition
+from kafka08.zk import paths
 from tests.cli.conftest import Commands, Inspector
 
 
@@ -31,3 +35,24 @@ def test_refusals(
     assert code == done.code
     assert said in done.err
     assert "nobody" not in inspect.zk.children_or_empty("/kafka08/migrations")
+
+
+def test_results_for_machines(kafka08: Commands, inspect: Inspector) -> None:
+    """plan says in seconds how long Kafka keeps what nobody commits again, rollback what it wrote
+    where; forget leaves nothing."""
+    group = inspect.create_topic("migrated-by-cli", 2)
+    tps = [TopicPartition(group, number) for number in range(2)]
+    inspect.store.commit_offsets(group, {tps[0]: 0, tps[1]: 0})
+    kafka08("migrate", "start", group)
+    inspect.zk.delete(paths.offset(group, *tps[1]))
+    planned = json.loads(kafka08("migrate", "plan", group, "--json").out)
+    assert all(86_000 < p["time left"] <= 86_400 for p in planned["partitions"])
+    rolled_back = json.loads(kafka08("migrate", "rollback", group, "--json").out)
+    assert rolled_back == {
+        "group": group,
+        "written": [{"store": "zookeeper", "topic": group, "partition": 1, "offset": 0}],
+        "removed": [],
+        "problems": [],
+    }
+    kafka08("migrate", "forget", group)
+    assert not inspect.zk.exists(paths.migration(group))

@@ -101,6 +101,18 @@ def test_a_coordinator_that_loads_is_asked_again(
     assert [asked.count(group) for group in "abd"] == [1, 4, 1]
 
 
+def test_unknown_is_not_nothing(
+    zk: ZkClient, cluster: StoreCluster, connections: Connections
+) -> None:
+    """A broker that has just started calls a partition unknown before it has heard of it: it is
+    asked again, and what it has is not overwritten by an older offset."""
+    cluster.committed[TopicPartition("a", 0)] = 500
+    cluster.refuse(TopicPartition("a", 0), 3, 3, 3)
+    [outcome] = start(connections, ["a"])
+    assert outcome.error is None
+    assert cluster.committed[TopicPartition("a", 0)] == 500
+
+
 def test_a_connection_that_breaks_between_answers_is_made_again(
     zk: ZkClient, cluster: StoreCluster, connections: Connections
 ) -> None:
