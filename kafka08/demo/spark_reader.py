@@ -47,7 +47,7 @@ class SparkReader:
         in_order = named.coalesce(1).sortWithinPartitions(
             "module", "occurrences", "identifier", ascending=[True, False, True]
         )
-        in_order.write.mode("overwrite").parquet(str(path))
+        in_order.write.mode("overwrite").parquet(str(path.absolute()))
 
     def _read(self, ranges: Sequence[Range], schema: str) -> DataFrame:
         return (

@@ -109,6 +109,7 @@ OURS = pytest.mark.parametrize("brokers", ["ours"], indirect=True)
 
 
 @OURS
+@pytest.mark.timeout(240)
 def test_python_processes_are_killed(spark: SparkSession, brokers: Topics, tmp_path: Path) -> None:
     """kill -9 of the process that plans, at each of its answers, and of a worker half way through
     its range: the query fails, and whoever starts it again has every row once."""
