@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
+from kafka08.cli.allowance import Allowance
 from kafka08.consumer.batch import BatchLimits
 from kafka08.errors import ConsumerTimeout
 
@@ -51,38 +52,45 @@ class Printer:
         self._idle_limit_ms = idle_limit_ms
         self._stopping = stopping
         self._lock = threading.Lock()
-        self._streams = 0
 
     def run(self, connector: ConsumerConnector, streams: list[KafkaStream]) -> None:
         """Return after the limit, an error, silence, or when told to stop, with all committed that
         was printed and (unless auto.commit.enable is off) nothing else."""
-        self._streams = len(streams)
+        allowance = Allowance(self._max_messages, PRINTED_AT_ONCE.max_messages, len(streams))
         threads = [
-            threading.Thread(target=self._run_stream, args=(connector, s), name=f"stream-{n}")
-            for n, s in enumerate(streams)
+            threading.Thread(
+                target=self._run_stream, args=(connector, stream, allowance), name=f"stream-{n}"
+            )
+            for n, stream in enumerate(streams)
         ]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
 
-    def _run_stream(self, connector: ConsumerConnector, stream: KafkaStream) -> None:
+    def _run_stream(
+        self, connector: ConsumerConnector, stream: KafkaStream, allowance: Allowance
+    ) -> None:
         try:
-            for batch in self._until_stopped(stream):
-                if not self._print(batch):
-                    return  # without a commit, which would count the batch in hand as finished
+            for batch in self._until_stopped(stream, allowance):
+                self._print(batch)
             if connector.config.auto_commit_enable:
-                connector.commit_offsets()
+                connector.commit_offsets()  # the batch in hand as well: it is printed
         except Exception as error:  # noqa: BLE001 - the root of a thread; the command raises it
             self.failure = self.failure or error
             self._stopping.set()
 
-    def _until_stopped(self, stream: KafkaStream) -> Iterator[MessageBatch]:
+    def _until_stopped(self, stream: KafkaStream, allowance: Allowance) -> Iterator[MessageBatch]:
+        """Batches, each to be printed as a whole."""
         silent_ms = 0
         while not self._stopping.is_set():
+            most = allowance.take(POLL_MS / 1000)
+            if not most:
+                continue
             try:
-                batch = next(stream.batches(self._most(), PRINTED_AT_ONCE.max_bytes))
+                batch = next(stream.batches(most, PRINTED_AT_ONCE.max_bytes))
             except ConsumerTimeout:
+                allowance.give_back(most)
                 silent_ms += POLL_MS
                 if 0 <= self._idle_limit_ms <= silent_ms:
                     return
@@ -92,27 +100,15 @@ class Printer:
             else:
                 silent_ms = 0
                 yield batch
+                allowance.give_back(most - len(batch))
 
-    def _most(self) -> int:
-        """How many messages the next batch may have: it must be printed as a whole or not at all,
-        so with a limit that several streams share each takes one at a time."""
-        if self._max_messages is None:
-            return PRINTED_AT_ONCE.max_messages
-        if self._streams > 1:
-            return 1
-        return min(PRINTED_AT_ONCE.max_messages, self._max_messages - self.count)
-
-    def _print(self, batch: MessageBatch) -> bool:
-        """Whether the batch was printed; False beyond the limit."""
+    def _print(self, batch: MessageBatch) -> None:
         lines = self._render(batch)
         with self._lock:
-            if self._max_messages is not None and self.count >= self._max_messages:
-                return False
             write_all(self._descriptor, lines)
             self.count += len(batch)
             if self.count == self._max_messages:
                 self._stopping.set()
-        return True
 
     def _check_reader(self) -> None:
         """BrokenPipeError if nobody reads any more, so that `| head` ends also in a quiet topic."""
