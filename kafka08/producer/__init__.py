@@ -1,8 +1,8 @@
 """Writing: the old `Producer` of 0.8 (sync and async) and the new `KafkaProducer`.
 
-The old one: start with `producer`; `event_handler` does the work, `routing` chooses partitions,
-`async_queue` is what async adds. The new one: start with `kafka_producer`; `accumulator` keeps what
-was accepted as batches (`batch`), `sender` sends them over `channels`.
+The old one: start with `producer`; `event_handler` does the work, on columns (`encoded`), `routing`
+chooses partitions, `async_queue` is what async adds. The new one: start with `kafka_producer`;
+`accumulator` keeps what was accepted as batches (`batch`), `sender` sends them over `channels`.
 """
 
 from __future__ import annotations
