@@ -37,9 +37,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run(properties: Mapping[str, str]) -> int:
     """Be a broker until SIGTERM or SIGINT; the exit status. Patches this process for gevent."""
     # Before anything below is imported: it takes the patched modules for granted.
+    from kafka08.broker.memory import keep_freed_memory
     from kafka08.broker.runtime import GeventRuntime, patch_process
 
     patch_process()
+    keep_freed_memory()
     set_up_logging()
 
     from kafka08.broker.config import BrokerConfig
