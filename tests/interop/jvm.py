@@ -128,9 +128,38 @@ def classpath(pom: Path = POM) -> str:
     return remembered.read_text()
 
 
-def command(main_class: str, *args: str, flags: Sequence[str] = TOOL_FLAGS) -> list[str]:
-    """The command line that runs `main_class`; later flags win over earlier ones."""
-    return [java(), *JAVA_FLAGS, *flags, "-cp", classpath(), main_class, *args]
+def command(
+    main_class: str,
+    *args: str,
+    flags: Sequence[str] = TOOL_FLAGS,
+    classes: Path | None = None,
+) -> list[str]:
+    """The command line that runs `main_class`, found in `classes` or in Kafka's jars; later flags
+    win over earlier ones."""
+    where = classpath() if classes is None else f"{classes}{os.pathsep}{classpath()}"
+    return [java(), *JAVA_FLAGS, *flags, "-cp", where, main_class, *args]
+
+
+def compiled(source: Path) -> Path:
+    """A directory with the classes of a Java file of ours, which is compiled once per checkout and
+    version. JvmMissing without a JDK."""
+    classes = CACHE / f"{source.stem}-{hashlib.sha256(source.read_bytes()).hexdigest()[:12]}"
+    if not classes.exists():
+        fresh = classes.with_suffix(f".{os.getpid()}")
+        done = subprocess.run(
+            [
+                *(java(), "-m", "jdk.compiler/com.sun.tools.javac.Main", "-nowarn"),
+                *("-cp", classpath(), "-d", str(fresh), str(source)),
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise JvmMissing(f"{source.name} needs a JDK: {(done.stderr or done.stdout)[-800:]}")
+        if not classes.exists():
+            fresh.rename(classes)
+    return classes
 
 
 def run_tool(main_class: str, *args: str, stdin: str = "", timeout_s: float = 60.0) -> ToolResult:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from tests.interop.jvm import TOOL_FLAGS, command
+from tests.interop.jvm import command, compiled
 
 SOURCE: Final = Path(__file__).parent / "JvmMember.java"
 
 
 def jvm_member(topic: str, *properties: str) -> list[str]:
     """Its command line; a property is `key=value`."""
-    return command(str(SOURCE), topic, *properties, flags=TOOL_FLAGS)
+    return command(SOURCE.stem, topic, *properties, classes=compiled(SOURCE))
