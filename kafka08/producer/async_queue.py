@@ -96,9 +96,10 @@ class AsyncQueue:
             filling = self._filling
             filling.extend(message)
             self._count += 1
-            if len(filling) == WIDTH:
+            size = len(filling)
+            if size == WIDTH:
                 self._changed.notify()
-            if len(filling) == self._batch_fields:
+            if size == self._batch_fields:
                 self._full.append(FlatMessages(filling))
                 self._filling = []
                 self._changed.notify()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import repeat
 from typing import Final
@@ -23,7 +23,7 @@ from kafka08.clock import Clock
 from kafka08.errors import FailedToSend, KafkaError, ProtocolError, error_of
 from kafka08.network.connection import Connection
 from kafka08.producer.config import ProducerConfig
-from kafka08.producer.encoded import Encoded
+from kafka08.producer.encoded import NULLS, Encoded, are_of
 from kafka08.producer.encoders import Encoder
 from kafka08.producer.message import KeyedMessage
 from kafka08.producer.routing import Router
@@ -149,13 +149,14 @@ class EventHandler:
 
     def _collated(self, outstanding: Encoded) -> tuple[dict[Broker, Batch], Failures]:
         """Batches by leader, and what has no partition or no leader now."""
+        topics = set(outstanding.topics)
         try:
-            metadata = self._cluster.known(set(outstanding.topics))
+            metadata = self._cluster.known(topics)
         except KafkaError as error:
             return {}, [(outstanding, error)]
         failures: Failures = []
         batches: dict[Broker, Batch] = {}
-        for tp, rows in self._rows(outstanding, metadata, failures).items():
+        for tp, rows in self._rows(outstanding, topics, metadata, failures).items():
             part = outstanding.at(rows)
             try:
                 batches.setdefault(metadata.leader(tp), {})[tp] = part
@@ -164,9 +165,22 @@ class EventHandler:
         return batches, failures
 
     def _rows(
-        self, outstanding: Encoded, metadata: ClusterMetadata, failures: Failures
-    ) -> dict[TopicPartition, list[int]]:
+        self,
+        outstanding: Encoded,
+        topics: set[str],
+        metadata: ClusterMetadata,
+        failures: Failures,
+    ) -> Mapping[TopicPartition, Collection[int]]:
         """Which messages go to which partition; `failures` gets those that have none now."""
+        if len(topics) == 1 and are_of(NULLS, outstanding.chosen_by):
+            # All of them go where the first one goes, and most calls end here.
+            [topic] = topics
+            try:
+                partition = self._router.partition_of(topic, None, metadata.partitions(topic))
+            except KafkaError as error:
+                failures.append((outstanding, error))
+                return {}
+            return {TopicPartition(topic, partition): range(len(outstanding.places))}
         rows: dict[tuple[str, int], list[int]] = {}
         keyless: dict[str, list[int]] = {}
         partition_of = self._router.partition_of
@@ -174,7 +188,6 @@ class EventHandler:
             zip(outstanding.topics, outstanding.chosen_by, strict=True)
         ):
             if chosen_by is None and topic in keyless:
-                # All of them go where the first one went: most messages end here.
                 keyless[topic].append(row)
                 continue
             try:
