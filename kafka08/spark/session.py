@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
@@ -19,6 +21,8 @@ from pyspark.sql import SparkSession
 
 from kafka08.errors import ClientError
 from kafka08.spark import register
+
+log = logging.getLogger(__name__)
 
 STOP_TIMEOUT_S: Final = 20
 LOG_TAIL_CHARACTERS: Final = 4000
@@ -60,7 +64,7 @@ def local_session(
         builder = builder.config(key, value)
     spark: SparkSession | None = None
     try:
-        with _told(log_file):
+        with _quiet_gateway(), _told(log_file):
             try:
                 with _deferred_signals():
                     spark = _start(builder, java_home)
@@ -70,7 +74,7 @@ def local_session(
                     yield spark
             finally:
                 if spark is not None:
-                    spark.stop()
+                    _stop(spark)
     finally:
         _stop_java()
 
@@ -80,7 +84,21 @@ def _start(builder: SparkSession.Builder, java_home: Path) -> SparkSession:
     with _environment(
         JAVA_HOME=str(java_home), PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1"
     ):
-        return builder.getOrCreate()
+        spark = builder.getOrCreate()
+    # A signal to the whole process group ends Java before us: its silence is no news then.
+    server: Any = spark.sparkContext._accumulatorServer
+    server.handle_error = lambda *_: None
+    return spark
+
+
+def _stop(spark: SparkSession) -> None:
+    """Stop it, whether its Java is still there or not."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # "unable to cleanly shutdown"
+        try:
+            spark.stop()
+        except (Py4JError, OSError) as error:
+            log.debug("Spark's Java had ended: %s", error)
 
 
 @contextmanager
@@ -101,6 +119,18 @@ def _deferred_signals() -> Iterator[None]:
             signal.signal(number, handler)
         if came:
             signal.raise_signal(came[0])
+
+
+@contextmanager
+def _quiet_gateway() -> Iterator[None]:
+    """The gateway to Java logs what it also raises, with tracebacks: once is enough."""
+    gateway = logging.getLogger("py4j")
+    before = gateway.level
+    gateway.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        gateway.setLevel(before)
 
 
 @contextmanager

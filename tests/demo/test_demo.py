@@ -23,7 +23,8 @@ from kafka08.embedded.zookeeper import ZooKeeperServer
 
 DEADLINE_S = 150.0
 LINES = 6000
-DEMO = (sys.executable, "-m", "kafka08.cli", "demo", "--brokers", "1")
+COMMAND = ("-m", "kafka08.cli")
+SPARK_ONLY = (str(Path(__file__).with_name("spark_only.py")),)
 
 
 class Silent:
@@ -44,15 +45,18 @@ def text(tmp_path: Path, zookeeper: ZooKeeperServer) -> Path:
 class Demo:
     """The demo as a process whose temporary files are all in one directory."""
 
-    def __init__(self, text: Path, directory: Path, *options: str) -> None:
+    def __init__(
+        self, text: Path, directory: Path, *options: str, command: tuple[str, ...] = COMMAND
+    ) -> None:
         self.temporary = directory / "tmp"
         self.temporary.mkdir()
         self._err = directory / "err"
         self.out = directory / "out"
         with self.out.open("wb") as out, self._err.open("wb") as err:
             self.popen = subprocess.Popen(
-                [*DEMO, "--input", str(text), *options],
+                [sys.executable, *command, "demo", "--brokers=1", f"--input={text}", *options],
                 cwd=directory,
+                start_new_session=True,
                 stdout=out,
                 stderr=err,
                 env={**os.environ, "TMPDIR": str(self.temporary)},
@@ -86,8 +90,8 @@ def start(text: Path, tmp_path: Path) -> Iterator[Callable[..., Demo]]:
     """Starts the demo with further options; it is gone at the end."""
     with ExitStack() as stack:
 
-        def begin(*options: str) -> Demo:
-            demo = Demo(text, tmp_path, *options)
+        def begin(*options: str, command: tuple[str, ...] = COMMAND) -> Demo:
+            demo = Demo(text, tmp_path, *options, command=command)
             stack.callback(demo.end)
             return demo
 
@@ -137,12 +141,21 @@ def test_broken_off_it_leaves_nothing_running(
 
 @pytest.mark.spark
 @pytest.mark.timeout(240)
-def test_killed_with_spark_it_leaves_nothing_running(start: Callable[..., Demo]) -> None:
-    """kill -9 while a job of Spark runs: Java and its workers end too, and leave no file."""
-    demo = start()
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_broken_off_in_spark_it_leaves_nothing_running(
+    start: Callable[..., Demo], number: signal.Signals
+) -> None:
+    """In the middle of a job: Java and its workers end too, and leave no file, though SIGTERM
+    comes to all of the process group at once, as from `timeout`."""
+    demo = start(command=SPARK_ONLY)
     eventually(lambda: list(demo.temporary.glob("*/spark/local/blockmgr-*")))
-    demo.popen.kill()
-    demo.popen.wait(DEADLINE_S)
+    if number == signal.SIGTERM:
+        os.killpg(demo.popen.pid, number)
+    else:
+        demo.popen.send_signal(number)
+    assert demo.popen.wait(DEADLINE_S) in {1, -signal.SIGKILL}
+    for word in ("Traceback", "Warning:"):
+        assert word not in demo.err
     eventually(lambda: not demo.remains())
 
 
