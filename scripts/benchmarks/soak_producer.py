@@ -181,9 +181,17 @@ class Round:
         return [TopicPartition(self._topic, number) for number in range(PARTITIONS)]
 
     def _log_of(self, tp: TopicPartition) -> dict[int, bytes]:
-        leader = self._cluster.leader_of(tp.topic, tp.partition)
-        with SimpleConsumer(leader.host, leader.port) as consumer:
-            return {message.offset: bytes(message.value) for message in consumer.read(tp, 0)}
+        """offset → value. ZooKeeper may name a leader that does not know of it yet, or no more."""
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                leader = self._cluster.leader_of(tp.topic, tp.partition)
+                with SimpleConsumer(leader.host, leader.port) as consumer:
+                    return {found.offset: bytes(found.value) for found in consumer.read(tp, 0)}
+            except KafkaError:
+                if time.monotonic() > deadline:
+                    raise
+            time.sleep(0.1)
 
 
 def drawn_config(bootstrap: str, rng: random.Random) -> KafkaProducerConfig:
