@@ -74,6 +74,7 @@ def test_the_old_producer_in_async_mode(jvm_kafka: JvmKafka) -> None:
             "producer.type": "async",
             "request.required.acks": "-1",
             "queue.time": "100",
+            "message.send.max.retries": "100",  # the topic is made by the first batch
         }
     )
     with Producer(config) as producer:
