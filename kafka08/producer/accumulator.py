@@ -25,6 +25,9 @@ from kafka08.structs import NO_OFFSET, Broker, TopicPartition
 NO_BATCH: Final = RecordBatch(TopicPartition("", -1), compression.NONE, 0, 0.0)
 """`open` of a queue without an open batch: it has no room for anything."""
 NEVER: Final = float("inf")
+PACKED_TOGETHER_BYTES: Final = 256 << 10
+"""Compressed batches that travel together have so many bytes unpacked, at most: brokers pack them
+anew as one message, which must not become larger than they take."""
 
 
 class PartitionQueue:
@@ -245,8 +248,8 @@ class RecordAccumulator:
 
     def drain(self, broker: Broker, max_bytes: int, now: float) -> list[list[RecordBatch]]:
         """Take what is sendable to `broker`, at least one batch and at most about `max_bytes`;
-        the caller holds the lock. One list per partition: uncompressed batches that follow each
-        other can travel as one set. Partitions take turns at being first."""
+        the caller holds the lock. One list per partition: batches that follow each other can
+        travel as one set. Partitions take turns at being first."""
         urgent = self._waiting > 0 or self._flushing > 0 or self.closed
         led = [q for q in self._queues.values() if q.leader == broker and q.batches]
         self._first += 1
@@ -257,18 +260,20 @@ class RecordAccumulator:
             if self._ordered and queue.in_flight:
                 continue
             taken: list[RecordBatch] = []
+            together = 0
             while queue.batches:
                 batch = queue.batches[0]
                 if (drained or taken) and batch.reserved > left:
                     break
                 if self._wait_s(batch, now, urgent) > 0:
                     break
-                if taken and (batch.alone or taken[0].alone or batch.codec != compression.NONE):
+                if taken and not may_travel_with(batch, taken[0], together):
                     break
                 if batch is queue.open:
                     queue.close_open()
                 taken.append(queue.batches.popleft())
                 left -= batch.reserved
+                together += batch.reserved
             if taken:
                 queue.in_flight += 1
                 drained.append(taken)
@@ -356,3 +361,10 @@ class RecordAccumulator:
                 queue.close_open()
                 queue.batches.clear()
             return sorted(self._incomplete, key=lambda batch: (batch.tp, batch.created))
+
+
+def may_travel_with(batch: RecordBatch, first: RecordBatch, together: int) -> bool:
+    """Whether `batch` may be part of the set that begins with `first` and has `together` bytes."""
+    if batch.alone or first.alone:
+        return False
+    return batch.codec == compression.NONE or together + batch.reserved <= PACKED_TOGETHER_BYTES

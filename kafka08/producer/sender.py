@@ -4,9 +4,10 @@ Each round: which leaders have something, which of them can be sent to, one requ
 those; then wait for answers. An answer completes batches, or returns them to the front of their
 queue while there are tries left. Source:
 org.apache.kafka.clients.producer.internals.Sender 0.8.2.2, from which this departs in one thing:
-uncompressed batches of a partition that wait behind each other travel as one message set, up to
-max.request.size. If the broker refuses such a set for good (one message too large, say), each of
-its batches is sent once more by itself, so that it fails for its own sins only.
+batches of a partition that wait behind each other travel as one message set, up to
+max.request.size (compressed ones: PACKED_TOGETHER_BYTES). If the broker refuses such a set for good
+(one message too large, say), each of its batches is sent once more by itself, so that it fails for
+its own sins only.
 """
 
 from __future__ import annotations

@@ -22,6 +22,8 @@ from kafka08.errors import (
 )
 from kafka08.hashing import murmur2
 from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord, RecordMetadata
+from kafka08.producer.accumulator import PACKED_TOGETHER_BYTES, may_travel_with
+from kafka08.producer.batch import RecordBatch
 from kafka08.structs import NO_LEADER, NO_OFFSET, TopicPartition
 from tests.producer.tcp_cluster import TcpCluster
 from tests.producer.test_async import await_true
@@ -162,6 +164,33 @@ def test_batches_that_wait_travel_as_one_set(cluster: TcpCluster) -> None:
         assert [future.result(SECONDS).offset for future in futures] == list(range(1, 100))
     assert values(cluster, U0) == [b"%d" % n for n in range(100)]
     assert len(cluster.produced()) <= 4
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip"])
+def test_batches_that_wait_travel_together(cluster: TcpCluster, codec: str) -> None:
+    """They gather behind a request in flight; then one set holds them, and each has its offset."""
+    with producer_on(
+        cluster, batch_size=50, max_in_flight_requests_per_connection=1, compression_type=codec
+    ) as producer:
+        producer.send(ProducerRecord("u", b"first")).result(SECONDS)
+        cluster.pause(2)
+        futures = [producer.send(ProducerRecord("u", b"%040d" % n)) for n in range(10)]
+        cluster.resume(2)
+        assert [future.result(SECONDS).offset for future in futures] == list(range(1, 11))
+    assert len(cluster.produced()) <= 3
+    assert values(cluster, U0)[1:] == [b"%040d" % n for n in range(10)]
+
+
+def test_packed_batches_travel_together_up_to_a_limit() -> None:
+    """Brokers make one message of them, and that has a largest size."""
+
+    def batch(codec: int, size: int) -> RecordBatch:
+        return RecordBatch(U0, codec, size, 0.0)
+
+    first, last = batch(1, 1000), batch(1, 1001)
+    assert may_travel_with(first, first, PACKED_TOGETHER_BYTES - 1000)
+    assert not may_travel_with(last, first, PACKED_TOGETHER_BYTES - 1000)
+    assert may_travel_with(batch(0, 1001), batch(0, 1000), PACKED_TOGETHER_BYTES - 1000)
 
 
 def test_only_the_guilty_batch_fails(cluster: TcpCluster) -> None:
