@@ -40,13 +40,15 @@ def line_batches(source: Source, line_bytes_max: int = LINE_BYTES_MAX) -> Iterat
                 raise LineTooLong(f"line {number} is longer than {line_bytes_max} bytes")
             continue
         *whole, tail = rest.split(b"\n")
-        lines = [b"".join(pieces), *whole]
+        if b"\r" in rest:
+            whole = [_without_end(line) for line in whole]
+        lines = [_without_end(b"".join(pieces)), *whole]
         pieces = [tail]
         number += len(lines)
         if len(lines[0]) > READ_BYTES:
-            yield [_without_end(lines.pop(0))]
+            yield [lines.pop(0)]
         if lines:
-            yield [_without_end(line) for line in lines]
+            yield lines
     if last := b"".join(pieces):
         yield [_without_end(last)]
 

@@ -157,9 +157,14 @@ class LineSender:
 
         first = self._taken + 1
         self._taken += len(lines)
-        pairs = [split_line(line, self._separator) for line in lines]
+        topic, separator = self._topic, self._separator
+        if separator is None:
+            messages = [KeyedMessage(topic, line) for line in lines]
+        else:
+            pairs = (split_line(line, separator) for line in lines)
+            messages = [KeyedMessage(topic, value, key) for key, value in pairs]
         try:
-            self._producer.send([KeyedMessage(self._topic, value, key=key) for key, value in pairs])
+            self._producer.send(messages)
         except FailedToSend as error:
             self.count += len(lines) - len(error.messages)
             where = f"line {first}" if len(lines) == 1 else f"lines {first} to {self._taken}"
