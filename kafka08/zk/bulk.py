@@ -21,31 +21,37 @@ WINDOW: Final = 4
 """Outstanding transactions: one under way, the next ones there already."""
 
 
-def write_all(exchange: Exchange, writes: Sequence[Write], condition: Check | None) -> list[Any]:
+def write_all(
+    exchange: Exchange,
+    writes: Sequence[Write],
+    condition: Check | None,
+    together: int = TOGETHER_MAX,
+) -> list[Any]:
     """The result of each write, or the ZooKeeperError it met, in the order of the writes, in which
     they are done but for those that are done one by one.
 
     After a lost connection a write may meet what its own first attempt did (BadVersion,
     NodeExists): whoever gets such an error looks what stands there and decides anew.
 
-    condition   must hold for each transaction; its error is raised as soon as it did not, with
-                nothing done from there on
+    condition   must hold whenever something is written; its error is raised as soon as it did not,
+                with nothing done from there on
     """
     wanted = [
-        Together(tuple(writes[start : start + TOGETHER_MAX]), condition)
-        for start in range(0, len(writes), TOGETHER_MAX)
+        Together(tuple(writes[start : start + together]), condition)
+        for start in range(0, len(writes), together)
     ]
     outcomes = exchange.run(wanted, range(len(wanted)), WINDOW)
     results: list[Any] = []
-    for number, together in enumerate(wanted):
+    for number, transaction in enumerate(wanted):
         outcome = outcomes[number]
-        if isinstance(outcome, Refusal):
-            if outcome.of_condition:
-                raise outcome.error
-            singles = exchange.run(together.writes, range(len(together.writes)), TOGETHER_MAX)
-            results += [singles[index] for index in range(len(together.writes))]
+        if isinstance(outcome, Refusal) and outcome.of_condition:
+            raise outcome.error
+        if isinstance(outcome, Refusal) and len(transaction.writes) > 1:
+            results += write_all(exchange, transaction.writes, condition, together=1)
+        elif isinstance(outcome, Refusal):
+            results.append(outcome.error)
         elif isinstance(outcome, ZooKeeperError):
-            results += [outcome] * len(together.writes)
+            results += [outcome] * len(transaction.writes)
         else:
             results += outcome
     return results

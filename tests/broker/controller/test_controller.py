@@ -35,13 +35,12 @@ class TestElection:
         first = cluster.active_controller(1)
         second = cluster.controller(2)
         cluster.create_topic("t", {0: (1,)})
-        cluster.wait_for_state("t", 0, 1, (1,))
-        one.take()
+        one.wait_for(UpdateMetadataRequest)
         assert not second.is_active
 
         cluster.kill(first)
         received = one.wait_for(UpdateMetadataRequest, 2)
-        assert second.epoch == 2
+        wait_until(lambda: second.epoch == 2, "the second to be ready")
         assert cluster.store.controller_epoch() == (2, 1)
         assert {r.request.controller_epoch for r in received} == {2}
         assert {r.header.client_id for r in received} == {"id_2-host_127.0.0.1-port_19391"}
@@ -129,8 +128,8 @@ class TestBrokers:
         cluster.create_topic("t", {0: (2, 3, 1), 1: (1, 2)})
         cluster.wait_for_state("t", 0, 2, (2, 3, 1))
         cluster.wait_for_state("t", 1, 1, (1, 2))
-        one.take()
-        three.take()
+        one.wait_for(UpdateMetadataRequest)
+        three.wait_for(UpdateMetadataRequest)
         two.leave()
         assert cluster.wait_for_state("t", 0, 3, (3, 1)).leader_epoch == 1
         assert cluster.wait_for_state("t", 1, 1, (1,)).leader_epoch == 1
@@ -183,7 +182,7 @@ class TestBrokers:
         cluster.active_controller(2)
         cluster.create_topic("t", {0: (1,)})
         cluster.wait_for_state("t", 0, 1, (1,))
-        one.take()
+        one.wait_for(UpdateMetadataRequest)
         address = nodes.encode_broker(
             nodes.BrokerRegistration("127.0.0.1", one.address.port, timestamp_ms=1)
         )
@@ -221,7 +220,7 @@ class TestTopics:
         cluster.active_controller(1)
         cluster.create_topic("t", {0: (1,)})
         cluster.wait_for_state("t", 0, 1, (1,))
-        one.take()
+        one.wait_for(UpdateMetadataRequest)
         cluster.zk.set(paths.topic("t"), nodes.encode_assignment({0: (1,), 1: (1,), 2: (1,)}))
         cluster.wait_for_state("t", 2, 1, (1,))
         assert led(list(one.wait_for(LeaderAndIsrRequest))) == {("t", 1): (1, 0), ("t", 2): (1, 0)}
@@ -314,7 +313,7 @@ class TestControlledShutdown:
         controller = cluster.active_controller(1)
         cluster.create_topic("t", {0: (2, 1), 1: (1, 2), 2: (2,)})
         cluster.wait_for_state("t", 2, 2, (2,))
-        two.take()
+        two.wait_for(UpdateMetadataRequest)
         assert controller.controlled_shutdown(2) == set()
         cluster.wait_for_state("t", 0, 1, (1,))
         cluster.wait_for_state("t", 1, 1, (1,))

@@ -11,6 +11,7 @@ from kafka08.broker.controller.context import ControllerContext
 from kafka08.broker.controller.leader_balance import imbalanced
 from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest, PartitionState
 from kafka08.protocol.stop_replica import StopReplicaRequest
+from kafka08.protocol.update_metadata import UpdateMetadataRequest
 from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
 from tests.broker.controller.conftest import Cluster, wait_until
@@ -56,7 +57,7 @@ class TestReassignment:
         cluster.create_topic("t", {0: (1, 2), 1: (2, 1)})
         cluster.wait_for_state("t", 1, 2, (2, 1))
         for broker in (one, two, three):
-            broker.take()
+            broker.wait_for(UpdateMetadataRequest)
 
         reassign(cluster, t=(3, 2))
         await_assignment(cluster, 3, 2, 1)
