@@ -12,11 +12,9 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from typing import Any
 
 from kafka08.migration import OffsetMigration, Watching
-from kafka08.migration.coordinators import Coordinators
-from kafka08.zk.client import ZkClient
+from tests.migration.killing import at_each_write
 
 WATCHING = Watching(seconds=1.0, interval_ms=900, period_s=0.1)
 STEPS: dict[str, Callable[[OffsetMigration], object]] = {
@@ -37,22 +35,8 @@ def main(zookeeper: str, group: str, step: str, number: str) -> None:
         if moments == kill_at:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def deadly(original: Callable[..., Any]) -> Callable[..., Any]:
-        def write(self: Any, wanted: Any, *args: Any, **keys: Any) -> Any:
-            if isinstance(self, ZkClient):
-                wanted = list(wanted)
-                if all(operation.repeatable for operation in wanted):
-                    return original(self, wanted, *args, **keys)
-            pass_a_moment()
-            result = original(self, wanted, *args, **keys)
-            pass_a_moment()
-            return result
-
-        return write
-
     with OffsetMigration(zookeeper, group, answer_patience_s=20) as migration:
-        ZkClient.pipeline = deadly(ZkClient.pipeline)  # type: ignore[method-assign]
-        Coordinators.commit = deadly(Coordinators.commit)  # type: ignore[method-assign]
+        at_each_write(pass_a_moment)
         STEPS[step](migration)
 
 

@@ -1,4 +1,4 @@
-"""kill -9 at any write, as far as one process can play it."""
+"""Moments at which a tool may die: before and after each write of a migration."""
 
 from __future__ import annotations
 
@@ -12,27 +12,43 @@ from kafka08.zk.client import ZkClient
 from kafka08.zk.transaction import Transaction
 
 
+def at_each_write(
+    moment: Callable[[], None], patch: Callable[[Any, str, Any], None] = setattr
+) -> None:
+    """Have `moment` called before and after whatever goes to ZooKeeper or to the offsets topic."""
+
+    def deadly(write: Callable[..., Any]) -> Callable[..., Any]:
+        def written(*args: Any, **keys: Any) -> Any:
+            moment()
+            result = write(*args, **keys)
+            moment()
+            return result
+
+        return written
+
+    pipeline = ZkClient.pipeline
+
+    def selective(zk: ZkClient, operations: Any, *args: Any, **keys: Any) -> Any:
+        wanted = list(operations)
+        only_reads = all(operation.repeatable for operation in wanted)
+        return (pipeline if only_reads else deadly(pipeline))(zk, wanted, *args, **keys)
+
+    patch(ZkClient, "pipeline", selective)
+    patch(Coordinators, "commit", deadly(Coordinators.commit))
+    patch(Transaction, "commit", deadly(Transaction.commit))
+
+
 class Killed(BaseException):
-    """Nobody catches it."""
+    """kill -9, as far as one process can play it: nobody catches it."""
 
 
 class Killer:
-    """Counts the writes that go to ZooKeeper or to the offsets topic, each as two moments, before
-    and after it; raises Killed at the moment that was chosen."""
+    """Raises Killed at the moment that was chosen, until the end of the test."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._moments = 0
         self._kill_at = 0
-        pipeline = ZkClient.pipeline
-
-        def selective(zk: ZkClient, operations: Any, *args: Any, **keys: Any) -> Any:
-            wanted = list(operations)
-            write = pipeline if all(o.repeatable for o in wanted) else self._deadly(pipeline)
-            return write(zk, wanted, *args, **keys)
-
-        monkeypatch.setattr(ZkClient, "pipeline", selective)
-        monkeypatch.setattr(Coordinators, "commit", self._deadly(Coordinators.commit))
-        monkeypatch.setattr(Transaction, "commit", self._deadly(Transaction.commit))
+        at_each_write(self._pass_a_moment, monkeypatch.setattr)
 
     def kill_at(self, moment: int) -> None:
         """1: before the first write from now on, 2: after it, 3: before the second…"""
@@ -40,15 +56,6 @@ class Killer:
 
     def spare(self) -> None:
         self._kill_at = 0
-
-    def _deadly(self, write: Callable[..., Any]) -> Callable[..., Any]:
-        def deadly(*args: Any, **keys: Any) -> Any:
-            self._pass_a_moment()
-            result = write(*args, **keys)
-            self._pass_a_moment()
-            return result
-
-        return deadly
 
     def _pass_a_moment(self) -> None:
         self._moments += 1
