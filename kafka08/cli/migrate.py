@@ -107,7 +107,10 @@ def plan(max_disagreement: int | None, retention_minutes: int, as_json: bool, **
 
     refused = 0
     with opened(**where) as (connections, groups, pace), progress(len(groups)) as tick:
-        for planned in plan_groups(connections, groups, pace, max_disagreement=max_disagreement):
+        plans = plan_groups(
+            connections, groups, pace, max_disagreement=max_disagreement, named=where["groups"]
+        )
+        for planned in plans:
             if planned.steps or not planned.is_allowed:
                 show_plan(planned, as_json, retention_minutes * 60_000)
             refused += not planned.is_allowed
@@ -132,6 +135,7 @@ def start(max_disagreement: int | None, answer_seconds: float, as_json: bool, **
             pace,
             max_disagreement=max_disagreement,
             answer_patience_s=answer_seconds,
+            named=where["groups"],
         )
         alone = len(groups) == 1
         failed, copied = 0, 0

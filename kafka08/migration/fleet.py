@@ -7,7 +7,7 @@ not stop the others.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -104,14 +104,19 @@ def read_groups(
 
 
 def plan_groups(
-    connections: Connections, groups: Sequence[str], pace: Pace, *, max_disagreement: int | None
+    connections: Connections,
+    groups: Sequence[str],
+    pace: Pace,
+    *,
+    max_disagreement: int | None,
+    named: Collection[str] = (),
 ) -> Iterator[Plan]:
-    """A plan for each group, in order, with what is known of when Kafka forgets offsets. Of several
-    groups those without any offset are passed over: their plan is empty, and allowed."""
+    """A plan for each group, in order, with what is known of when Kafka forgets offsets. A group
+    without any offset is passed over, with an empty plan, unless it was `named` itself."""
     times = CommitTimes(connections)
     for batch in read_groups(connections, groups, pace):
         for facts in batch:
-            if facts.is_empty and len(groups) > 1:
+            if _is_passed_over(facts, named):
                 yield Plan(facts.group, (), ())
                 continue
             timed = with_commit_times(facts, times)
@@ -125,13 +130,15 @@ def start_groups(
     *,
     max_disagreement: int | None,
     answer_patience_s: float,
+    named: Collection[str] = (),
 ) -> Iterator[Outcome[Plan]]:
     """`start` of each group; those that were read together are started together. Groups without any
     offset are passed over as in `plan_groups`."""
     for facts in read_groups(connections, groups, pace):
-        batch = [f for f in facts if not f.is_empty or len(groups) == 1]
-        if len(groups) > 1:
-            yield from (Outcome(f.group, Plan(f.group, (), ())) for f in facts if f.is_empty)
+        batch = [f for f in facts if not _is_passed_over(f, named)]
+        yield from (
+            Outcome(f.group, Plan(f.group, (), ())) for f in facts if _is_passed_over(f, named)
+        )
         starting = Starting(
             connections, batch, max_disagreement=max_disagreement, patience_s=answer_patience_s
         )
@@ -144,6 +151,10 @@ def start_groups(
                 yield Outcome(group, None, result)
             else:
                 yield Outcome(group, result)
+
+
+def _is_passed_over(facts: GroupFacts, named: Collection[str]) -> bool:
+    return facts.is_empty and facts.group not in named
 
 
 def each_group(
