@@ -1,7 +1,8 @@
 """Fixtures that several rooms use: one real ZooKeeper for the run, a chroot for each test.
 
 `scripts/test` runs two workers of pytest-xdist. The tests of a room stay together on one of them,
-because they share what is slow to start: a Spark session, a cluster of the JVM's.
+because they share what is slow to start: a Spark session, a cluster of the JVM's. So do rooms that
+take the same ports.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from kafka08.errors import ConfigError
 from kafka08.zk.client import ZkClient
 
 TESTS = Path(__file__).parent
+SAME_WORKER = {"docs": "cli"}
+"""Both run `kafka08 up`, which takes 2181 and 9092 where they are free."""
 _numbers = itertools.count(1)
 
 # A run in a script's background ignores Ctrl-C, and every process it starts would, too.
@@ -33,7 +36,7 @@ settings.load_profile("kafka08")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         room = item.path.relative_to(TESTS).parts[0]
-        item.add_marker(pytest.mark.xdist_group(room))
+        item.add_marker(pytest.mark.xdist_group(SAME_WORKER.get(room, room)))
 
 
 @pytest.fixture(scope="session")
