@@ -20,7 +20,8 @@ from kafka08.errors import ProtocolError
 from kafka08.log.files import READ_ONLY, OpenFile
 from kafka08.log.slices import LogSlice
 from kafka08.network.exchange import Answer, Exchange
-from kafka08.network.server import SocketServer
+from kafka08.network.server import COPIED_BYTES_MAX, SocketServer
+from kafka08.protocol.frame import BUFFER_BYTES
 
 DEADLINE = 10.0
 
@@ -192,6 +193,36 @@ def test_file_slices_arrive_whole_however_slowly_the_client_reads(served: Served
         assert served.data[7 : 7 + size] == read(client)
         assert served.data[7:12] == read(client)
         assert b"b" == read(client)
+
+
+@pytest.mark.parametrize("size", [COPIED_BYTES_MAX, COPIED_BYTES_MAX + 1])
+def test_a_slice_is_whole_on_both_sides_of_the_limit_of_copying(served: Served, size: int) -> None:
+    """Read and sent with its header, or sent from its file: the same bytes."""
+    with served.connect() as client:
+        client.sendall(frame(b"a") + 2 * frame(b"file %d" % size) + frame(b"b"))
+        expected = [b"a", served.data[7 : 7 + size], served.data[7 : 7 + size], b"b"]
+        assert expected == [read(client) for _ in range(4)]
+
+
+@pytest.mark.parametrize("size", [5, COPIED_BYTES_MAX + 1])
+def test_a_slice_cut_off_by_a_truncation_ends_the_connection(
+    served: Served, tmp_path: Path, size: int
+) -> None:
+    """The answer's size has gone out or is fixed, so nothing else can follow it."""
+    os.truncate(tmp_path / "segment", 7)
+    with served.connect() as client:
+        client.sendall(frame(b"file %d" % size))
+        assert b"" == client.recv(5 + size)[4:]
+
+
+def test_a_client_that_ends_its_side_still_gets_every_answer(served: Served) -> None:
+    """Requests that fill the buffer of 64 KB to the last byte, then the end: all are answered."""
+    largest = b"z" * (BUFFER_BYTES - 4)
+    with served.connect() as client:
+        client.sendall(frame(largest) + frame(largest))
+        client.shutdown(socket.SHUT_WR)
+        assert [largest, largest] == [read(client), read(client)]
+        assert is_closed(client)
 
 
 def test_large_answers_wait_for_room(served: Served) -> None:
