@@ -6,22 +6,20 @@ import argparse
 import json
 import shutil
 import socket
-import statistics
 import sys
 import tempfile
 from pathlib import Path
 
 from kafka08 import kernel
-from kafka08.admin import AdminClient
-from scripts.benchmarks.broker_cases import CASES, PARTITIONS, Case
+from scripts.benchmarks.broker_cases import CASES, Case
 from scripts.benchmarks.consumer_cases import consumer_cases
 from scripts.benchmarks.failovers import failover_cases
 from scripts.benchmarks.migration import migration_case
 from scripts.benchmarks.producers import producer_cases
 from scripts.benchmarks.recovery import recovery_case, start_case
 from scripts.benchmarks.replicated import replicated_cases
-from scripts.benchmarks.report import report
-from scripts.benchmarks.subjects import JvmSubject, OurSubject, Subject, await_leaders
+from scripts.benchmarks.rounds import run_case
+from scripts.benchmarks.subjects import JvmSubject, OurSubject, Subject
 from tests.interop.jvm import JvmZooKeeper
 
 
@@ -73,44 +71,18 @@ def one_broker_cases(
     rows = start_case(subjects, options.only)
     try:
         for case in cases:
-            rows += run_case(case, subjects, zookeeper, options)
+            rows += run_case(
+                case,
+                subjects,
+                zookeeper.connect_string,
+                directory=directory,
+                rounds=options.rounds,
+                seconds=options.seconds,
+            )
     finally:
         for subject in subjects:
             subject.kill()
     return rows
-
-
-def run_case(
-    case: Case, subjects: list[Subject], zookeeper: JvmZooKeeper, options: argparse.Namespace
-) -> list[dict[str, object]]:
-    """Rounds of one case, the brokers taking turns; the first round of each only warms it up."""
-    topics = {s.name: new_topic(s, zookeeper.connect_string, case) for s in subjects}
-    found: dict[str, list[dict[str, float]]] = {s.name: [] for s in subjects}
-    for number in range(options.rounds + 1):
-        for subject in subjects:
-            figures = case.run(subject, topics[subject.name], options.seconds)
-            if number:
-                found[subject.name].append(figures)
-    rows = []
-    for goal in case.goals:
-        jvm, ours = (
-            statistics.median(figures[goal.figure] for figures in found[s.name]) for s in subjects
-        )
-        rows.append(report(case.name, goal, jvm=jvm, ours=ours))
-    return rows
-
-
-def new_topic(subject: Subject, zookeeper: str, case: Case) -> str:
-    """A topic of its own for each case, all its partitions led."""
-    name = "bench-" + "".join(c if c.isalnum() else "-" for c in case.name)
-    if "memory" not in case.name:
-        admin = AdminClient(zookeeper=f"{zookeeper}/{subject.name}")
-        try:
-            admin.create_topic(name, PARTITIONS, 1)
-        finally:
-            admin.close()
-        await_leaders(subject, name, PARTITIONS)
-    return name
 
 
 if __name__ == "__main__":

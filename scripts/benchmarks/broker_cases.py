@@ -21,11 +21,13 @@ WINDOW = 64
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """`run(subject, topic, seconds)` gives {figure: value}; `topic` is new and has 4 partitions."""
+    """`run(subject, topic, seconds)` gives {figure: value}; `topic` is new and has 4 partitions,
+    or is empty if the case needs none."""
 
     name: str
     goals: tuple[Goal, ...]
     run: Callable[[Subject, str, float], dict[str, float]]
+    needs_topic: bool = True
 
 
 def throughput(speed: float, cpu: float) -> tuple[Goal, ...]:
@@ -124,7 +126,7 @@ GZIP = load.compressed_set(100, 200_000, 1)
 ONE = load.plain_set(100, 1)
 
 CASES = (
-    Case("idle memory", (Goal("resident", "MB", 0.5, False),), memory),
+    Case("idle memory", (Goal("resident", "MB", 0.5, False),), memory, needs_topic=False),
     Case("100 B in 16 KB sets", throughput(2, 0.4), produce(SMALL, len(SMALL))),
     Case("100 B in 200 KB sets", throughput(2, 0.4), produce(LARGE, len(LARGE))),
     Case("1 KB in 200 KB sets", throughput(1.5, 0.5), produce(LARGE_1K, len(LARGE_1K))),
@@ -139,5 +141,5 @@ CASES = (
     ),
     Case("long poll", (Goal("p50", "µs", 0.7, False), Goal("p99", "µs", 0.7, False)), long_poll),
     Case("Metadata requests", (Goal("requests", "/s", 1, True),), metadata),
-    Case("loaded memory", (Goal("resident", "MB", 0.2, False),), memory),
+    Case("loaded memory", (Goal("resident", "MB", 0.2, False),), memory, needs_topic=False),
 )

@@ -23,6 +23,7 @@ SETTINGS = {
     "log.retention.bytes": str(1 << 28),
     "log.retention.check.interval.ms": "1000",
     "log.segment.delete.delay.ms": "100",
+    "delete.topic.enable": "true",
     "controlled.shutdown.enable": "false",
     "offsets.topic.num.partitions": "5",
 }
