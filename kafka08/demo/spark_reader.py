@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kafka08.demo.identifiers import COUNT_SCHEMA, Counts, count_in_table
 from kafka08.demo.ledger import MASK, Content, message_hash
+from kafka08.embedded.guard import Guard
 from kafka08.embedded.java import find_java
 from kafka08.embedded.spark_java import make_java_home
 from kafka08.spark import OffsetRange, ranges_to_json
@@ -60,16 +61,24 @@ class SparkReader:
 
 
 @contextmanager
-def spark_reader(bootstrap: str, topic: str, scratch: Path) -> Iterator[SparkReader]:
+def spark_reader(bootstrap: str, topic: str, scratch: Path, guard: Guard) -> Iterator[SparkReader]:
     """A SparkReader for the time of the block. It says nothing on the terminal; its log and what it
-    puts aside are in `scratch`, which must not be there yet and is the caller's to remove. Raises
-    ConfigError where there is no Java."""
+    puts aside are in `scratch`, which must not be there yet and is the caller's to remove; `guard`
+    is told of its Java. Raises ConfigError where there is no Java."""
     from kafka08.spark.session import local_session
 
     log_file = scratch / "spark.log"
     java_home = make_java_home(scratch / "java", find_java(), log_file)
     conf = {"spark.local.dir": str(scratch / "local")}
-    with local_session("kafka08 demo", java_home, log_file, conf=conf) as spark:
+    with ExitStack() as stack:
+
+        def on_java(pid: int) -> None:
+            guard.add(pid)
+            stack.callback(guard.drop, pid)
+
+        spark = stack.enter_context(
+            local_session("kafka08 demo", java_home, log_file, conf=conf, on_java=on_java)
+        )
         yield SparkReader(spark, bootstrap, topic)
 
 

@@ -77,7 +77,12 @@ class SparkStages(Closeable):
         self._direct = pool.submit(count_in_corpus, self._source)
         self._reader = self._stack.enter_context(
             # In the cluster's directory, which goes away however this process ends.
-            spark_reader(self._cluster.bootstrap, self._topic, self._cluster.data_dir / "spark")
+            spark_reader(
+                self._cluster.bootstrap,
+                self._topic,
+                self._cluster.data_dir / "spark",
+                self._cluster.guard,
+            )
         )
         seen = self._reader.content(ranges)
         fault = "" if seen == expected else f"read {seen}, produced {expected}"

@@ -97,6 +97,12 @@ class EmbeddedCluster(Startable):
         self._cut: set[int] = set()
 
     @property
+    def guard(self) -> Guard:
+        """For further processes that work in `data_dir`: without it they outlive a kill -9 of this
+        one, and fill the directory anew that has just been removed."""
+        return self._guard
+
+    @property
     def bootstrap(self) -> str:
         """`host:port,host:port` of all brokers, as metadata.broker.list takes it."""
         return ",".join(f"{broker.host}:{broker.port}" for broker in self.brokers)

@@ -9,13 +9,13 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from py4j.protocol import Py4JError
-from pyspark import SparkContext
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -50,6 +50,7 @@ def local_session(
     *,
     cores: int = 2,
     conf: Mapping[str, str] | None = None,
+    on_java: Callable[[int], None] = lambda _: None,
 ) -> Iterator[SparkSession]:
     """A session on `cores` cores for the time of the block, with the format `kafka08` registered.
     Its Java process ends with it, so that another one may follow; there must be none yet. Spark's
@@ -57,17 +58,17 @@ def local_session(
 
     java_home, log_file   see kafka08.embedded.spark_java
     conf                  stronger than DEFAULTS
+    on_java               told the id of the Java process as soon as there is one
     """
     assert SparkContext._active_spark_context is None, "this process runs a Spark already"
-    builder = SparkSession.builder.master(f"local[{cores}]").appName(name)
-    for key, value in {**DEFAULTS, **(conf or {})}.items():
-        builder = builder.config(key, value)
+    settings = SparkConf().setMaster(f"local[{cores}]").setAppName(name)
+    settings.setAll(list({**DEFAULTS, **(conf or {})}.items()))
     spark: SparkSession | None = None
     try:
         with _quiet_gateway(), _told(log_file):
             try:
                 with _deferred_signals():
-                    spark = _start(builder, java_home)
+                    spark = _start(settings, java_home, on_java)
                 register(spark)
                 # Told before Java ends: the text of its errors is asked for there.
                 with _told(log_file):
@@ -79,12 +80,14 @@ def local_session(
         _stop_java()
 
 
-def _start(builder: SparkSession.Builder, java_home: Path) -> SparkSession:
+def _start(conf: SparkConf, java_home: Path, on_java: Callable[[int], None]) -> SparkSession:
     # Read when Java starts, and inherited by it for the workers.
     with _environment(
         JAVA_HOME=str(java_home), PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1"
     ):
-        spark = builder.getOrCreate()
+        SparkContext._ensure_initialized(conf=conf)
+        on_java(SparkContext._gateway.proc.pid)  # type: ignore[union-attr]
+        spark = SparkSession.builder.config(conf=conf).getOrCreate()
     # A signal to the whole process group ends Java before us: its silence is no news then.
     server: Any = spark.sparkContext._accumulatorServer
     server.handle_error = lambda *_: None

@@ -56,7 +56,7 @@ def test_the_table_is_compared_with_the_files(
     from contextlib import nullcontext
 
     monkeypatch.setattr(spark_stages, "spark_reader", lambda *_: nullcontext(Reader()))
-    cluster = cast(Any, SimpleNamespace(bootstrap="", data_dir=tmp_path))
+    cluster = cast(Any, SimpleNamespace(bootstrap="", data_dir=tmp_path, guard=None))
     with SparkStages(cluster, "t", Ledger(1), text, tmp_path, Silent()) as stages:
         assert stages.read_ranges().fault == ""
         result = stages.count_identifiers()
