@@ -72,6 +72,8 @@ BROKER_KEYS = {
     "log.retention.check.interval.ms": "1000",
     "offsets.topic.num.partitions": "2",
     "delete.topic.enable": "true",
+    "log.cleaner.enable": "true",
+    "log.cleaner.backoff.ms": "200",
 }
 
 

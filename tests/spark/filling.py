@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kafka08.admin import AdminClient
@@ -64,16 +64,16 @@ class Topics:
     def close(self) -> None:
         self.client.close()
 
-    def new_topic(self, partitions: int = 2) -> str:
+    def new_topic(self, partitions: int = 2, config: Mapping[str, str] | None = None) -> str:
         """A fresh topic with leaders."""
         name = f"spark-{os.getpid()}-{next(_numbers)}"
-        self.create(name, partitions)
+        self.create(name, partitions, config)
         return name
 
-    def create(self, name: str, partitions: int) -> None:
+    def create(self, name: str, partitions: int, config: Mapping[str, str] | None = None) -> None:
         admin = AdminClient(zookeeper=self.zookeeper)
         try:
-            admin.create_topic(name, partitions, 1)
+            admin.create_topic(name, partitions, 1, config)
         finally:
             admin.close()
         for partition in range(partitions):

@@ -5,7 +5,6 @@ A count alone would not tell a message that is missing from another that came tw
 
 from __future__ import annotations
 
-import random
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -51,22 +50,6 @@ def test_exact_ranges(spark: SparkSession, brokers: Topics) -> None:
     assert collected(frame) == sorted(
         rows_of(0, 5, 128) + rows_of(0, 131, 132) + rows_of(1, 0, 300)
     )
-
-
-def test_random_ranges_are_what_simple_consumer_reads(spark: SparkSession, brokers: Topics) -> None:
-    """For random ranges the rows equal those of a SimpleConsumer."""
-    topic = brokers.filled([500], codec=-1, set_size=17)
-    rng = random.Random(8)
-    cuts = sorted(rng.sample(range(501), 8))
-    ranges = [OffsetRange(topic, 0, a, b) for a, b in zip(cuts[::2], cuts[1::2], strict=True)]
-    tp = TopicPartition(topic, 0)
-    with brokers.simple_consumer() as consumer:
-        expected = [
-            (0, m.offset, m.key, m.value)
-            for r in ranges
-            for m in consumer.read(tp, r.from_offset, r.until_offset)
-        ]
-    assert collected(brokers.read(spark, offsetRanges=ranges_to_json(ranges))) == expected
 
 
 def test_columns(spark: SparkSession, brokers: Topics) -> None:
