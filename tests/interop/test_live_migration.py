@@ -9,14 +9,15 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from kafka08.admin import AdminClient
-from kafka08.client.requests import commit_request
+from kafka08.client.requests import commit_request, committed_request, committed_results
 from kafka08.errors import KafkaError, MigrationError, OffsetsLoadInProgress
 from kafka08.migration import OffsetMigration, State, Watching
 from kafka08.migration.connections import Connections
 from kafka08.migration.journal import Entry
 from kafka08.migration.mirror import Mirror
 from kafka08.migration.verification import watch
-from kafka08.structs import OffsetAndMetadata, TopicPartition
+from kafka08.protocol.offset_fetch import OffsetFetchResponse
+from kafka08.structs import Broker, OffsetAndMetadata, TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.orders import Storage
 from tests.histories.offsets import OffsetHistory
@@ -33,7 +34,7 @@ from tests.migration.live_group import (
 GROUP = TOPIC = "live-migration"
 PARTITIONS = 4
 WATCHING = Watching(seconds=2.0, interval_ms=1500, period_s=0.1)
-FILLER = 50_000
+FILLER = 20_000
 
 
 @pytest.fixture
@@ -43,28 +44,28 @@ def connections(jvm_kafka: JvmKafka) -> Iterator[Connections]:
 
 
 def make_loading_slow(connections: Connections) -> None:
-    """Commits enough for the group's coordinator to load for a while when it starts."""
+    """Commits enough for the group's coordinator to load for a moment when it starts."""
     offsets = {TopicPartition("no-such-topic", n): OffsetAndMetadata(0) for n in range(FILLER)}
     request = commit_request(GROUP, offsets, "kafka")
-    for _ in range(6):
+    for _ in range(2):
         connections.cluster.send(connections.cluster.coordinator(GROUP), request)
 
 
 @contextmanager
 def asked_all_the_time(
-    connections: Connections, partitions: list[TopicPartition]
-) -> Iterator[set[type[KafkaError]]]:
-    """Fetches the group's offsets without a pause; the errors that were answered."""
+    connections: Connections, broker: Broker, partitions: list[TopicPartition]
+) -> Iterator[set[int]]:
+    """Asks for the group's offsets without a pause; the error codes that were answered."""
     stopping = threading.Event()
-    seen: set[type[KafkaError]] = set()
+    seen: set[int] = set()
+    request = committed_request(GROUP, partitions, "kafka")
 
     def ask() -> None:
-        kafka = connections.kafka(GROUP)
         while not stopping.wait(0.001):
-            try:
-                kafka.fetch_once(partitions)
-            except KafkaError as error:
-                seen.add(type(error))
+            with suppress(KafkaError):
+                response = connections.cluster.send(broker, request)
+                assert isinstance(response, OffsetFetchResponse)
+                seen.update(answer.error_code for answer in committed_results(response).values())
 
     thread = threading.Thread(target=ask)
     thread.start()
@@ -168,10 +169,11 @@ def test_there_and_back_with_a_jvm_member(jvm_kafka: JvmKafka, connections: Conn
             # What the end of its session will do; it could not start again before.
             connections.zk.delete(paths.broker(broker.id), missing_ok=True)
             connections.zk.delete(paths.CONTROLLER, missing_ok=True)
-            with asked_all_the_time(connections, partitions) as answers:
+            address = Broker(broker.id, "127.0.0.1", broker.port)
+            with asked_all_the_time(connections, address, partitions) as answers:
                 broker.start()
                 until(lambda: is_verified(migration), "both stores to agree again")
-            assert OffsetsLoadInProgress in answers
+            assert OffsetsLoadInProgress.code in answers
             found = migration.finish(WATCHING)
             assert any("still moves" in problem for problem in found.problems)
             assert "dual.commit.enabled=false" in found.to_do[0]
