@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from typing import NoReturn
 
-from kafka08.cli.failures import report
+from kafka08.cli.failures import drop_unwritten, report
 from kafka08.cli.root import root
 from kafka08.errors import KafkaError
 
@@ -21,5 +21,7 @@ def main() -> NoReturn:
     try:
         root(prog_name="kafka08")
     except (KafkaError, OSError) as error:
-        sys.exit(report(error))
+        code = report(error)
+        drop_unwritten()
+        sys.exit(code)
     raise AssertionError("click always exits")

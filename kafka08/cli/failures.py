@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
 from typing import Final
 
@@ -49,6 +51,17 @@ def report(error: Exception) -> int:
     if (advice := advice_for(error)) is not None:
         click.echo(f"Try: {advice}", err=True)
     return MISUSE if isinstance(error, ConfigError) else FAILED
+
+
+def drop_unwritten() -> None:
+    """Forget the results that a full disk refused. Some Pythons keep them in stdout's buffer, try
+    once more at exit, complain again, and make the exit code 120."""
+    if sys.stdout is None:  # closed by whoever started us
+        return
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def text_of(error: Exception) -> str:

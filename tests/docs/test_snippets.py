@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.docs.snippets import blocks, script
+
+WITH_PYTHON = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+"""A system's own python may be named python3 only."""
 
 PAGE = """\
 # Page
@@ -53,6 +58,7 @@ def test_blocks_run_in_one_shell_from_top_to_end(tmp_path: Path) -> None:
     done = subprocess.run(
         ["bash", "-c", script("page.md", PAGE, {"localhost:9092": "here:1"})],
         cwd=tmp_path,
+        env=WITH_PYTHON,
         capture_output=True,
         text=True,
         timeout=60,
