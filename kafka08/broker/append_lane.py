@@ -126,5 +126,5 @@ class AppendLane:
 
 
 def needs_native(data: bytes | bytearray | memoryview) -> bool:
-    """Whether a set is worth a thread: large, and some entry of it compressed."""
-    return len(data) >= NATIVE_MIN_BYTES and message_set.needs_repacking(data)
+    """Whether a set is worth a thread: large, and compressed as far as its first entry tells."""
+    return len(data) >= NATIVE_MIN_BYTES and message_set.begins_compressed(data)

@@ -1,8 +1,9 @@
-"""LogBackground: where a broker's logs have their fsync and delayed deletes done."""
+"""LogBackground: where a broker's logs have what takes long done: fsync, delayed deletes."""
 
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable
 
 from kafka08.broker.halt import halt_on
@@ -15,7 +16,10 @@ log = logging.getLogger(__name__)
 
 
 class LogBackground:
-    """fsync in native threads, deletes by the wheel. A `kafka08.log.background.Background`."""
+    """fsync and the freeing of deleted files in native threads, deletes by the wheel.
+
+    A `kafka08.log.background.Background`.
+    """
 
     def __init__(self, runtime: Runtime, timer: Timer) -> None:
         self._runtime = runtime
@@ -38,6 +42,10 @@ class LogBackground:
                 self._failed(error)
 
         self._timer.add(delay_ms, run)
+
+    def close_soon(self, descriptor: int) -> None:
+        # Without a logger, which a destructor may not wait for.
+        self._runtime.run_native_later(lambda *_: None, os.close, descriptor)
 
     def _failed(self, error: BaseException) -> None:
         if isinstance(error, StorageError):

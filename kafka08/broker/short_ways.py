@@ -19,9 +19,8 @@ from struct import Struct
 from struct import error as struct_error
 from typing import TYPE_CHECKING, Final
 
-from kafka08.broker.append_lane import NATIVE_MIN_BYTES
+from kafka08.broker.append_lane import needs_native
 from kafka08.errors import ApiError
-from kafka08.protocol import message_set
 from kafka08.structs import ORDINARY_CONSUMER
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ class ShortWays:
         data = payload[end + SIZE.size : end + SIZE.size + size]
         if len(data) != size or partition.is_internal:
             return None
-        if size >= NATIVE_MIN_BYTES and message_set.needs_repacking(data):
+        if needs_native(data):
             return None
         try:
             info = partition.append(data, acks)

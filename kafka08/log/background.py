@@ -55,6 +55,10 @@ class Background(Protocol):
         """Run `task` (a few unlinks) in `delay_ms`. It need not survive the process: what it
         leaves undone, the next load does."""
 
+    def close_soon(self, descriptor: int) -> None:
+        """Close the descriptor of a deleted file where blocking does not hurt. Called from any
+        thread, by a destructor."""
+
 
 class Inline:
     """Everything at once: for tools and tests that have no runtime."""
@@ -64,3 +68,6 @@ class Inline:
 
     def run_later(self, delay_ms: int, task: Callable[[], None]) -> None:
         task()
+
+    def close_soon(self, descriptor: int) -> None:
+        os.close(descriptor)

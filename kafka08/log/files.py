@@ -52,6 +52,11 @@ class OpenFile:
     def fileno(self) -> int:
         return self.fd
 
+    def close_by(self, close: Callable[[int], None]) -> None:
+        """Have another function close it. The last close of a deleted file frees its pages, which
+        holds up whoever calls it: 0.1 s and more for a segment of 1 GB."""
+        self._close = close
+
     def __del__(self) -> None:
         if hasattr(self, "_close"):
             self._close(self.fd)

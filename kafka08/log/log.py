@@ -474,6 +474,7 @@ class Log:
         self._closed = True
         for segment in self._segments:
             segment.index.forget()
+            segment.file.close_by(self._background.close_soon)
         with storage_errors("delete", self.directory):
             shutil.rmtree(self.directory)
 
@@ -484,6 +485,7 @@ class Log:
                 "Scheduling log segment %d for log %s for deletion.", segment.base_offset, self.name
             )
             segment.mark_deleted(self._crash)
+            segment.file.close_by(self._background.close_soon)
             self._background.run_later(self.config.file_delete_delay_ms, segment.remove_files)
         del self._segments[start:end]
         del self._bases[start:end]

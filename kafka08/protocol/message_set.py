@@ -21,7 +21,7 @@ from kafka08.errors import (
     MessageSizeTooLarge,
     UnknownError,
 )
-from kafka08.kernel.types import MAX_NESTING, Messages
+from kafka08.kernel.types import CODEC_MASK, MAX_NESTING, Messages
 from kafka08.protocol import compression
 from kafka08.protocol.types import Buffer
 
@@ -31,6 +31,7 @@ uncompressed under the default socket.request.max.bytes. The JVM has no such lim
 MAX_FETCHED_UNPACKED_BYTES: Final = 1 << 30
 """What a reader unpacks of one wrapper at most."""
 NO_LIMIT: Final = (1 << 63) - 1
+ATTRIBUTES_POSITION: Final = 17
 KEY_LENGTH_POSITION: Final = 18
 """Of a magic-0 entry: after offset, size, crc, magic and attributes."""
 LENGTH: Final = Struct(">i")
@@ -57,9 +58,11 @@ def decode(
     return kernel.messages(data, topic, partition, from_offset, unpack)
 
 
-def needs_repacking(data: Buffer) -> bool:
-    """Whether `prepare` has to unpack and pack `data`, some 50 times the work. Reads headers."""
-    return kernel.has_compressed(data)
+def begins_compressed(data: Buffer) -> bool:
+    """Whether the first entry is compressed, so that `prepare` has to unpack and pack `data`, some
+    50 times the work. That holds for a compressed entry further on as well, but no client is known
+    to send a plain one before it."""
+    return len(data) > ATTRIBUTES_POSITION and bool(data[ATTRIBUTES_POSITION] & CODEC_MASK)
 
 
 @dataclass(slots=True)

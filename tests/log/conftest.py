@@ -3,6 +3,7 @@ full consistency check over whatever a test left on disk."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -33,9 +34,10 @@ class ManualClock:
 
 
 class Deferred:
-    """A `Background` that keeps everything until the test runs it."""
+    """A `Background` that keeps everything until the test runs it; it closes at once."""
 
     def __init__(self) -> None:
+        self.closed: list[int] = []
         self.flushes: list[PendingFlush] = []
         self.tasks: list[tuple[int, Callable[[], None]]] = []
 
@@ -44,6 +46,10 @@ class Deferred:
 
     def run_later(self, delay_ms: int, task: Callable[[], None]) -> None:
         self.tasks.append((delay_ms, task))
+
+    def close_soon(self, descriptor: int) -> None:
+        self.closed.append(descriptor)
+        os.close(descriptor)
 
     def run_all(self) -> None:
         while self.flushes:

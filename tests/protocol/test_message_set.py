@@ -82,10 +82,11 @@ def test_empty_set() -> None:
 
 
 @each_codec
-def test_needs_repacking(codec: int) -> None:
-    assert message_set.needs_repacking(message_set.encode(THREE, codec))
-    assert not message_set.needs_repacking(message_set.encode(THREE))
-    assert not message_set.needs_repacking(b"")
+def test_begins_compressed(codec: int) -> None:
+    wrapped, plain = message_set.encode(THREE, codec), message_set.encode(THREE)
+    assert message_set.begins_compressed(wrapped + plain)
+    assert not message_set.begins_compressed(plain + wrapped)
+    assert not message_set.begins_compressed(wrapped[:17])
 
 
 # ---- a leader: uncompressed sets ----
