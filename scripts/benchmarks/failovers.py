@@ -94,20 +94,20 @@ def producer_gap(signal: str) -> Run:
     """The longest time without an acknowledgement when the leader is killed or stopped."""
 
     def run(cluster: Cluster, rounds: int) -> Figures:
-        cluster.create_topic("gap", {0: BROKERS})
-        gaps = [one_gap(cluster, signal) for _ in range(rounds)]
+        tp = TopicPartition(f"gap-{signal}", 0)
+        cluster.create_topic(tp.topic, {tp.partition: BROKERS})
+        gaps = [one_gap(cluster, tp, signal) for _ in range(rounds)]
         return {name: statistics.median(gap[name] for gap in gaps) for name in gaps[0]}
 
     return run
 
 
-def one_gap(cluster: Cluster, signal: str) -> Figures:
+def one_gap(cluster: Cluster, tp: TopicPartition, signal: str) -> Figures:
     """One stop of the leader under an acks=-1 producer; the broker is started again afterwards."""
     with ZkClient(cluster.zookeeper) as zk:
-        leader = ClusterStore(zk).leader_and_isr([TopicPartition("gap", 0)])
-        victim = leader[TopicPartition("gap", 0)].leader
+        victim = ClusterStore(zk).leader_and_isr([tp])[tp].leader
         ended = SessionEnd(zk, victim)
-        producer = Producer(cluster, "gap")
+        producer = Producer(cluster, tp.topic)
         producer.run(until=time.time() + QUIET_SECONDS)
         broker = cluster.broker(victim)
         stopped_at = time.time()
@@ -117,7 +117,7 @@ def one_gap(cluster: Cluster, signal: str) -> Figures:
         ended_at = ended.wait()
         broker.finish_stop()
     broker.start()
-    await_all_in_sync(cluster, "gap")
+    await_all_in_sync(cluster, tp.topic)
     acknowledged = [at for at in producer.acknowledged if at > stopped_at - POLL_SECONDS]
     first_after = next(at for at in acknowledged if at > producer.leads_since)
     return {
