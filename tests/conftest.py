@@ -12,9 +12,11 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling
 
 from kafka08.embedded.zookeeper import ZooKeeperServer
 from kafka08.errors import ConfigError
@@ -23,6 +25,8 @@ from kafka08.zk.client import ZkClient
 TESTS = Path(__file__).parent
 SAME_WORKER = {"docs": "cli"}
 """Both run `kafka08 up`, which takes 2181 and 9092 where they are free."""
+LONGEST_FIRST = ("interop", "spark", "cli", "integration", "compose", "embedded", "migration")
+"""The rooms that take longest, so that neither worker is left with one at the end."""
 _numbers = itertools.count(1)
 
 # A run in a script's background ignores Ctrl-C, and every process it starts would, too.
@@ -33,10 +37,31 @@ settings.register_profile("kafka08", deadline=None)
 settings.load_profile("kafka08")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        room = item.path.relative_to(TESTS).parts[0]
-        item.add_marker(pytest.mark.xdist_group(SAME_WORKER.get(room, room)))
+    def place(item: pytest.Item) -> int:
+        group = group_of(item.nodeid)
+        return LONGEST_FIRST.index(group) if group in LONGEST_FIRST else len(LONGEST_FIRST)
+
+    items.sort(key=place)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    return Rooms(config, log)
+
+
+class Rooms(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
+    """Gives a worker a whole room when it is about to run out of tests."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return group_of(nodeid)
+
+
+def group_of(nodeid: str) -> str:
+    """What stays together: a room, or a test that is in none."""
+    room = nodeid.removeprefix("tests/").partition("/")[0]
+    return SAME_WORKER.get(room, room)
 
 
 @pytest.fixture(scope="session")

@@ -105,6 +105,7 @@ def test_reading_the_new_jvm_producers_sets_by_small_fetches(
     jvm_kafka.tool(
         "kafka.tools.ConsoleProducer",
         *("--broker-list", jvm_kafka.bootstrap, "--topic", topic, "--new-producer"),
+        *("--request-required-acks", "1"),  # with 0, the tool may end before the log has it
         stdin="".join(f"{value}\n" for value in values),
     )
     messages = consumer.read(TopicPartition(topic, 0), 0, max_bytes=max_bytes)
