@@ -150,7 +150,10 @@ def _repack(
     entries: memoryview, base_offset: int, codec: int, max_unpacked_bytes: int
 ) -> PreparedSet:
     """One wrapper of `codec` around every message that `entries` hold, numbered anew."""
-    messages = bytearray().join(_Flattened(max_unpacked_bytes).runs(entries))
+    runs = list(_Flattened(max_unpacked_bytes).runs(entries))
+    # Mostly what one wrapper held; where it was unpacked to may be numbered as it is.
+    only_one = len(runs) == 1 and not runs[0].readonly
+    messages = runs[0] if only_one else bytearray().join(runs)
     summary = kernel.validate_and_assign(messages, base_offset, NO_LIMIT, verify_crc=False)
     last_offset = base_offset + summary.count - 1
     packed: Buffer = b""
