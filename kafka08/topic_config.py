@@ -7,6 +7,7 @@ alone, the other ranges are ours and wider than any value that works).
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -14,7 +15,10 @@ from typing import Final
 from kafka08.config import INT_MAX, LONG_MAX, Key, parse_value
 from kafka08.errors import ConfigError
 
+log = logging.getLogger(__name__)
+
 TopicConfigValue = int | float | bool | str
+UNCLEAN_ELECTIONS: Final = "unclean.leader.election.enable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,7 @@ TOPIC_KEYS: Final[dict[str, TopicKey]] = {
         float, "log.cleaner.min.cleanable.ratio", Key(None, low=0)
     ),
     "cleanup.policy": TopicKey(str, "log.cleanup.policy", Key(None, choices=("delete", "compact"))),
-    "unclean.leader.election.enable": TopicKey(bool, "unclean.leader.election.enable", Key(None)),
+    UNCLEAN_ELECTIONS: TopicKey(bool, UNCLEAN_ELECTIONS, Key(None)),
     # 0.8: the broker key min.insync.replicas is parsed but is not the default of topics.
     "min.insync.replicas": _int(None, low=1),
 }
@@ -71,6 +75,28 @@ def check_names(names: Mapping[str, str] | list[str]) -> None:
     for name in names:
         if name not in TOPIC_KEYS:
             raise ConfigError(f'Unknown configuration "{name}".')
+
+
+def unclean_elections_allowed(topic: str, overrides: Mapping[str, str], default: bool) -> bool:
+    """Whether the topic may get a leader that is not in sync, and so lose messages: its override as
+    it stands in ZooKeeper, else `default`, the broker's; that also, with an error in the log, for
+    an override that is neither true nor false."""
+    text = overrides.get(UNCLEAN_ELECTIONS)
+    if text is None:
+        return default
+    try:
+        return bool(_parse(UNCLEAN_ELECTIONS, text))
+    except ConfigError as error:
+        log.error("Topic %s: %s; the broker's default, %s, holds", topic, error, default)
+        return default
+
+
+def override_texts(values: Mapping[str, object]) -> dict[str, str]:
+    """Overrides as the texts that are stored: booleans as Kafka writes them, the rest as `str`."""
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in values.items()
+    }
 
 
 def _parse(name: str, text: str) -> TopicConfigValue:

@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from kafka08.errors import ConfigError
-from kafka08.topic_config import TOPIC_KEYS, check_names, parse_topic_config
+from kafka08.topic_config import (
+    TOPIC_KEYS,
+    UNCLEAN_ELECTIONS,
+    check_names,
+    override_texts,
+    parse_topic_config,
+    unclean_elections_allowed,
+)
 
 
 def test_values_are_parsed_by_their_key() -> None:
@@ -38,3 +45,28 @@ def test_unknown_keys_are_refused_in_kafkas_words() -> None:
     """kafka.log.LogConfig.validateNames."""
     with pytest.raises(ConfigError, match=r'Unknown configuration "retention"\.'):
         check_names(["retention"])
+
+
+@pytest.mark.parametrize(
+    ("text", "default", "allowed"),
+    [
+        (None, True, True),
+        (None, False, False),
+        ("false", True, False),
+        ("False", True, False),
+        (" TRUE ", False, True),
+        ("no", True, True),
+        ("yes", False, False),
+    ],
+)
+def test_who_may_lose_messages(text: str | None, default: bool, allowed: bool) -> None:
+    """An override in any case, as Scala's toBoolean; the broker's default without one, and for one
+    that says neither."""
+    overrides = {} if text is None else {UNCLEAN_ELECTIONS: text}
+    assert unclean_elections_allowed("t", overrides, default) is allowed
+
+
+def test_booleans_are_stored_as_kafka_writes_them() -> None:
+    """A False of Python's would be a word that 0.8 tools have never seen."""
+    stored = override_texts({UNCLEAN_ELECTIONS: False, "retention.ms": 5, "cleanup.policy": "c"})
+    assert stored == {UNCLEAN_ELECTIONS: "false", "retention.ms": "5", "cleanup.policy": "c"}

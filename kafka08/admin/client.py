@@ -18,7 +18,7 @@ from kafka08.errors import AdminError, NodeExists
 from kafka08.lifecycle import Closeable
 from kafka08.profile import topic_overrides
 from kafka08.structs import INTERNAL_TOPICS, NO_LEADER, TopicPartition
-from kafka08.topic_config import parse_topic_config
+from kafka08.topic_config import override_texts, parse_topic_config
 from kafka08.topic_name import fault_of
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
@@ -69,7 +69,7 @@ class AdminClient(Closeable):
         name: str,
         partitions: int = 1,
         replication_factor: int = 1,
-        config: Mapping[str, str] | None = None,
+        config: Mapping[str, object] | None = None,
         assignment: Assignment | None = None,
         *,
         dry_run: bool = False,
@@ -81,7 +81,7 @@ class AdminClient(Closeable):
         assignment    partition → replicas instead of the two counts; its brokers need not be live
         dry_run       check everything and change nothing
         """
-        overrides = {key: str(value) for key, value in (config or {}).items()}
+        overrides = override_texts(config or {})
         if fault := fault_of(name):
             raise AdminError(fault)
         parse_topic_config(overrides)
@@ -177,7 +177,7 @@ class AdminClient(Closeable):
         self,
         name: str,
         *,
-        config: Mapping[str, str] | None = None,
+        config: Mapping[str, object] | None = None,
         delete_config: Sequence[str] = (),
         partitions: int | None = None,
         assignment: Sequence[Sequence[int]] | None = None,
@@ -201,7 +201,7 @@ class AdminClient(Closeable):
         if config or delete_config:
             kept = self._store.topic_config(name).items()
             overrides = {key: value for key, value in kept if key not in delete_config}
-            overrides |= {key: str(value) for key, value in (config or {}).items()}
+            overrides |= override_texts(config or {})
             parse_topic_config(overrides)
         if not dry_run:
             if overrides is not None:

@@ -45,6 +45,7 @@ from kafka08.protocol.offsets import (
     OffsetsTopic,
 )
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, Broker, TopicPartition
+from kafka08.topic_config import unclean_elections_allowed
 
 if TYPE_CHECKING:
     from kafka08.log.manager import LogManager
@@ -287,9 +288,10 @@ class ReplicaFetcher:
 
     def _may_lose_messages(self, topic: str) -> bool:
         """unclean.leader.election.enable of the topic, as it stands in ZooKeeper now. Switches."""
-        default = str(self._config.unclean_leader_election_enable)
         overrides = self._store.topic_config(topic)
-        return overrides.get("unclean.leader.election.enable", default).strip().lower() == "true"
+        return unclean_elections_allowed(
+            topic, overrides, self._config.unclean_leader_election_enable
+        )
 
     def _ask(self, tp: TopicPartition, time_ms: int) -> int:
         """The leader's first or last offset. KafkaError if it does not say. Switches."""

@@ -37,8 +37,8 @@ class LogConfig:
     cleanup_policy         "delete", or "compact": no retention
     delete_retention_ms, min_cleanable_dirty_ratio      read by the cleaner
     file_delete_delay_ms   how long files of deleted segments stay as *.deleted
-    unclean_leader_election_enable, min_insync_replicas   read by controller and partition; None:
-                           the topic does not say
+    min_insync_replicas    read by the partition; None: the topic does not say
+    unclean_leader_election_enable     read out of ZooKeeper by those who need it, when they do
     """
 
     segment_bytes: int = 1 << 30

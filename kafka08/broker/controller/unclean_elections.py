@@ -7,15 +7,10 @@ the next `load`, so that a changed override counts from the next event on.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection
-from typing import Final
 
+from kafka08.topic_config import unclean_elections_allowed
 from kafka08.zk.store import ClusterStore
-
-log = logging.getLogger(__name__)
-
-KEY: Final = "unclean.leader.election.enable"
 
 
 class TopicUncleanElections:
@@ -32,19 +27,14 @@ class TopicUncleanElections:
     def load(self, topics: Collection[str]) -> None:
         """Read the overrides of `topics`. Switches."""
         configs = self._store.topic_configs(sorted(topics)) if topics else {}
-        self._allowed = {topic: self._parse(topic, configs.get(topic, {})) for topic in topics}
+        self._allowed = {
+            topic: unclean_elections_allowed(topic, configs.get(topic, {}), self._default)
+            for topic in topics
+        }
 
     def allowed(self, topic: str) -> bool:
         """Switches if the topic was not loaded."""
         if topic not in self._allowed:
-            self._allowed[topic] = self._parse(topic, self._store.topic_config(topic))
+            overrides = self._store.topic_config(topic)
+            self._allowed[topic] = unclean_elections_allowed(topic, overrides, self._default)
         return self._allowed[topic]
-
-    def _parse(self, topic: str, overrides: dict[str, str]) -> bool:
-        text = overrides.get(KEY)
-        if text is None:
-            return self._default
-        if text not in {"true", "false"}:
-            log.error("Topic %s has %s=%r, which is neither true nor false", topic, KEY, text)
-            return self._default
-        return text == "true"
