@@ -172,10 +172,15 @@ class ClusterClient:
             self._coordinators.pop(group, None)
 
     def ask_coordinator(
-        self, group: str, ask: Callable[[Connection], R], *, policy: RetryPolicy | None = None
+        self,
+        group: str,
+        ask: Callable[[Connection], R],
+        *,
+        policy: RetryPolicy | None = None,
+        passes: Callable[[KafkaError], bool] = passes_at_coordinator,
     ) -> R:
         """`ask(connection to the coordinator of group)`, again, with the coordinator looked up
-        anew where needed, while `ask` fails for a reason that may pass (it raises it)."""
+        anew where needed, while `ask` fails for a reason that `passes` (it raises it)."""
 
         def attempt() -> R:
             broker = self.coordinator(group)
@@ -191,7 +196,7 @@ class ClusterClient:
             policy or self._retry_policy,
             self._clock,
             what=f"asking the coordinator of group {group}",
-            passes=passes_at_coordinator,
+            passes=passes,
         )
 
     def connection(self, broker: Broker) -> AbstractContextManager[Connection]:

@@ -8,10 +8,10 @@ from kafka08.client.cluster import ClusterClient
 from kafka08.client.requests import (
     Storage,
     commit_request,
-    commit_results,
     committed_request,
     committed_results,
 )
+from kafka08.client.retry import is_retriable
 from kafka08.errors import NO_ERROR, UnknownTopicOrPartition, check
 from kafka08.network.connection import Connection
 from kafka08.protocol.offset_commit import OffsetCommitResponse
@@ -23,17 +23,16 @@ from kafka08.structs import NO_OFFSET, OffsetAndMetadata, TopicPartition
 def committed_offsets(
     cluster: ClusterClient, group: str, partitions: Sequence[TopicPartition], storage: Storage
 ) -> dict[TopicPartition, int]:
-    """What the group has committed; partitions without a commit are left out."""
+    """What the group has committed; partitions without a commit are left out. `partitions` exist: a
+    coordinator that has just started and does not know them yet is asked again, for its answer does
+    not mean that nothing is committed."""
     response = _ask(cluster, group, committed_request(group, partitions, storage), storage)
     assert isinstance(response, OffsetFetchResponse)
-    found = {}
-    for tp, answer in committed_results(response).items():
-        # 0.8: version 0 answers a missing znode with error 3 and offset -1.
-        if answer.error_code not in {NO_ERROR, UnknownTopicOrPartition.code}:
-            check(answer.error_code, f"{tp} of group {group} in {storage}")
-        if answer.offset != NO_OFFSET:
-            found[tp] = answer.offset
-    return found
+    return {
+        tp: answer.offset
+        for tp, answer in committed_results(response).items()
+        if answer.offset != NO_OFFSET
+    }
 
 
 def commit_offsets(
@@ -41,29 +40,35 @@ def commit_offsets(
 ) -> None:
     """Commit for the group. Raises the first partition's error; the others are stored."""
     values = {tp: OffsetAndMetadata(offset) for tp, offset in offsets.items()}
-    response = _ask(cluster, group, commit_request(group, values, storage), storage)
-    assert isinstance(response, OffsetCommitResponse)
-    for tp, answer in commit_results(response).items():
-        check(answer.error_code, f"{tp} of group {group} in {storage}")
+    _ask(cluster, group, commit_request(group, values, storage), storage)
 
 
 def _ask(cluster: ClusterClient, group: str, request: Request, storage: Storage) -> Response:
-    """ZooKeeper's version is served by any broker, Kafka's by the group's coordinator."""
+    """An answer without errors. ZooKeeper's version is served by any broker, Kafka's by the
+    group's coordinator, which is asked again while it is loading, or does not know a partition."""
     if storage == "zookeeper":
-        return cluster.ask_any(request)
+        response = cluster.ask_any(request)
+        _raise_errors(response, group, storage)
+        return response
 
     def ask(connection: Connection) -> Response:
         response = connection.send(request)
-        _raise_coordinator_errors(response)
+        _raise_errors(response, group, storage)
         return response
 
-    return cluster.ask_coordinator(group, ask)
+    return cluster.ask_coordinator(group, ask, passes=is_retriable)
 
 
-def _raise_coordinator_errors(response: Response) -> None:
-    """A coordinator that is loading or gone says so for each partition; asked again, it may not."""
+def _raise_errors(response: Response, group: str, storage: Storage) -> None:
+    """Raise the first partition's error."""
     assert isinstance(response, OffsetCommitResponse | OffsetFetchResponse)
+    # 0.8: version 0 of OffsetFetch answers a missing znode with error 3 and offset -1.
+    fetched_v0 = storage == "zookeeper" and isinstance(response, OffsetFetchResponse)
+    none_stored = UnknownTopicOrPartition.code if fetched_v0 else NO_ERROR
     for topic in response.topics:
         for answer in topic.partitions:
-            if answer.error_code not in {NO_ERROR, UnknownTopicOrPartition.code}:
-                check(answer.error_code, f"[{topic.topic},{answer.partition}]")
+            if answer.error_code != none_stored:
+                check(
+                    answer.error_code,
+                    f"[{topic.topic},{answer.partition}] of group {group} in {storage}",
+                )
