@@ -34,7 +34,7 @@ from kafka08.log.names import (
     SWAP_SUFFIX,
     base_offset_of,
 )
-from kafka08.log.offset_index import ENTRY_BYTES
+from kafka08.log.offset_index import INDEX_ENTRY, INDEX_ENTRY_BYTES
 from kafka08.log.recovery import CHUNK_BYTES, entry_bytes
 from kafka08.protocol import message_set
 
@@ -142,13 +142,15 @@ class _SegmentCheck:
     def _check_index(self, base_offset: int) -> Iterator[Problem]:
         with storage_errors("read", self.index_path):
             content = self.index_path.read_bytes()
-        if len(content) % ENTRY_BYTES:
-            yield Problem(self.index_path, len(content), f"not a multiple of {ENTRY_BYTES} bytes")
+        if len(content) % INDEX_ENTRY_BYTES:
+            yield Problem(
+                self.index_path, len(content), f"not a multiple of {INDEX_ENTRY_BYTES} bytes"
+            )
         used = len(content.rstrip(b"\0"))
-        used += -used % ENTRY_BYTES
+        used += -used % INDEX_ENTRY_BYTES
         before_offset, before_position = base_offset, 0
-        for at in range(0, min(used, len(content) - ENTRY_BYTES + 1), ENTRY_BYTES):
-            relative, position = struct.unpack_from(">II", content, at)
+        for at in range(0, min(used, len(content) - INDEX_ENTRY_BYTES + 1), INDEX_ENTRY_BYTES):
+            relative, position = INDEX_ENTRY.unpack_from(content, at)
             offset = base_offset + relative
             if offset <= before_offset or position <= before_position:
                 yield Problem(

@@ -10,7 +10,6 @@ and the same for .index. Source: kafka.log.Cleaner.cleanSegments and Log.replace
 from __future__ import annotations
 
 import os
-import struct
 from pathlib import Path
 from typing import Final
 
@@ -19,13 +18,12 @@ from kafka08.config import INT_MAX
 from kafka08.errors import CorruptLog
 from kafka08.kernel.types import Buffer
 from kafka08.log import crashpoints
-from kafka08.log.files import OpenFile, remove, rename, storage_errors, sync_directory
+from kafka08.log.files import OpenFile, remove, rename, storage_errors, sync_directory, write_at
 from kafka08.log.names import CLEANED_SUFFIX, SWAP_SUFFIX, index_file, log_file
-from kafka08.log.offset_index import ENTRY_BYTES
+from kafka08.log.offset_index import INDEX_ENTRY, INDEX_ENTRY_BYTES
 from kafka08.log.recovery import entry_bytes
 
 EMPTY: Final = os.O_RDWR | os.O_CREAT | os.O_TRUNC
-INDEX_ENTRY: Final = struct.Struct(">II")
 
 
 class CleanedSegment:
@@ -49,7 +47,7 @@ class CleanedSegment:
         self._log_path = log_file(directory, base_offset)
         self._index_path = index_file(directory, base_offset)
         self._index_interval_bytes = index_interval_bytes
-        self._max_index_bytes = index_bytes - index_bytes % ENTRY_BYTES
+        self._max_index_bytes = index_bytes - index_bytes % INDEX_ENTRY_BYTES
         self._crash = crash
         self._since_index = 0
         self._index = bytearray()
@@ -62,7 +60,7 @@ class CleanedSegment:
         if self.size + len(survivors) > INT_MAX:
             raise CorruptLog(f"{self._log_path} would have more than {INT_MAX} bytes unpacked")
         with storage_errors("write", self._log_path):
-            _write_all(self._log.fd, survivors, self.size)
+            write_at(self._log.fd, survivors, self.size)
         self._extend_index(memoryview(survivors))
         self.size += len(survivors)
 
@@ -70,7 +68,7 @@ class CleanedSegment:
         """Put everything on disk. The messages keep the time at which they were written, which
         retention of tombstones and lookups by time go by."""
         with storage_errors("write", self._index_path):
-            _write_all(self._index_out.fd, self._index, 0)
+            write_at(self._index_out.fd, self._index, 0)
             os.fsync(self._index_out.fd)
         with storage_errors("sync", self._log_path):
             os.utime(self._log.fd, ns=(modified_ns, modified_ns))
@@ -120,10 +118,3 @@ class CleanedSegment:
 
 def _with(path: Path, suffix: str) -> Path:
     return path.with_name(path.name + suffix)
-
-
-def _write_all(fd: int, data: Buffer, position: int) -> None:
-    rest = memoryview(data)
-    while rest:
-        written = os.pwrite(fd, rest, position)
-        rest, position = rest[written:], position + written

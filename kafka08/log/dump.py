@@ -10,7 +10,6 @@ Nothing is changed: unlike the original this does not open indexes for writing.
 from __future__ import annotations
 
 import os
-import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -20,7 +19,7 @@ from kafka08.errors import CorruptLog
 from kafka08.kernel.types import ENTRY_HEADER_BYTES
 from kafka08.log.files import READ_ONLY, OpenFile, file_size, storage_errors
 from kafka08.log.names import INDEX_SUFFIX, LOG_SUFFIX, base_offset_of
-from kafka08.log.offset_index import ENTRY_BYTES
+from kafka08.log.offset_index import INDEX_ENTRY, INDEX_ENTRY_BYTES
 from kafka08.log.recovery import CHUNK_BYTES, entry_bytes
 from kafka08.protocol import message_set
 
@@ -137,8 +136,8 @@ class LogDump:
         size = file_size(file, log_path)
         with storage_errors("read", path):
             content = path.read_bytes()
-        for number in range(len(content) // ENTRY_BYTES):
-            relative, position = struct.unpack_from(">II", content, number * ENTRY_BYTES)
+        for number in range(len(content) // INDEX_ENTRY_BYTES):
+            relative, position = INDEX_ENTRY.unpack_from(content, number * INDEX_ENTRY_BYTES)
             first = self._first_message(file, log_path, position, size)
             if first is None and not relative and not position:
                 return  # a pre-allocated index of an empty segment

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from kafka08.errors import StorageError
+from kafka08.kernel.types import Buffer
 
 NEW: Final = os.O_RDWR | os.O_CREAT
 READ_ONLY: Final = os.O_RDONLY
@@ -60,6 +61,18 @@ class OpenFile:
     def __del__(self) -> None:
         if hasattr(self, "_close"):
             self._close(self.fd)
+
+
+def write_at(fd: int, data: Buffer, position: int) -> None:
+    """Write all of `data`, however often that takes. OSError, with a part written."""
+    written = os.pwrite(fd, data, position)
+    if written == len(data):
+        return
+    rest = memoryview(data)[written:]
+    while rest:
+        position += written
+        written = os.pwrite(fd, rest, position)
+        rest = rest[written:]
 
 
 def file_size(file: OpenFile, path: Path) -> int:

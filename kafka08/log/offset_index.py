@@ -23,7 +23,9 @@ from typing import Final, NamedTuple, cast
 from kafka08.config import INT_MAX
 from kafka08.log.files import NEW, READ_WRITE, OpenFile, storage_errors
 
-ENTRY_BYTES: Final = 8
+INDEX_ENTRY: Final = struct.Struct(">II")
+"""Offset less the base offset, position in the message file."""
+INDEX_ENTRY_BYTES: Final = INDEX_ENTRY.size
 LOW_32: Final = 0xFFFFFFFF
 BIG_ENDIAN_ENTRY: Final[type[ctypes.c_uint64]] = ctypes.c_uint64.__ctype_be__
 """An array of these over the mapped file is a sequence of integers `relative offset << 32 |
@@ -58,12 +60,12 @@ class OffsetIndex:
         file = OpenFile(path, NEW)
         with storage_errors("read", path):
             size = os.fstat(file.fd).st_size
-            self.entries = size // ENTRY_BYTES
-            last_start = max(0, (self.entries - 1) * ENTRY_BYTES)
-            last = os.pread(file.fd, ENTRY_BYTES, last_start) if self.entries else b""
+            self.entries = size // INDEX_ENTRY_BYTES
+            last_start = max(0, (self.entries - 1) * INDEX_ENTRY_BYTES)
+            last = os.pread(file.fd, INDEX_ENTRY_BYTES, last_start) if self.entries else b""
         self.last = IndexEntry(base_offset, 0)
         if any(last):
-            relative, position = struct.unpack(">II", last)
+            relative, position = INDEX_ENTRY.unpack(last)
             self.last = IndexEntry(base_offset + relative, position)
         elif last:
             self.entries = self._used_entries()
@@ -72,7 +74,7 @@ class OffsetIndex:
     @property
     def size(self) -> int:
         """Bytes of the entries."""
-        return self.entries * ENTRY_BYTES
+        return self.entries * INDEX_ENTRY_BYTES
 
     @property
     def is_full(self) -> bool:
@@ -83,13 +85,13 @@ class OffsetIndex:
         """Pre-allocate to `max_bytes` (rounded down to whole entries, at least one more than there
         are) and accept entries."""
         self._unmap()
-        self.capacity = max(max_bytes // ENTRY_BYTES, self.entries + 1)
+        self.capacity = max(max_bytes // INDEX_ENTRY_BYTES, self.entries + 1)
         self._file = OpenFile(self.path, READ_WRITE)
         with storage_errors("pre-allocate", self.path):
             # Shorter first: what lies behind the last entry must read as zeros.
-            os.ftruncate(self._file.fd, self.entries * ENTRY_BYTES)
-            os.ftruncate(self._file.fd, self.capacity * ENTRY_BYTES)
-        self._allocated = self.entries * ENTRY_BYTES
+            os.ftruncate(self._file.fd, self.entries * INDEX_ENTRY_BYTES)
+            os.ftruncate(self._file.fd, self.capacity * INDEX_ENTRY_BYTES)
+        self._allocated = self.entries * INDEX_ENTRY_BYTES
         self._map_file(self._file, self.capacity)
 
     def append(self, offset: int, position: int) -> None:
@@ -100,7 +102,7 @@ class OffsetIndex:
         assert offset > self.last.offset, f"{offset} does not follow {self.last} in {self.path}"
         assert position > self.last.position, f"position {position} does not follow {self.last}"
         assert offset - self.base_offset <= INT_MAX, f"offset {offset} is too far from the base"
-        if slot * ENTRY_BYTES >= self._allocated:
+        if slot * INDEX_ENTRY_BYTES >= self._allocated:
             self._allocate_page()
         self._view[slot] = (offset - self.base_offset) << 32 | position
         self.entries = slot + 1
@@ -120,8 +122,8 @@ class OffsetIndex:
         assert self._map is not None, "truncate of a sealed index"
         key = max(offset - self.base_offset, 0) << 32
         keep = bisect_left(self._entries_view(), key, 0, self.entries)
-        self._map[keep * ENTRY_BYTES : self.entries * ENTRY_BYTES] = bytes(
-            (self.entries - keep) * ENTRY_BYTES
+        self._map[keep * INDEX_ENTRY_BYTES : self.entries * INDEX_ENTRY_BYTES] = bytes(
+            (self.entries - keep) * INDEX_ENTRY_BYTES
         )
         self.entries = keep
         self.last = self._entry(keep - 1)
@@ -131,14 +133,14 @@ class OffsetIndex:
         self._unmap()
         self.capacity = 0
         with storage_errors("trim", self.path):
-            os.truncate(self.path, self.entries * ENTRY_BYTES)
+            os.truncate(self.path, self.entries * INDEX_ENTRY_BYTES)
 
     def problem(self, log_size: int) -> str | None:
         """Why this index cannot belong to a message file of `log_size` bytes; None if it can."""
         with storage_errors("measure", self.path):
             size = self.path.stat().st_size
-        if size % ENTRY_BYTES:
-            return f"size {size} is not a multiple of {ENTRY_BYTES}"
+        if size % INDEX_ENTRY_BYTES:
+            return f"size {size} is not a multiple of {INDEX_ENTRY_BYTES}"
         if self.entries and self.last.offset <= self.base_offset:
             return f"the last offset {self.last.offset} is not above {self.base_offset}"
         if self.last.position and self.last.position >= log_size:
@@ -180,7 +182,7 @@ class OffsetIndex:
 
     def _map_file(self, file: OpenFile, entries: int) -> None:
         with storage_errors("map", self.path):
-            self._map = mmap.mmap(file.fd, entries * ENTRY_BYTES)
+            self._map = mmap.mmap(file.fd, entries * INDEX_ENTRY_BYTES)
         array = BIG_ENDIAN_ENTRY * entries
         self._view = cast("MutableSequence[int]", array.from_buffer(self._map))
 
@@ -195,7 +197,7 @@ class OffsetIndex:
         """Give the next page real blocks: a store into a hole of a full disk would kill the
         process by a signal, this raises instead."""
         assert self._file is not None
-        size = min(mmap.PAGESIZE, self.capacity * ENTRY_BYTES - self._allocated)
+        size = min(mmap.PAGESIZE, self.capacity * INDEX_ENTRY_BYTES - self._allocated)
         with storage_errors("extend", self.path):
             os.posix_fallocate(self._file.fd, self._allocated, size)
         self._allocated += size

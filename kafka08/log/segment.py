@@ -23,6 +23,7 @@ from kafka08.log.files import (
     rename,
     storage_error,
     storage_errors,
+    write_at,
 )
 from kafka08.log.names import DELETED_SUFFIX, index_file, log_file
 from kafka08.log.offset_index import IndexEntry, OffsetIndex
@@ -90,9 +91,7 @@ class LogSegment:
         position = self.size
         size = len(message_set)
         try:
-            written = os.pwrite(self._fd, message_set, position)
-            if written != size:
-                self._write_rest(memoryview(message_set)[written:], position + written)
+            write_at(self._fd, message_set, position)
         except OSError as error:
             self._drop_bytes_after(position)
             raise storage_error("append to", self.log_path, error) from error
@@ -227,11 +226,6 @@ class LogSegment:
 
     def _reset_tail(self) -> None:
         self._tail_offset, self._tail_position = self.index.last
-
-    def _write_rest(self, rest: memoryview, position: int) -> None:
-        while rest:
-            written = os.pwrite(self._fd, rest, position)
-            rest, position = rest[written:], position + written
 
     def _drop_bytes_after(self, position: int) -> None:
         """After a failed write. If this fails too the bytes stay; the size never counts them."""
