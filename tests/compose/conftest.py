@@ -20,7 +20,7 @@ def missing() -> str:
     try:
         import docker  # noqa: F401
     except ImportError:
-        return "the package docker is missing: pip install 'kafka08[dev]'"
+        return "the package docker is missing: run scripts/install"
     try:
         info = subprocess.run(["docker", "info"], capture_output=True, check=False)
     except FileNotFoundError:

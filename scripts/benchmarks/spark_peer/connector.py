@@ -50,5 +50,5 @@ def _compiled(sources: list[Path]) -> Path:
 def _spark_jars() -> Path:
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise JvmMissing("no PySpark: pip install 'kafka08[spark]'")
+        raise JvmMissing("no PySpark: run scripts/install")
     return Path(spec.origin).parent / "jars"
