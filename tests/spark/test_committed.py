@@ -1,0 +1,71 @@
+"""A group's committed offsets by way of the brokers: what "nothing committed" is in each store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from kafka08.errors import NO_ERROR, UnknownTopicOrPartition
+from kafka08.protocol.offset_fetch import (
+    OffsetFetchPartitionResponse,
+    OffsetFetchRequest,
+    OffsetFetchRequestV0,
+    OffsetFetchResponse,
+    OffsetFetchTopicResponse,
+)
+from kafka08.protocol.types import Request, Response
+from kafka08.spark.committed import committed_offsets
+from kafka08.structs import NO_OFFSET, TopicPartition
+from tests.client.fake_cluster import PORT
+from tests.spark.logs import T0, LogCluster
+
+T1 = TopicPartition("t", 1)
+NOT_THERE = (UnknownTopicOrPartition.code, NO_OFFSET)
+
+
+class GroupCluster(LogCluster):
+    """[t,0] and [t,1]; [t,0] is committed at 5, and the answers say of [t,1] what `of_t1` has next.
+    The coordinator is b1."""
+
+    def __init__(self, *of_t1: tuple[int, int]) -> None:
+        super().__init__({"t": {0: 1, 1: 1}}, brokers=(1,))
+        self.of_t1: Iterator[tuple[int, int]] = iter(of_t1)
+        self.network.broker("b1", PORT, self.answer_group)
+
+    def answer_group(self, request: Request) -> Response | None:
+        if not isinstance(request, OffsetFetchRequest | OffsetFetchRequestV0):
+            return self.answer(1, request)
+        code, offset = next(self.of_t1)
+        partitions = [
+            OffsetFetchPartitionResponse(0, 5, "", NO_ERROR),
+            OffsetFetchPartitionResponse(1, offset, "", code),
+        ]
+        return OffsetFetchResponse([OffsetFetchTopicResponse("t", partitions)])
+
+
+def test_error_3_from_zookeeper_is_nothing_committed() -> None:
+    """Version 0 answers a missing znode so: the partition is left out, and nobody asks again."""
+    cluster = GroupCluster(NOT_THERE)
+    assert committed_offsets(cluster.client, "g", [T0, T1], "zookeeper") == {T0: 5}
+    assert cluster.clock.slept == []
+
+
+def test_no_offset_from_kafka_is_nothing_committed() -> None:
+    """Version 1 says -1 without an error."""
+    cluster = GroupCluster((NO_ERROR, NO_OFFSET))
+    assert committed_offsets(cluster.client, "g", [T0, T1], "kafka") == {T0: 5}
+
+
+def test_a_coordinator_that_does_not_know_a_partition_yet_is_asked_again() -> None:
+    """It has just started and will know: error 3 from Kafka is not "nothing committed"."""
+    cluster = GroupCluster(NOT_THERE, NOT_THERE, (NO_ERROR, 7))
+    assert committed_offsets(cluster.client, "g", [T0, T1], "kafka") == {T0: 5, T1: 7}
+    assert len(cluster.clock.slept) == 2
+
+
+def test_a_partition_that_stays_unknown_to_the_coordinator_is_an_error() -> None:
+    """Not a start at the fallback; it names partition, group and store."""
+    cluster = GroupCluster(*[NOT_THERE] * 4)
+    with pytest.raises(UnknownTopicOrPartition, match=r"\[t,1\] of group g in kafka"):
+        committed_offsets(cluster.client, "g", [T0, T1], "kafka")
