@@ -14,7 +14,7 @@ import logging
 import random
 import socket
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Final, TypeVar
 
@@ -115,7 +115,7 @@ class ClusterClient:
         """Ask a broker for `topics` (none: all); an unknown one may be created by that. Its error,
         if it has one, shows when the topic is used. Raises NoBrokersAvailable."""
         wanted = sorted(set(topics))
-        response = self.ask_any(MetadataRequest(wanted))
+        response = self.ask_any(MetadataRequest(wanted)) if wanted else self._all_topics()
         assert isinstance(response, MetadataResponse)
         if len(wanted) > 1 and all(t.error_code == InvalidTopic.code for t in response.topics):
             # 0.8: one illegal name among them fails the whole answer.
@@ -214,6 +214,10 @@ class ClusterClient:
 
         NoBrokersAvailable says what happened at each of them.
         """
+        return next(self._answers(request))
+
+    def _answers(self, request: Request) -> Iterator[Response]:
+        """The answer of each known broker, in random order; NoBrokersAvailable if none answers."""
         addresses = {(broker.host, broker.port) for broker in self._metadata.brokers.values()}
         candidates = sorted(addresses.union(self._bootstrap))
         self._rng.shuffle(candidates)
@@ -221,13 +225,16 @@ class ClusterClient:
         for host, port in candidates:
             try:
                 with self._pool.connection(host, port) as connection:
-                    return connection.send(request)
+                    answer = connection.send(request)
             except Closed:
                 raise
             except (ClientError, ProtocolError) as error:
                 log.warning("%s to %s:%d failed: %s", type(request).__name__, host, port, error)
                 failures.append(f"{host}:{port}: {error}")
-        raise NoBrokersAvailable("no broker answered: " + "; ".join(failures))
+            else:
+                yield answer
+        if len(failures) == len(candidates):
+            raise NoBrokersAvailable("no broker answered: " + "; ".join(failures))
 
     def at_leader(self, tp: TopicPartition, ask: Callable[[Connection], R]) -> R:
         """`ask(connection to the leader of tp)`, again with fresh metadata while it fails for a
@@ -284,6 +291,24 @@ class ClusterClient:
     def close(self) -> None:
         """Close every connection; threads that wait on one see ConnectionFailed or Closed."""
         self._pool.close()
+
+    def _all_topics(self) -> Response:
+        """Metadata of all topics from a broker that has heard of the cluster.
+
+        # 0.8: one that has just started lists no broker and no topic until the controller has told
+        # it of both. So does a cluster that never had a topic, whose controller tells nothing: that
+        # is believed unless topics are known.
+        """
+        for response in self._answers(MetadataRequest([])):
+            assert isinstance(response, MetadataResponse)
+            if response.brokers:
+                return response
+        if any(map(self._metadata.knows, self._metadata.topics)):
+            raise NoBrokersAvailable(
+                "the brokers that answered have just started and list no broker and no topic; "
+                "ask again"
+            )
+        return response
 
     def _refresh_after(self, error: KafkaError, open_: Iterable[TopicPartition]) -> None:
         if needs_metadata(error):

@@ -90,6 +90,45 @@ def test_brokers_that_metadata_named_are_asked_when_the_bootstrap_is_gone(
     assert client.refresh(["u"]).leader(U0).id == 2
 
 
+def starting(request: Request) -> Response:
+    """What a broker answers that has heard of nothing yet."""
+    assert isinstance(request, MetadataRequest)
+    return MetadataResponse([], [])
+
+
+def test_a_broker_that_has_just_started_is_passed_over(cluster: FakeCluster) -> None:
+    """0.8 answers Metadata before the controller has told it anything: another broker knows all
+    topics, whatever order chance gives."""
+    cluster.network.broker("b1", PORT, starting)
+    for _ in range(8):
+        client = ClusterClient(cluster.bootstrap, connect=cluster.network.connect)
+        assert client.refresh().topics.keys() == {"t", "u"}
+
+
+def test_topics_do_not_vanish_in_a_cluster_that_is_starting(
+    cluster: FakeCluster, client: ClusterClient
+) -> None:
+    """Where no broker lists any, known topics stay, and the error is one that passes."""
+    client.refresh()
+    cluster.down(1)
+    cluster.down(2)
+    for host in ("b1", "b2"):
+        cluster.network.broker(host, PORT, starting)
+    with pytest.raises(NoBrokersAvailable, match="just started"):
+        client.refresh()
+    assert client.metadata.topics.keys() == {"t", "u"}
+
+
+def test_a_fresh_cluster_has_no_brokers_and_no_topics() -> None:
+    """0.8 tells its brokers of each other with the first topic; until then that is the answer."""
+    cluster = FakeCluster({})
+    client = ClusterClient(cluster.bootstrap, connect=cluster.network.connect)
+    for host in ("b1", "b2"):
+        cluster.network.broker(host, PORT, starting)
+    assert client.brokers() == []
+    assert client.refresh().topics == {}
+
+
 def test_each_leader_is_asked_once_for_all_that_it_leads(
     cluster: FakeCluster, client: ClusterClient
 ) -> None:
