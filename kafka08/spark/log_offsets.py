@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 
 from kafka08.client import log_offsets
 from kafka08.client.cluster import ClusterClient
@@ -15,8 +15,9 @@ from kafka08.structs import INTERNAL_TOPICS, TopicPartition
 
 
 class LogOffsets:
-    """Questions to a cluster. Each raises the first partition's error once the retries (the cluster
-    client's own, and `policy` for topics that are being created) are used up."""
+    """Questions to a cluster. Each raises the first partition's error once the retries are used up:
+    the cluster client's own, and `policy` for topics that are being created and brokers that are
+    starting."""
 
     def __init__(
         self,
@@ -41,13 +42,13 @@ class LogOffsets:
             self._policy,
             self._clock,
             what="looking for the partitions",
-            passes=lambda error: isinstance(error, LeaderNotAvailable | NoBrokersAvailable),
+            passes=lambda error: isinstance(error, LeaderNotAvailable),
         )
 
     def _subscribed(
         self, subscription: Subscription, must_exist: bool
     ) -> tuple[TopicPartition, ...]:
-        metadata = self._cluster.refresh()
+        metadata = self._listed()
         found = sorted(
             TopicPartition(topic, info.partition)
             for topic in _topics(subscription, metadata)
@@ -62,14 +63,34 @@ class LogOffsets:
         return tuple(tp for tp in subscription.partitions if tp not in missing)
 
     def existing(self, partitions: Iterable[TopicPartition]) -> set[TopicPartition]:
-        """Those of `partitions` that there are now."""
-        metadata = self._cluster.refresh()
-        return {
-            tp
-            for tp in partitions
-            if metadata.knows(tp.topic)
-            and any(p.partition == tp.partition for p in metadata.partitions(tp.topic))
-        }
+        """Those of `partitions` that there are now. Where one is missing the cluster is asked once
+        more: a broker may have heard of some only."""
+        wanted = set(partitions)
+        there = _there(wanted, self._listed()) if wanted else wanted
+        if there != wanted:
+            self._clock.sleep(self._policy.backoff_ms / 1000)
+            there = _there(wanted, self._listed())
+        return there
+
+    def _listed(self) -> ClusterMetadata:
+        """All topics. An answer without any broker is asked for again, for they may be starting; in
+        the end it is believed: so answers a cluster that never had a topic."""
+        metadata = self._refreshed()
+        for _ in range(self._policy.tries - 1):
+            if metadata.brokers:
+                break
+            self._clock.sleep(self._policy.backoff_ms / 1000)
+            metadata = self._refreshed()
+        return metadata
+
+    def _refreshed(self) -> ClusterMetadata:
+        return retry(
+            self._cluster.refresh,
+            self._policy,
+            self._clock,
+            what="listing the topics",
+            passes=lambda error: isinstance(error, NoBrokersAvailable),
+        )
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         return log_offsets.log_starts(self._cluster, partitions)
@@ -88,6 +109,16 @@ class LogOffsets:
         """First offset of the last segment that was last written at or before the time in ms, None
         if there is none. The log end if the whole log was."""
         return log_offsets.offsets_before_each(self._cluster, times)
+
+
+def _there(wanted: Set[TopicPartition], metadata: ClusterMetadata) -> set[TopicPartition]:
+    """Those of `wanted` that `metadata` has."""
+    return {
+        tp
+        for tp in wanted
+        if metadata.knows(tp.topic)
+        and any(p.partition == tp.partition for p in metadata.partitions(tp.topic))
+    }
 
 
 def _topics(subscription: Subscription, metadata: ClusterMetadata) -> list[str]:

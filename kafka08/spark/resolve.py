@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from kafka08.client.cluster import ClusterClient
 from kafka08.client.retry import RetryPolicy
+from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.errors import ConfigError, KafkaError, UnknownTopicOrPartition
 from kafka08.spark.access import cluster_at
 from kafka08.spark.bounds import Bound, Committed, Extreme, Offsets, Times
@@ -26,15 +27,21 @@ Numbers = Mapping[TopicPartition, int]
 class Resolver:
     """Finds the partitions and offsets that `options`, whose address is resolved, mean now.
 
-    cluster   for tests; else this process's own
+    cluster, clock   for tests; else this process's own client
     """
 
-    def __init__(self, options: ReadOptions, cluster: ClusterClient | None = None) -> None:
+    def __init__(
+        self,
+        options: ReadOptions,
+        cluster: ClusterClient | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
         self.options = options
         self.cluster = cluster or cluster_at(options.address, options.settings)
         self.log_offsets = LogOffsets(
             self.cluster,
             RetryPolicy(options.settings.retries + 1, options.settings.retry_interval_ms),
+            clock,
         )
 
     def partitions(self) -> tuple[TopicPartition, ...]:

@@ -100,6 +100,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._target is not None and begin.is_initial:
             # Messages may have come between the target and the first look.
             latest = {tp: max(end, begin.ends.get(tp, 0)) for tp, end in latest.items()}
+        latest = self._asked_again(begin, latest)
         self._report_lost(begin, latest)
         new = self._resolver.log_offsets.earliest(sorted(set(latest) - set(begin.ends)))
         everything = end_of_batch(begin, new, latest, None)
@@ -147,6 +148,24 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         offsets = self._resolver.log_offsets
         assert self._options.subscription is not None
         return offsets.latest(offsets.subscribed(self._options.subscription, must_exist=False))
+
+    def _asked_again(
+        self, begin: StreamOffset, latest: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, int]:
+        """`latest`, asked for again while it is behind `begin` or has lost a partition: a broker
+        that was just elected shows less for a moment, and one that just started knows of fewer.
+        What is found then has nothing new in this batch."""
+        settings = self._options.settings
+        found = dict(latest)
+        for _ in range(settings.retries):
+            behind = [tp for tp, offset in begin.ends.items() if found.get(tp, -1) < offset]
+            if not behind:
+                break
+            log.info("the logs of %s end before the stream; asking again", behind)
+            self._clock.sleep(settings.retry_interval_ms / 1000)
+            again = self._latest()
+            found.update({tp: min(again[tp], begin.ends[tp]) for tp in behind if tp in again})
+        return found
 
     def _report_lost(self, begin: StreamOffset, latest: Mapping[TopicPartition, int]) -> None:
         losses = [

@@ -41,7 +41,8 @@ class SegmentedCluster(LogCluster):
 
 def resolver(**given: str) -> Resolver:
     options = {"kafka.bootstrap.servers": "b1:9092", **given}
-    return Resolver(parse_read_options(options), SegmentedCluster().client)
+    cluster = SegmentedCluster()
+    return Resolver(parse_read_options(options), cluster.client, cluster.clock)
 
 
 def ranges(**given: str) -> list[tuple[int, int, int]]:
@@ -99,6 +100,31 @@ def test_subscriptions_find_partitions() -> None:
         ranges(subscribe="t,x")
     with pytest.raises(UnknownTopicOrPartition, match=r"\[t,2\], \[u,1\]"):
         ranges(assign='{"t":[0,2],"u":[1]}')
+
+
+def test_a_cluster_that_never_had_a_topic() -> None:
+    """Its brokers list nobody, like brokers that are starting: after the retries a pattern matches
+    nothing."""
+    cluster = LogCluster({})
+    cluster.brokers.clear()
+    options = {"kafka.bootstrap.servers": "b1:9092", "subscribePattern": "t"}
+    found = Resolver(parse_read_options(options), cluster.client, cluster.clock)
+    assert found.batch() == []
+    assert sum(cluster.clock.slept) == pytest.approx(10)
+
+
+def test_a_partition_is_gone_if_it_still_is_a_moment_later() -> None:
+    """A broker may have heard of some partitions only."""
+    cluster = SegmentedCluster()
+    options = {"kafka.bootstrap.servers": "b1:9092", "offsetRanges": '[["t",0,5,8]]'}
+    found = Resolver(parse_read_options(options), cluster.client, cluster.clock)
+    leader = cluster.leaders.pop(T0)
+
+    def hear(seconds: float) -> None:
+        cluster.leaders[T0] = leader
+
+    cluster.clock.sleep = hear  # type: ignore[method-assign]
+    assert found.batch() == [OffsetRange("t", 0, 5, 8)]
 
 
 def test_offsets_stand_for_ends() -> None:

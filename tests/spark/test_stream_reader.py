@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows
 
+from kafka08.client.cluster import ClusterClient
 from kafka08.errors import NO_ERROR
+from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
 from kafka08.protocol.offset_commit import (
     OffsetCommitPartitionResponse,
     OffsetCommitRequest,
@@ -31,10 +35,16 @@ ALL = ReadAllAvailable()
 
 
 class Stream:
-    """A reader of topic t with two partitions of 10 and 20 messages, and Spark's side of it."""
+    """A reader of topic t with two partitions of 10 and 20 messages, and Spark's side of it.
+
+    empty_answers   so many of the next questions for metadata meet a broker that is just starting
+    """
 
     def __init__(self, **given: str) -> None:
+        self.empty_answers = 0
         self.cluster = LogCluster({"t": {0: 1, 1: 2}})
+        for broker_id in self.cluster.brokers:
+            self.cluster.network.broker(f"b{broker_id}", PORT, partial(self._answer, broker_id))
         self.write(T0, 10)
         self.write(T1, 20)
         self.options = parse_read_options(
@@ -46,8 +56,14 @@ class Stream:
 
     def restarted(self) -> StreamReader:
         """A new reader, as after a restart of the driver."""
-        resolver = Resolver(self.options, self.cluster.client)
+        resolver = Resolver(self.options, self.cluster.client, self.cluster.clock)
         return StreamReader(self.options, default_schema(False), self.cluster.clock, resolver)
+
+    def _answer(self, broker_id: int, request: Request) -> Response | None:
+        if isinstance(request, MetadataRequest) and self.empty_answers:
+            self.empty_answers -= 1
+            return MetadataResponse([], [])
+        return self.cluster.answer(broker_id, request)
 
     def write(self, tp: TopicPartition, count: int) -> None:
         self.cluster.write(tp, [(None, b"v")] * count)
@@ -188,6 +204,74 @@ def test_loss_lists_everything() -> None:
                 stream.next(end)
         else:
             assert stream.next(end) == {"t": {"0": 4}}
+
+
+@pytest.mark.parametrize("fail", ["true", "false"])
+def test_brokers_that_are_starting_lose_nothing(fail: str) -> None:
+    """They know of no topic for a moment (0.8 answers before the controller has told it anything):
+    the stream waits, running or restarted, and reads on from where it stands."""
+    stream = Stream(failOnDataLoss=fail)
+    end = stream.next(stream.reader.initialOffset())
+    stream.write(T0, 5)
+    stream.empty_answers = 7
+    assert stream.next(end) == {"t": {"0": 15, "1": 20}}
+    stream.cluster.client.close()
+    stream.cluster.client = ClusterClient(
+        stream.cluster.bootstrap,
+        connect=stream.cluster.network.connect,
+        clock=stream.cluster.clock,
+    )
+    stream.reader = stream.restarted()
+    stream.empty_answers = 7
+    assert stream.next(end) == {"t": {"0": 15, "1": 20}}
+
+
+def test_a_broker_that_knows_some_partitions_only_is_asked_again() -> None:
+    """A partition is gone if it still is a moment later."""
+    stream = Stream(failOnDataLoss="false")
+    end = stream.next(stream.reader.initialOffset())
+    stream.write(T0, 5)
+    leader = stream.cluster.leaders.pop(T1)
+    at_sleep(stream, 1, lambda: stream.cluster.leaders.update({T1: leader}))
+    assert stream.next(end) == {"t": {"0": 15, "1": 20}}
+
+
+@pytest.mark.parametrize("fail", ["true", "false"])
+def test_a_high_watermark_that_lags_is_no_loss(fail: str) -> None:
+    """A leader that was just elected shows less than what the stream has read: it is asked again,
+    and no row comes twice."""
+    stream = Stream(failOnDataLoss=fail)
+    end = stream.next(stream.reader.initialOffset())
+    stream.write(T0, 2)
+    stream.cluster.shapes[T0].visible = 8
+    at_sleep(stream, 3, lambda: setattr(stream.cluster.shapes[T0], "visible", None))
+    assert stream.next(end) is end
+    assert stream.cluster.clock.slept == [0.2] * 3
+    assert stream.ranges(end, stream.next(end)) == [("t", 0, 10, 12)]
+
+
+def test_a_high_watermark_that_lags_behind_available_now() -> None:
+    """The target was fixed a moment too early: there is nothing new in that partition."""
+    stream = Stream()
+    end = stream.next(stream.reader.initialOffset())
+    stream.reader = stream.restarted()
+    stream.cluster.shapes[T0].visible = 8
+    stream.reader.prepareForTriggerAvailableNow()
+    stream.cluster.shapes[T0].visible = None
+    stream.write(T0, 5)
+    assert stream.next(end) is end
+
+
+def at_sleep(stream: Stream, number: int, act: Callable[[], object]) -> None:
+    """Let `act` happen while the reader waits for the `number`th time."""
+    sleep = stream.cluster.clock.sleep
+
+    def acting(seconds: float) -> None:
+        sleep(seconds)
+        if len(stream.cluster.clock.slept) == number:
+            act()
+
+    stream.cluster.clock.sleep = acting  # type: ignore[method-assign]
 
 
 def test_retention_before_a_batch_is_read() -> None:
