@@ -19,7 +19,7 @@ from kafka08.errors import (
     UnknownTopicOrPartition,
 )
 from kafka08.protocol import codec
-from kafka08.protocol.fetch import FetchRequest
+from kafka08.protocol.fetch import FetchRequest, FetchResponse
 from kafka08.protocol.metadata import MetadataRequest
 from kafka08.protocol.types import Request, Response
 from kafka08.spark.data_loss import DataLost
@@ -306,6 +306,26 @@ def test_a_lagging_high_watermark_is_waited_for(cluster: LogCluster) -> None:
 
     cluster.network.broker("b1", PORT, catching_up)
     assert rows(cluster.reader(OffsetRange("t", 0, 50, 100))) == expected(50, 100)
+
+
+def test_a_high_watermark_that_moves_during_a_fetch_is_no_hole(cluster: LogCluster) -> None:
+    """The leader reads up to the old one and answers with the new one: an empty set, and a high
+    watermark behind the range. The messages are there."""
+    cluster.shapes[T0].visible = 60
+    answer = cluster.answer
+
+    def moving(request: Request) -> Response | None:
+        response = answer(1, request)
+        if isinstance(response, FetchResponse):
+            (part,) = response.topics[0].partitions
+            if not part.message_set:
+                cluster.shapes[T0].visible = None
+                part.high_watermark = 100
+        return response
+
+    cluster.network.broker("b1", PORT, moving)
+    assert rows(cluster.reader(OffsetRange("t", 0, 50, 100))) == expected(50, 100)
+    assert cluster.clock.slept == []
 
 
 def test_a_silent_broker_is_no_end_of_the_log(cluster: LogCluster) -> None:
