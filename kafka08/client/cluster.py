@@ -251,11 +251,13 @@ class ClusterClient:
         ask: Callable[
             [Connection, Mapping[TopicPartition, T]], Mapping[TopicPartition, R | ApiError]
         ],
+        *,
+        passes: Callable[[KafkaError], bool] = is_retriable,
     ) -> dict[TopicPartition, R]:
         """`ask` each leader for those of `wanted` which it leads: one call per broker and round.
 
         `ask` gives each partition's result or error, or raises one for all it was asked. Partitions
-        whose error may pass are asked for again, after the backoff and with fresh metadata; when
+        whose error `passes` are asked for again, after the backoff and with fresh metadata; when
         the tries are used up, or at an error that does not pass, the first partition's is raised.
         """
         results: dict[TopicPartition, R] = {}
@@ -277,13 +279,14 @@ class ClusterClient:
                         results[tp] = answer
                         del open_[tp]
             if failures:
-                raise _worst(failures.values())
+                raise _worst(failures.values(), passes)
 
         retry(
             round_,
             self._retry_policy,
             self._clock,
             what=f"asking the leaders of {len(wanted)} partitions",
+            passes=passes,
             before_next=lambda error: self._refresh_after(error, open_),
         )
         return results
@@ -336,11 +339,11 @@ class ClusterClient:
         return Broker(response.coordinator_id, response.host, response.port)
 
 
-def _worst(errors: Iterable[KafkaError]) -> KafkaError:
+def _worst(errors: Iterable[KafkaError], passes: Callable[[KafkaError], bool]) -> KafkaError:
     """The first error that does not pass, else the first that asks for metadata, else the first:
     one error stands for a round, and the others must not be waited for, or forgotten, behind it."""
     ordered = list(errors)
     return min(
         ordered,
-        key=lambda e: (is_retriable(e), not needs_metadata(e), ordered.index(e)),
+        key=lambda e: (passes(e), not needs_metadata(e), ordered.index(e)),
     )
