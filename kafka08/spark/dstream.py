@@ -67,40 +67,46 @@ class Batches:
 
     next_offsets   where the next interval starts
     rate_limit     how many messages an interval may have
+    found_in       topics whose new partitions are read too, from their earliest offset
     """
 
     def __init__(
-        self, ssc: StreamingContext, cluster: OldCluster, start: Numbers, handle: Handle
+        self,
+        ssc: StreamingContext,
+        cluster: OldCluster,
+        start: Numbers,
+        handle: Handle,
+        found_in: Topics | None = None,
     ) -> None:
         self.next_offsets = dict(start)
         self._sc = ssc.sparkContext
         self._cluster = cluster
         self._handle = handle
+        self._found_in = found_in
         conf = self._sc.getConf()
         interval_ms = ssc._jssc.ssc().graph().batchDuration().milliseconds()
         self.rate_limit = RateLimit(lambda name, default: str(conf.get(name, default)), interval_ms)
         self._policy = RetryPolicy(1 + int(conf.get(MAX_RETRIES, "1") or 1), RETRY_BACKOFF_MS)
-        self._made: OrderedDict[datetime, KafkaRDD] = OrderedDict()
+        self._made: OrderedDict[int, KafkaRDD] = OrderedDict()
+        """By the time at which the interval ends."""
 
     def at(self, time: datetime) -> KafkaRDD:
         """The RDD of the interval that ends at `time`, always the same one."""
-        if time not in self._made:
-            self._made[time] = self._next()
+        time_ms = since_1970_ms(time)
+        if time_ms not in self._made:
+            self._made[time_ms] = self._next()
             if len(self._made) > KEPT_BATCHES:
                 self._made.popitem(last=False)
-        return self._made[time]
+        return self._made[time_ms]
 
-    def ranges_at(self, time: datetime) -> list[OffsetRange]:
+    def ranges_at(self, time_ms: int) -> list[OffsetRange]:
         """The ranges of that interval, empty if it is not known any more."""
-        rdd = self._made.get(time)
+        rdd = self._made.get(time_ms)
         return rdd.offsetRanges() if rdd else []
 
     def _next(self) -> KafkaRDD:
         latest = retry(
-            lambda: self._cluster.offsets.latest(sorted(self.next_offsets)),
-            self._policy,
-            SYSTEM_CLOCK,
-            what="asking for the latest offsets",
+            self._latest, self._policy, SYSTEM_CLOCK, what="asking for the latest offsets"
         )
         limits = self.rate_limit.limits(
             {tp: max(0, latest[tp] - start) for tp, start in self.next_offsets.items()}
@@ -111,6 +117,20 @@ class Batches:
         ]
         self.next_offsets = {r.topic_partition: r.until_offset for r in ranges}
         return self._cluster.rdd(self._sc, ranges, self._handle)
+
+    def _latest(self) -> dict[TopicPartition, int]:
+        offsets = self._cluster.offsets
+        if self._found_in is not None:
+            there = offsets.subscribed(self._found_in, must_exist=False)
+            new = [tp for tp in there if tp not in self.next_offsets]
+            self.next_offsets.update(offsets.earliest(new))
+        return offsets.latest(sorted(self.next_offsets))
+
+
+def since_1970_ms(time: datetime) -> int:
+    """Of a local time as Spark hands it out: the hour when summer time ends comes twice, and the
+    two are equal as `datetime`."""
+    return round(time.timestamp() * 1000)
 
 
 def clamped(start: int, latest: int, limit: int | None) -> int:
@@ -141,16 +161,37 @@ def group_stream(
     ssc: StreamingContext, topics: Sequence[str], cluster: OldCluster, group: str, handle: Handle
 ) -> KafkaDStream:
     """See KafkaUtils.createStream."""
-    partitions = cluster.offsets.subscribed(Topics(tuple(topics)))
+    subscribed = Topics(tuple(topics))
+    partitions = cluster.offsets.subscribed(subscribed)
     committed = committed_offsets(cluster.client, group, partitions, "zookeeper")
-    missing = [tp for tp in partitions if tp not in committed]
-    batches = Batches(ssc, cluster, {**committed, **_reset(cluster, missing)}, handle)
+    earliest, latest = cluster.offsets.earliest(partitions), cluster.offsets.latest(partitions)
+    start = group_starts(
+        committed, earliest, latest, earliest if cluster.starts_at_earliest else latest
+    )
+    batches = Batches(ssc, cluster, start, handle, subscribed)
     ssc.addStreamingListener(GroupCommitter(cluster, group, batches))
     return _stream(ssc, batches)
 
 
+def group_starts(
+    committed: Numbers, earliest: Numbers, latest: Numbers, reset: Numbers
+) -> dict[TopicPartition, int]:
+    """Where a group goes on in each partition: at what it has committed, or where `reset` says if
+    there is nothing, or the log does not have it."""
+    starts = dict(reset)
+    for tp, offset in committed.items():
+        if earliest[tp] <= offset <= latest[tp]:
+            starts[tp] = offset
+        else:
+            log.warning(
+                "%s: offset %d of the group is not in the log, which has [%d, %d); reading from %d",
+                *(tp, offset, earliest[tp], latest[tp], reset[tp]),
+            )
+    return starts
+
+
 class CompletedBatches(StreamingListener, ABC):
-    """Hears of each interval whose outputs are done."""
+    """Hears of each interval whose outputs have ended, well or not."""
 
     def __init__(self, batches: Batches) -> None:
         super().__init__()
@@ -158,8 +199,7 @@ class CompletedBatches(StreamingListener, ABC):
 
     def onBatchCompleted(self, batchCompleted: Any) -> None:
         info = batchCompleted.batchInfo()
-        milliseconds = info.batchTime().milliseconds()
-        self.completed(self._batches.ranges_at(datetime.fromtimestamp(milliseconds / 1000.0)), info)
+        self.completed(self._batches.ranges_at(info.batchTime().milliseconds()), info)
 
     @abstractmethod
     def completed(self, ranges: list[OffsetRange], info: Any) -> None:
@@ -167,14 +207,26 @@ class CompletedBatches(StreamingListener, ABC):
 
 
 class GroupCommitter(CompletedBatches):
-    """Commits for a group what each completed interval has read."""
+    """Commits for a group what each interval has read, until an output fails: any later commit
+    would say that its messages are done too."""
 
     def __init__(self, cluster: OldCluster, group: str, batches: Batches) -> None:
         super().__init__(batches)
         self._cluster = cluster
         self._group = group
+        self._failed = False
 
     def completed(self, ranges: list[OffsetRange], info: Any) -> None:
+        for output in info.outputOperationInfos().values():
+            if output.failureReason() is not None and not self._failed:
+                self._failed = True
+                log.error(
+                    "an output of the interval until %d ms failed; group %s commits nothing from "
+                    "there on: start the stream again to have its messages again",
+                    *(info.batchTime().milliseconds(), self._group),
+                )
+        if self._failed:
+            return
         ends = {r.topic_partition: r.until_offset for r in ranges}
         try:
             if ends:

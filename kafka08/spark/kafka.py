@@ -116,9 +116,12 @@ class KafkaUtils:
         keyDecoder: Decoder = utf8_decoder,
         valueDecoder: Decoder = utf8_decoder,
     ) -> DStream[Any]:
-        """A stream of (key, value) that starts where the group stands in ZooKeeper, and commits for
-        it what is done. `topics` maps names to thread counts, which mean nothing here: there is no
-        receiver, each partition is read by the tasks, and nothing is stored."""
+        """A stream of (key, value) that starts where the group stands in ZooKeeper, or where it
+        has no offset that the log has, as `auto.offset.reset` says; new partitions are read from
+        their earliest offset. It commits for the group what is done, until an output fails: that
+        interval and all after it come again at the next start. `topics` maps names to thread
+        counts, which mean nothing here: there is no receiver, each partition is read by the tasks,
+        and nothing is stored."""
         if not isinstance(topics, dict):
             raise TypeError("topics should be dict")
         params = {**(kafkaParams or {}), "zookeeper.connect": zkQuorum, "group.id": groupId}

@@ -79,6 +79,16 @@ class Topics:
         for partition in range(partitions):
             self.client.at_leader(TopicPartition(name, partition), lambda _: None)
 
+    def add_partition(self, name: str, partition: int) -> None:
+        """The next partition of a topic, with a leader."""
+        admin = AdminClient(zookeeper=self.zookeeper)
+        try:
+            admin.alter_topic(name, partitions=partition + 1)
+        finally:
+            admin.close()
+        self.client.refresh([name])
+        self.client.at_leader(TopicPartition(name, partition), lambda _: None)
+
     def delete(self, name: str) -> None:
         """Delete a topic, and wait until no broker knows it."""
         admin = AdminClient(zookeeper=self.zookeeper)

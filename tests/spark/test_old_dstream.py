@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from kafka08.errors import ConfigError
-from kafka08.spark.dstream import KafkaDStream, clamped
+from kafka08.spark.dstream import KafkaDStream, clamped, group_starts, since_1970_ms
 from kafka08.spark.kafka import KafkaUtils, OffsetRange, TopicAndPartition
 from kafka08.spark.rates import BACKPRESSURE
 from kafka08.structs import TopicPartition
@@ -124,6 +125,81 @@ def test_group_stream(spark: SparkSession, ssc: StreamingContext, brokers: Topic
     assert [value for _, value in seen] == [
         None if value is None else value.decode() for *_, value in rows_of(0, 4, 10)
     ]
+
+
+@pytest.mark.parametrize(
+    ("committed", "start"), [(None, 9), (4, 4), (2, 2), (8, 8), (1, 9), (1000, 9)]
+)
+def test_where_a_group_goes_on(committed: int | None, start: int) -> None:
+    """At what it has committed, as long as the log [2, 8) has it; else where auto.offset.reset
+    says."""
+    tp = TopicPartition("t", 0)
+    stored = {} if committed is None else {tp: committed}
+    assert group_starts(stored, {tp: 2}, {tp: 8}, {tp: 9}) == {tp: start}
+
+
+@pytest.mark.parametrize("brokers", ["ours"], indirect=True)
+def test_a_group_behind_the_log(ssc: StreamingContext, brokers: Topics) -> None:
+    """An offset that the log does not have (the topic was made anew) is reset, as the high-level
+    consumer did."""
+    topic = brokers.filled([10])
+    group = f"group-of-{topic}"
+    with brokers.simple_consumer() as consumer:
+        consumer.commit_offsets(group, {TopicPartition(topic, 0): 1000})
+    seen: list[Any] = []
+    reset = {"auto.offset.reset": "smallest"}
+    KafkaUtils.createStream(ssc, brokers.zookeeper, group, {topic: 1}, reset).foreachRDD(into(seen))
+    ssc.start()
+    wait_for(lambda: len(seen) == 10, "the log from its start")
+
+
+@pytest.mark.parametrize("brokers", ["ours"], indirect=True)
+def test_a_group_finds_new_partitions(ssc: StreamingContext, brokers: Topics) -> None:
+    """They are read from their earliest offset, as the high-level consumer did."""
+    topic = brokers.filled([3])
+    seen: list[Any] = []
+    stream = KafkaUtils.createStream(ssc, brokers.zookeeper, f"group-of-{topic}", {topic: 1})
+    stream.foreachRDD(into(seen))
+    ssc.start()
+    brokers.add_partition(topic, 1)
+    brokers.append(topic, 1, 5)
+    wait_for(lambda: len(seen) == 5, "the messages of the new partition")
+
+
+@pytest.mark.parametrize("brokers", ["ours"], indirect=True)
+def test_a_failed_interval_is_not_committed(ssc: StreamingContext, brokers: Topics) -> None:
+    """Nor any after it, though Spark goes on: the messages of it come again at the next start."""
+    topic = brokers.filled([10])
+    group = f"group-of-{topic}"
+    tp = TopicPartition(topic, 0)
+    calls: list[int] = []
+
+    def fail_once(rdd: Any) -> None:
+        calls.append(rdd.count())
+        if sum(calls) == 6 and calls[-1]:
+            brokers.append(topic, 0, 2)
+            raise RuntimeError("the database is down")
+
+    with brokers.simple_consumer() as consumer:
+        consumer.commit_offsets(group, {tp: 4})
+        KafkaUtils.createStream(ssc, brokers.zookeeper, group, {topic: 1}).foreachRDD(fail_once)
+        ssc.start()
+        wait_for(lambda: sum(calls) == 8, "the interval after the failed one")
+        wait_for(lambda: calls[-2:] == [0, 0], "two more intervals")
+        assert consumer.fetch_offsets(group, [tp])[tp].offset == 4
+
+
+def test_the_hour_when_summer_time_ends_comes_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two intervals an hour apart have the same local time and are two all the same."""
+    monkeypatch.setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3")
+    time.tzset()
+    try:
+        for first_ms in (1_792_887_300_000, 1_792_887_300_250):  # 02:15, 25 October 2026
+            for time_ms in (first_ms, first_ms + 3_600_000):
+                assert since_1970_ms(datetime.fromtimestamp(time_ms / 1000)) == time_ms
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 @pytest.fixture
