@@ -150,6 +150,7 @@ def direct_stream(
     """See KafkaUtils.createDirectStream."""
     if from_offsets:
         start = {TopicPartition(*tp): int(offset) for tp, offset in from_offsets.items()}
+        _check_topics(set(topics), {tp.topic for tp in start})
         cluster.check([OffsetRange(*tp, offset, offset) for tp, offset in start.items()])
     else:
         partitions = cluster.offsets.subscribed(Topics(tuple(sorted(topics))))
@@ -188,6 +189,15 @@ def group_starts(
                 *(tp, offset, earliest[tp], latest[tp], reset[tp]),
             )
     return starts
+
+
+def _check_topics(topics: set[str], of_offsets: set[str]) -> None:
+    """Refuse what Spark 2.4 refuses."""
+    if topics != of_offsets:
+        raise ConfigError(
+            f"The specified topics: {' '.join(sorted(topics))} do not equal to the topic from "
+            f"offsets: {' '.join(sorted(of_offsets))}"
+        )
 
 
 class CompletedBatches(StreamingListener, ABC):

@@ -27,7 +27,7 @@ class OldCluster:
             given["bootstrap.servers"] = given.pop("metadata.broker.list")
         if "bootstrap.servers" not in given and "zookeeper.connect" not in given:
             raise ConfigError("Must specify metadata.broker.list or bootstrap.servers")
-        self.starts_at_earliest = given.pop("auto.offset.reset", "") == "smallest"
+        self.starts_at_earliest = given.pop("auto.offset.reset", "").lower() == "smallest"
         if "bootstrap.servers" in given:
             given.pop("zookeeper.connect", None)
         keys = ReaderKeys(given)

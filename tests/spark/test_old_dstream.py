@@ -13,6 +13,7 @@ import pytest
 from kafka08.errors import ConfigError
 from kafka08.spark.dstream import KafkaDStream, clamped, group_starts, since_1970_ms
 from kafka08.spark.kafka import KafkaUtils, OffsetRange, TopicAndPartition
+from kafka08.spark.old_cluster import OldCluster
 from kafka08.spark.rates import BACKPRESSURE
 from kafka08.structs import TopicPartition
 from tests.spark.filling import Topics, rows_of
@@ -200,6 +201,23 @@ def test_the_hour_when_summer_time_ends_comes_twice(monkeypatch: pytest.MonkeyPa
     finally:
         monkeypatch.undo()
         time.tzset()
+
+
+def test_topics_are_those_of_the_offsets() -> None:
+    """As in 2.4: a topic without offsets would be left out without a word."""
+    params = {"metadata.broker.list": "b1:9092"}
+    start = {TopicAndPartition("a", 0): 0}
+    with pytest.raises(ConfigError, match="topics: a b do not equal to the topic from offsets: a"):
+        KafkaUtils.createDirectStream(None, ["a", "b"], params, fromOffsets=start)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("reset", "earliest"), [("smallest", True), ("Smallest", True), ("largest", False)]
+)
+def test_the_reset_ignores_case(reset: str, earliest: bool) -> None:
+    """As in 2.4."""
+    params = {"metadata.broker.list": "b1:9092", "auto.offset.reset": reset}
+    assert OldCluster(params).starts_at_earliest is earliest
 
 
 @pytest.fixture
