@@ -92,7 +92,7 @@ class WriteOptions:
 def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
     """ConfigError for whatever cannot be meant: it names the option and what is allowed."""
     text = OptionText(options)
-    text.ignore("checkpointlocation")
+    text.ignore("checkpointlocation", "queryname")
     topic = text.take("topic")
     text.take_bool("includeHeaders", False)  # a headers column is checked row by row
     given = text.take_kafka_keys(REFUSED_KEYS)

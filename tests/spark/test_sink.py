@@ -86,6 +86,7 @@ def test_stream(spark: SparkSession, brokers: Topics, tmp_path: Path) -> None:
         .option("kafka.bootstrap.servers", brokers.bootstrap)
         .option("topic", copy)
         .option("checkpointLocation", str(tmp_path))
+        .queryName(f"copy-of-{topic}")
         .trigger(availableNow=True)
         .start()
     )

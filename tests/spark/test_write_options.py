@@ -30,7 +30,8 @@ BASE = {"kafka.bootstrap.servers": "b1:9092"}
         ),
         ({"topic": "t"}, "topic", "t"),
         ({}, "topic", None),
-        ({"includeHeaders": "true", "checkpointLocation": "/x"}, "topic", None),
+        ({"includeHeaders": "true"}, "topic", None),
+        ({"checkpointLocation": "/x", "queryName": "q"}, "topic", None),
     ],
 )
 def test_meaning(given: dict[str, str], field: str, meaning: Any) -> None:
