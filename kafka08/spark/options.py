@@ -71,8 +71,8 @@ class ReadOptions:
     include_headers   add the column `headers`, which is null: 0.8 has none
     push_filters  let Spark hand filters on topic, partition and offset to the reader
     group         whose committed offsets are used (kafka.group.id), "" if none
-    storage       where the group's offsets are
-    commit_offsets   a stream commits what it has done for the group
+    storage       where the group's offsets are read
+    commit_to     where a stream commits what it has done for the group; None: nowhere
     """
 
     address: ClusterAddress
@@ -90,7 +90,7 @@ class ReadOptions:
     push_filters: bool
     group: str
     storage: Storage
-    commit_offsets: bool
+    commit_to: Storage | None
 
 
 def parse_read_options(options: Mapping[str, str], *, streaming: bool = False) -> ReadOptions:
@@ -115,7 +115,6 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool = False) -
         raise ConfigError(
             f"minOffsetsPerTrigger: {low} is more than maxOffsetsPerTrigger, which is {high}"
         )
-    commit_to = text.take_choice("commitOffsets", STORAGES)
     text.take("groupIdPrefix")  # names the groups of new consumers; 0.8 has no use for it
     address, settings, group, storage = take_settings(text)
     parsed = ReadOptions(
@@ -133,8 +132,8 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool = False) -
         include_headers=text.take_bool("includeHeaders", False),
         push_filters=text.take_bool("pushFilters", False),
         group=group,
-        storage=commit_to or storage,
-        commit_offsets=commit_to is not None,
+        storage=storage,
+        commit_to=text.take_choice("commitOffsets", STORAGES),
     )
     text.finish()
     _check_together(parsed, streaming)
@@ -186,8 +185,8 @@ def _take_what(text: OptionText) -> tuple[tuple[OffsetRange, ...] | None, Subscr
 
 def _check_together(parsed: ReadOptions, streaming: bool) -> None:
     """Conditions on more than one option."""
-    if not parsed.group and (parsed.commit_offsets or isinstance(parsed.start, Committed)):
-        option = "commitOffsets" if parsed.commit_offsets else "startingOffsets=committed"
+    if not parsed.group and (parsed.commit_to or isinstance(parsed.start, Committed)):
+        option = "commitOffsets" if parsed.commit_to else "startingOffsets=committed"
         raise ConfigError(f"{option} needs kafka.group.id")
     if isinstance(parsed.subscription, Assignment):
         for name, bound in (("startingOffsets", parsed.start), ("endingOffsets", parsed.end)):

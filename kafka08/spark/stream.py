@@ -130,10 +130,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def commit(self, end: Position) -> None:
         """Commit for the group, if asked for. Spark says so one batch late, and never for the last
         one (see GroupCommitListener). A failure is logged; the next batch commits more."""
-        if not self._options.commit_offsets:
+        group, storage = self._options.group, self._options.commit_to
+        if storage is None:
             return
         offsets = StreamOffset.from_json(end).ends
-        group, storage = self._options.group, self._options.storage
         try:
             commit_offsets(self._resolver.cluster, group, offsets, storage)
         except KafkaError as error:

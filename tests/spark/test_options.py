@@ -107,9 +107,9 @@ def test_meaning(given: dict[str, str], field: str, meaning: Any) -> None:
         ({}, "max_trigger_delay_ms", 900_000),
         ({"maxTriggerDelay": "2h"}, "max_trigger_delay_ms", 7_200_000),
         ({"maxTriggerDelay": "1500"}, "max_trigger_delay_ms", 1500),
-        ({"commitOffsets": "kafka", "kafka_group_id": "g"}, "storage", "kafka"),
-        ({"commitOffsets": "zookeeper", "kafka_group_id": "g"}, "commit_offsets", True),
-        ({"checkpointLocation": "/x"}, "commit_offsets", False),
+        ({"commitOffsets": "kafka", "kafka_group_id": "g"}, "commit_to", "kafka"),
+        ({"commitOffsets": "kafka", "kafka_group_id": "g"}, "storage", "zookeeper"),
+        ({"checkpointLocation": "/x", "kafka_offsets_storage": "kafka"}, "commit_to", None),
     ],
 )
 def test_meaning_in_a_stream(given: dict[str, str], field: str, meaning: Any) -> None:
