@@ -14,7 +14,7 @@ from kafka08.errors import ConfigError, KafkaError, UnknownTopicOrPartition
 from kafka08.spark.access import cluster_at
 from kafka08.spark.bounds import Bound, Committed, Extreme, Offsets, Times
 from kafka08.spark.committed import committed_offsets
-from kafka08.spark.data_loss import clamp, report
+from kafka08.spark.data_loss import Loss, clamp, report
 from kafka08.spark.log_offsets import LogOffsets
 from kafka08.spark.options import ReadOptions, check_same_partitions
 from kafka08.spark.plan import move_to_borders, split
@@ -55,13 +55,25 @@ class Resolver:
         wanted = self.options.ranges
         if wanted is None:
             partitions = self.partitions()
-            wanted = tuple(
-                batch_ranges(
-                    self.offsets_at(self.options.start, partitions, "startingOffsets"),
-                    self.offsets_at(self.options.end, partitions, "endingOffsets"),
-                )
-            )
+            starts = self.offsets_at(self.options.start, partitions, "startingOffsets")
+            if isinstance(self.options.start, Offsets | Committed):
+                self._report_ahead(starts)
+            ends = self.offsets_at(self.options.end, partitions, "endingOffsets")
+            wanted = tuple(batch_ranges(starts, ends))
         return self.available(wanted)
+
+    def _report_ahead(self, starts: Numbers) -> None:
+        """What lies between the end of a log and a start behind it was there once, and is lost."""
+        latest = self.log_offsets.latest(sorted(starts))
+        ahead = [tp for tp, start in sorted(starts.items()) if start > latest[tp]]
+        earliest = self.log_offsets.earliest(ahead)
+        report(
+            [
+                Loss(OffsetRange(*tp, latest[tp], starts[tp]), earliest[tp], latest[tp])
+                for tp in ahead
+            ],
+            fail=self.options.settings.fail_on_data_loss,
+        )
 
     def available(self, wanted: Sequence[OffsetRange]) -> list[OffsetRange]:
         """`wanted` as far as the leaders have it; what is missing is raised or logged."""

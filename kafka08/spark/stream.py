@@ -106,6 +106,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         everything = end_of_batch(begin, new, latest, None)
         if everything.ends == begin.ends or self._waits(limit, offsets_between(begin, everything)):
             return start
+        self._report_missed(new, latest)
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         end = end_of_batch(begin, new, latest, most)
         self._last_batch = self._clock.monotonic()
@@ -177,6 +178,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             Loss(OffsetRange(*tp, latest[tp], offset), 0, latest[tp])
             for tp, offset in sorted(begin.ends.items())
             if latest.get(tp, offset) < offset
+        ]
+        report(losses, fail=self._options.settings.fail_on_data_loss)
+
+    def _report_missed(
+        self, new: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
+    ) -> None:
+        """Partitions found late whose first messages are deleted already. As Spark's own connector
+        does."""
+        losses = [
+            Loss(OffsetRange(*tp, 0, start), start, ends[tp])
+            for tp, start in sorted(new.items())
+            if start > 0
         ]
         report(losses, fail=self._options.settings.fail_on_data_loss)
 

@@ -151,6 +151,14 @@ def test_losses_are_listed_together() -> None:
     assert kept == [(0, 20, 25), (1, 0, 0), (0, 0, 0), (0, 1, 2), (0, 5, 5)]
 
 
+def test_a_start_ahead_of_the_log() -> None:
+    """What lies in between was there once (the topic was made anew): an error, or no messages."""
+    ahead = {"subscribe": "t", "startingOffsets": '{"t":{"0":40,"1":0}}'}
+    with pytest.raises(DataLost, match=r": \[t,0\] \[25, 40\): only \[0, 25\) is there\."):
+        ranges(**ahead)
+    assert ranges(**ahead, failOnDataLoss="false") == [(0, 40, 40), (1, 0, 0)]
+
+
 def test_cuts_move_to_segments() -> None:
     """Only ranges that are cut have their segments looked up."""
     found = resolver(assign='{"t":[0]}', minPartitions="2")

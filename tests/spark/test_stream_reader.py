@@ -179,17 +179,23 @@ def test_available_now_from_latest() -> None:
 
 
 def test_new_partitions_start_at_their_earliest() -> None:
-    """Also when they are found late; the start is in the end of that batch."""
-    stream = Stream()
-    end = stream.next(stream.reader.initialOffset())
-    new = TopicPartition("t", 2)
-    stream.cluster.leaders[new] = 1
-    stream.cluster.shapes[new] = type(stream.cluster.shapes[T0])()
-    stream.write(new, 7)
-    stream.cluster.trim(new, 3)
-    after = stream.next(end)
-    assert after["$starts"] == {"t": {"2": 3}}
-    assert stream.ranges(end, after) == [("t", 2, 3, 7)]
+    """Also when they are found late; the start is in the end of that batch. What was deleted
+    before they were found is an error, or passed over."""
+    for fail in ("true", "false"):
+        stream = Stream(failOnDataLoss=fail)
+        end = stream.next(stream.reader.initialOffset())
+        new = TopicPartition("t", 2)
+        stream.cluster.leaders[new] = 1
+        stream.cluster.shapes[new] = type(stream.cluster.shapes[T0])()
+        stream.write(new, 7)
+        stream.cluster.trim(new, 3)
+        if fail == "true":
+            with pytest.raises(DataLost, match=r"\[t,2\] \[0, 3\): only \[3, 7\) is there"):
+                stream.next(end)
+        else:
+            after = stream.next(end)
+            assert after["$starts"] == {"t": {"2": 3}}
+            assert stream.ranges(end, after) == [("t", 2, 3, 7)]
 
 
 def test_loss_lists_everything() -> None:
