@@ -491,6 +491,15 @@ class ReplicaManager:
             raise StaleControllerEpoch(f"epoch {request.controller_epoch}")
         self._metadata_cache.update(request)
 
+    # The end
+
+    def shutdown(self) -> None:
+        """Append nothing any more, for the logs are about to be closed: a set that is still being
+        packed comes back to a follower. Then write the HWs down."""
+        for partition in self:
+            partition.is_leader = False
+        self.checkpoint_high_watermarks()
+
     # Checkpoints
 
     def checkpoint_high_watermarks(self) -> None:

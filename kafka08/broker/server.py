@@ -299,7 +299,7 @@ class KafkaServer:
         if self._fetchers is not None:
             self._swallow(self._fetchers.shutdown)
         if self._replica_manager is not None:
-            self._swallow(self._replica_manager.checkpoint_high_watermarks)
+            self._swallow(self._replica_manager.shutdown)
         if self._log_manager is not None:
             self._swallow(self._log_manager.shutdown)
         if self._controller is not None:

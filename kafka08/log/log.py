@@ -25,7 +25,6 @@ from kafka08.errors import (
     MessageSetSizeTooLarge,
     MessageSizeTooLarge,
     OffsetOutOfRange,
-    StorageError,
     UnknownError,
 )
 from kafka08.kernel.types import Buffer
@@ -239,8 +238,7 @@ class Log:
         return self._write(data, self._log_end_offset, summary.last_offset, summary.count)
 
     def _write(self, data: Buffer, first_offset: int, last_offset: int, count: int) -> AppendInfo:
-        if self._closed:
-            raise StorageError(f"{self.name} is closed")
+        assert not self._closed, f"{self.name} is closed"
         size = len(data)
         segment = self._active
         config = self.config

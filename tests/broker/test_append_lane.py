@@ -85,6 +85,16 @@ def test_leadership_lost_during_a_job_appends_nothing(tmp_path: Path) -> None:
     assert 0 == world.partition("t").log.log_end_offset
 
 
+def test_a_job_that_comes_back_after_the_end_appends_nothing(tmp_path: Path) -> None:
+    """The logs are closed by then: 6, as after any other loss of leadership, and no halt."""
+    world, results = start(tmp_path)
+    append(world, large(), results)
+    world.replica_manager.shutdown()
+    world.log_manager.shutdown()
+    world.runtime.run_native_jobs()
+    assert isinstance(results[0][TP].error, NotLeaderForPartition)
+
+
 def test_a_new_epoch_during_a_job_appends_nothing(tmp_path: Path) -> None:
     """Leader before and after, but in another epoch: the producer asks again."""
     world, results = start(tmp_path)

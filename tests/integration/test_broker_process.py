@@ -25,6 +25,8 @@ from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
 
 DEADLINE = 30.0
+GZIP = 1
+PARTITIONS = 4
 
 
 class Process:
@@ -168,6 +170,29 @@ def test_a_topic_created_by_asking_survives_kill_and_stop(
     with connection_to(connect) as connection:
         create(connection, "t")
         assert [b"d"] == fetch(connection, "t", 3)
+
+
+def test_sigterm_under_load_of_large_compressed_sets_is_a_clean_stop(
+    connect: str, start: Callable[..., Process], tmp_path: Path
+) -> None:
+    """Sets that are being packed again when the logs close are not appended, and halt nothing."""
+    broker = start(num_partitions=PARTITIONS)
+    broker.await_started()
+    with connection_to(connect) as connection:
+        create(connection, "t")
+    values = [(None, number.to_bytes(4, "big") * 30) for number in range(20_000)]
+    data = message_set.encode(values, GZIP)
+    loads = [connection_to(connect) for _ in range(2 * PARTITIONS)]
+    for number, load in enumerate(loads):
+        sets = [ProducePartition(number % PARTITIONS, data)]
+        for _ in range(4):
+            load.write(ProduceRequest(0, 5000, [ProduceTopic("t", sets)]), answered=False)
+    with connection_to(connect) as connection:
+        eventually(lambda: fetch(connection, "t"))
+    assert 0 == broker.stop()
+    assert (tmp_path / "logs-1" / ".kafka_cleanshutdown").exists()
+    for load in loads:
+        load.close()
 
 
 def test_a_taken_broker_id_is_an_error(
