@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from kafka08.config import INT_MAX, LONG_MAX, Key, parse_value
@@ -67,7 +67,24 @@ def parse_topic_config(overrides: Mapping[str, str]) -> dict[str, TopicConfigVal
     Raises ConfigError: `Unknown configuration "x".`, or key, value and range of a bad value.
     """
     check_names(overrides)
-    return {name: _parse(name, text) for name, text in overrides.items()}
+    return {name: _parse(name, text, TOPIC_KEYS[name].declared) for name, text in overrides.items()}
+
+
+def parse_stored_config(topic: str, overrides: Mapping[str, str]) -> dict[str, TopicConfigValue]:
+    """What ZooKeeper holds for a topic, as typed values. Whatever 0.8.2.2 can read counts, in any
+    range. Keys of other versions are left out with a warning, and values that cannot be read with
+    an error in the log: one topic's mistake must not keep a broker from serving it and others."""
+    unknown = sorted(set(overrides) - set(TOPIC_KEYS))
+    if unknown:
+        log.warning("Topic %s: skipping unknown configuration %s", topic, ", ".join(unknown))
+    values: dict[str, TopicConfigValue] = {}
+    for name, text in overrides.items():
+        if name in TOPIC_KEYS:
+            try:
+                values[name] = _parse(name, text, _unbounded(TOPIC_KEYS[name].declared))
+            except ConfigError as error:
+                log.error("Topic %s: %s; the broker's default holds", topic, error)
+    return values
 
 
 def check_names(names: Mapping[str, str] | list[str]) -> None:
@@ -85,7 +102,7 @@ def unclean_elections_allowed(topic: str, overrides: Mapping[str, str], default:
     if text is None:
         return default
     try:
-        return bool(_parse(UNCLEAN_ELECTIONS, text))
+        return bool(_parse(UNCLEAN_ELECTIONS, text, TOPIC_KEYS[UNCLEAN_ELECTIONS].declared))
     except ConfigError as error:
         log.error("Topic %s: %s; the broker's default, %s, holds", topic, error, default)
         return default
@@ -99,9 +116,15 @@ def override_texts(values: Mapping[str, object]) -> dict[str, str]:
     }
 
 
-def _parse(name: str, text: str) -> TopicConfigValue:
-    key = TOPIC_KEYS[name]
-    if key.kind is bool or name == "cleanup.policy":
+def _parse(name: str, text: str, declared: Key) -> TopicConfigValue:
+    kind = TOPIC_KEYS[name].kind
+    if kind is bool or name == "cleanup.policy":
         text = text.strip().lower()
-    value: TopicConfigValue = parse_value(name, text, key.kind, key.declared)
+    value: TopicConfigValue = parse_value(name, text, kind, declared)
     return value
+
+
+def _unbounded(declared: Key) -> Key:
+    """Every value of the same type: 32 or 64 bits, any fraction, any word."""
+    low = None if declared.high is None else -declared.high - 1
+    return replace(declared, low=low, choices=None)

@@ -41,6 +41,12 @@ def test_every_key_refuses_nonsense_by_name(name: str) -> None:
         parse_topic_config({name: "?"})
 
 
+def test_a_value_that_cannot_work_names_key_value_and_range() -> None:
+    """Segments below the smallest message cannot be."""
+    with pytest.raises(ConfigError, match=r"segment\.bytes: '13' is outside the range 14 to"):
+        parse_topic_config({"segment.bytes": "13"})
+
+
 def test_unknown_keys_are_refused_in_kafkas_words() -> None:
     """kafka.log.LogConfig.validateNames."""
     with pytest.raises(ConfigError, match=r'Unknown configuration "retention"\.'):

@@ -12,7 +12,7 @@ import logging
 from typing import Final
 
 from kafka08.broker.runtime import Runtime, Task
-from kafka08.errors import ConfigError, ZooKeeperError
+from kafka08.errors import ZooKeeperError
 from kafka08.log.manager import LogManager
 from kafka08.zk import nodes, paths
 from kafka08.zk.session import SessionEvent
@@ -85,7 +85,7 @@ class TopicConfigChanges:
                 return False
             overrides = self._store.topic_config(topic)
             self._log_manager.update_topic_config(topic, overrides)
-        except (ConfigError, ZooKeeperError) as error:
+        except ZooKeeperError as error:
             log.error("Config change %d is ignored: %s", number, error)
             return False
         log.info(

@@ -5,22 +5,20 @@ Source: kafka.log.LogConfig 0.8.2.2; keys, types and ranges are in kafka08.topic
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Self
 
 from kafka08.config import LONG_MAX
-from kafka08.topic_config import TOPIC_KEYS, parse_topic_config
-
-log = logging.getLogger(__name__)
+from kafka08.topic_config import parse_stored_config
 
 HOUR_MS: Final = 3_600_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogConfig:
-    """Settings of one log; the field `segment_bytes` is the topic key `segment.bytes`.
+    """Settings of one log; the field `segment_bytes` is the topic key `segment.bytes`. A topic's
+    may have any value of their type.
 
     segment_bytes          a segment that would grow above this is rolled first; also the largest
                            message set that is accepted
@@ -34,7 +32,7 @@ class LogConfig:
                            everything is older than -1 ms
     retention_bytes        size a log is cut back to, from its oldest segment (negative: unlimited)
     max_message_bytes      largest entry, its 12-byte header included
-    cleanup_policy         "delete", or "compact": no retention
+    cleanup_policy         "delete"; any other word is "compact": no retention
     delete_retention_ms, min_cleanable_dirty_ratio      read by the cleaner
     file_delete_delay_ms   how long files of deleted segments stay as *.deleted
     min_insync_replicas    read by the partition; None: the topic does not say
@@ -63,23 +61,14 @@ class LogConfig:
         """0.8: every policy but `delete` is compaction."""
         return self.cleanup_policy != "delete"
 
-    def from_overrides(self, overrides: Mapping[str, str]) -> Self:
-        """This configuration under a topic's overrides.
-
-        Raises ConfigError: `Unknown configuration "x".`, or key, value and range of a bad value.
-        """
+    def from_stored(self, topic: str, overrides: Mapping[str, str]) -> Self:
+        """This configuration under a topic's overrides as ZooKeeper holds them; what cannot be read
+        stays as it is here (see parse_stored_config)."""
         values: dict[str, Any] = {
-            name.replace(".", "_"): value for name, value in parse_topic_config(overrides).items()
+            name.replace(".", "_"): value
+            for name, value in parse_stored_config(topic, overrides).items()
         }
         return replace(self, **values)
-
-    def from_stored(self, topic: str, overrides: Mapping[str, str]) -> Self:
-        """`from_overrides` for what ZooKeeper holds: keys of other versions are skipped with a
-        warning, because a topic that a newer tool has configured must still load."""
-        unknown = sorted(set(overrides) - set(TOPIC_KEYS))
-        if unknown:
-            log.warning("Topic %s: skipping unknown configuration %s", topic, ", ".join(unknown))
-        return self.from_overrides({k: v for k, v in overrides.items() if k in TOPIC_KEYS})
 
     def __str__(self) -> str:
         """As the broker logs it: `segment.bytes -> 1073741824, …`."""

@@ -498,7 +498,8 @@ class Log:
 
     def _open_segment(self, base_offset: int) -> LogSegment:
         config = self.config
-        limit = min(config.segment_jitter_ms, config.segment_ms)
+        # 0.8: a negative limit draws like a positive one.
+        limit = abs(min(config.segment_jitter_ms, config.segment_ms))
         return LogSegment(
             self.directory,
             base_offset,

@@ -209,8 +209,7 @@ class LogManager:
         return self._configs.get(topic, self._default_config)
 
     def update_topic_config(self, topic: str, overrides: Mapping[str, str]) -> None:
-        """Apply a topic's changed overrides ({}: none any more) to its logs, present and future.
-        ConfigError for a bad value, with nothing changed."""
+        """Apply a topic's changed overrides ({}: none any more) to its logs, present and future."""
         config = self._default_config.from_stored(topic, overrides)
         self._configs[topic] = config
         for topic_partition, one in self.logs.items():
