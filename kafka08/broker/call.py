@@ -79,8 +79,9 @@ class Call:
         self._link.answer(answer)
 
     def close(self, reason: str) -> None:
-        """End a parked call by closing its connection, logged with the reason."""
-        self._link.close(reason)
+        """End a call by closing its connection, once the answers to earlier ones are sent; logged
+        with the reason."""
+        self._link.finish(reason)
 
     def when_closed(self, abandon: Callable[[], object]) -> None:
         """Call `abandon` if the connection ends before the parked call is answered."""

@@ -44,7 +44,7 @@ Answer: TypeAlias = bytes | bytearray | Sequence[Piece]
 
 RequestHandler: TypeAlias = Callable[[memoryview, "Exchange"], Answer | None]
 """Handles one payload, without switching. None parks the exchange until `answer` is called on it.
-The payload is valid until the handler returns. ProtocolError closes the connection."""
+The payload is valid until the handler returns. ProtocolError ends the connection."""
 
 
 class Exchange:
@@ -53,18 +53,20 @@ class Exchange:
     peer       host:port of the other side
     outbox     pieces of answers that are to be sent, in order
     parked     a request was handled and its answer is still to come
-    closed     nothing is read or sent any more
+    ending     nothing is read or handled any more
+    closed     nor is anything sent
     on_close   called once if the connection closes while a request is parked; set by whoever parks
     """
 
-    __slots__ = ("_early", "_handle", "_handling", "closed", "on_close", "outbox", "parked", "peer",
-                 "reader")  # fmt: skip
+    __slots__ = ("_early", "_handle", "_handling", "closed", "ending", "on_close", "outbox",
+                 "parked", "peer", "reader")  # fmt: skip
 
     def __init__(self, peer: str, reader: FrameReader, handle: RequestHandler) -> None:
         self.peer = peer
         self.reader = reader
         self.outbox: list[Piece] = []
         self.parked = False
+        self.ending = False
         self.closed = False
         self.on_close: Callable[[], object] | None = None
         self._handle = handle
@@ -87,9 +89,9 @@ class Exchange:
                 # The answer may have come while the handler was running.
                 answer, self._early = self._early, None
                 if answer is None:
-                    self.parked = not self.closed
+                    self.parked = not self.ending
                     return False
-            if self.closed:
+            if self.ending:
                 return False
             if type(answer) is not bytes:
                 self._queue(answer)
@@ -104,8 +106,8 @@ class Exchange:
         return True
 
     def answer(self, answer: Answer) -> None:
-        """Give the answer of the parked request. Nothing if the connection closed meanwhile."""
-        if self.closed:
+        """Give the answer of the parked request. Nothing if the connection ended meanwhile."""
+        if self.ending:
             return
         if self._handling:
             self._early = answer
@@ -120,10 +122,26 @@ class Exchange:
         """A parked request was answered: `outbox` waits to be sent, frames may wait to be
         handled. For the owner of the socket to override."""
 
+    def finish(self, reason: str = "") -> None:
+        """Handle nothing more, the parked request included, and close once the answers in `outbox`
+        are sent: they are those of earlier requests. `reason` is for the log of whoever owns the
+        socket."""
+        if self.ending:
+            return
+        self.ending = True
+        self.parked = False
+        self.on_close = None
+        self.reader.close()
+        if self.outbox:
+            self.answered()
+        else:
+            self.close()
+
     def close(self, reason: str = "") -> None:
-        """Read and send nothing more. `reason` is for the log of whoever owns the socket."""
+        """Read and send nothing more, at once. `reason` as for `finish`."""
         if self.closed:
             return
+        self.ending = True
         self.closed = True
         self.parked = False
         self.outbox.clear()

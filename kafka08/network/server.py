@@ -93,29 +93,29 @@ class ServerConnection(Exchange):
                 return
             self.reader.advance(count)
             more = self.handle_frames(self._server.monotonic)
-            if more or self.parked or self.closed or count < len(room):
+            if more or self.parked or self.ending or count < len(room):
                 break
         self._answer_or_wait(more)
 
     def _hold_reading(self) -> None:
-        """Bytes came while a request is unanswered: leave them in the socket until it is. A client
-        that went away meanwhile is not waited for."""
+        """Bytes, or the client's end, came while a request is unanswered: leave them in the socket
+        until it is. A client that ended its side may still wait for the answer; one that broke the
+        connection does not."""
         try:
-            gone = self.parked and not self._socket.recv(1, socket.MSG_PEEK)
+            if self.parked:
+                self._socket.recv(1, socket.MSG_PEEK)
         except BlockingIOError:
             return
-        except OSError:
-            gone = True
-        if gone:
-            self.close()
-        else:
-            self._reading.stop()
+        except OSError as error:
+            self._fail(error)
+            return
+        self._reading.stop()
 
     def _answer_or_wait(self, more: bool) -> None:
         """Send the answers there are; come back if `more` frames are here, else wait for bytes."""
         if self.outbox:
             self._flush()
-        if more and not self.closed:
+        if more and not self.ending:
             self._schedule()
         elif not self.parked:
             self.reader.release()
@@ -128,14 +128,14 @@ class ServerConnection(Exchange):
     def _resume(self) -> None:
         """Go on with frames that are here already, or with reading."""
         self.scheduled = False
-        if self.closed or self.parked or self.outbox:
+        if self.ending or self.parked or self.outbox:
             return
         try:
             self._answer_or_wait(self.handle_frames(self._server.monotonic))
         except Exception as error:  # noqa: BLE001 - root of a callback: ends this connection alone
             self._fail(error)
             return
-        if not (self.closed or self.parked or self.outbox or self._reading.active):
+        if not (self.ending or self.parked or self.outbox or self._reading.active):
             self._reading.start(self._on_readable)
 
     def answered(self) -> None:
@@ -145,13 +145,14 @@ class ServerConnection(Exchange):
         except OSError as error:
             self._fail(error)
             return
-        if not self.closed and (self.reader.pending_bytes or not self._reading.active):
+        if not self.ending and (self.reader.pending_bytes or not self._reading.active):
             self._schedule()
         else:
             self.reader.release()
 
     def _flush(self) -> None:
-        """Send the outbox as far as the socket takes it; watch for room if it does not."""
+        """Send the outbox as far as the socket takes it; watch for room if it does not. The last
+        answer of a connection that is ending closes it."""
         outbox = self.outbox
         while outbox:
             first = outbox[0]
@@ -165,6 +166,8 @@ class ServerConnection(Exchange):
                 self._writing = self._server.loop.io(self._socket.fileno(), WRITE)
             if not self._writing.active:
                 self._writing.start(self._on_writable)
+        elif self.ending:
+            self.close()
         elif self._writing is not None and self._writing.active:
             self._writing.stop()
 
@@ -217,16 +220,28 @@ class ServerConnection(Exchange):
             self._schedule()
 
     def _fail(self, error: Exception) -> None:
-        """Close because of an error, in the words of 0.8.2.2."""
+        """End because of an error, in the words of 0.8.2.2. What was answered before is sent,
+        unless the socket is what failed."""
         if isinstance(error, ProtocolError):
             log.info(
                 "Closing socket connection to /%s due to invalid request: %s", self.host, error
             )
         elif isinstance(error, OSError):
             log.info("Closing socket connection to /%s: %s", self.host, error)
+            self.close()
         else:
             log.error("Closing socket for /%s because of error", self.host, exc_info=error)
-        self.close()
+        self.finish()
+
+    def finish(self, reason: str = "") -> None:
+        """Stop reading, send what was answered, close. A client that does not take it is closed as
+        an idle one."""
+        if self.ending:
+            return
+        if reason:
+            log.info("Closing socket connection to /%s: %s", self.host, reason)
+        self._reading.stop()
+        super().finish()
 
     def close(self, reason: str = "") -> None:
         """Close the socket. A parked request is abandoned."""

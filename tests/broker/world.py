@@ -137,7 +137,7 @@ class Client(Exchange):
     def send(self, data: bytes) -> None:
         """Deliver bytes; handle what is complete. ProtocolError closes a real connection."""
         view = memoryview(data)
-        while view and not self.closed:
+        while view and not self.ending:
             room = self.reader.buffer()
             count = min(len(room), len(view))
             room[:count] = view[:count]

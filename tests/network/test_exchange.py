@@ -29,7 +29,7 @@ class Echo:
             exchange.answer(b"[early]")
             return None
         if text == b"close":
-            exchange.close("asked to")
+            exchange.finish("asked to")
             return b""
         if text.startswith(b"park"):
             return None
@@ -94,12 +94,15 @@ def test_an_answer_after_the_end_is_dropped() -> None:
 
 
 def test_a_handler_may_close_the_connection() -> None:
-    """acks 0 with an error: nothing behind it is handled, nothing is sent any more."""
+    """acks 0 with an error: nothing behind it is handled, and what was answered before stays to be
+    sent; without that it closes at once."""
     target, echo = exchange()
     receive(target, frame(b"a") + frame(b"close") + frame(b"b"))
-    assert target.closed
     assert [b"a", b"close"] == echo.seen
-    assert [] == target.outbox
+    assert (True, False, [b"[a]"]) == (target.ending, target.closed, target.outbox)
+    target, _ = exchange()
+    receive(target, frame(b"close"))
+    assert target.closed
 
 
 def test_others_get_their_turn() -> None:

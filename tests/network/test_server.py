@@ -32,7 +32,8 @@ def frame(payload: bytes) -> bytes:
 
 class Served:
     """A SocketServer whose handler understands: `file N` (a slice of N bytes), `park`, `bad`,
-    `bug`, `wake` (answers all parked), `big N`; anything else is echoed."""
+    `bug`, `quit` (without an answer), `wake` (answers all parked), `big N`; anything else is
+    echoed."""
 
     def __init__(self, directory: Path, **limits: Any) -> None:
         self.data = os.urandom(3 << 20)
@@ -113,6 +114,9 @@ class Served:
             self.parked.clear()
         if word == b"bad":
             raise ProtocolError("this cannot be")
+        if word == b"quit":
+            exchange.finish("as acks 0 do")
+            return b""
         if word == b"bug":
             raise RuntimeError("this should not be")
         return frame(bytes(payload))
@@ -257,14 +261,50 @@ def test_a_parked_request_is_answered_by_another_connection(served: Served) -> N
         assert b"again" == read(poller)
 
 
-def test_a_client_that_leaves_while_parked_is_noticed(served: Served) -> None:
+def test_a_client_that_ends_its_side_gets_the_answer_of_a_parked_request(served: Served) -> None:
+    """And those behind it, as from a JVM broker, which looks at its end later."""
+    with served.connect() as poller, served.connect() as producer:
+        poller.sendall(frame(b"park") + frame(b"next"))
+        eventually(lambda: len(served.parked) == 1)
+        poller.shutdown(socket.SHUT_WR)
+        time.sleep(0.05)  # let the end be seen
+        producer.sendall(frame(b"wake"))
+        assert [b"woken", b"next"] == [read(poller), read(poller)]
+        assert is_closed(poller)
+    assert 0 == served.abandoned
+
+
+def test_a_connection_that_breaks_while_parked_is_noticed(served: Served) -> None:
     """Its wait is abandoned at once, not when its time is over."""
     poller = served.connect()
     poller.sendall(frame(b"park"))
     eventually(lambda: len(served.parked) == 1)
+    poller.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     poller.close()
     eventually(lambda: served.abandoned == 1)
     eventually(lambda: served.ask(lambda: len(served.server)) == 0)
+
+
+@pytest.mark.parametrize(
+    "last", [frame(b"bad"), frame(b"bug"), frame(b"quit"), struct.pack(">i", -1)], ids=repr
+)
+def test_what_was_answered_before_the_end_is_sent(served: Served, last: bytes) -> None:
+    """More of it than a socket takes at once; what comes behind is not handled."""
+    with served.connect() as client:
+        client.sendall(frame(b"a") + frame(b"big 5000000") + last + frame(b"behind"))
+        time.sleep(0.05)
+        assert b"a" == read(client)
+        assert 5_000_000 == len(read(client))
+        assert is_closed(client)
+
+
+@pytest.mark.parametrize("served", [{"idle_ms": 200}], indirect=True)
+def test_a_client_that_does_not_take_its_last_answers_is_not_kept(served: Served) -> None:
+    """It goes with the idle connections."""
+    with served.connect() as client:
+        client.sendall(frame(b"a") + frame(b"big 50000000") + frame(b"bad"))
+        assert b"a" == read(client)
+        eventually(lambda: served.ask(lambda: len(served.server)) == 0)
 
 
 @pytest.mark.parametrize("word", [b"bad", b"bug"])
