@@ -5,6 +5,7 @@ Over when
     B  this broker does not know some partition any more
     C  the fetch offset and the end lie in different segments, so a whole segment's rest waits
     D  the bytes between the fetch offsets and the ends reach min_bytes
+    E  retention has passed the HW, so the end is nowhere any more: a stuck follower holds it back
 The end is the HW for consumers, the LEO for followers; bytes are counted by file positions inside
 one segment, without regard to max_bytes. Out of time, it reads what there is. Source:
 kafka.server.DelayedFetch 0.8.2.2.
@@ -16,7 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from kafka08.broker.purgatory import Wait
-from kafka08.errors import NotLeaderForPartition, UnknownTopicOrPartition
+from kafka08.errors import NotLeaderForPartition, OffsetOutOfRange, UnknownTopicOrPartition
 from kafka08.structs import TopicPartition
 
 if TYPE_CHECKING:
@@ -50,9 +51,9 @@ class DelayedFetch(Wait):
         for topic_partition, start in self._starts.items():
             try:
                 partition = self._replica_manager.leader(topic_partition)
-            except (NotLeaderForPartition, UnknownTopicOrPartition):
-                return True  # A, B
-            new = self._readable(partition, start)
+                new = self._readable(partition, start)
+            except (NotLeaderForPartition, UnknownTopicOrPartition, OffsetOutOfRange):
+                return True  # A, B, E
             if new is None:
                 return True  # C
             readable += new

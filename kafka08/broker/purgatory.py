@@ -62,11 +62,12 @@ class Purgatory:
         return False
 
     def touch(self, key: Hashable) -> int:
-        """Something happened to `key`: finish the waits that it satisfies; their number."""
+        """Something happened to `key`: finish the waits that it satisfies; their number. A wait
+        that cannot be asked is finished too, for who touched the key has nothing to do with it."""
         watchers = self._watchers.get(key)
         if watchers is None:
             return 0
-        satisfied = [wait for wait in watchers if wait.is_satisfied()]
+        satisfied = [wait for wait in watchers if _is_over(wait)]
         finished = 0
         for wait in satisfied:
             # Finishing one may answer a client and so, in the end, touch another.
@@ -104,3 +105,11 @@ class Purgatory:
                 watchers.pop(wait, None)
                 if not watchers:
                     del self._watchers[key]
+
+
+def _is_over(wait: Wait) -> bool:
+    try:
+        return wait.is_satisfied()
+    except Exception:
+        log.exception("Uncaught exception while looking at a waiting request")
+        return True

@@ -97,6 +97,15 @@ def test_acks_above_one_count_in_sync_replicas_and_the_leader(tmp_path: Path) ->
     assert not partition.acknowledged(1, 4)
 
 
+def test_an_in_sync_replica_that_is_not_assigned_acknowledges_nothing(tmp_path: Path) -> None:
+    """So it stands at the end of a reassignment: nobody records its fetches, as in 0.8.2.2."""
+    partition = leading(tmp_path, isr=(1, 2, 4))
+    append(partition, 1)
+    partition.record_follower_fetch(2, 1, now=1.0)
+    assert partition.acknowledged(1, 2)
+    assert not partition.acknowledged(1, 3)
+
+
 def test_a_follower_refuses_what_only_a_leader_may_do(tmp_path: Path) -> None:
     """And says whether its leader changed, so that its log must be cut."""
     partition = leading(tmp_path)

@@ -109,6 +109,26 @@ def test_finishing_one_wait_may_finish_another() -> None:
     assert (1, 1) == (first.finished, second.finished)
 
 
+def test_a_wait_that_cannot_be_asked_is_finished_alone() -> None:
+    """Who touched the key hears nothing of it, and the others are looked at."""
+    _, purgatory = setup()
+
+    class Broken(Note):
+        broken = False
+
+        def is_satisfied(self) -> bool:
+            assert not self.broken, "as a bug would"
+            return False
+
+    broken, good = Broken(), Note()
+    purgatory.add(broken, ["a"], 100)
+    purgatory.add(good, ["a"], 100)
+    broken.broken = good.satisfied = True
+    assert 2 == purgatory.touch("a")
+    assert (1, 1) == (broken.finished, good.finished)
+    assert 0 == len(purgatory)
+
+
 def test_all_waits_for_a_key_can_be_ended() -> None:
     """As if their time were over; others go on waiting."""
     _, purgatory = setup()

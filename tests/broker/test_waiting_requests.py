@@ -185,6 +185,22 @@ def test_a_fetch_from_an_older_segment_does_not_wait(tmp_path: Path) -> None:
     assert 54 == len(answered(poll, FetchRequest).topics[0].partitions[0].message_set)
 
 
+def test_a_long_poll_ends_when_retention_passes_the_high_watermark(tmp_path: Path) -> None:
+    """Case E: a stuck follower held the HW back. The consumer learns that its offset is gone (1),
+    and the producer whose append woke it notices nothing."""
+    world = World(tmp_path)
+    config = {"segment.bytes": "60", "retention.bytes": "0"}
+    world.lead("t", config=config, isr=(1, 2), replicas=(1, 2))
+    poll = ask(world, fetch(0))
+    for _ in range(5):
+        ask(world, produce(1, 0))
+    assert poll.parked
+    world.log_manager.retain()
+    producer = ask(world, produce(1, 0))
+    assert 0 == answered(producer, ProduceRequest).topics[0].partitions[0].error_code
+    assert 1 == answered(poll, FetchRequest).topics[0].partitions[0].error_code
+
+
 def test_a_new_leader_epoch_has_followers_fetch_again(replicated: World) -> None:
     """The leader forgets how far they are, so a fetch that waits is answered: only the next one
     tells, and acks=-1 wait for it."""
