@@ -9,6 +9,7 @@ while something is in it. Source: design.md section 2a.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 NATIVE_MIN_BYTES: Final = 64 << 10
 """Compressed sets below this are handled inline: a hop to a thread and back costs 45 µs."""
 
+log = logging.getLogger(__name__)
+
 AppendDone = Callable[["AppendInfo | None", Exception | None], None]
 """Called in the hub with what was appended, or with the error."""
 
@@ -36,6 +39,13 @@ class LaneAppend:
     message_set: bytearray
     required_acks: int
     done: AppendDone
+
+    def tell(self, info: AppendInfo | None, error: Exception | None = None) -> None:
+        """Call `done`. What it raises is logged: the appends behind have nothing to do with it."""
+        try:
+            self.done(info, error)
+        except Exception:
+            log.exception("Uncaught exception while answering an append")
 
 
 class AppendLane:
@@ -69,9 +79,9 @@ class AppendLane:
         try:
             info = self._partition.append(append.message_set, append.required_acks)
         except Exception as error:  # noqa: BLE001 - carried to who waits for this append
-            append.done(None, error)
+            append.tell(None, error)
         else:
-            append.done(info, None)
+            append.tell(info)
 
     def _start(self, append: LaneAppend) -> bool:
         """Send the set out to be packed for the offsets it will have. False if it may not be
@@ -79,7 +89,7 @@ class AppendLane:
         try:
             log = self._partition.check_append(append.required_acks)
         except Exception as error:  # noqa: BLE001 - carried to who waits for this append
-            append.done(None, error)
+            append.tell(None, error)
             return False
         epoch, base_offset = self._partition.leader_epoch, log.log_end_offset
 
@@ -88,7 +98,7 @@ class AppendLane:
             if error is None:
                 self._commit(append, prepared, epoch, base_offset)
             else:
-                append.done(None, error if isinstance(error, Exception) else RuntimeError(error))
+                append.tell(None, error if isinstance(error, Exception) else RuntimeError(error))
             self._go_on()
 
         self._busy = True
@@ -120,9 +130,9 @@ class AppendLane:
             info = log.append_prepared(prepared)
             partition.maybe_raise_high_watermark()
         except Exception as error:  # noqa: BLE001 - carried to who waits for this append
-            append.done(None, error)
+            append.tell(None, error)
         else:
-            append.done(info, None)
+            append.tell(info)
 
 
 def needs_native(data: bytes | bytearray | memoryview) -> bool:

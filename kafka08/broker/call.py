@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kafka08.broker.halt import halt_on
-from kafka08.errors import ApiError, StorageError, UnknownError
+from kafka08.errors import ApiError, ProtocolError, StorageError, UnknownError
 from kafka08.protocol.codec import RequestHeader, encode_response
 from kafka08.protocol.types import Request, Response
 
@@ -69,9 +69,14 @@ class Call:
         return self._link.peer
 
     def answer(self, response: Response) -> None:
-        """Answer a parked call, once. Never switches. Harmless if the client is gone."""
-        self._link.on_close = None
-        self._link.answer(encode_response(response, self.header.correlation_id))
+        """Answer a parked call, once. Never switches. Harmless if the client is gone. An answer
+        that the protocol cannot carry (it names what the request named) closes the connection."""
+        try:
+            frame = encode_response(response, self.header.correlation_id)
+        except ProtocolError as error:
+            self.close(f"no answer can be written to its request: {error}")
+        else:
+            self.answer_encoded(frame)
 
     def answer_encoded(self, answer: Answer) -> None:
         """As `answer`, for who built the frame itself (Fetch, whose sets stay in their files)."""

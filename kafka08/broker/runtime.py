@@ -347,7 +347,11 @@ class NativePool:
         """In the hub: one signal may stand for several results."""
         while not self._results.empty():
             done, result, error = self._results.get()
-            done(result, error)
+            try:
+                done(result, error)
+            except Exception:
+                # Root of a callback: the results behind it belong to others.
+                log.exception("Uncaught exception in the end of a native job")
 
 
 original_socket: Any = gevent.monkey.get_original("socket", "socket")

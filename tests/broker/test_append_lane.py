@@ -9,8 +9,10 @@ from kafka08.broker.append_lane import NATIVE_MIN_BYTES
 from kafka08.broker.delayed_produce import AppendResults
 from kafka08.errors import InvalidMessage, NotLeaderForPartition
 from kafka08.protocol import message_set
+from kafka08.protocol.codec import encode_request
+from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
 from kafka08.structs import TopicPartition
-from tests.broker.world import World
+from tests.broker.world import Client, World
 
 TP = TopicPartition("t", 0)
 GZIP = 1
@@ -72,6 +74,47 @@ def test_a_set_that_cannot_be_unpacked_fails_alone(tmp_path: Path) -> None:
     world.runtime.run_native_jobs()
     assert isinstance(results[0][TP].error, InvalidMessage)
     assert 0 == results[1][TP].base_offset
+
+
+def test_an_answer_that_fails_stops_nobody_behind_it(tmp_path: Path) -> None:
+    """Neither after a job nor after an inline append."""
+    world, results = start(tmp_path)
+
+    def fail(_results: AppendResults) -> None:
+        raise RuntimeError("a bug in answering")
+
+    for data in (large(), small(b"a")):
+        world.replica_manager.append({TP: data}, required_acks=1, timeout_ms=1000, done=fail)
+    append(world, small(b"b"), results)
+    world.runtime.run_native_jobs()
+    assert 101 == results[0][TP].base_offset
+    assert world.partition("t").lane is None
+
+
+def test_a_request_whose_answer_cannot_be_written_ends_its_connection_alone(tmp_path: Path) -> None:
+    """A topic name of bytes that are no UTF-8 would be three times as long in the answer."""
+    world, results = start(tmp_path)
+    name = b"\xff" * 15_000
+    data = bytes(large())
+    request = encode_request(
+        ProduceRequest(
+            1,
+            1000,
+            [
+                ProduceTopic("t", [ProducePartition(0, data)]),
+                ProduceTopic("x" * len(name), [ProducePartition(0, data)]),
+            ],
+        ),
+        1,
+        "test",
+    ).replace(b"x" * len(name), name)
+    client = Client(world)
+    client.send(request)
+    append(world, small(b"a"), results)
+    assert client.parked
+    world.runtime.run_native_jobs()
+    assert client.closed
+    assert 100 == results[0][TP].base_offset
 
 
 def test_leadership_lost_during_a_job_appends_nothing(tmp_path: Path) -> None:

@@ -174,9 +174,10 @@ class OffsetManager:
                     self._cache.apply(partition, log_offset, key, OffsetValue(committed))
             appended(result)
 
+        records = self._encode([(encode_key(k), encode_value(v)) for k, v in stored.items()])
         self._cache.begin_commit(partition, stored)
         self._replica_manager.append(
-            {target: self._encode([(encode_key(k), encode_value(v)) for k, v in stored.items()])},
+            {target: records},
             required_acks=self._config.offsets_commit_required_acks,
             timeout_ms=self._config.offsets_commit_timeout_ms,
             done=acknowledged,

@@ -8,7 +8,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from kafka08.broker.coordinator import FetchedOffset
+from kafka08.errors import ProtocolError
 from kafka08.protocol import message_set
 from kafka08.protocol.offset_records import OffsetKey, encode_key, encode_value
 from kafka08.structs import OFFSETS_TOPIC, OffsetAndMetadata, TopicPartition
@@ -196,6 +199,20 @@ def test_a_partition_written_by_0_8_2_2_and_by_0_9_loads(coordinator: Coordinato
         assert coordinator.offsets.partition_for(group) == 1
         tp = TopicPartition(topic, 0)
         assert coordinator.offsets.fetch(group, [tp]) == {tp: wanted}
+
+
+def test_a_commit_that_cannot_be_written_keeps_nothing_from_expiring(
+    coordinator: Coordinator,
+) -> None:
+    """A topic name too long for a record: the commit is refused, and its other keys are free."""
+    coordinator.lead(1)
+    coordinator.commit("a", 0, 4)
+    names = ("t", "\ufffd" * 15_000)
+    offsets = {TopicPartition(name, 0): OffsetAndMetadata(5) for name in names}
+    with pytest.raises(ProtocolError):
+        coordinator.offsets.commit("a", offsets, lambda _codes: None)
+    coordinator.runtime.advance(24 * HOUR_SECONDS + 600)
+    assert coordinator.fetch("a", 0) == NONE
 
 
 def test_old_offsets_expire_with_tombstones(coordinator: Coordinator, tmp_path: Path) -> None:
