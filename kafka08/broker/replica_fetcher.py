@@ -1,9 +1,10 @@
 """ReplicaFetcher: copies partitions from one other broker, as a consumer that reads to the LEO.
 
 One greenlet, one connection, one Fetch request after the other over all of its partitions; each
-asks for what follows the local LEO, which also tells the leader how far this replica is. The sets
-are appended as they are. Where the leader cannot give what is asked (OffsetOutOfRange), the local
-log is cut or begun anew, or the broker halts rather than lose messages. Source:
+asks for what follows the local LEO, which also tells the leader how far this replica is. Partitions
+that lag have their turns, so that an answer stays within bounds however many of them there are. The
+sets are appended as they are. Where the leader cannot give what is asked (OffsetOutOfRange), the
+local log is cut or begun anew, or the broker halts rather than lose messages. Source:
 kafka.server.AbstractFetcherThread and ReplicaFetcherThread 0.8.2.2.
 """
 
@@ -20,6 +21,7 @@ from kafka08.broker.halt import halt_on
 from kafka08.broker.partition import Partition
 from kafka08.broker.refused import Refused
 from kafka08.broker.runtime import Runtime
+from kafka08.config import INT_MAX
 from kafka08.errors import (
     ApiError,
     ClientError,
@@ -44,6 +46,7 @@ from kafka08.protocol.offsets import (
     OffsetsResponse,
     OffsetsTopic,
 )
+from kafka08.protocol.types import Buffer
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, Broker, TopicPartition
 from kafka08.topic_config import unclean_elections_allowed
 
@@ -57,6 +60,9 @@ CONNECTION_BACKOFF_SECONDS: Final = 0.25
 """Pause after a leader could not be reached. 0.8.2.2 has none and fills its log."""
 PARTITION_BACKOFF_SECONDS: Final = 0.05
 """Pause of a partition that its leader answered with an error: mostly it does not lead yet."""
+REQUEST_BYTES_MAX: Final = 16 * 1024 * 1024
+"""About so much is let come in one answer, which must be there within replica.socket.timeout.ms;
+further partitions have their turn in the next."""
 ENTRY_HEADER: Final = struct.Struct(">qi")
 """Offset and size in front of each message."""
 
@@ -66,12 +72,15 @@ class Followed:
     """A partition in a fetcher's care. A new object each time it is added, so that an answer to a
     question of an earlier time is not taken for this one's.
 
-    max_bytes     fetch size; grows when one message is larger
-    paused_until  monotonic time before which it is left out, after an error
+    max_bytes       fetch size; larger while one message needs it
+    expected_bytes  what its next answer is taken to bring: as much as the last one, `max_bytes`
+                    while that is not known
+    paused_until    monotonic time before which it is left out, after an error
     """
 
     partition: Partition
     max_bytes: int
+    expected_bytes: int
     paused_until: float = 0.0
 
 
@@ -107,6 +116,7 @@ class ReplicaFetcher:
             timeout_ms=config.replica_socket_timeout_ms,
             connect=runtime.connect,
             receive_buffer=config.replica_socket_receive_buffer_bytes,
+            max_response_bytes=INT_MAX,
             clock=runtime,
         )
 
@@ -116,10 +126,9 @@ class ReplicaFetcher:
     def add(self, partitions: Iterable[Partition]) -> None:
         """Follow these too, from their LEO on. A fetch that is parked at the leader is given up, so
         that the new ones need not wait for it."""
+        max_bytes = self._config.replica_fetch_max_bytes
         for partition in partitions:
-            self._followed[partition.topic_partition] = Followed(
-                partition, self._config.replica_fetch_max_bytes
-            )
+            self._followed[partition.topic_partition] = Followed(partition, max_bytes, max_bytes)
         self._changed.set()
         if self._connection.in_flight:
             self._connection.abort()
@@ -150,13 +159,18 @@ class ReplicaFetcher:
         """One request and what its answer brings, or a wait for something to ask for. Switches."""
         self._changed.clear()
         now = self._runtime.monotonic()
-        wanted = {tp: item for tp, item in self._followed.items() if item.paused_until <= now}
-        if not wanted:
+        ready = {tp: item for tp, item in self._followed.items() if item.paused_until <= now}
+        if not ready:
             self._changed.wait(PARTITION_BACKOFF_SECONDS if self._followed else None)
             return
+        wanted = self._in_turn(ready)
+        # The leader may hold a request until something comes, but not while others wait for theirs.
+        wait_ms = self._config.replica_fetch_wait_max_ms if len(wanted) == len(ready) else 0
         try:
-            response = self._connection.send(self._request(wanted))
+            response = self._connection.send(self._request(wanted, wait_ms))
         except (ClientError, ProtocolError) as error:
+            for asked in wanted.values():
+                asked.expected_bytes = asked.max_bytes
             if not self._changed.is_set():
                 log.warning("[%s], Error in fetch. Possible cause: %s", self.name, error)
                 self._changed.wait(CONNECTION_BACKOFF_SECONDS)
@@ -172,7 +186,21 @@ class ReplicaFetcher:
         for partitions, reason in refused:
             log.error("[%s], Error for %s: %s", self.name, partitions, reason)
 
-    def _request(self, wanted: dict[TopicPartition, Followed]) -> FetchRequest:
+    def _in_turn(self, ready: dict[TopicPartition, Followed]) -> dict[TopicPartition, Followed]:
+        """As many of them as one answer has room for, the first in any case; if those are not all,
+        they go to the end of the line."""
+        chosen: dict[TopicPartition, Followed] = {}
+        room = REQUEST_BYTES_MAX
+        for tp, followed in ready.items():
+            if not chosen or followed.expected_bytes <= room:
+                room -= followed.expected_bytes
+                chosen[tp] = followed
+        if len(chosen) < len(ready):
+            for tp in chosen:
+                self._followed[tp] = self._followed.pop(tp)
+        return chosen
+
+    def _request(self, wanted: dict[TopicPartition, Followed], wait_ms: int) -> FetchRequest:
         topics: dict[str, list[FetchPartition]] = {}
         for (topic, number), followed in wanted.items():
             assert followed.partition.log is not None
@@ -182,7 +210,7 @@ class ReplicaFetcher:
         config = self._config
         return FetchRequest(
             config.broker_id,
-            config.replica_fetch_wait_max_ms,
+            wait_ms,
             config.replica_fetch_min_bytes,
             [FetchTopic(topic, partitions) for topic, partitions in topics.items()],
         )
@@ -212,15 +240,30 @@ class ReplicaFetcher:
     def _append(self, tp: TopicPartition, followed: Followed, data: FetchPartitionResponse) -> None:
         message_set = data.message_set
         info = followed.partition.append_as_follower(message_set, data.high_watermark)
-        if info.count == 0 and len(message_set) >= ENTRY_HEADER.size:
-            _, size = ENTRY_HEADER.unpack_from(message_set)
-            followed.max_bytes = max(followed.max_bytes, ENTRY_HEADER.size + size)
-            log.warning(
-                "A message of %s is larger than replica.fetch.max.bytes: fetching %d bytes from "
-                "now on",
-                tp,
-                followed.max_bytes,
+        if info.count or len(message_set) < ENTRY_HEADER.size:
+            followed.max_bytes = self._config.replica_fetch_max_bytes
+            followed.expected_bytes = len(message_set)
+        else:
+            self._give_room(tp, followed, message_set)
+
+    def _give_room(self, tp: TopicPartition, followed: Followed, message_set: Buffer) -> None:
+        """The first message is not whole: fetch as much as it needs. InvalidMessage if its length
+        is none that the log would take."""
+        assert followed.partition.log is not None
+        _, size = ENTRY_HEADER.unpack_from(message_set)
+        needed, most = ENTRY_HEADER.size + size, followed.partition.log.config.max_message_bytes
+        if not len(message_set) < needed <= most:
+            followed.max_bytes = self._config.replica_fetch_max_bytes
+            raise InvalidMessage(
+                f"a message of {size} bytes at offset {followed.partition.log.log_end_offset} of "
+                f"leader {self._leader.id}, where max.message.bytes is {most}; check its log there"
             )
+        followed.max_bytes = followed.expected_bytes = needed
+        log.warning(
+            "A message of %s is larger than replica.fetch.max.bytes: fetching %d bytes for it",
+            tp,
+            needed,
+        )
 
     def _pause(self, followed: Followed) -> None:
         followed.paused_until = self._runtime.monotonic() + PARTITION_BACKOFF_SECONDS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -57,11 +58,11 @@ class Wire:
 class Pair:
     """Broker 1 leads [t,0], broker 2 follows it with everything that a fetcher needs."""
 
-    def __init__(self, directory: Path, **keys: Any) -> None:
+    def __init__(self, directory: Path, partitions: int = 1, **keys: Any) -> None:
         self.leader = World(directory / "leader", **keys)
         self.follower = World(directory / "follower", broker_id=2, **keys)
-        self.lead()
-        self.follower.lead("t", leader=1, isr=(1, 2), replicas=(1, 2))
+        self.leader.lead("t", partitions, isr=(1, 2), replicas=(1, 2))
+        self.follower.lead("t", partitions, leader=1, isr=(1, 2), replicas=(1, 2))
         runtime: Any = self.follower.runtime
         runtime.connect = lambda *_: Wire(self)
         self.fetcher = ReplicaFetcher(
@@ -72,7 +73,7 @@ class Pair:
             leader=LEADER,
             fetcher_id=0,
         )
-        self.fetcher.add([self.copy])
+        self.fetcher.add(self.copies)
         self.while_fetching: Callable[[], object] = lambda: None
         """Called while the answer to a request is on its way."""
 
@@ -87,6 +88,10 @@ class Pair:
     def copy(self) -> Any:
         return self.follower.partition("t")
 
+    @property
+    def copies(self) -> list[Any]:
+        return list(self.follower.replica_manager)
+
     def produce(self, *values: bytes) -> None:
         append(self.leader, message_set.encode([(None, value) for value in values]))
 
@@ -99,10 +104,22 @@ class Pair:
         ]
 
 
-def append(world: World, data: Buffer) -> None:
+def append(world: World, data: Buffer, tp: TopicPartition = TP) -> None:
     world.replica_manager.append(
-        {TP: bytearray(data)}, required_acks=1, timeout_ms=0, done=lambda results: None
+        {tp: bytearray(data)}, required_acks=1, timeout_ms=0, done=lambda results: None
     )
+
+
+def pair_with_large_messages(directory: Path) -> Pair:
+    """Fetches are 500 bytes long, messages of up to 5000 are allowed."""
+    pair = Pair(directory, message_max_bytes=500, replica_fetch_max_bytes=500)
+    for world in (pair.leader, pair.follower):
+        world.log_manager.update_topic_config("t", {"max.message.bytes": "5000"})
+    return pair
+
+
+def lose_the_connection() -> None:
+    raise ConnectionResetError("cut by the test")
 
 
 @pytest.fixture
@@ -124,14 +141,96 @@ def test_the_copy_is_byte_for_byte_and_its_hw_one_fetch_late(pair: Pair) -> None
 
 def test_a_message_above_the_fetch_size_gets_room(tmp_path: Path) -> None:
     """replica.fetch.max.bytes is raised for its partition: the topic may allow more."""
-    pair = Pair(tmp_path, message_max_bytes=500, replica_fetch_max_bytes=500)
-    pair.leader.log_manager.update_topic_config("t", {"max.message.bytes": "5000"})
-    pair.follower.log_manager.update_topic_config("t", {"max.message.bytes": "5000"})
+    pair = pair_with_large_messages(tmp_path)
     pair.produce(b"x" * 2000)
     pair.fetcher.round()
     assert 0 == pair.copy.log.log_end_offset
     pair.fetcher.round()
     assert 1 == pair.copy.log.log_end_offset
+
+
+def test_room_for_a_large_message_is_given_back(tmp_path: Path) -> None:
+    """Once it has been copied: the next fetch has the configured size again."""
+    pair = pair_with_large_messages(tmp_path)
+    pair.produce(b"x" * 2000)
+    pair.fetcher.round()
+    pair.fetcher.round()
+    for _ in range(4):
+        pair.produce(b"y" * 400)
+    pair.fetcher.round()
+    assert 2 == pair.copy.log.log_end_offset
+
+
+@pytest.mark.parametrize("size", [0x7FFFFFFF, 5001 - 12, -5])
+def test_a_length_that_no_message_can_have_pauses_its_partition_alone(
+    tmp_path: Path, size: int
+) -> None:
+    """Nothing is fetched in that size: it would be an answer too long for all partitions."""
+    pair = Pair(tmp_path, partitions=2, message_max_bytes=5000)
+    broken, sound = pair.copies
+    append(pair.leader, message_set.encode([(None, b"a" * 100)]))
+    append(pair.leader, message_set.encode([(None, b"b")]), sound.topic_partition)
+    [segment] = pair.original.log.directory.glob("*.log")
+    with segment.open("r+b") as file:
+        file.seek(8)
+        file.write(struct.pack(">i", size))
+    pair.fetcher.round()
+    assert [0, 1] == [broken.log.log_end_offset, sound.log.log_end_offset]
+    append(pair.leader, message_set.encode([(None, b"c")]), sound.topic_partition)
+    pair.fetcher.round()
+    assert [0, 2] == [broken.log.log_end_offset, sound.log.log_end_offset]
+
+
+class TestManyPartitionsThatLag:
+    """What one answer may bring is bounded; 4 MiB of each of ten partitions are too much."""
+
+    @pytest.fixture
+    def pair(self, tmp_path: Path) -> Pair:
+        pair = Pair(tmp_path, partitions=10, replica_fetch_max_bytes=4 << 20)
+        for copy in pair.copies:
+            append(pair.leader, message_set.encode([(None, b"a")]), copy.topic_partition)
+        return pair
+
+    def copied(self, pair: Pair) -> int:
+        return sum(copy.log.log_end_offset for copy in pair.copies)
+
+    def test_they_have_turns(self, pair: Pair) -> None:
+        """As many in each request as fit, the others in the next ones, until all are copied."""
+        counts = []
+        for _ in range(3):
+            pair.fetcher.round()
+            counts.append(self.copied(pair))
+        assert 4 == counts[0]
+        assert 10 == counts[-1]
+
+    def test_a_request_for_some_of_them_does_not_wait_at_the_leader(self, pair: Pair) -> None:
+        """Four partitions have nothing for the follower: the others follow at once."""
+        for copy in pair.copies[:4]:
+            copy.append_as_follower(message_set.encode([(None, b"a")]), 1)
+        asked_at = pair.leader.runtime.monotonic()
+        pair.fetcher.round()
+        assert asked_at == pair.leader.runtime.monotonic()
+
+    def test_those_that_have_caught_up_are_asked_for_together(self, pair: Pair) -> None:
+        """They are taken to bring as little as they brought last, and the leader may wait."""
+        for _ in range(3):
+            pair.fetcher.round()
+        for copy in pair.copies:
+            append(pair.leader, message_set.encode([(None, b"b")]), copy.topic_partition)
+        pair.fetcher.round()
+        assert 20 == self.copied(pair)
+
+    def test_a_failed_answer_makes_them_lag(self, pair: Pair) -> None:
+        """It may have been too long: what each will bring is unknown again."""
+        for _ in range(3):
+            pair.fetcher.round()
+        for copy in pair.copies:
+            append(pair.leader, message_set.encode([(None, b"b")]), copy.topic_partition)
+        pair.while_fetching = lose_the_connection
+        pair.fetcher.round()
+        pair.while_fetching = lambda: None
+        pair.fetcher.round()
+        assert 10 + 4 == self.copied(pair)
 
 
 def test_an_error_of_the_leader_pauses_the_partition(pair: Pair) -> None:
