@@ -70,7 +70,8 @@ class Partition:
     isr               in-sync replicas while leading, as far as they stand in ZooKeeper; else ()
     maximal_isr       `isr`, and those that a change being written adds: the HW waits for them all
     isr_change        the state with the new ISR that is being written; None: nothing is
-    followers         broker id → FollowerReplica, of the assigned replicas but this broker
+    followers         broker id → FollowerReplica, of the replicas that are assigned or in the ISR,
+                      but this broker. At the end of a reassignment some are in the ISR only
     log               the local log; None only until this broker first leads or follows
     high_watermark    first offset a consumer may not see; 0 <= HW <= LEO, and only rises while
                       leading
@@ -169,7 +170,7 @@ class Partition:
         self.replicas = tuple(replicas)
         self.followers = {
             broker_id: FollowerReplica(broker_id, now)
-            for broker_id in self.replicas
+            for broker_id in {*self.replicas, *state.isr}
             if broker_id != self.broker_id
         }
 
@@ -217,7 +218,7 @@ class Partition:
         lowest = self.log.log_end_offset
         if len(self.maximal_isr) > 1:
             for broker_id in self.maximal_isr:
-                follower = self.followers.get(broker_id)
+                follower = self.followers.get(broker_id)  # None for this broker
                 if follower is not None and follower.log_end_offset < lowest:
                     lowest = follower.log_end_offset
         if lowest <= self.high_watermark:
@@ -251,13 +252,13 @@ class Partition:
         """A follower fetched at `offset`, so it has everything before. True if the HW rose.
         UnknownError for a broker that is not an assigned replica (NotAssignedReplica of the JVM,
         which has no code)."""
-        follower = self.followers.get(broker_id)
-        if follower is None:
+        if broker_id not in self.replicas or broker_id == self.broker_id:
             raise UnknownError(
                 f"Leader {self.broker_id} failed to record follower {broker_id}'s position "
                 f"{offset} since the replica is not recognized to be one of the assigned replicas "
                 f"{','.join(map(str, self.replicas))} for partition {self.topic_partition}"
             )
+        follower = self.followers[broker_id]
         follower.log_end_offset = offset
         follower.last_fetch = now
         return self.is_leader and self.maybe_raise_high_watermark()

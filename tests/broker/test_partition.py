@@ -97,13 +97,32 @@ def test_acks_above_one_count_in_sync_replicas_and_the_leader(tmp_path: Path) ->
     assert not partition.acknowledged(1, 4)
 
 
-def test_an_in_sync_replica_that_is_not_assigned_acknowledges_nothing(tmp_path: Path) -> None:
-    """So it stands at the end of a reassignment: nobody records its fetches, as in 0.8.2.2."""
-    partition = leading(tmp_path, isr=(1, 2, 4))
-    append(partition, 1)
-    partition.record_follower_fetch(2, 1, now=1.0)
-    assert partition.acknowledged(1, 2)
-    assert not partition.acknowledged(1, 3)
+class TestTheEndOfAReassignment:
+    """The leader hears of the new assignment while the ISR still has those that shall go."""
+
+    @pytest.fixture
+    def partition(self, tmp_path: Path) -> Partition:
+        """Broker 3 is in the ISR and not assigned any more."""
+        partition = leading(tmp_path)
+        append(partition, 1)
+        partition.make_leader(LeaderAndIsr(ME, 1, (1, 2, 3), 1, 1), (1, 2), NOW)
+        return partition
+
+    def test_a_produce_with_acks_above_one_waits_on(self, partition: Partition) -> None:
+        """It counts what is in sync by then."""
+        assert not partition.acknowledged(1, 2)
+        partition.record_follower_fetch(2, 1, NOW)
+        assert partition.acknowledged(1, 2)
+
+    def test_the_high_watermark_waits_for_all_of_the_isr(self, partition: Partition) -> None:
+        """Broker 3 may be elected as long as it stands in ZooKeeper's ISR."""
+        assert partition.record_follower_fetch(2, 1, NOW) is False
+        assert 0 == partition.high_watermark
+
+    def test_who_is_assigned_no_more_is_not_recorded(self, partition: Partition) -> None:
+        """As in 0.8.2.2; so it cannot come back into the ISR either (KAFKA-1097)."""
+        with pytest.raises(UnknownError, match="not recognized"):
+            partition.record_follower_fetch(3, 1, NOW)
 
 
 def test_a_follower_refuses_what_only_a_leader_may_do(tmp_path: Path) -> None:
