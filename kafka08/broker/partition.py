@@ -65,7 +65,10 @@ class Partition:
     leader_epoch      of the last change obeyed; -1 at first. A change must bring a higher one
     controller_epoch  of the controller that decided it; kept for conditional ISR writes
     zk_version        of the state znode as last known; the key to conditional ISR writes
-    least_in_sync     in-sync replicas that acks=-1 needs if the topic does not say
+    least_in_sync     in-sync replicas that acks=-1 needs if the topic does not say, as far as there
+                      are so many replicas
+    reached_in_sync   as much of that as counts: where replicas were added while this broker has
+                      the partition, no more than the ISR has had since
     replicas          assigned replicas (AR) as the controller sent them
     isr               in-sync replicas while leading, as far as they stand in ZooKeeper; else ()
     maximal_isr       `isr`, and those that a change being written adds: the HW waits for them all
@@ -93,6 +96,7 @@ class Partition:
         "least_in_sync",
         "log",
         "maximal_isr",
+        "reached_in_sync",
         "replicas",
         "topic_partition",
         "zk_version",
@@ -104,6 +108,7 @@ class Partition:
         self.topic_partition = topic_partition
         self.broker_id = broker_id
         self.least_in_sync = least_in_sync
+        self.reached_in_sync = 0
         self.is_internal = topic_partition.topic in INTERNAL_TOPICS
         self.leader = NO_LEADER
         self.is_leader = False
@@ -148,7 +153,7 @@ class Partition:
         self._obey(state, replicas, now)
         self.leader = self.broker_id
         self.is_leader = True
-        self.isr = self.maximal_isr = state.isr
+        self._take_isr(state.isr)
         return self.maybe_raise_high_watermark()
 
     def make_follower(self, state: LeaderAndIsr, replicas: Iterable[int], now: float) -> bool:
@@ -167,12 +172,23 @@ class Partition:
         self.controller_epoch = state.controller_epoch
         self.zk_version = state.zk_version
         self.isr_change = None
+        is_new = not self.replicas
         self.replicas = tuple(replicas)
+        if is_new or self._most_in_sync < self.reached_in_sync:
+            self.reached_in_sync = self._most_in_sync
         self.followers = {
             broker_id: FollowerReplica(broker_id, now)
             for broker_id in {*self.replicas, *state.isr}
             if broker_id != self.broker_id
         }
+
+    def _take_isr(self, isr: tuple[int, ...]) -> None:
+        self.isr = self.maximal_isr = isr
+        self.reached_in_sync = max(self.reached_in_sync, min(self._most_in_sync, len(isr)))
+
+    @property
+    def _most_in_sync(self) -> int:
+        return min(self.least_in_sync, len(self.replicas))
 
     def leader_log(self) -> Log:
         """The log, if this broker leads; NotLeaderForPartition otherwise."""
@@ -187,11 +203,10 @@ class Partition:
 
     @property
     def min_insync_replicas(self) -> int:
-        """The ISR's least size for acks=-1: the topic's override, or the broker's minimum as far as
-        there are so many replicas."""
+        """The ISR's least size for acks=-1: the topic's override, or `reached_in_sync`."""
         assert self.log is not None
         of_topic = self.log.config.min_insync_replicas
-        return min(self.least_in_sync, len(self.replicas)) if of_topic is None else of_topic
+        return self.reached_in_sync if of_topic is None else of_topic
 
     def check_append(self, required_acks: int) -> Log:
         """The log to append to. NotLeaderForPartition, or NotEnoughReplicas when acks are -1 and
@@ -313,7 +328,7 @@ class Partition:
             return False
         self.isr_change = None
         self.zk_version = found.zk_version
-        self.isr = self.maximal_isr = found.isr
+        self._take_isr(found.isr)
         return self.maybe_raise_high_watermark()
 
     # Following

@@ -246,15 +246,52 @@ def test_a_follower_takes_the_leaders_high_watermark_as_far_as_its_log_goes(
     assert 1 == partition.high_watermark
 
 
-def test_the_brokers_minimum_counts_as_far_as_there_are_replicas(tmp_path: Path) -> None:
-    """Under the safe profile, for a topic that does not say; one that says is taken at its word."""
-    partition = Partition(TopicPartition("t", 0), ME, least_in_sync=2)
-    partition.attach_log(Log(tmp_path / "t-0", LogConfig(segment_index_bytes=4096)), 0)
-    for epoch, (replicas, minimum) in enumerate([((1,), 1), ((1, 2), 2), ((1, 2, 3), 2)]):
-        partition.make_leader(LeaderAndIsr(ME, epoch, (1,), 0, 1), replicas, NOW)
-        assert minimum == partition.min_insync_replicas
-    with pytest.raises(NotEnoughReplicas):
+class TestTheBrokersMinimum:
+    """What acks=-1 needs under the safe profile, for a topic that does not say."""
+
+    @pytest.fixture
+    def partition(self, tmp_path: Path) -> Partition:
+        partition = Partition(TopicPartition("t", 0), ME, least_in_sync=2)
+        partition.attach_log(Log(tmp_path / "t-0", LogConfig(segment_index_bytes=4096)), 0)
+        return partition
+
+    def lead(
+        self, partition: Partition, epoch: int, isr: tuple[int, ...], replicas: tuple[int, ...]
+    ) -> int:
+        partition.make_leader(LeaderAndIsr(ME, epoch, isr, epoch, 1), replicas, NOW)
+        return partition.min_insync_replicas
+
+    @pytest.mark.parametrize(("replicas", "minimum"), [((1,), 1), ((1, 2), 2), ((1, 2, 3), 2)])
+    def test_it_counts_as_far_as_there_are_replicas(
+        self, partition: Partition, replicas: tuple[int, ...], minimum: int
+    ) -> None:
+        """A topic with one replica can be written to."""
+        assert minimum == self.lead(partition, 0, (1,), replicas)
+
+    def test_the_topics_own_word_is_stronger(self, partition: Partition) -> None:
+        """A topic that says 1 is taken at it."""
+        self.lead(partition, 0, (1,), (1, 2))
+        with pytest.raises(NotEnoughReplicas):
+            append(partition, 1, required_acks=-1)
+        assert partition.log is not None
+        partition.log.config = LogConfig(min_insync_replicas=1)
         append(partition, 1, required_acks=-1)
-    assert partition.log is not None
-    partition.log.config = LogConfig(min_insync_replicas=1)
-    append(partition, 1, required_acks=-1)
+
+    def test_a_replica_that_is_added_counts_once_it_has_been_in_sync(
+        self, partition: Partition
+    ) -> None:
+        """While a topic of one replica is moved it can be written to: the copy has yet to come."""
+        self.lead(partition, 0, (1,), (1,))
+        assert 1 == self.lead(partition, 1, (1,), (2, 1))
+        append(partition, 1, required_acks=-1)
+        joined = partition.begin_isr_change((1, 2))
+        partition.end_isr_change(joined, joined)
+        assert 2 == partition.min_insync_replicas
+        left = partition.begin_isr_change((1,))
+        partition.end_isr_change(left, left)
+        assert 2 == partition.min_insync_replicas
+
+    def test_it_falls_with_the_assignment(self, partition: Partition) -> None:
+        """A topic may be moved to one replica."""
+        self.lead(partition, 0, (1, 2), (1, 2))
+        assert 1 == self.lead(partition, 1, (1,), (1,))
