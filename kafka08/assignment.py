@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
+from kafka08.config import INT_MAX
 from kafka08.errors import AdminError
 
 
@@ -106,8 +107,8 @@ def parse_assignment(text: str) -> dict[int, tuple[int, ...]]:
 def check_assignment(
     assignment: Mapping[int, Sequence[int]], live: Collection[int] | None = None
 ) -> None:
-    """AdminError unless partitions run from 0, each has as many replicas, on different brokers, and
-    (when `live` is given) on brokers that are there."""
+    """AdminError unless partitions run from 0, each has as many replicas, on different brokers,
+    their ids are possible ones, and (when `live` is given) those brokers are there."""
     if sorted(assignment) != list(range(len(assignment))) or not assignment:
         raise AdminError(f"partitions must be numbered from 0 without gaps: {sorted(assignment)}")
     sizes = {len(replicas) for replicas in assignment.values()}
@@ -118,6 +119,11 @@ def check_assignment(
             raise AdminError(
                 f"Partition replica lists may not contain duplicate entries: partition "
                 f"{partition} has {list(replicas)}"
+            )
+        if not all(0 <= replica <= INT_MAX for replica in replicas):
+            raise AdminError(
+                f"broker ids are numbers from 0 to {INT_MAX}: partition {partition} has "
+                f"{list(replicas)}"
             )
         missing = sorted(set(replicas) - set(live)) if live is not None else []
         if missing:

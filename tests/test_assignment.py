@@ -100,6 +100,8 @@ def test_a_manual_assignment_is_parsed() -> None:
         ("1:1", "duplicate entries"),
         ("", "not of the form"),
         ("a", "not of the form"),
+        ("1:99999999999", r"0 to 2147483647: partition 0 has \[1, 99999999999\]"),
+        ("1,-5", r"0 to 2147483647: partition 1 has \[-5\]"),
     ],
 )
 def test_a_bad_manual_assignment_is_refused(text: str, complaint: str) -> None:

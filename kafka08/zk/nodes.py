@@ -5,8 +5,9 @@ number as a string (its reader parses each JSON number as a 32-bit int and fails
 as they are. Order carries no meaning; it is kept so that znodes can be compared byte for byte.
 
 Readers are liberal: unknown keys are ignored, null and empty data are the same "nothing", and what
-later versions add is understood where it concerns us. Text that cannot be read raises
-ZooKeeperError. Source: kafka.utils.ZkUtils, kafka.utils.Json 0.8.2.2; captured znodes.
+later versions add is understood where it concerns us. Text that cannot be read, or whose numbers
+would not fit into a request, raises ZooKeeperError. Source: kafka.utils.ZkUtils, kafka.utils.Json
+0.8.2.2; captured znodes.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from kafka08.config import INT_MAX, LONG_MAX
 from kafka08.errors import ZooKeeperError
 from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
 
@@ -134,7 +136,7 @@ def decode_assignment(text: str | None) -> dict[int, tuple[int, ...]]:
         return {}
     partitions = _mapping(_parse_object(text, what).get("partitions", {}), what)
     return {
-        _number(name, what): tuple(_int(r, what) for r in _list(replicas, what))
+        _number(name, what): tuple(_int(r, what, least=0) for r in _list(replicas, what))
         for name, replicas in partitions.items()
     }
 
@@ -299,7 +301,7 @@ def encode_offset(offset: int) -> str:
 
 
 def decode_offset(text: str | None) -> int:
-    return _number(text or "", "offset")
+    return _number(text or "", "offset", least=-LONG_MAX - 1, most=LONG_MAX)
 
 
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "/": "\\/", "\b": "\\b", "\f": "\\f"} | {
@@ -378,17 +380,24 @@ def _list(value: Any, what: str) -> list[Any]:
     return value
 
 
-def _int(value: Any, what: str) -> int:
-    if type(value) is not int:
-        raise ZooKeeperError(f"{what}: expected a number, not {_shown(value)}")
+def _int(value: Any, what: str, *, least: int = -INT_MAX - 1) -> int:
+    if type(value) is not int or not least <= value <= INT_MAX:
+        raise ZooKeeperError(
+            f"{what}: expected a number from {least} to {INT_MAX}, not {_shown(value)}"
+        )
     return value
 
 
-def _number(text: str, what: str) -> int:
+def _number(text: str, what: str, *, least: int = 0, most: int = INT_MAX) -> int:
     try:
-        return int(text)
+        number = int(text)
     except ValueError:
-        raise ZooKeeperError(f"{what}: expected a number, not {_shown(text)}") from None
+        number = least - 1
+    if not least <= number <= most:
+        raise ZooKeeperError(
+            f"{what}: expected a number from {least} to {most}, not {_shown(text)}"
+        )
+    return number
 
 
 def _timestamp(fields: Mapping[str, Any]) -> int:

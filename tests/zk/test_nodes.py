@@ -190,6 +190,29 @@ def test_a_cluster_id_has_its_version_as_text() -> None:
     assert nodes.decode_cluster_id(text) == nodes.ClusterId("rVp1fIJ2T0y0hgTLbRHLTg")
 
 
+@pytest.mark.parametrize(
+    ("decode", "text"),
+    [
+        (nodes.decode_assignment, '{"partitions":{"0":[1,2147483648]}}'),
+        (nodes.decode_assignment, '{"partitions":{"0":[-1]}}'),
+        (nodes.decode_assignment, '{"partitions":{"2147483648":[1]}}'),
+        (nodes.decode_reassignment, nodes.encode_reassignment({TopicPartition("t", 0): [2**31]})),
+        (
+            nodes.decode_preferred_election,
+            nodes.encode_preferred_election([TopicPartition("t", 2**31)]),
+        ),
+        (nodes.decode_controller_epoch, "2147483648"),
+        (nodes.decode_offset, "9223372036854775808"),
+    ],
+)
+def test_a_number_that_fits_into_no_request_is_refused(
+    decode: Callable[[str], Any], text: str
+) -> None:
+    """Here, with what was found, and not where it is sent to somebody."""
+    with pytest.raises(ZooKeeperError, match="expected a number from"):
+        decode(text)
+
+
 DECODERS: list[Callable[[str], Any]] = [
     nodes.decode_broker,
     nodes.decode_assignment,

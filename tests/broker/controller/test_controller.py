@@ -111,11 +111,17 @@ class TestElection:
         state = cluster.wait_for_state("t", 0, 1, (1,))
         assert (state.controller_epoch, state.zk_version) == (3, 1)
 
-    def test_a_bad_topic_znode_does_not_stop_the_controller(self, cluster: Cluster) -> None:
-        """It is logged and left out; other topics get their leaders."""
-        cluster.zk.create(paths.topic("bad"), "{not json")
+    @pytest.mark.parametrize(
+        "text", ["{not json", nodes.encode_assignment({0: (1, 99_999_999_999)})]
+    )
+    def test_a_bad_topic_znode_does_not_stop_the_controller(
+        self, cluster: Cluster, text: str
+    ) -> None:
+        """It is logged and left out; other topics get their leaders. A broker id that is too long
+        could not be sent to anybody."""
         cluster.broker(1)
         cluster.active_controller(1)
+        cluster.zk.create(paths.topic("bad"), text)
         cluster.create_topic("good", {0: (1,)})
         cluster.wait_for_state("good", 0, 1, (1,))
 
