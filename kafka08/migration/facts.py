@@ -82,20 +82,42 @@ def read_many(
 def with_movement(
     groups: Sequence[GroupFacts], connections: Connections, pause_s: float
 ) -> list[GroupFacts]:
-    """The same, with what moves in ZooKeeper although nobody owns it: seen by a second look, a
-    pause after the first."""
-    idle = [
-        (n, p) for n, g in enumerate(groups) for p in g.partitions if p.owner is None and p.exists
-    ]
-    if idle and pause_s:
+    """The same with what a second look shows, a pause after the first: what moves in ZooKeeper
+    although nobody owns it, and which of the doubtful offsets in Kafka are `fresh`."""
+    idle = {
+        g.group: [p.topic_partition for p in g.partitions if p.owner is None and p.exists]
+        for g in groups
+    }
+    doubtful = {g.group: [p.topic_partition for p in g.doubtful] for g in groups if g.doubtful}
+    if pause_s and (doubtful or any(idle.values())):
         connections.clock.sleep(pause_s)
-    gets = [Get(paths.offset(groups[n].group, *p.topic_partition)) for n, p in idle]
-    moving: list[tuple[TopicPartition, ...]] = [() for _ in groups]
-    for (n, p), result in zip(idle, connections.zk.pipeline(gets), strict=True):
-        node = present(result)
-        if node is not None and nodes.decode_offset(node.data) != p.zookeeper:
-            moving[n] += (p.topic_partition,)
-    return [replace(g, moving=m) if m else g for g, m in zip(groups, moving, strict=True)]
+    looked = {group: [*tps, *doubtful.get(group, ())] for group, tps in idle.items()}
+    in_zookeeper = zookeeper_offsets_of(looked, connections)
+    in_kafka = kafka_offsets(doubtful, connections)
+
+    def moves(group: str, p: PartitionFacts) -> bool:
+        found = in_zookeeper[group].get(p.topic_partition)
+        return found is not None and found[0] != p.zookeeper
+
+    def is_fresh(group: str, p: PartitionFacts) -> bool:
+        """Kafka goes on, or ZooKeeper has come after it."""
+        assert p.kafka is not None, "a doubtful partition has both offsets"
+        reached, _ = in_zookeeper[group].get(p.topic_partition, (NO_OFFSET, 0))
+        now = in_kafka[group].offsets.get(p.topic_partition, NO_OFFSET)
+        return reached >= p.kafka or now > p.kafka
+
+    return [
+        replace(
+            g,
+            moving=tuple(
+                p.topic_partition
+                for p in g.partitions
+                if p.owner is None and p.exists and moves(g.group, p)
+            ),
+            fresh=tuple(p.topic_partition for p in g.doubtful if is_fresh(g.group, p)),
+        )
+        for g in groups
+    ]
 
 
 def _read_tree(

@@ -42,6 +42,7 @@ from kafka08.migration.plan import (
     make_plan,
     rollback_to_newest,
     rollback_to_snapshot,
+    without_old,
 )
 from kafka08.migration.results import raised, refusal
 from kafka08.migration.starting import Starting
@@ -209,6 +210,8 @@ class OffsetMigration(Closeable):
             self._journal.check(State.ROLLING_TO_NEWEST, entry)
         assert entry is not None, "check refuses a migration that has not begun"
         facts = self.facts()
+        if entry.state in KEEPS_ZOOKEEPER:
+            facts = without_old(facts, entry.snapshot)
         rollback = rollback_to_newest(facts)
         if entry.state in KEEPS_ZOOKEEPER:
             # Kafka may be what is broken; ZooKeeper has all that was committed to both.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from kafka08.migration.members import Member
@@ -66,6 +66,11 @@ class PartitionFacts:
         return self.log_start is not None and self.log_end is not None
 
     @property
+    def is_ahead_in_kafka(self) -> bool:
+        """Both stores have an offset, and Kafka's is the larger one."""
+        return self.zookeeper is not None and self.kafka is not None and self.kafka > self.zookeeper
+
+    @property
     def newest(self) -> Offset:
         """The larger of the two stores."""
         return max((o for o in (self.zookeeper, self.kafka) if o is not None), default=None)
@@ -101,14 +106,29 @@ class PartitionFacts:
 
 @dataclass(frozen=True, slots=True)
 class GroupFacts:
-    """A group as it was found: `members` are registered now; `unavailable` says why the coordinator
-    did not answer; `moving` are partitions whose offset moves although nobody owns them."""
+    """A group as it was found.
+
+    members       registered now
+    unavailable   why the coordinator did not answer
+    moving        partitions whose offset moves although nobody owns them
+    fresh         those of `doubtful` whose offset in Kafka was seen to be no old one
+    """
 
     group: str
     members: tuple[Member, ...]
     partitions: tuple[PartitionFacts, ...]
     unavailable: str | None = None
     moving: tuple[TopicPartition, ...] = ()
+    fresh: tuple[TopicPartition, ...] = ()
+
+    @property
+    def doubtful(self) -> tuple[PartitionFacts, ...]:
+        """Where Kafka is ahead and the owner is not ours: nothing says by which store it goes."""
+        return tuple(
+            p
+            for p in self.partitions
+            if p.is_ahead_in_kafka and (owner := self.owner(p)) is not None and not owner.is_ours
+        )
 
     @property
     def is_live(self) -> bool:
@@ -199,17 +219,25 @@ def live_refusals(facts: GroupFacts) -> list[str]:
 
 def _trap(facts: GroupFacts, partition: PartitionFacts) -> str | None:
     """A member that reads ZooKeeper stands where ZooKeeper says. With both stores it would go on
-    from the larger one at its next rebalance, and silently skip what lies between."""
+    from the larger one at its next rebalance, and silently skip what lies between. A member that is
+    not ours may be one of these unless something was seen to commit what Kafka has."""
     owner = facts.owner(partition)
-    if owner is None or owner.storage is not Storage.ZOOKEEPER or partition.zookeeper is None:
+    if owner is None or not partition.is_ahead_in_kafka:
         return None
-    if partition.kafka is None or partition.kafka <= partition.zookeeper:
+    text = f"{partition.topic_partition}: its live owner {owner.consumer_id} "
+    if owner.storage is Storage.ZOOKEEPER:
+        return (
+            f"{text}goes by ZooKeeper's {partition.zookeeper}, but an old offset {partition.kafka} "
+            "in Kafka is larger, and with both stores the larger one wins: members would skip; "
+            "lower it with kafka08 offsets set --store kafka"
+        )
+    if owner.is_ours or partition.topic_partition in facts.fresh:
         return None
     return (
-        f"{partition.topic_partition}: its live owner {owner.consumer_id} goes by ZooKeeper's "
-        f"{partition.zookeeper}, but an old offset {partition.kafka} in Kafka is larger, and with "
-        "both stores the larger one wins: members would skip; lower it with kafka08 offsets set "
-        "--store kafka"
+        f"{text}is not a kafka08 member, so it may go by ZooKeeper's {partition.zookeeper}, but "
+        f"Kafka's {partition.kafka} is larger and stands still, and with both stores the larger "
+        "one wins: members would skip; stop the group and set both stores to where it stood, with "
+        "kafka08 offsets set"
     )
 
 
@@ -270,6 +298,23 @@ class Rollback:
     problems: tuple[str, ...] = ()
 
 
+Snapshot = Mapping[TopicPartition, tuple[Offset, Offset]]
+"""partition → (ZooKeeper's offset, Kafka's) as they were before the migration."""
+
+
+def without_old(facts: GroupFacts, snapshot: Snapshot) -> GroupFacts:
+    """The same without the offsets of Kafka that no live owner has committed: ZooKeeper has led its
+    partition all along, and what Kafka had before the migration began is there unchanged."""
+
+    def is_old(p: PartitionFacts) -> bool:
+        owner = facts.owner(p)
+        by_zookeeper = owner is not None and owner.storage in {None, Storage.ZOOKEEPER}
+        return by_zookeeper and snapshot.get(p.topic_partition, (None, None))[1] == p.kafka
+
+    partitions = tuple(replace(p, kafka=None) if is_old(p) else p for p in facts.partitions)
+    return replace(facts, partitions=partitions)
+
+
 def rollback_to_newest(facts: GroupFacts) -> Rollback:
     """ZooKeeper is brought up to the newest offset of both stores that lies in the log; where
     neither does, nothing is written and a problem says so. Never rewinds ZooKeeper."""
@@ -287,10 +332,6 @@ def rollback_to_newest(facts: GroupFacts) -> Rollback:
         elif p.zookeeper is None or safe > p.zookeeper or not p.holds(p.zookeeper):
             writes[p.topic_partition] = safe
     return Rollback(writes, {}, problems=tuple(problems))
-
-
-Snapshot = Mapping[TopicPartition, tuple[Offset, Offset]]
-"""partition → (ZooKeeper's offset, Kafka's) as they were before the migration."""
 
 
 def rollback_to_snapshot(facts: GroupFacts, snapshot: Snapshot) -> Rollback:

@@ -201,6 +201,45 @@ def test_offsets_that_move_without_an_owner_are_a_reason(
     assert "[t,1] belongs to nobody" in refusal
 
 
+def own(zk: ZkClient, tp: TopicPartition) -> None:
+    """A live member that is not ours owns the partition."""
+    zk.create(paths.consumer_id("g", "g_jvm"), '{"subscription":{"t":1}}', ephemeral=True)
+    zk.create(paths.owner("g", *tp), "g_jvm-0", ephemeral=True)
+
+
+@pytest.mark.parametrize("store", ["kafka", "both"])
+def test_a_foreign_owner_is_trusted_when_its_commits_are_seen(
+    zk: ZkClient, cluster: StoreCluster, migration: OffsetMigration, store: str
+) -> None:
+    """Kafka is ahead of ZooKeeper: refused while it stands still; not when Kafka goes on at a
+    second look, or ZooKeeper follows, as with a member that commits to both."""
+    own(zk, TPS[1])
+    [refusal] = migration.plan().refusals
+    assert "[t,1]: its live owner g_jvm is not a kafka08 member" in refusal
+    sleep = cluster.clock.sleep
+
+    def commit_and_sleep(seconds: float) -> None:
+        if store == "kafka":
+            cluster.committed[TPS[1]] += 1
+        else:
+            ClusterStore(zk).commit_offsets("g", {TPS[1]: 25})
+        sleep(seconds)
+
+    cluster.clock.sleep = commit_and_sleep  # type: ignore[method-assign]
+    assert migration.plan().is_allowed
+
+
+def test_rollback_does_not_raise_what_only_zookeeper_was_committed_to(
+    zk: ZkClient, cluster: StoreCluster, migration: OffsetMigration
+) -> None:
+    """A member of the JVM that goes by ZooKeeper stands at 20; Kafka's 25 is from before the
+    migration: with it the member would skip five messages."""
+    migration.start()
+    own(zk, TPS[1])
+    assert migration.rollback().to_zookeeper == {}
+    assert in_zookeeper(zk) == IN_ZOOKEEPER
+
+
 def steps(to: Literal["newest", "snapshot"]) -> list[Callable[[OffsetMigration], object]]:
     return [
         OffsetMigration.start,

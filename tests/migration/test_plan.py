@@ -19,6 +19,7 @@ from kafka08.migration.plan import (
     rollback_to_snapshot,
     snapshot_of,
     verification_problems,
+    without_old,
 )
 from kafka08.structs import TopicPartition
 from kafka08.zk.orders import Order, Storage
@@ -126,6 +127,39 @@ def test_an_old_larger_offset_in_kafka_is_a_trap() -> None:
     by_both = replace(by_zookeeper, answer=Order(1, Storage.DUAL))
     assert make_plan(GroupFacts("g", (by_both,), (owned,))).is_allowed
     assert make_plan(group(facts(50, 80))).is_allowed
+
+
+def test_a_member_that_is_not_ours_may_be_in_the_trap() -> None:
+    """By which store it goes cannot be seen: refused like one that goes by ZooKeeper, unless what
+    Kafka has was seen to be committed just now."""
+    owned = replace(facts(50, 80), owner="g_jvm-0")
+    found = GroupFacts("g", (Member("g_jvm"),), (owned,))
+    [refusal] = make_plan(found).refusals
+    assert "g_jvm is not a kafka08 member" in refusal
+    assert "stop the group and set both stores" in refusal
+    assert make_plan(replace(found, fresh=(TP,))).is_allowed
+    assert make_plan(replace(found, partitions=(replace(owned, kafka=50),))).is_allowed
+
+
+@pytest.mark.parametrize(
+    ("owner", "in_snapshot", "to_zookeeper"),
+    [
+        (Member("g_a"), 80, {}),
+        (Member("g_a"), 70, {TP: 80}),
+        (Member("g_a", Storage.ZOOKEEPER), 80, {}),
+        (Member("g_a", Storage.ZOOKEEPER, answer=Order(1, Storage.DUAL)), 80, {TP: 80}),
+        (None, 80, {TP: 80}),
+    ],
+)
+def test_an_old_offset_in_kafka_is_none_to_go_back_to(
+    owner: Member | None, in_snapshot: int, to_zookeeper: dict[TopicPartition, int]
+) -> None:
+    """What Kafka had before the migration and a live owner has not committed since would raise
+    ZooKeeper over messages that nobody has read. Of a stopped group the larger offset counts."""
+    owned = replace(facts(50, 80), owner="g_a-0" if owner else None)
+    found = GroupFacts("g", () if owner is None else (owner,), (owned,))
+    rollback = rollback_to_newest(without_old(found, {TP: (40, in_snapshot)}))
+    assert rollback.to_zookeeper == to_zookeeper
 
 
 def test_deleted_partitions_are_left_alone() -> None:
