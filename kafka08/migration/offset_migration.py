@@ -186,8 +186,8 @@ class OffsetMigration(Closeable):
         entry = self._journal.read()
         self._journal.check(State.FINISHING, entry)
         assert entry is not None, "check refuses a migration that has not begun"
-        if entry.state is State.VERIFIED:
-            self._refuse("finish", self._not_ready(entry))
+        not_ready = self._not_ready(entry) if entry.state is State.VERIFIED else []
+        self._refuse("finish", [*not_ready, *self._behind_in_kafka(entry)])
         if entry.state is not State.FINISHED:
             entry = self._journal.enter(State.FINISHING, entry, self._clock.time_ms())
         self._await_answers("finish", entry)
@@ -283,21 +283,22 @@ class OffsetMigration(Closeable):
         reasons = [f"{m} has not answered" for m in behind(self.members(), entry.order)]
         if self._is_mirrored():
             reasons.append("a mirror commits for members that go by ZooKeeper: stop them first")
-        return reasons + self._behind_in_kafka()
+        return reasons
 
-    def _behind_in_kafka(self) -> list[str]:
+    def _behind_in_kafka(self, entry: Entry) -> list[str]:
         """Partitions where ZooKeeper has more than Kafka, and keeps it for a while: their owners
-        would repeat. What nobody owns is brought up here."""
+        would repeat. Of a stopped group they are brought up here. Once the migration is finished,
+        only where Kafka has nothing: an offset may have been set back there since."""
         found: list[str] = []
 
         def is_level() -> bool:
             facts = self.facts()
-            low = [p for p in facts.partitions if p.exists and (p.zookeeper or 0) > (p.kafka or 0)]
+            low = facts.behind_in_kafka
+            if entry.state is State.FINISHED:
+                low = tuple(p for p in low if p.kafka is None)
             if not facts.is_live:
                 raise_in_kafka(self.connections, self.group, [p.topic_partition for p in low])
-            found[:] = [
-                f"{p.topic_partition}: ZooKeeper has {p.zookeeper}, Kafka {p.kafka}" for p in low
-            ]
+            found[:] = [p.disagreement for p in low]
             return not found
 
         return [] if self._wait_for(is_level) else found

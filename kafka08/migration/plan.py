@@ -71,6 +71,17 @@ class PartitionFacts:
         return self.zookeeper is not None and self.kafka is not None and self.kafka > self.zookeeper
 
     @property
+    def is_behind_in_kafka(self) -> bool:
+        """ZooKeeper has an offset, and Kafka a smaller one or none."""
+        return self.zookeeper is not None and (self.kafka is None or self.kafka < self.zookeeper)
+
+    @property
+    def disagreement(self) -> str:
+        """What both stores have."""
+        have = ("nothing" if o is None else str(o) for o in (self.zookeeper, self.kafka))
+        return "{}: ZooKeeper has {}, Kafka {}".format(self.topic_partition, *have)
+
+    @property
     def newest(self) -> Offset:
         """The larger of the two stores."""
         return max((o for o in (self.zookeeper, self.kafka) if o is not None), default=None)
@@ -129,6 +140,11 @@ class GroupFacts:
             for p in self.partitions
             if p.is_ahead_in_kafka and (owner := self.owner(p)) is not None and not owner.is_ours
         )
+
+    @property
+    def behind_in_kafka(self) -> tuple[PartitionFacts, ...]:
+        """Where members that read Kafka alone would repeat, or begin anew."""
+        return tuple(p for p in self.partitions if p.exists and p.is_behind_in_kafka)
 
     @property
     def is_live(self) -> bool:
@@ -266,10 +282,7 @@ def _refusal(facts: PartitionFacts, max_disagreement: int | None) -> str | None:
         return None
     distance = abs(facts.zookeeper - facts.kafka)
     if distance > max_disagreement:
-        return (
-            f"{facts.topic_partition}: ZooKeeper has {facts.zookeeper}, Kafka {facts.kafka}: "
-            f"{distance} messages apart, more than {max_disagreement}"
-        )
+        return f"{facts.disagreement}: {distance} messages apart, more than {max_disagreement}"
     return None
 
 
@@ -279,9 +292,8 @@ def verification_problems(facts: GroupFacts) -> list[str]:
     for p in facts.partitions:
         if not p.exists:
             continue
-        if p.zookeeper is not None and (p.kafka is None or p.kafka < p.zookeeper):
-            have = "nothing" if p.kafka is None else str(p.kafka)
-            problems.append(f"{p.topic_partition}: ZooKeeper has {p.zookeeper}, Kafka {have}")
+        if p.is_behind_in_kafka:
+            problems.append(p.disagreement)
         elif p.kafka is not None:
             problem = p.range_problem(p.kafka, "Kafka")
             problems += [problem] if problem else []

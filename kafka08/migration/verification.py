@@ -96,10 +96,13 @@ def watch(
         connections.clock.time_ms(),
     )
     verdicts = tuple(judge(facts, samples, rules))
-    problems = group_refusals(facts)
-    if not facts.is_live:
-        problems = verification_problems(facts) if storage is Storage.DUAL else problems
-    elif entry.order is not None:
+    if storage is Storage.DUAL and not facts.is_live:
+        problems = verification_problems(facts)
+    else:
+        problems = group_refusals(facts)
+    if storage is Storage.KAFKA:
+        problems += [p.disagreement for p in facts.behind_in_kafka if p.kafka is None]
+    if facts.is_live and entry.order is not None:
         problems += [f"{m} has not answered" for m in behind(facts.members, entry.order)]
     problems += [f"{v.facts.topic_partition}: {p}" for v in verdicts for p in v.problems]
     return Verification(

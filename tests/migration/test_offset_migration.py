@@ -80,6 +80,57 @@ def test_the_whole_way(zk: ZkClient, cluster: StoreCluster, migration: OffsetMig
     assert in_zookeeper(zk) == NEWEST | {TPS[3]: 77}
 
 
+@pytest.mark.parametrize("state", [State.VERIFIED, State.FINISHING, State.FINISHED])
+def test_finish_ends_with_offsets_in_kafka(
+    zk: ZkClient, cluster: StoreCluster, migration: OffsetMigration, state: State
+) -> None:
+    """Kafka has lost what verify saw, at whatever point finish is run or repeated: a stopped
+    group's offsets are brought there again, the offset 0 as well."""
+    ClusterStore(zk).commit_offsets("g", {TPS[0]: 0})
+    migration.start()
+    migration.verify()
+    entry = migration.journal()
+    assert entry is not None
+    journal = Journal(zk, "g")
+    if state is not State.VERIFIED:
+        entry = journal.enter(State.FINISHING, entry, 1)
+    if state is State.FINISHED:
+        journal.enter(State.FINISHED, entry, 1)
+    del cluster.committed[TPS[0]], cluster.committed[TPS[2]]
+    assert migration.finish().is_verified
+    assert cluster.committed == {TPS[0]: 0, TPS[1]: 25, TPS[2]: 30}
+    assert state_of(migration.journal()) is State.FINISHED
+
+
+def test_what_kafka_loses_after_the_cutover_is_a_problem(
+    cluster: StoreCluster, migration: OffsetMigration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """finish says so and stays unfinished."""
+    migration.start()
+    migration.verify()
+    enter = Journal.enter
+
+    def lose_and_enter(*args: Any) -> Any:
+        cluster.committed.pop(TPS[0], None)
+        return enter(*args)
+
+    monkeypatch.setattr(Journal, "enter", lose_and_enter)
+    assert migration.finish().problems == ("[t,0]: ZooKeeper has 10, Kafka nothing",)
+    assert state_of(migration.journal()) is State.FINISHING
+
+
+def test_a_finished_group_that_was_set_back_stays_there(
+    cluster: StoreCluster, migration: OffsetMigration
+) -> None:
+    """Kafka alone counts by then: finish, repeated, does not raise it to ZooKeeper's old offset."""
+    migration.start()
+    migration.verify()
+    migration.finish()
+    cluster.committed[TPS[2]] = 3
+    assert migration.finish().is_verified
+    assert cluster.committed[TPS[2]] == 3
+
+
 def test_back_to_the_snapshot(
     zk: ZkClient, cluster: StoreCluster, migration: OffsetMigration
 ) -> None:
