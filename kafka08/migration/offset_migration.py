@@ -62,6 +62,8 @@ KEEPS_ZOOKEEPER: Final = frozenset(
     {State.COPYING, State.DUAL, State.VERIFIED, State.RETURNING, State.ROLLED_BACK}
 )
 """States in which every member commits to ZooKeeper, so that Kafka is not needed to go back."""
+RETURNED: Final = frozenset({State.RETURNING, State.ROLLED_BACK})
+"""States in which ZooKeeper has its offsets back, and may have other ones since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,20 +211,18 @@ class OffsetMigration(Closeable):
         if entry is None or entry.state not in KEEPS_ZOOKEEPER:
             self._journal.check(State.ROLLING_TO_NEWEST, entry)
         assert entry is not None, "check refuses a migration that has not begun"
-        facts = self.facts()
-        if entry.state in KEEPS_ZOOKEEPER:
-            facts = without_old(facts, entry.snapshot)
-        rollback = rollback_to_newest(facts)
-        if entry.state in KEEPS_ZOOKEEPER:
-            # Kafka may be what is broken; ZooKeeper has all that was committed to both.
-            if facts.unavailable is not None:
-                rollback = Rollback({}, {})
-        else:
-            self._refuse("rollback", [*group_refusals(facts), *rollback.problems])
+        rollback = Rollback({}, {})
+        if entry.state not in KEEPS_ZOOKEEPER:
+            facts, _ = self._newest_of_both()
             entry = self._journal.enter(State.ROLLING_TO_NEWEST, entry, self._clock.time_ms())
             self._await_answers("rollback", entry)
             self._refuse("rollback", instructions(self._kafka_only(facts), Storage.DUAL))
-            rollback = rollback_to_newest(self.facts())
+            _, rollback = self._newest_of_both()
+        elif entry.state not in RETURNED:
+            facts = self.facts()
+            # Kafka may be what is broken; ZooKeeper has all that was committed to both.
+            if facts.unavailable is None:
+                rollback = rollback_to_newest(without_old(facts, entry.snapshot))
         written = raise_in_zookeeper(self.connections, self.group, rollback.to_zookeeper)
         entry = self._journal.enter(State.RETURNING, entry, self._clock.time_ms())
         self._await_answers("rollback", entry)
@@ -250,6 +250,13 @@ class OffsetMigration(Closeable):
         )
         self._journal.remove(entry)
         return entry
+
+    def _newest_of_both(self) -> tuple[GroupFacts, Rollback]:
+        """Of a group that has left ZooKeeper. MigrationError if it cannot be had."""
+        facts = self.facts()
+        rollback = rollback_to_newest(facts)
+        self._refuse("rollback", [*group_refusals(facts), *rollback.problems])
+        return facts, rollback
 
     def _roll_to_snapshot(self, entry: Entry | None) -> Rollback:
         self._journal.check(State.ROLLING_TO_SNAPSHOT, entry)

@@ -131,6 +131,19 @@ def test_a_finished_group_that_was_set_back_stays_there(
     assert cluster.committed[TPS[2]] == 3
 
 
+def test_a_rollback_that_is_done_writes_no_offsets(
+    zk: ZkClient, cluster: StoreCluster, migration: OffsetMigration
+) -> None:
+    """ZooKeeper alone counts by then: what was set back there is not raised to Kafka's old offset
+    when the rollback is repeated."""
+    migration.start()
+    migration.rollback()
+    ClusterStore(zk).commit_offsets("g", {TPS[2]: 3})
+    assert migration.rollback().to_zookeeper == {}
+    assert in_zookeeper(zk)[TPS[2]] == 3
+    assert state_of(migration.journal()) is State.ROLLED_BACK
+
+
 def test_back_to_the_snapshot(
     zk: ZkClient, cluster: StoreCluster, migration: OffsetMigration
 ) -> None:
