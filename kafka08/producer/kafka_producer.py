@@ -43,6 +43,7 @@ from kafka08.producer.serializers import Serializer
 from kafka08.producer.topic_route import TopicRoute
 from kafka08.protocol.types import Buffer
 from kafka08.structs import TopicPartition
+from kafka08.topic_name import fault_of
 
 log = logging.getLogger(__name__)
 
@@ -133,8 +134,8 @@ class KafkaProducer(Closeable):
 
         Waits up to max.block.ms for the topic's metadata, and as long for memory. Every error of
         Kafka goes to the future and to the callback: BufferExhausted, MessageTooLarge, an unknown
-        topic, what brokers answer. Raised are ProducerClosed, TypeError for what is not bytes, and
-        what a serializer or the partitioner raises.
+        topic, what brokers answer. Raised are ProducerClosed, TypeError for what is not bytes (of
+        the topic: text), and what a serializer or the partitioner raises.
         """
         topic, value, key, partition = record
         route = self._routes.get(topic)
@@ -315,13 +316,21 @@ class KafkaProducer(Closeable):
         """The route of `topic`, asking for its metadata if need be (which may create it).
 
         RequestTimeout after max.block.ms, with what was answered last; InvalidTopic at once;
-        ProducerClosed.
+        TypeError for what is not text; ProducerClosed.
         """
         route = self._routes.get(topic)
         if route is not None:
             return route
+        if not isinstance(topic, str):
+            raise TypeError(f"a topic is a str, not a {type(topic).__name__}")
+        if fault := fault_of(topic):
+            raise InvalidTopic(fault)
+        with self._metadata.awaited(topic) as version:
+            return self._answered_route(topic, version)
+
+    def _answered_route(self, topic: str, version: int) -> TopicRoute:
+        """The route of `topic` as soon as an answer after `version` has it."""
         deadline = self._clock.monotonic() + self.config.metadata_block_s
-        version = self._metadata.add(topic)
         while True:
             if self._accumulator.closed:
                 raise ProducerClosed("the producer is closed")
@@ -334,7 +343,6 @@ class KafkaProducer(Closeable):
                 return route
             info = self._metadata.cluster.topics.get(topic)
             if answered and info is not None and info.error is InvalidTopic:
-                self._metadata.forget(topic)
                 raise InvalidTopic(f"topic {topic}")
             if left <= 0:
                 why = "no broker answered" if info is None else f"the last answer was {info.error}"

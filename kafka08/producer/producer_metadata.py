@@ -6,7 +6,9 @@ Source: org.apache.kafka.clients.producer.internals.Metadata 0.8.2.2.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 from kafka08.client.metadata import ClusterMetadata
 from kafka08.clock import Clock
@@ -41,6 +43,9 @@ class ProducerMetadata:
         self._clock = clock
         self._changed = threading.Condition()
         self._topics: set[str] = set()
+        """Those that were ever known: there may be records for them."""
+        self._waiting: Counter[str] = Counter()
+        """How many threads wait for a topic."""
         self._wanted = False
         self._asked_at = float("-inf")
         self._updated_at = float("-inf")
@@ -49,7 +54,7 @@ class ProducerMetadata:
     def topics(self) -> list[str]:
         """The topics to ask for."""
         with self._changed:
-            return sorted(self._topics)
+            return sorted(self._topics.union(self._waiting))
 
     @property
     def addresses(self) -> list[tuple[str, int]]:
@@ -60,17 +65,19 @@ class ProducerMetadata:
         known = {(broker.host, broker.port): None for broker in self.cluster.brokers.values()}
         return list(known | dict.fromkeys(self._bootstrap))
 
-    def add(self, topic: str) -> int:
-        """Ask for `topic` too, as soon as may be; the version that does not know it yet."""
+    @contextmanager
+    def awaited(self, topic: str) -> Iterator[int]:
+        """Somebody waits for `topic` in this block: ask for it too, as soon as may be. Gives the
+        version that does not know it yet. If nobody has waited long enough it is forgotten."""
         with self._changed:
-            self._topics.add(topic)
+            self._waiting[topic] += 1
             self._wanted = True
-            return self.version
-
-    def forget(self, topic: str) -> None:
-        """Do not ask for `topic` any more."""
-        with self._changed:
-            self._topics.discard(topic)
+            version = self.version
+        try:
+            yield version
+        finally:
+            with self._changed:
+                self._waiting -= Counter([topic])
 
     def request_update(self) -> None:
         """The picture is wrong somewhere: ask as soon as the backoff allows."""
@@ -80,7 +87,7 @@ class ProducerMetadata:
     def due_in(self, now: float) -> float:
         """Seconds until the next question is due; 0 or less: now, infinity: there is no topic."""
         with self._changed:
-            if not self._topics:
+            if not self._topics and not self._waiting:
                 return float("inf")
             due = self._asked_at + self._backoff_s
             if not self._wanted:
@@ -93,12 +100,13 @@ class ProducerMetadata:
             self._asked_at = now
 
     def update(self, response: MetadataResponse, now: float) -> None:
-        """Take an answer. A topic in error is asked for again."""
+        """Take an answer. A topic that somebody waits for in vain is asked for again."""
         with self._changed:
             self.cluster = self.cluster.updated(response)
             self._on_update(self.cluster)
             self._updated_at = now
-            self._wanted = not all(map(self.cluster.knows, self._topics))
+            self._topics.update(filter(self.cluster.knows, self.cluster.topics))
+            self._wanted = not all(map(self.cluster.knows, self._waiting))
             self.version += 1
             self._changed.notify_all()
 

@@ -143,21 +143,27 @@ class Sender:
             required_acks=settings.acks,
             timeout_ms=settings.ack_timeout_ms,
         )
-        self._channels.send(
-            (broker.host, broker.port),
-            request,
-            batches,
-            deadline=now + settings.request_timeout_s,
-            answered=settings.acks != 0,
-        )
+        try:
+            self._channels.send(
+                (broker.host, broker.port),
+                request,
+                batches,
+                deadline=now + settings.request_timeout_s,
+                answered=settings.acks != 0,
+            )
+        except ProtocolError as error:  # it cannot be encoded, and was not sent
+            for parts in drained:
+                self._failed(parts, error)
 
     def _ask_for_metadata(self, now: float) -> float:
         """Ask a broker if that is due; seconds until it will be."""
         if self._metadata_in_flight:
             return float("inf")
-        due_in = self._metadata.due_in(now)
+        due_in, topics = self._metadata.due_in(now), self._metadata.topics
         if due_in > 0:
             return due_in
+        if not topics:
+            return float("inf")  # who waited has just given up; to ask for none is to ask for all
         address = self._channels.least_loaded(self._metadata.addresses, now)
         if address is None:
             return float("inf")  # a connection is on its way, or a timer of `channels` tells
@@ -165,7 +171,7 @@ class Sender:
         self._metadata_in_flight = True
         self._channels.send(
             address,
-            MetadataRequest(self._metadata.topics),
+            MetadataRequest(topics),
             None,
             deadline=now + min(METADATA_TIMEOUT_S, self._settings.request_timeout_s),
             answered=True,

@@ -12,11 +12,13 @@ from kafka08.client.metadata import PartitionInfo
 from kafka08.errors import (
     BufferExhausted,
     FailedToSend,
+    InvalidTopic,
     KafkaError,
     MessageSizeTooLarge,
     MessageTooLarge,
     NotLeaderForPartition,
     ProducerClosed,
+    ProtocolError,
     RequestTimeout,
     UnknownTopicOrPartition,
 )
@@ -24,6 +26,7 @@ from kafka08.hashing import murmur2
 from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord, RecordMetadata
 from kafka08.producer.accumulator import PACKED_TOGETHER_BYTES, may_travel_with
 from kafka08.producer.batch import RecordBatch
+from kafka08.protocol.metadata import MetadataRequest
 from kafka08.structs import NO_LEADER, NO_OFFSET, TopicPartition
 from tests.producer.tcp_cluster import TcpCluster
 from tests.producer.test_async import await_true
@@ -253,6 +256,60 @@ def test_a_topic_that_stays_unknown(cluster: TcpCluster) -> None:
         with pytest.raises(RequestTimeout):
             producer.partitions_for("missing")
         assert isinstance(producer.send_many("missing", [b""]).exception(), RequestTimeout)
+
+
+@pytest.mark.parametrize("topic", ["", "..", "a b", "x" * 256, "x" * 40_000, "bad\udc80"])
+def test_a_topic_that_cannot_be_fails_alone(cluster: TcpCluster, topic: str) -> None:
+    """InvalidTopic for its own caller, and no broker is asked; what was accepted before it is sent,
+    and what comes behind it too."""
+    with producer_on(cluster, linger_ms=50) as producer:
+        before = producer.send(ProducerRecord("u", b"before"))
+        refused = producer.send(ProducerRecord(topic, b"x"))
+        assert isinstance(refused.exception(0), InvalidTopic)
+        assert before.result(SECONDS).offset == 0
+        assert producer.send(ProducerRecord("u", b"behind")).result(SECONDS).offset == 1
+    assert topic not in asked_for(cluster)
+
+
+@pytest.mark.parametrize("topic", [b"pages", None, 7])
+def test_a_topic_that_is_no_text_fails_alone(cluster: TcpCluster, topic: Any) -> None:
+    """TypeError from `send` itself, like other mistakes of the program; the producer lives on."""
+    with producer_on(cluster) as producer:
+        with pytest.raises(TypeError, match=type(topic).__name__):
+            producer.send(ProducerRecord(topic, b"x"))
+        assert producer.send(ProducerRecord("u", b"behind")).result(SECONDS).offset == 0
+
+
+def test_a_request_that_cannot_be_encoded_costs_its_own_batches_only(cluster: TcpCluster) -> None:
+    """They fail with ProtocolError; the sender's thread goes on."""
+    with producer_on(cluster) as producer:
+        assert producer.send(ProducerRecord("u", b"good")).result(SECONDS).offset == 0
+        queue = next(producer._routes["u"].turns)
+        queue.tp = TopicPartition("bad\udc80", 0)
+        producer._accumulator._queues[queue.tp] = queue
+        assert isinstance(
+            producer.send(ProducerRecord("u", b"x")).exception(SECONDS), ProtocolError
+        )
+        queue.tp = U0
+        assert producer.send(ProducerRecord("u", b"good")).result(SECONDS).offset == 1
+
+
+def test_a_topic_that_nobody_waits_for_is_not_asked_for_again(cluster: TcpCluster) -> None:
+    """When the last who waited for an unknown topic has given up: no question without end. A topic
+    that is known stays among those that are asked for."""
+    with producer_on(cluster, max_block_ms=30, metadata_max_age_ms=50) as producer:
+        producer.partitions_for("u")
+        assert isinstance(producer.send(ProducerRecord("missing", b"")).exception(), RequestTimeout)
+        count = len(cluster.asked)
+        await_true(lambda: len(cluster.asked) >= count + 3)
+        later = [request for _, request in cluster.asked[count + 1 :]]
+        assert [r.topics for r in later if isinstance(r, MetadataRequest)] == [["u"]] * len(later)
+
+
+def asked_for(cluster: TcpCluster) -> set[str]:
+    """The topics whose metadata was asked for."""
+    requests = [request for _, request in cluster.asked]
+    return {topic for r in requests if isinstance(r, MetadataRequest) for topic in r.topics}
 
 
 def test_a_partition_that_is_not_there(cluster: TcpCluster) -> None:
