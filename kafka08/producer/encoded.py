@@ -17,6 +17,8 @@ from kafka08.producer.message import KeyedMessage
 
 NULLS: Final = frozenset({type(None)})
 NULLS_AND_BYTES: Final = NULLS | {bytes}
+NULLS_AND_BUFFERS: Final = NULLS_AND_BYTES | {bytearray, memoryview}
+TEXT: Final = frozenset({str})
 
 
 class Encoded(NamedTuple):
@@ -37,11 +39,14 @@ class Encoded(NamedTuple):
 
     @classmethod
     def of(cls, messages: Sequence[KeyedMessage], encoder: Encoder, key_encoder: Encoder) -> Self:
-        """ValueError for a message without a topic; what an encoder raises."""
+        """ValueError for a message without a topic, TypeError for a topic that is no text or what
+        an encoder made that is no bytes; what an encoder raises."""
         flat = FlatMessages.of(messages)
         topics, keys = flat.column("topic"), flat.column("key")
         if not all(topics):
             raise ValueError("a message needs a topic")
+        if not are_of(TEXT, topics):
+            raise TypeError("a message's topic is a str")
         return cls(
             range(len(flat)),
             topics,
@@ -52,7 +57,7 @@ class Encoded(NamedTuple):
 
     @classmethod
     def joined(cls, parts: Iterable[Encoded]) -> Self:
-        """The messages of all parts behind each other."""
+        """The messages of all parts, of which there must be one, behind each other."""
         columns: Iterable[Any] = zip(*parts, strict=True)
         return cls(*(list(chain.from_iterable(column)) for column in columns))
 
@@ -72,7 +77,10 @@ def encoded(column: Sequence[Any], encoder: Encoder) -> Sequence[bytes | None]:
     """`column` as bytes; None stays None, and bytes need no call of the DefaultEncoder."""
     if are_of(NULLS_AND_BYTES if type(encoder) is DefaultEncoder else NULLS, column):
         return column
-    return [None if field is None else encoder(field) for field in column]
+    made = [None if field is None else encoder(field) for field in column]
+    if not are_of(NULLS_AND_BUFFERS, made):
+        raise TypeError(f"the encoder {encoder!r} must give bytes")
+    return made
 
 
 def chosen_by(keys: Sequence[Any], partition_keys: Sequence[Any]) -> Sequence[Any]:

@@ -2,7 +2,7 @@
 
 Source: kafka.producer.async.DefaultEventHandler 0.8.2.2, from which this departs twice: a message
 that cannot be routed does not hold up the others of its batch, and what no further try can cure
-(too large, illegal topic) is not tried again.
+(too large, illegal topic, a partitioner that fails) is not tried again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kafka08.client.metadata import ClusterMetadata
 from kafka08.client.requests import produce_request, produce_results
 from kafka08.client.retry import is_retriable
 from kafka08.clock import Clock
-from kafka08.errors import FailedToSend, KafkaError, ProtocolError, error_of
+from kafka08.errors import FailedToSend, InvalidTopic, KafkaError, ProtocolError, error_of
 from kafka08.network.connection import Connection
 from kafka08.producer.config import ProducerConfig
 from kafka08.producer.encoded import NULLS, Encoded, are_of
@@ -31,6 +31,7 @@ from kafka08.protocol import compression, message_set
 from kafka08.protocol.produce import ProduceResponse
 from kafka08.protocol.types import Buffer
 from kafka08.structs import Broker, TopicPartition
+from kafka08.topic_name import fault_of
 
 log = logging.getLogger(__name__)
 
@@ -69,11 +70,12 @@ class EventHandler:
 
         Within a partition they keep their order. FailedToSend if some were not acknowledged (acks
         0: not written to a socket); they may still have been stored, if only the answer was lost.
-        What an encoder or the partitioner raises passes through, and so does ValueError for a
-        message without a topic; from the first try nothing was sent then.
+
+        With producer.type=sync, what an encoder or the partitioner raises passes through, and so
+        does ValueError for a message without a topic; from the first try nothing was sent then.
+        With async such a message is one of those that fail, and the others are sent.
         """
-        outstanding = Encoded.of(messages, self._encoder, self._key_encoder)
-        given_up: Failures = []
+        outstanding, given_up = self._encoded(messages)
         for tries in range(1, self._config.message_send_max_retries + 2):
             if tries > 1:
                 self._back_off(outstanding, tries)
@@ -89,6 +91,41 @@ class EventHandler:
 
     def close(self) -> None:
         self._cluster.close()
+
+    # ------------------------------------------------------------------------------- encoding
+
+    def _encoded(self, messages: Sequence[KeyedMessage]) -> tuple[Encoded, Failures]:
+        """What may be sent of `messages`, and what cannot be whatever is tried."""
+        failures: Failures = []
+        try:
+            all_ = Encoded.of(messages, self._encoder, self._key_encoder)
+        except Exception:
+            if self._config.producer_type == "sync":
+                raise
+            all_, failures = self._encoded_one_by_one(messages)
+        faults = {topic: fault for topic in set(all_.topics) if (fault := fault_of(topic))}
+        for bad, fault in faults.items():
+            rows = [row for row, topic in enumerate(all_.topics) if topic == bad]
+            failures.append((all_.at(rows), InvalidTopic(fault)))
+        legal = [row for row, topic in enumerate(all_.topics) if topic not in faults]
+        return (all_.at(legal) if faults else all_), failures
+
+    def _encoded_one_by_one(self, messages: Sequence[KeyedMessage]) -> tuple[Encoded, Failures]:
+        """Likewise, when one of them at least cannot be encoded.
+
+        Source: DefaultEventHandler.serialize."""
+        good: list[Encoded] = [Encoded.of((), self._encoder, self._key_encoder)]
+        failures: Failures = []
+        for place, message in enumerate(messages):
+            try:
+                one = Encoded.of((message,), self._encoder, self._key_encoder)
+            except Exception as error:  # the user's code, or what it was given
+                log.exception("Error serializing message for topic %s", message.topic)
+                bad = Encoded((place,), (str(message.topic),), (None,), (None,), (None,))
+                failures.append((bad, KafkaError(f"it cannot be encoded: {error!r}")))
+                continue
+            good.append(one._replace(places=(place,)))
+        return Encoded.joined(good), failures
 
     # ------------------------------------------------------------------------------- metadata
 
@@ -194,6 +231,13 @@ class EventHandler:
                 partition = partition_of(topic, chosen_by, metadata.partitions(topic))
             except KafkaError as error:
                 failures.append((outstanding.at([row]), error))
+                continue
+            except Exception as error:  # the partitioner's
+                if self._config.producer_type == "sync":
+                    raise
+                log.exception("Failed to choose a partition of topic %s", topic)
+                unroutable = KafkaError(f"the partitioner failed: {error!r}")
+                failures.append((outstanding.at([row]), unroutable))
                 continue
             of_partition = rows.setdefault((topic, partition), [])
             of_partition.append(row)

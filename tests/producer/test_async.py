@@ -10,6 +10,8 @@ import pytest
 
 from kafka08.errors import FailedToSend, ProducerClosed, QueueFull
 from kafka08.producer import CallbackHandler, KeyedMessage, Producer, ProducerConfig
+from kafka08.structs import TopicPartition
+from tests.client.fake_cluster import FakeCluster
 
 SECONDS = 10
 
@@ -233,6 +235,45 @@ def test_hooks_see_what_failed() -> None:
         ("on_error", ["A"], FailedToSend),
         ("on_error", ["B", "MORE"], TypeError),
     ]
+
+
+@pytest.mark.parametrize(
+    ("bad", "why"),
+    [
+        (KeyedMessage("t", 5), "StringEncoder takes str"),
+        (KeyedMessage("t", "x", key=0.5), "the partitioner failed"),
+        (KeyedMessage("", "x"), "needs a topic"),
+        (KeyedMessage(b"t", "x"), "topic is a str"),  # type: ignore[arg-type]
+        (KeyedMessage("bad\udc80", "x"), "InvalidTopic"),
+    ],
+)
+def test_a_message_that_cannot_be_sent_costs_no_other(bad: KeyedMessage, why: str) -> None:
+    """Those taken from the queue together with it are stored in their order; `on_error` is told of
+    that one alone, and why. As DefaultEventHandler.serialize does."""
+    lost: list[tuple[list[KeyedMessage], Exception]] = []
+    hooks = CallbackHandler()
+    hooks.on_error = lambda messages, error: lost.append((messages, error))  # type: ignore[method-assign]
+    cluster = FakeCluster({"t": {0: 1}})
+    config = ProducerConfig(
+        metadata_broker_list="b1:9092",
+        producer_type="async",
+        request_required_acks=1,
+        serializer_class="kafka.serializer.StringEncoder",
+        queue_buffering_max_ms=1_000_000,
+    )
+    with Producer(
+        config,
+        key_encoder=lambda key: str(key).encode(),
+        callback_handler=hooks,
+        connect=cluster.network.connect,
+        clock=cluster.clock,
+    ) as producer:
+        producer.send([*messages(50), bad, *messages(50, 50)])
+    stored = [value for _, value in cluster.messages(TopicPartition("t", 0))]
+    assert stored == [b"m%d" % n for n in range(100)]
+    [(those, error)] = lost
+    assert those == [bad]
+    assert why in str(error)
 
 
 @pytest.mark.parametrize(

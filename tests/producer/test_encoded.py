@@ -47,6 +47,12 @@ def test_a_type_that_the_encoder_refuses() -> None:
         Encoded.of(messages, DEFAULT, DEFAULT)
 
 
+def test_an_encoder_that_gives_no_bytes() -> None:
+    """It is found before anything is sent."""
+    with pytest.raises(TypeError, match="must give bytes"):
+        Encoded.of([KeyedMessage("t", "v")], lambda value: value, DEFAULT)
+
+
 def test_parts_and_their_sum() -> None:
     """What failed is taken out, and put together for the next try; it is known which it was."""
     messages = [KeyedMessage("t", b"%d" % n, key=b"k%d" % n) for n in range(5)]

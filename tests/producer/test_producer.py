@@ -129,6 +129,16 @@ def test_what_cannot_succeed_is_not_tried_again(cluster: FakeCluster) -> None:
     assert len(requests(cluster)) == 3
 
 
+def test_an_illegal_topic_fails_alone(cluster: FakeCluster) -> None:
+    """No broker is asked for it: 0.8 would call all topics of the question illegal."""
+    with producer_on(cluster) as producer, pytest.raises(FailedToSend, match="1 of 2") as raised:
+        producer.send([KeyedMessage("a b", b"x"), KeyedMessage("u", b"y")])
+    assert raised.value.messages == (KeyedMessage("a b", b"x"),)
+    assert cluster.messages(U0) == [(None, b"y")]
+    asked = cluster.network.requests(MetadataRequest)
+    assert [r.topics for r in asked if isinstance(r, MetadataRequest)] == [["u"]]
+
+
 def test_a_dead_broker_is_survived(cluster: FakeCluster) -> None:
     """Its partition gets another leader before the tries are used up."""
     producer = producer_on(cluster)
