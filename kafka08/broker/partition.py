@@ -256,11 +256,7 @@ class Partition:
             1
             for broker_id in self.isr
             if broker_id == self.broker_id
-            # At the end of a reassignment the ISR may name a broker that is not assigned any more.
-            or (
-                (follower := self.followers.get(broker_id)) is not None
-                and follower.log_end_offset >= required_offset
-            )
+            or self.followers[broker_id].log_end_offset >= required_offset
         )
 
     def record_follower_fetch(self, broker_id: int, offset: int, now: float) -> bool:
