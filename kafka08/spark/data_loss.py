@@ -14,7 +14,11 @@ log = logging.getLogger(__name__)
 
 
 class DataLost(ClientError):
-    """Some of the offsets asked for are gone; the text lists every missing range."""
+    """Some of the offsets asked for are gone; `facts` lists every missing range."""
+
+    def __init__(self, facts: str, advice: str = "") -> None:
+        super().__init__(f"{facts}. {advice}" if advice else facts)
+        self.facts = facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +73,8 @@ def report(losses: Iterable[Loss], *, fail: bool) -> None:
         return
     if fail:
         raise DataLost(
-            "offsets are missing: "
-            + "; ".join(map(str, listed))
-            + ". To read what is there, set failOnDataLoss to false"
+            "offsets are missing: " + "; ".join(map(str, listed)),
+            "To read what is there, set failOnDataLoss to false",
         )
     for loss in listed:
         log.warning("%d offsets are missing and passed over: %s", loss.missing, loss)

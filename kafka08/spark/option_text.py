@@ -21,6 +21,8 @@ UNIT_MS: Final = {
     "d": 86_400_000,
 }
 KAFKA_PREFIX: Final = "kafka."
+INT64_MAX: Final = 2**63 - 1
+"""Offsets and times are numbers of 8 bytes."""
 
 
 class OptionText:
@@ -45,8 +47,10 @@ class OptionText:
             raise ConfigError(f"{name}: {text!r} is neither 'true' nor 'false'")
         return text.lower() == "true"
 
-    def take_number(self, name: str, default: Any = None, *, low: int = 1) -> Any:
-        """A whole number of at least `low`."""
+    def take_number(
+        self, name: str, default: Any = None, *, low: int = 1, high: int = INT64_MAX
+    ) -> Any:
+        """A whole number from `low` to `high`."""
         text = self.take(name)
         if text is None:
             return default
@@ -56,6 +60,8 @@ class OptionText:
             raise ConfigError(f"{name}: {text!r} is not a whole number") from None
         if number < low:
             raise ConfigError(f"{name}: {text!r} is below {low}")
+        if number > high:
+            raise ConfigError(f"{name}: {text!r} is above {high}")
         return number
 
     def take_choice(self, name: str, choices: Iterable[str], default: Any = None) -> Any:
@@ -118,7 +124,7 @@ def partitions_from_json(text: str, option: str) -> tuple[TopicPartition, ...]:
 
 
 def numbers_from_json(text: str, option: str, *, low: int) -> dict[TopicPartition, int]:
-    """`{"topic":{"0":23}}`: a number of at least `low` for each partition."""
+    """`{"topic":{"0":23}}`: a number from `low` to INT64_MAX for each partition."""
     parsed = _json_object(text, option)
     numbers = {}
     for topic, of_topic in parsed.items():
@@ -127,10 +133,10 @@ def numbers_from_json(text: str, option: str, *, low: int) -> dict[TopicPartitio
         for partition, number in of_topic.items():
             if not (partition.isascii() and partition.isdigit()):
                 raise ConfigError(f"{option}: {partition!r} is not a partition")
-            if type(number) is not int or number < low:
+            if type(number) is not int or not low <= number <= INT64_MAX:
                 raise ConfigError(
                     f"{option}: {number!r} of {TopicPartition(topic, int(partition))} is not a "
-                    f"number of at least {low}"
+                    f"number from {low} to {INT64_MAX}"
                 )
             numbers[TopicPartition(topic, int(partition))] = number
     return numbers

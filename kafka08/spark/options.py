@@ -14,7 +14,15 @@ from typing import Final, TypeAlias
 from kafka08.client.requests import Storage
 from kafka08.consumer.java_pattern import compile_java_pattern
 from kafka08.errors import ConfigError
-from kafka08.spark.bounds import Bound, Committed, Extreme, Offsets, take_end, take_start
+from kafka08.spark.bounds import (
+    Bound,
+    Committed,
+    Extreme,
+    Offsets,
+    Times,
+    take_end,
+    take_start,
+)
 from kafka08.spark.option_text import OptionText, partitions_from_json
 from kafka08.spark.ranges import OffsetRange, ranges_from_json
 from kafka08.spark.settings import ClusterAddress, ReadSettings, take_settings
@@ -190,8 +198,7 @@ def _check_together(parsed: ReadOptions, streaming: bool) -> None:
         raise ConfigError(f"{option} needs kafka.group.id")
     if isinstance(parsed.subscription, Assignment):
         for name, bound in (("startingOffsets", parsed.start), ("endingOffsets", parsed.end)):
-            if isinstance(bound, Offsets):
-                check_same_partitions(name, bound.by_partition, parsed.subscription.partitions)
+            check_same_partitions(name, bound, parsed.subscription.partitions)
     if not streaming and isinstance(parsed.start, Offsets) and isinstance(parsed.end, Offsets):
         for tp, offset in parsed.start.by_partition.items():
             until = parsed.end.by_partition.get(tp, -1)
@@ -200,14 +207,19 @@ def _check_together(parsed: ReadOptions, streaming: bool) -> None:
 
 
 def check_same_partitions(
-    option: str, given: Mapping[TopicPartition, int], subscribed: tuple[TopicPartition, ...]
+    option: str, bound: Bound, subscribed: tuple[TopicPartition, ...]
 ) -> None:
-    """Refuse a map of offsets whose partitions are not exactly the subscribed ones."""
+    """Refuse a map of offsets or times whose partitions are not exactly the subscribed ones."""
+    if not isinstance(bound, Offsets | Times) or bound.by_partition is None:
+        return
+    given = bound.by_partition
+    by_offset = isinstance(bound, Offsets)
+    name = option if by_offset else f"{option}ByTimestamp"
+    ends = " (use -1 for latest, -2 for earliest)" if by_offset else ""
     missing = [str(tp) for tp in subscribed if tp not in given]
     extra = [str(tp) for tp in sorted(given) if tp not in subscribed]
     if missing or extra:
         raise ConfigError(
-            f"{option} must name exactly the subscribed partitions (use -1 for latest, -2 for "
-            f"earliest); missing: {', '.join(missing) or 'none'}; too many: "
-            f"{', '.join(extra) or 'none'}"
+            f"{name} must name exactly the subscribed partitions{ends}; "
+            f"missing: {', '.join(missing) or 'none'}; too many: {', '.join(extra) or 'none'}"
         )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from kafka08.client.cluster import ClusterClient
 from kafka08.client.retry import RetryPolicy
 from kafka08.clock import SYSTEM_CLOCK, Clock
-from kafka08.errors import ConfigError, KafkaError, UnknownTopicOrPartition
+from kafka08.errors import ClientError, ConfigError, KafkaError
 from kafka08.spark.access import cluster_at
 from kafka08.spark.bounds import Bound, Committed, Extreme, Offsets, Times
 from kafka08.spark.committed import committed_offsets
@@ -22,6 +22,15 @@ from kafka08.spark.ranges import OffsetRange
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, Broker, TopicPartition
 
 Numbers = Mapping[TopicPartition, int]
+
+
+class NothingCommitted(ClientError):
+    """A read was to start where a group stands, and it stands nowhere in some partitions, which
+    `facts` names."""
+
+    def __init__(self, facts: str, advice: str = "") -> None:
+        super().__init__(f"{facts}. {advice}" if advice else facts)
+        self.facts = facts
 
 
 class Resolver:
@@ -106,10 +115,10 @@ class Resolver:
             return self._extreme(bound, partitions)
         if isinstance(bound, Committed):
             return self._committed(bound, partitions)
+        check_same_partitions(option, bound, tuple(partitions))
         if isinstance(bound, Times):
             at_end = option.startswith("ending")
             return (self._ends_by_time if at_end else self._starts_by_time)(bound, partitions)
-        check_same_partitions(option, bound.by_partition, tuple(partitions))
         return self._exact(bound, partitions)
 
     def _extreme(
@@ -138,9 +147,10 @@ class Resolver:
         )
         missing = [tp for tp in partitions if tp not in found]
         if missing and bound.fallback is None:
-            raise UnknownTopicOrPartition(
+            raise NothingCommitted(
                 f"group {self.options.group} has committed nothing in {self.options.storage} for "
-                f"{', '.join(map(str, missing))}; see committedFallback"
+                f"{', '.join(map(str, missing))}",
+                "To start there all the same, set committedFallback to earliest",
             )
         if missing:
             assert bound.fallback is not None

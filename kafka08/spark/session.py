@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
 from kafka08.errors import ClientError
@@ -138,9 +138,12 @@ def _quiet_gateway() -> Iterator[None]:
 
 @contextmanager
 def _told(log_file: Path) -> Iterator[None]:
-    """Spark's errors as SparkFailed, with the end of its log."""
+    """Spark's errors as SparkFailed, with the end of its log where that may say more: what is wrong
+    with a query, a missing file for one, is said by the error."""
     try:
         yield
+    except AnalysisException as error:
+        raise SparkFailed(str(error)) from error
     except (PySparkException, Py4JError) as error:
         log = log_file.read_text(errors="replace") if log_file.exists() else ""
         raise SparkFailed(f"{error}\n{log[-LOG_TAIL_CHARACTERS:]}") from error

@@ -164,13 +164,20 @@ def total(messages: Sequence[WriterCommitMessage | None]) -> dict[str, tuple[int
 
 def check_columns(schema: StructType, topic: str | None) -> None:
     """`value` must be there, `topic` unless the option says it; columns with other names are not
-    written. ConfigError names a column of the wrong type."""
-    found = {field.name: field.dataType for field in schema}
-    for name, types in COLUMN_TYPES.items():
-        if name in found and not isinstance(found[name], types):
-            allowed = " or ".join(kind.typeName() for kind in types)
-            raise ConfigError(f"{name} must be {allowed}, not {found[name].simpleString()}")
-    if "value" not in found:
-        raise ConfigError(f"there is no column value among {', '.join(found)}")
-    if topic is None and "topic" not in found:
+    written."""
+    check_types(schema)
+    if "value" not in schema.names:
+        raise ConfigError(f"there is no column value among {', '.join(schema.names)}")
+    if topic is None and "topic" not in schema.names:
         raise ConfigError("no topic: set the option topic, or have a column of that name")
+
+
+def check_types(schema: StructType) -> None:
+    """ConfigError names a column of the wrong type."""
+    for field in schema:
+        types = COLUMN_TYPES.get(field.name)
+        if types is not None and not isinstance(field.dataType, types):
+            allowed = " or ".join(kind.typeName() for kind in types)
+            raise ConfigError(
+                f"{field.name} must be {allowed}, not {field.dataType.simpleString()}"
+            )

@@ -14,9 +14,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kafka08.errors import ConfigError
 from kafka08.spark.access import resolved
+from kafka08.spark.data_loss import DataLost
 from kafka08.spark.options import parse_read_options
 from kafka08.spark.ranges import OffsetRange, ranges_to_json
-from kafka08.spark.resolve import Resolver
+from kafka08.spark.resolve import NothingCommitted, Resolver
+from kafka08.spark.sink import check_types
 
 __all__ = ["SparkSession", "open_files", "plan_read", "read_to_files", "write_to_topic"]
 
@@ -32,10 +34,16 @@ START_AND_WHAT: Final = ("subscribe", "startingoffsets", "kafka.group.id", "comm
 
 
 def plan_read(options: Mapping[str, str]) -> list[OffsetRange]:
-    """The exact ranges that `options` of the source mean now, one per task, cut as they say."""
+    """The exact ranges that `options` of the source mean now, one per task, cut as they say.
+    Errors advise what the command can do."""
     parsed = parse_read_options(options)
     resolver = Resolver(replace(parsed, address=resolved(parsed.address)))
-    return resolver.tasks(resolver.batch())
+    try:
+        return resolver.tasks(resolver.batch())
+    except DataLost as lost:
+        raise DataLost(lost.facts, "Say with --range what to read of what is there") from None
+    except NothingCommitted as nothing:
+        raise NothingCommitted(nothing.facts, "Say with --range where to start") from None
 
 
 def read_to_files(
@@ -69,7 +77,8 @@ def read_to_files(
 def open_files(
     spark: SparkSession, path: str, file_format: str, key: str | None, value: str
 ) -> DataFrame:
-    """Files as rows of key and value; ConfigError if a column is not there. CSV has a header."""
+    """Files as rows of key and value; ConfigError if a column is not there, or cannot be written.
+    CSV has a header."""
     reader = spark.read.format(file_format).options(**FORMAT_OPTIONS.get(file_format, {}))
     frame = reader.load(path)
     for name in (key, value):
@@ -78,7 +87,9 @@ def open_files(
     named = [frame[value].alias("value")]
     if key is not None:
         named.insert(0, frame[key].alias("key"))
-    return frame.select(*named)
+    found = frame.select(*named)
+    check_types(found.schema)
+    return found
 
 
 def write_to_topic(

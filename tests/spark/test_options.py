@@ -186,6 +186,18 @@ REFUSED: list[tuple[dict[str, str], str, str]] = [
         "subscribe",
         "missing: [t,1]; too many: [t,2]",
     ),
+    (
+        {
+            "assign": '{"t":[0,1]}',
+            "endingOffsetsByTimestamp": '{"t":{"0":9}}',
+            "timestampGranularity": "segment",
+        },
+        "subscribe",
+        "endingOffsetsByTimestamp must name exactly the subscribed partitions; missing: [t,1]",
+    ),
+    ({"startingTimestamp": str(2**63), "timestampGranularity": "segment"}, "", "is above 92233720"),
+    ({"startingOffsets": f'{{"t":{{"0":{2**63}}}}}'}, "", "is not a number from -2 to 92233720"),
+    ({"maxFetchBytes": str(2**31)}, "", "maxFetchBytes: '2147483648' is above 2147483647"),
     ({"startingTimestamp": "5"}, "", "startingTimestamp: messages of 0.8 carry no time"),
     ({"endingOffsetsByTimestamp": '{"t":{"0":1}}'}, "", "carry no time"),
     ({"timestampGranularity": "message"}, "", "is not one of segment"),

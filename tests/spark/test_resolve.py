@@ -138,6 +138,15 @@ def test_offsets_stand_for_ends() -> None:
         ranges(subscribe="t", endingOffsets='{"t":{"0":-1}}')
 
 
+def test_times_name_all_partitions() -> None:
+    """As offsets do: no partition is left to chance."""
+    by_time = {"subscribe": "t", "timestampGranularity": "segment"}
+    with pytest.raises(ConfigError, match=r"startingOffsetsByTimestamp .* missing: \[t,1\]; too"):
+        ranges(startingOffsetsByTimestamp='{"t":{"0":100}}', **by_time)
+    with pytest.raises(ConfigError, match=r"endingOffsetsByTimestamp .* too many: \[t,7\]"):
+        ranges(endingOffsetsByTimestamp='{"t":{"0":100,"1":100,"7":100}}', **by_time)
+
+
 def test_losses_are_listed_together() -> None:
     """Every missing range in one error, partitions that are gone too; or clamped."""
     wanted = '[["t",0,20,30],["t",1,0,1],["x",0,0,9],["u",0,1,2],["t",0,5,5]]'

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from pyspark.errors import AnalysisException, PySparkException
 
-from kafka08.spark.session import _deferred_signals
+from kafka08.spark.session import SparkFailed, _deferred_signals, _told
 
 
 @pytest.fixture(autouse=True)
@@ -43,3 +45,19 @@ def test_without_a_signal_nothing_is_changed() -> None:
     with _deferred_signals():
         assert signal.getsignal(signal.SIGINT) is not before
     assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (AnalysisException("no such path"), "no such path"),
+        (PySparkException("a task died"), "a task died\nlast words of Java"),
+    ],
+)
+def test_what_is_told_of_an_error(tmp_path: Path, error: PySparkException, text: str) -> None:
+    """The end of Spark's log, unless the query itself is wrong: that is said in one sentence."""
+    log_file = tmp_path / "spark.log"
+    log_file.write_text("last words of Java")
+    with pytest.raises(SparkFailed) as failed, _told(log_file):
+        raise error
+    assert str(failed.value) == text

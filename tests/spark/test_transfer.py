@@ -8,13 +8,36 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kafka08.errors import ConfigError
+from kafka08.spark.data_loss import DataLost
 from kafka08.spark.ranges import OffsetRange
+from kafka08.spark.resolve import NothingCommitted
 from kafka08.spark.transfer import open_files, plan_read, read_to_files, write_to_topic
 from kafka08.structs import TopicPartition
 from tests.spark.filling import Topics, rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+@pytest.mark.parametrize("brokers", ["ours"], indirect=True)
+def test_advice_is_the_commands(brokers: Topics) -> None:
+    """A plan that cannot be made names what the command has, and no option of the source."""
+    topic = brokers.filled([10])
+    options = {"kafka.bootstrap.servers": brokers.bootstrap}
+    with pytest.raises(DataLost, match=r"only \[0, 10\) is there\. Say with --range") as lost:
+        plan_read({**options, "offsetRanges": f'[["{topic}",0,5,100]]'})
+    group = {"subscribe": topic, "startingOffsets": "committed", "kafka.group.id": "nobody"}
+    with pytest.raises(NothingCommitted, match=r",0\]\. Say with --range") as nothing:
+        plan_read({**options, **group})
+    assert "failOnDataLoss" not in str(lost.value)
+    assert "committedFallback" not in str(nothing.value)
+
+
+def test_a_column_that_cannot_be_written(spark: SparkSession, tmp_path: Path) -> None:
+    """Is refused before anything is written, by its name in the topic."""
+    (tmp_path / "numbers.json").write_text('{"amount": 5}\n')
+    with pytest.raises(ConfigError, match="value must be string or binary, not bigint"):
+        open_files(spark, str(tmp_path), "json", None, "amount")
 
 
 @pytest.mark.parametrize("file_format", ["parquet", "csv", "json"])
