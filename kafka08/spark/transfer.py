@@ -28,7 +28,17 @@ Progress = Callable[[int, int], None]
 """Tasks done and tasks in all, of the stages that run now."""
 
 POLL_SECONDS: Final = 0.2
-FORMAT_OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {"csv": {"header": "true"}}
+FORMAT_OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
+    "csv": {
+        "header": "true",
+        "nullValue": "\\N",
+        "ignoreLeadingWhiteSpace": "false",
+        "ignoreTrailingWhiteSpace": "false",
+        "multiLine": "true",
+    }
+}
+"""With these, what is written as CSV is read back as it was, but for a key or value of the two
+characters of nullValue: it becomes null."""
 TEXT_COLUMNS: Final = ("key", "value")
 START_AND_WHAT: Final = ("subscribe", "startingoffsets", "kafka.group.id", "committedfallback")
 

@@ -13,10 +13,17 @@ from kafka08.spark.ranges import OffsetRange
 from kafka08.spark.resolve import NothingCommitted
 from kafka08.spark.transfer import open_files, plan_read, read_to_files, write_to_topic
 from kafka08.structs import TopicPartition
-from tests.spark.filling import Topics, rows_of
+from tests.spark.filling import Pair, Topics, rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+TEXTS = ["  padded ", "two\nlines", "cr\rcrlf\r\nend\n", 'say "hi" \\', 'a\\"b', "\\", '"', '""']
+TEXTS += ["x,y", "#c", "", " ", "\t", "\n", "null", "\x00", "\ufeff", "\u2028"]
+AWKWARD: list[Pair] = [(b"k%d" % at, text.encode()) for at, text in enumerate(TEXTS)]
+AWKWARD += [(text.encode(), None) for text in TEXTS]
+"""Messages that a text format may spoil."""
 
 
 @pytest.mark.parametrize("brokers", ["ours"], indirect=True)
@@ -47,11 +54,12 @@ def test_there_and_back(
 ) -> None:
     """What is planned goes into files, and from there into another topic: the same messages."""
     topic, copy = brokers.filled([30]), brokers.new_topic(1)
+    brokers.produce(TopicPartition(topic, 0), AWKWARD)
     options = {"kafka.bootstrap.servers": brokers.bootstrap}
     planned = plan_read(
-        {**options, "subscribe": topic, "endingOffsets": f'{{"{topic}":{{"0":6}}}}'}
+        {**options, "subscribe": topic, "startingOffsets": f'{{"{topic}":{{"0":24}}}}'}
     )
-    assert planned == [OffsetRange(topic, 0, 0, 6)]
+    assert planned == [OffsetRange(topic, 0, 24, 30 + len(AWKWARD))]
     output = str(tmp_path / "files")
     read_to_files(
         spark,
@@ -66,6 +74,6 @@ def test_there_and_back(
     write_to_topic(spark, frame, copy, options, lambda done, total: None)
     with brokers.simple_consumer() as consumer:
         messages = [(m.key, m.value) for m in consumer.read(TopicPartition(copy, 0), 0)]
-    assert messages == [(key, value) for _, _, key, value in rows_of(0, 0, 6)]
+    assert messages == [(key, value) for _, _, key, value in rows_of(0, 24, 30)] + AWKWARD
     with pytest.raises(ConfigError, match="has no column other; it has "):
         open_files(spark, output, file_format, None, "other")
