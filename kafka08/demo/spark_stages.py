@@ -31,8 +31,8 @@ def prepare_output(output: Path) -> None:
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         raise ConfigError(
-            f"the Spark stages need {', '.join(missing)}: pip install 'kafka08[demo]', or leave "
-            "them out by --no-spark"
+            f"the Spark stages need {', '.join(missing)}: run scripts/install demo in a "
+            "checkout, or leave them out by --no-spark"
         )
     try:
         output.mkdir(parents=True, exist_ok=True)

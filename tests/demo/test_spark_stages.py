@@ -107,5 +107,5 @@ def test_output_is_prepared_or_refused(tmp_path: Path, monkeypatch: pytest.Monke
     with pytest.raises(ConfigError, match=r"--output .*file"):
         prepare_output(tmp_path / "file")
     monkeypatch.setattr(spark_stages, "find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=r"matplotlib: pip install 'kafka08\[demo\]'"):
+    with pytest.raises(ConfigError, match="matplotlib: run scripts/install demo"):
         prepare_output(tmp_path)

@@ -34,7 +34,7 @@ if MISSING and os.environ.get("CI") != "true":
 
 def pytest_report_header() -> str:
     missing = ", ".join(MISSING)
-    return f"tests/spark: no {missing}, see pip install 'kafka08[spark]'" if missing else ""
+    return f"tests/spark: no {missing}, see scripts/install spark" if missing else ""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
