@@ -8,6 +8,7 @@ kafka.server.KafkaApis.handle 0.8.2.2.
 from __future__ import annotations
 
 import logging
+from struct import Struct
 from types import ModuleType
 from typing import Final
 
@@ -59,6 +60,14 @@ HANDLERS: Final[dict[tuple[int, int], tuple[Handle, Refuse]]] = {
 """(key, version) → handler and refusal: exactly the APIs of 0.8.2.2."""
 
 
+LARGE_KEYS: Final = frozenset({0, 4, 5, 6})
+"""Produce has messages; LeaderAndIsr, StopReplica and UpdateMetadata a broker's partitions."""
+REQUEST_BYTES_MAX: Final = 4 << 20
+"""Most bytes of any other request: 80,000 topics in a Metadata request, or 1,000 offsets with 4 KB
+of metadata each. What is larger can only be a mistake, and would hold the hub for seconds."""
+KEY: Final = Struct(">h")
+
+
 class Dispatcher:
     """The request handler of a SocketServer. Called in the hub; never switches."""
 
@@ -69,7 +78,14 @@ class Dispatcher:
 
     def __call__(self, payload: memoryview, link: Exchange) -> Answer | None:
         """The answer, or None if the call is parked. ProtocolError for what closes the connection:
-        an unknown key, or bytes that are not the layout."""
+        an unknown key, bytes that are not the layout, or too many of them."""
+        if len(payload) > REQUEST_BYTES_MAX:
+            (key,) = KEY.unpack_from(payload)
+            if key not in LARGE_KEYS:
+                raise ProtocolError(
+                    f"a request with key {key} of {len(payload)} bytes is larger than the maximum "
+                    f"of {REQUEST_BYTES_MAX}"
+                )
         if len(payload) > 1 and not payload[0]:  # a key below 256
             short_way = self._short_ways.get(payload[1])
             if short_way is not None:

@@ -21,6 +21,10 @@ state_change_log = logging.getLogger("state.change.logger")
 
 ENCODED_ANSWERS_MAX: Final = 1000
 """Distinct Metadata requests whose answers are remembered until the next update."""
+ENCODED_BYTES_MAX: Final = 16 << 20
+"""Bytes of these questions and answers together."""
+QUESTION_BYTES_MAX: Final = 4096
+"""A longer question names hundreds of topics; who asks it does not ask it often."""
 
 
 class MetadataCache:
@@ -32,6 +36,7 @@ class MetadataCache:
         self._topics: dict[str, dict[int, PartitionState]] = {}
         self.epoch = 0
         self._encoded: dict[bytes, bytes] = {}
+        self._encoded_bytes = 0
 
     def update(self, request: UpdateMetadataRequest) -> None:
         """Replace the live brokers, merge the partitions, drop those that are being deleted."""
@@ -53,7 +58,7 @@ class MetadataCache:
                 request.controller_epoch,
             )
         self.epoch += 1
-        self._encoded.clear()
+        self._forget_answers()
 
     def _remove(self, topic: str, partition: int) -> None:
         states = self._topics.get(topic)
@@ -107,7 +112,19 @@ class MetadataCache:
         return self._encoded.get(question)
 
     def remember_answer(self, question: bytes, answer: bytes) -> None:
-        """Remember an answer until the next update."""
-        if len(self._encoded) >= ENCODED_ANSWERS_MAX:
-            self._encoded.clear()
+        """Remember an answer until the next update, if it and its question are of a size that is
+        worth it."""
+        size = len(question) + len(answer)
+        if len(question) > QUESTION_BYTES_MAX or size > ENCODED_BYTES_MAX:
+            return
+        if (
+            len(self._encoded) >= ENCODED_ANSWERS_MAX
+            or self._encoded_bytes + size > ENCODED_BYTES_MAX
+        ):
+            self._forget_answers()
         self._encoded[question] = answer
+        self._encoded_bytes += size
+
+    def _forget_answers(self) -> None:
+        self._encoded.clear()
+        self._encoded_bytes = 0

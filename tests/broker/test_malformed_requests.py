@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kafka08.broker.dispatcher import REQUEST_BYTES_MAX
 from kafka08.errors import ProtocolError
 from kafka08.protocol.metadata import MetadataRequest
 from tests.broker.world import Client, World
@@ -86,4 +87,16 @@ def test_requests_with_any_byte_changed(world: World) -> None:
 def test_any_garbage_behind_a_header(world: World, key: int, version: int, rest: bytes) -> None:
     """Random bodies for every key."""
     deliver(world, struct.pack(">hhih", key, version, 7, 0) + rest)
+    assert still_serves(world)
+
+
+@pytest.mark.parametrize("key", range(13))
+def test_only_produce_and_the_controller_send_large_requests(world: World, key: int) -> None:
+    """A question of megabytes would hold the hub, so it is refused before it is read; the others
+    are limited by socket.request.max.bytes alone."""
+    negative = b"\xff"  # every count in it is: what gets so far ends for another reason
+    payload = bytearray(key.to_bytes(2, "big") + bytes(2) + negative * REQUEST_BYTES_MAX)
+    with pytest.raises(ProtocolError) as refused:
+        world.handle(memoryview(payload), Client(world))
+    assert (key in {0, 4, 5, 6}) is ("larger than" not in str(refused.value))
     assert still_serves(world)
