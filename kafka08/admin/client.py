@@ -95,26 +95,11 @@ class AdminClient(Closeable):
         chosen = {number: tuple(replicas) for number, replicas in sorted(assignment.items())}
         if not dry_run:
             profile = topic_overrides(self._store.profile(), len(chosen[0]))
-            self._write_topic(name, chosen, {**profile, **overrides})
+            try:
+                self._store.create_topic(name, chosen, {**profile, **overrides})
+            except NodeExists:
+                raise AdminError(f'Topic "{name}" already exists.') from None
         return chosen
-
-    def _write_topic(
-        self, name: str, assignment: dict[int, tuple[int, ...]], overrides: dict[str, str]
-    ) -> None:
-        """The configuration first, then the assignment, at once: 0.8.2.2 could fail in between."""
-        self._zk.ensure(paths.TOPIC_CONFIGS)
-        self._zk.ensure(paths.BROKER_TOPICS)
-        config_path, config_text = paths.topic_config(name), nodes.encode_topic_config(overrides)
-        steps = self._zk.transaction()
-        if self._zk.exists(config_path):
-            steps.set(config_path, config_text)
-        else:
-            steps.create(config_path, config_text)
-        steps.create(paths.topic(name), nodes.encode_assignment(assignment))
-        try:
-            steps.commit()
-        except NodeExists:
-            raise AdminError(f'Topic "{name}" already exists.') from None
 
     def await_leaders(self, name: str, timeout_ms: int = 10_000) -> None:
         """Until the controller has given every partition of the topic a leader; AdminError after

@@ -1,9 +1,9 @@
 """TopicCreator: topics that come into being because somebody asked for them.
 
 Metadata requests create any legal unknown topic if auto.create.topics.enable says so, and
-`__consumer_offsets` always. The broker that was asked writes the topic's znodes, configuration
-first; the controller sees the assignment and does the rest. Source: kafka.admin.AdminUtils and
-KafkaApis.getTopicMetadata 0.8.2.2.
+`__consumer_offsets` always. The broker that was asked writes the topic's znodes; the controller
+sees the assignment and does the rest. Source: kafka.admin.AdminUtils and KafkaApis.getTopicMetadata
+0.8.2.2.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kafka08.broker.runtime import Runtime
 from kafka08.errors import InvalidTopic, NodeExists
 from kafka08.profile import topic_overrides
 from kafka08.structs import OFFSETS_TOPIC
-from kafka08.zk import nodes, paths
+from kafka08.zk import paths
 from kafka08.zk.store import ClusterStore
 
 log = logging.getLogger(__name__)
@@ -95,15 +95,13 @@ class TopicCreator:
         assignment = assign_replicas(
             brokers, partitions, replication_factor, rng=self._runtime.random
         )
-        zk = self._store.zk
-        if zk.exists(paths.topic(topic)):
+        if self._store.zk.exists(paths.topic(topic)):
             return
         overrides = topic_overrides(self._config.kafka08_profile, replication_factor)
-        zk.put(paths.topic_config(topic), nodes.encode_topic_config({**overrides, **config}))
         try:
-            zk.create(paths.topic(topic), nodes.encode_assignment(assignment))
+            self._store.create_topic(topic, assignment, {**overrides, **config})
         except NodeExists:
-            return  # another broker was faster
+            return  # another broker or a tool was faster
         log.info(
             "Auto creation of topic %s with %d partitions and replication factor %d is successful!",
             topic,

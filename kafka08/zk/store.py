@@ -161,6 +161,26 @@ class ClusterStore:
     def assignment(self, topic: str) -> dict[int, tuple[int, ...]] | None:
         return self.assignments([topic]).get(topic)
 
+    def create_topic(
+        self,
+        topic: str,
+        assignment: Mapping[int, Iterable[int]],
+        overrides: Mapping[str, str],
+    ) -> None:
+        """Write configuration and assignment, both or neither: 0.8.2.2 could fail in between.
+        NodeExists if somebody else is faster; what he wrote stays. A configuration that a topic of
+        old left behind is replaced."""
+        self.zk.ensure(paths.TOPIC_CONFIGS)
+        self.zk.ensure(paths.BROKER_TOPICS)
+        config_path, config_text = paths.topic_config(topic), nodes.encode_topic_config(overrides)
+        steps = self.zk.transaction()
+        if self.zk.exists(config_path):
+            steps.set(config_path, config_text)
+        else:
+            steps.create(config_path, config_text)
+        steps.create(paths.topic(topic), nodes.encode_assignment(assignment))
+        steps.commit()
+
     def leader_and_isr(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, LeaderAndIsr]:

@@ -91,13 +91,13 @@ class FakeStore:
     def exists(self, path: str) -> bool:
         return path in self.znodes
 
-    def put(self, path: str, data: str) -> None:
-        self.znodes[path] = data
-
-    def create(self, path: str, data: str) -> None:
-        if path in self.znodes:
-            raise NodeExists(path)
-        self.znodes[path] = data
+    def create_topic(
+        self, topic: str, assignment: Mapping[int, Iterable[int]], overrides: Mapping[str, str]
+    ) -> None:
+        if paths.topic(topic) in self.znodes:
+            raise NodeExists(topic)
+        self.znodes[paths.topic_config(topic)] = nodes.encode_topic_config(overrides)
+        self.znodes[paths.topic(topic)] = nodes.encode_assignment(assignment)
 
     def created_partitions(self, topic: str) -> int:
         """Partitions of a topic whose znode a broker wrote."""

@@ -56,6 +56,21 @@ def test_brokers_register_and_are_listed_by_number(
         ClusterStore(other).register_broker(Broker(9, "elsewhere", 9), timestamp_ms=6)
 
 
+def test_a_topic_is_created_whole_or_not_at_all(store: ClusterStore, zk: ZkClient) -> None:
+    """Whoever comes second changes nothing, the configuration included."""
+    store.create_topic("t", {0: [1, 2]}, {"retention.ms": "5"})
+    with pytest.raises(NodeExists):
+        store.create_topic("t", {0: [1], 1: [2]}, {})
+    assert (store.assignment("t"), store.topic_config("t")) == ({0: (1, 2)}, {"retention.ms": "5"})
+
+
+def test_a_configuration_left_behind_is_replaced(store: ClusterStore, zk: ZkClient) -> None:
+    """As AdminUtils.writeTopicConfig does, which updates what is there."""
+    zk.put(paths.topic_config("t"), nodes.encode_topic_config({"retention.ms": "5"}))
+    store.create_topic("t", {0: [1]}, {"segment.ms": "6"})
+    assert {"segment.ms": "6"} == store.topic_config("t")
+
+
 def test_brokers_without_an_address_for_us_are_left_out(store: ClusterStore, zk: ZkClient) -> None:
     """A broker with SSL alone is registered but no 0.8 client can reach it."""
     zk.create("/brokers/ids/3", '{"endpoints":["SSL://h:9"],"host":null,"version":3,"port":-1}')
