@@ -63,10 +63,10 @@ class ReplicaFetchers:
         self._log_manager = log_manager
         self._store = store
         self._fetchers: dict[Source, tuple[ReplicaFetcher, Task]] = {}
-        self._stopped = False
+        self._closing = False
 
     def follow(self, partitions: Iterable[tuple[Partition, Broker]]) -> None:
-        if self._stopped:
+        if self._closing:
             return
         by_source: dict[Source, list[Partition]] = {}
         for partition, leader in partitions:
@@ -91,9 +91,14 @@ class ReplicaFetchers:
                 fetcher.stop()
                 del self._fetchers[source]
 
+    def follow_no_more(self) -> None:
+        """Take on nothing from now on: this broker is about to stop, and what it began to copy
+        would bring it back into ISRs that it is taken out of. What is followed already goes on."""
+        self._closing = True
+
     def shutdown(self) -> None:
         """End all of them, for good. Switches."""
-        self._stopped = True
+        self.follow_no_more()
         ending = list(self._fetchers.values())
         self._fetchers.clear()
         for fetcher, _ in ending:

@@ -278,6 +278,8 @@ class KafkaServer:
             return
         self._stopping = True
         self._say("shutting down")
+        if self._fetchers is not None:
+            self._fetchers.follow_no_more()
         if self._started and self.config.controlled_shutdown_enable:
             self._swallow(self._controlled_shutdown)
         if self._registration is not None:

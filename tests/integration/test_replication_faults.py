@@ -185,6 +185,21 @@ def test_a_leader_that_is_unreachable_loses_its_office(
     assert_replicas_equal(cluster, topic)
 
 
+def test_a_broker_that_stops_cleanly_stays_out_of_every_isr(cluster: EmbeddedCluster) -> None:
+    """What it led it does not begin to copy, and what it copied it leaves for good: no leader takes
+    it back while it goes down, which would only hold up acks=-1."""
+    topic = next(topics)
+    cluster.create_topic(topic, 30, 3)
+    await_full_isr(cluster, topic)
+    stopping, *others = cluster.brokers
+    logs = [other.directory / "server.log" for other in others]
+    before = [len(log.read_text()) for log in logs]
+    stopping.stop()
+    await_full_isr(cluster, topic, 2)
+    texts = [log.read_text()[length:] for log, length in zip(logs, before, strict=True)]
+    assert [] == [line for text in texts for line in text.splitlines() if "Expanding ISR" in line]
+
+
 def test_nothing_is_lost_when_all_brokers_are_killed_at_once(
     cluster: EmbeddedCluster, topic: str
 ) -> None:

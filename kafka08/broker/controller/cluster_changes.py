@@ -147,8 +147,10 @@ class ClusterChanges:
         """Take the leadership of a broker that wants to stop elsewhere. Returns the partitions with
         several replicas that it still leads. BrokerNotAvailable if it is not registered.
 
-        1. Partitions it leads get another leader out of the ISR.
-        2. Those it follows: it is told to stop, then it leaves the ISR.
+        1. It is told to stop following. Told later, it would fetch once more from leaders that have
+           heard of 3, and rejoin.
+        2. Partitions it leads get another leader out of the ISR.
+        3. It leaves the ISR of those it follows.
         Partitions with one replica stay: nobody else has them.
         """
         context = self._context
@@ -162,11 +164,15 @@ class ClusterChanges:
             if broker_id in replicas and len(replicas) > 1 and tp in context.leadership
         ]
         led = [tp for tp in replicated if context.leadership[tp].leader == broker_id]
+        followed = [
+            PartitionReplica(*tp, broker_id) for tp in sorted(set(replicated).difference(led))
+        ]
+        batch = self._changes.new_batch()
+        for replica in followed:
+            batch.add_stop_replica(replica, delete=False)
+        self._changes.send(batch)
         self._changes.partitions_to_online(led, self._elect_other_leader)
-        followed = set(replicated).difference(led)
-        self._changes.replicas_to_offline(
-            PartitionReplica(*tp, broker_id) for tp in sorted(followed)
-        )
+        self._changes.replicas_to_offline(followed)
         return {tp for tp in replicated if context.leadership[tp].leader == broker_id}
 
     def _elect_other_leader(self, tp: TopicPartition, current: LeaderAndIsr) -> Election:

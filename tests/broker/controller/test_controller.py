@@ -324,10 +324,21 @@ class TestControlledShutdown:
         cluster.wait_for_state("t", 0, 1, (1,))
         cluster.wait_for_state("t", 1, 1, (1,))
         cluster.wait_for_state("t", 2, 2, (2,))
-        received = two.wait_for(StopReplicaRequest)
+        received = two.wait_for(StopReplicaRequest, 2)
         assert led(list(received))["t", 0] == (1, 1), "it hears that it leads no more"
         stops = [r.request for r in received if isinstance(r.request, StopReplicaRequest)]
-        assert [(s.partitions[0].partition, s.delete_partitions) for s in stops] == [(1, 0)]
+        assert [(s.partitions[0].partition, s.delete_partitions) for s in stops] == [(1, 0)] * 2
+
+    def test_who_stops_is_told_before_it_leaves_the_isr(self, cluster: Cluster) -> None:
+        """So that its last fetch comes before the leader hears of the new ISR."""
+        one, two = cluster.broker(1), cluster.broker(2)
+        controller = cluster.active_controller(1)
+        cluster.create_topic("t", {0: (1, 2)})
+        cluster.wait_for_state("t", 0, 1, (1, 2))
+        one.wait_for(UpdateMetadataRequest), two.wait_for(UpdateMetadataRequest)
+        controller.controlled_shutdown(2)
+        received = [type(r.request) for r in two.wait_for(StopReplicaRequest, 2)]
+        assert received == [StopReplicaRequest, UpdateMetadataRequest, StopReplicaRequest]
 
     def test_what_nobody_else_has_remains(self, cluster: Cluster) -> None:
         """The only ISR member keeps its partition, and is told so."""

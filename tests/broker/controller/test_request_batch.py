@@ -46,6 +46,22 @@ def test_order_and_recipients(context: ControllerContext) -> None:
     ]
 
 
+def test_stops_share_a_request_unless_somebody_waits(context: ControllerContext) -> None:
+    """A broker that leaves hundreds of ISRs hears of all at once; deletions are answered singly."""
+    batch = RequestBatch(context, 1)
+    replicas = [PartitionReplica(topic, 0, 2) for topic in "abcd"]
+    for replica in replicas[:2]:
+        batch.add_stop_replica(replica, delete=False)
+    for replica in replicas[2:]:
+        batch.add_stop_replica(replica, delete=True, on_stopped=lambda *_: None)
+    told = {
+        tuple(partition.topic for partition in r.request.partitions): r.request.delete_partitions
+        for r in batch.requests()
+        if isinstance(r.request, StopReplicaRequest)
+    }
+    assert told == {("a", "b"): 0, ("c",): 1, ("d",): 1}
+
+
 def test_leaders_lists_only_live_brokers_that_lead_something(context: ControllerContext) -> None:
     """Broker 9 leads b but is dead; brokers 2 and 3 lead nothing."""
     batch = RequestBatch(context, 1)
