@@ -42,7 +42,8 @@ class MoveStatus(Enum):
 
 
 def parse_moves(text: str) -> Moves:
-    """The plan in a file; AdminError for none, for a partition or a replica that stands twice."""
+    """The plan in a file; AdminError for none, for a partition or a replica that stands twice, for
+    a partition without replicas, and for an id that no broker can have."""
     try:
         moves = nodes.decode_reassignment(text)
         partitions = nodes.decode_preferred_election(text)
@@ -56,6 +57,11 @@ def parse_moves(text: str) -> Moves:
             + ",".join(map(str, repeated))
         )
     for tp, replicas in moves.items():
+        if not replicas or min(replicas) < 0:
+            raise AdminError(
+                "Partition replica lists must name the brokers that shall have the partition: "
+                f"{tp} has {list(replicas)}"
+            )
         if repeated_ids := _repeated(replicas):
             raise AdminError(
                 "Partition replica lists may not contain duplicate entries: "

@@ -48,6 +48,8 @@ def test_a_plan_reads_back_as_it_is_written() -> None:
             entries({"topic": "t", "partition": 0, "replicas": [1, 1]}),
             r"\[t,0\] contains multiple entries for 1",
         ),
+        (entries({"topic": "t", "partition": 0, "replicas": []}), r"\[t,0\] has \[\]"),
+        (entries({"topic": "t", "partition": 0, "replicas": [1, -1]}), r"\[t,0\] has \[1, -1\]"),
     ],
 )
 def test_a_bad_plan_is_refused(text: str, complaint: str) -> None:

@@ -2,7 +2,8 @@
 
 OAR are the replicas that a partition had, RAR those it shall have.
 
-    1. every broker of RAR lives, RAR differs from OAR, the topic is not being deleted; else refused
+    1. RAR are some brokers, all alive, RAR differs from OAR, the topic is not being deleted; else
+       refused
     2. while RAR is not in sync: the assignment becomes RAR + OAR, in ZooKeeper first; all of them
        hear of it under the next leader epoch, and those that are new begin to copy
     3. the state znode is watched until the ISR contains RAR
@@ -108,6 +109,8 @@ class Reassignments:
             return "there is no such partition, or it never had a leader"
         if context.assignments[tp] == replicas:
             return "it is assigned so already"
+        if not replicas or len(set(replicas)) < len(replicas):
+            return "it needs replicas, each on a broker of its own"
         dead = [broker_id for broker_id in replicas if broker_id not in context.live]
         return f"brokers {dead} are not alive" if dead else None
 

@@ -94,7 +94,11 @@ class TestReassignment:
             "broker 1 to hear of it",
         )
 
-    @pytest.mark.parametrize("replicas", [(1, 9), (1, 2)], ids=["dead broker", "nothing to do"])
+    @pytest.mark.parametrize(
+        "replicas",
+        [(1, 9), (1, 2), (), (2, 2), (2, -1)],
+        ids=["dead broker", "nothing to do", "no broker", "one broker twice", "impossible broker"],
+    )
     def test_what_cannot_be_moved_is_refused_at_once(
         self, cluster: Cluster, replicas: tuple[int, ...]
     ) -> None:
