@@ -119,14 +119,17 @@ class StateChanges:
         self.partitions_to_online(sorted(waiting), self.elect_offline)
 
     def elect_offline(self, tp: TopicPartition, current: LeaderAndIsr) -> Election:
-        """`Elect` for partitions whose leader died."""
+        """`Elect` for partitions whose leader died. Switches if nobody in sync lives and the topic
+        was not loaded."""
         context = self._context
+        live, assignment = context.live, context.assignments[tp]
+        has_in_sync = any(r in live and r in current.isr for r in assignment)
         return elect_offline(
-            context.assignments[tp],
-            context.live,
+            assignment,
+            live,
             current,
             controller_epoch=context.epoch,
-            unclean_allowed=self._unclean.allowed(tp.topic),
+            unclean_allowed=not has_in_sync and self._unclean.allowed(tp.topic),
         )
 
     def _initialize(
@@ -284,7 +287,7 @@ class StateChanges:
                     current,
                     replica,
                     controller_epoch=context.epoch,
-                    unclean_allowed=self._unclean.allowed(tp.topic),
+                    unclean_allowed=current.isr == (replica,) and self._unclean.allowed(tp.topic),
                 )
             return current
 

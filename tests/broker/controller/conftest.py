@@ -66,9 +66,12 @@ class Cluster:
         wait_until(lambda: controller.is_active, f"controller {broker_id} to be elected")
         return controller
 
+    def zk_of(self, controller: Controller) -> ZkClient:
+        return next(zk for c, zk in self._controllers if c is controller)
+
     def kill(self, controller: Controller) -> None:
         """End a controller's session without a word, as a crash does."""
-        next(zk for c, zk in self._controllers if c is controller).close()
+        self.zk_of(controller).close()
 
     def create_topic(
         self, topic: str, assignment: dict[int, tuple[int, ...]], **config: str

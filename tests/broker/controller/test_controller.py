@@ -380,3 +380,22 @@ def test_a_thousand_partitions_fail_over_in_bursts(cluster: Cluster) -> None:
     for number in (0, 500, 999):
         assert cluster.wait_for_state("t", number, 1, (1,)).leader_epoch == 1
     assert time.monotonic() - started < 5
+
+
+def test_many_topics_fail_over_in_bursts(cluster: Cluster) -> None:
+    """Whether a topic may lose messages is asked only where nobody in sync is left to lead. The
+    states that need no write any more are read, in one burst."""
+    cluster.broker(1)
+    two = cluster.broker(2)
+    zk = cluster.zk_of(cluster.active_controller(1))
+    topics = [f"t{number}" for number in range(40)]
+    for topic in topics:
+        cluster.create_topic(topic, {0: (2, 1)})
+    for topic in topics:
+        cluster.wait_for_state(topic, 0, 2, (2, 1))
+    two.take()
+    requests = zk.requests_sent
+    two.leave()
+    for topic in topics:
+        cluster.wait_for_state(topic, 0, 1, (1,))
+    assert zk.requests_sent - requests < 2 * len(topics)
