@@ -241,7 +241,10 @@ def committed_offsets(
     if OffsetsLoadInProgress in errors:
         raise OffsetsLoadInProgress(f"group {group}")
     if known and UnknownTopicOrPartition in errors:
-        raise UnknownTopicOrPartition(f"offsets of group {group}")
+        unknown = min(
+            tp for tp, a in answers.items() if error_for(a.error_code) is UnknownTopicOrPartition
+        )
+        raise UnknownTopicOrPartition(f"{unknown}: offsets of group {group}")
     return {tp: answers[tp].offset if tp in answers else NO_OFFSET for tp in partitions}
 
 

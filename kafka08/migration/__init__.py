@@ -1,8 +1,9 @@
 """Moving groups' committed offsets between ZooKeeper and the offsets topic, and changing them.
 
-`plan` and `sampling` decide (pure), `facts` and `members` read, `journal` remembers and gives
-orders, `offset_migration` carries out one group's steps, `fleet` many groups', `mirror` commits for
-members that cannot; `group_offsets` gets, sets, resets, exports. Start with `offset_migration`.
+`plan` and `sampling` decide (pure), `facts`, `partitions` and `members` read, `journal` remembers
+and gives orders, `offset_migration` carries out one group's steps, `fleet` many groups', `mirror`
+commits for members that cannot; `group_offsets` gets, sets, resets, exports. Start with
+`offset_migration`.
 """
 
 from __future__ import annotations

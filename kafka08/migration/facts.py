@@ -6,58 +6,71 @@ leader as one request, to each coordinator as one pipeline with a request per gr
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
-from typing import NamedTuple
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Generic, NamedTuple, TypeVar
 
-from kafka08.client.log_offsets import log_ends, log_starts
-from kafka08.errors import KafkaError
+from kafka08.errors import KafkaError, ZooKeeperError
 from kafka08.migration.connections import Connections
 from kafka08.migration.members import read_members_of
+from kafka08.migration.partitions import Partitions
 from kafka08.migration.plan import GroupFacts, PartitionFacts
-from kafka08.migration.results import present
 from kafka08.structs import NO_OFFSET, TopicPartition
 from kafka08.zk import nodes, paths
+from kafka08.zk.failures import unless_gone
 from kafka08.zk.operations import Children, Get
 
+T = TypeVar("T")
 
-def read_facts(group: str, connections: Connections) -> GroupFacts:
-    """Everything about `group` now. Partitions are those with an offset in either store.
+NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,9}")
+"""What a znode of a partition is called."""
+
+
+def read_facts(
+    group: str, connections: Connections, also: Collection[TopicPartition] = ()
+) -> GroupFacts:
+    """Everything about `group` now. Partitions are those with an offset in either store, and those
+    of `also`.
 
     Kafka is asked for every partition of the cluster, since it cannot list what a group committed.
-    A coordinator that does not answer is noted, not raised. Raises ZooKeeperError, and ApiError or
-    ClientError when a log's range cannot be read.
+    What cannot be read is noted, not raised. Raises ZooKeeperError if ZooKeeper does not answer.
     """
-    [facts] = read_many([group], connections, everywhere=True)
+    [facts] = read_many([group], connections, {group: also}, everywhere=True)
     return facts
 
 
 def read_many(
-    groups: Sequence[str], connections: Connections, *, everywhere: bool = False
+    groups: Sequence[str],
+    connections: Connections,
+    also: Mapping[str, Collection[TopicPartition]] = {},
+    *,
+    everywhere: bool = False,
 ) -> list[GroupFacts]:
     """The same for many groups, in their order.
 
     everywhere   ask Kafka about all partitions of the cluster; otherwise about those of the topics
-                 in which the group has offsets or owners in ZooKeeper
+                 that have a znode among the group's owners or offsets, or are in `also`
     """
-    topics = connections.store.assignments()
     members = read_members_of(connections.zk, groups)
-    owners = _read_tree(groups, "owners", connections)
-    zookeeper = {
-        group: {tp: nodes.decode_offset(text) for tp, text in committed.items()}
-        for group, committed in _read_tree(groups, "offsets", connections).items()
+    owners = _read_trees(groups, "owners", connections, str)
+    zookeeper = _read_trees(groups, "offsets", connections, nodes.decode_offset)
+    topics = {
+        group: owners[group].topics
+        | zookeeper[group].topics
+        | {tp.topic for tp in also.get(group, ())}
+        for group in groups
     }
-    existing = {TopicPartition(topic, n) for topic, numbers in topics.items() for n in numbers}
-    asked = dict.fromkeys(groups, existing)
-    if not everywhere:
-        for group in groups:
-            named = {tp.topic for tp in owners[group].keys() | zookeeper[group].keys()}
-            asked[group] = {TopicPartition(t, n) for t in named for n in topics.get(t, ())}
-    kafka = kafka_offsets(asked, connections)
-    concerned = {g: sorted(zookeeper[g].keys() | kafka[g].offsets.keys()) for g in groups}
-    readable = sorted({tp for of in concerned.values() for tp in of} & existing)
-    starts = log_starts(connections.cluster, readable)
-    ends = log_ends(connections.cluster, readable)
+    existing = Partitions(connections, None if everywhere else set().union(*topics.values()))
+    kafka = kafka_offsets(
+        {group: existing.led if everywhere else existing.led_of(topics[group]) for group in groups},
+        connections,
+    )
+    concerned = {
+        group: {*zookeeper[group].values, *kafka[group].offsets, *also.get(group, ())}
+        for group in groups
+    }
+    ranges = existing.log_ranges(set().union(*concerned.values()))
     return [
         GroupFacts(
             group,
@@ -65,15 +78,17 @@ def read_many(
             tuple(
                 PartitionFacts(
                     tp,
-                    zookeeper[group].get(tp),
+                    zookeeper[group].values.get(tp),
                     kafka[group].offsets.get(tp),
-                    starts.get(tp),
-                    ends.get(tp),
-                    owners[group].get(tp),
+                    ranges[tp].log_start,
+                    ranges[tp].log_end,
+                    owners[group].values.get(tp),
+                    unreadable=ranges[tp].unreadable,
                 )
-                for tp in concerned[group]
+                for tp in sorted(concerned[group])
             ),
             kafka[group].unavailable,
+            faults=(*owners[group].faults, *zookeeper[group].faults),
         )
         for group in groups
     ]
@@ -120,29 +135,46 @@ def with_movement(
     ]
 
 
-def _read_tree(
-    groups: Sequence[str], kind: str, connections: Connections
-) -> dict[str, dict[TopicPartition, str]]:
-    """group → partition → text of /consumers/<group>/<kind>/<topic>/<partition>."""
+@dataclass(frozen=True, slots=True)
+class _Tree(Generic[T]):
+    """What stands below /consumers/<group>/<kind>: the topics, a value for each partition, and what
+    is wrong with the znodes that cannot be read."""
+
+    topics: set[str]
+    values: dict[TopicPartition, T]
+    faults: list[str]
+
+
+def _read_trees(
+    groups: Sequence[str], kind: str, connections: Connections, decode: Callable[[str], T]
+) -> dict[str, _Tree[T]]:
+    """group → what it has below /consumers/<group>/<kind>/<topic>/<partition>."""
     zk = connections.zk
     roots = {group: f"{paths.group(group)}/{kind}" for group in groups}
     listed = zk.pipeline([Children(root) for root in roots.values()])
-    topics = [
-        (group, topic)
+    found: dict[str, _Tree[T]] = {
+        group: _Tree(set(unless_gone(names, [])), {}, [])
         for group, names in zip(groups, listed, strict=True)
-        for topic in present(names) or ()
-    ]
+    }
+    topics = [(group, topic) for group, tree in found.items() for topic in sorted(tree.topics)]
     numbers = zk.pipeline([Children(f"{roots[group]}/{topic}") for group, topic in topics])
-    leaves = [
-        (group, TopicPartition(topic, int(number)))
-        for (group, topic), names in zip(topics, numbers, strict=True)
-        for number in present(names) or ()
-    ]
-    read = zk.pipeline([Get(f"{roots[group]}/{tp.topic}/{tp.partition}") for group, tp in leaves])
-    found: dict[str, dict[TopicPartition, str]] = {group: {} for group in groups}
-    for (group, tp), node in zip(leaves, read, strict=True):
-        if (there := present(node)) is not None:
-            found[group][tp] = there.data or ""
+    leaves = []
+    for (group, topic), names in zip(topics, numbers, strict=True):
+        for name in unless_gone(names, []):
+            if NUMBER.fullmatch(name):
+                leaves.append((group, TopicPartition(topic, int(name))))
+            else:
+                path = f"{roots[group]}/{topic}/{name}"
+                found[group].faults.append(f"{path} is not named after a partition")
+    leaf_paths = [f"{roots[group]}/{tp.topic}/{tp.partition}" for group, tp in leaves]
+    read = zk.pipeline([Get(path) for path in leaf_paths])
+    for (group, tp), path, node in zip(leaves, leaf_paths, read, strict=True):
+        if (there := unless_gone(node, None)) is None:
+            continue
+        try:
+            found[group].values[tp] = decode(there.data or "")
+        except ZooKeeperError as error:
+            found[group].faults.append(f"{path}: {error}")
     return found
 
 
@@ -180,6 +212,10 @@ def zookeeper_offsets_of(
     read = connections.zk.pipeline([Get(paths.offset(group, *tp)) for group, tp in listed])
     offsets: dict[str, dict[TopicPartition, tuple[int, int]]] = {group: {} for group in wanted}
     for (group, tp), node in zip(listed, read, strict=True):
-        if (there := present(node)) is not None:
+        if (there := unless_gone(node, None)) is None:
+            continue
+        try:
             offsets[group][tp] = (nodes.decode_offset(there.data), there.version)
+        except ZooKeeperError as error:
+            raise ZooKeeperError(f"{paths.offset(group, *tp)}: {error}") from error
     return offsets

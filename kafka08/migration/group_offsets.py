@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from kafka08.client.log_offsets import log_ends, log_starts, offsets_before
+from kafka08.client.log_offsets import offsets_before
 from kafka08.consumer.config import check_group
 from kafka08.errors import MigrationError
 from kafka08.migration.connections import Connections
 from kafka08.migration.facts import kafka_offsets, read_facts, zookeeper_offsets
 from kafka08.migration.members import read_members
+from kafka08.migration.partitions import Partitions
 from kafka08.migration.plan import GroupFacts, PartitionFacts, live_refusals
 from kafka08.migration.reset import ChangePlan, Target, plan_reset, plan_set
 from kafka08.migration.writing import commit_to_kafka
@@ -37,7 +38,7 @@ class GroupOffsets:
     def plan_reset(self, target: Target, number: int = 0, topics: Iterable[str] = ()) -> ChangePlan:
         """number   the offset, the shift in messages, or the time in ms since 1970"""
         facts = self.facts(topics)
-        existing = [p.topic_partition for p in facts.partitions if p.exists]
+        existing = [p.topic_partition for p in facts.partitions if p.log_start is not None]
         answers = {}
         if target is Target.TIMESTAMP:
             answers = offsets_before(self._connections.cluster, existing, number)
@@ -67,11 +68,10 @@ class GroupOffsets:
         wanted = sorted(partitions)
         connections = self._connections
         in_zookeeper = zookeeper_offsets(self.group, wanted, connections)
-        assignments = connections.store.assignments(sorted({tp.topic for tp in wanted}))
-        readable = [tp for tp in wanted if tp.partition in assignments.get(tp.topic, {})]
-        in_kafka, unavailable = kafka_offsets({self.group: readable}, connections)[self.group]
-        starts = log_starts(connections.cluster, readable)
-        ends = log_ends(connections.cluster, readable)
+        existing = Partitions(connections, {tp.topic for tp in wanted})
+        asked = existing.led.intersection(wanted)
+        in_kafka, unavailable = kafka_offsets({self.group: asked}, connections)[self.group]
+        ranges = existing.log_ranges(wanted)
         return GroupFacts(
             self.group,
             read_members(connections.zk, self.group),
@@ -80,8 +80,9 @@ class GroupOffsets:
                     tp,
                     in_zookeeper[tp][0] if tp in in_zookeeper else None,
                     in_kafka.get(tp),
-                    starts.get(tp),
-                    ends.get(tp),
+                    ranges[tp].log_start,
+                    ranges[tp].log_end,
+                    unreadable=ranges[tp].unreadable,
                 )
                 for tp in wanted
             ),

@@ -8,11 +8,13 @@ really does shows only in how the two stores move.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
-from kafka08.migration.results import present
+from kafka08.errors import ZooKeeperError
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
+from kafka08.zk.failures import unless_gone
 from kafka08.zk.nodes import ConsumerRegistration
 from kafka08.zk.operations import Children, Get
 from kafka08.zk.orders import Order, Storage, decode_order
@@ -65,18 +67,27 @@ def read_members_of(zk: ZkClient, groups: Sequence[str]) -> dict[str, tuple[Memb
     ids = [
         (group, consumer_id)
         for group, names in zip(groups, listed, strict=True)
-        for consumer_id in present(names) or ()
+        for consumer_id in unless_gone(names, [])
     ]
     registered = zk.pipeline([Get(paths.consumer_id(*one)) for one in ids])
     answers = zk.pipeline([Get(paths.migration_answer(*one)) for one in ids])
     members: dict[str, tuple[Member, ...]] = dict.fromkeys(groups, ())
     for (group, consumer_id), node, answer in zip(ids, registered, answers, strict=True):
-        if (there := present(node)) is not None:
-            replied = present(answer)
-            order = None if replied is None else decode_order(replied.data)
-            registration = nodes.decode_consumer(there.data)
-            members[group] += (member_of(consumer_id, registration, order),)
+        if (there := unless_gone(node, None)) is not None:
+            replied = unless_gone(answer, None)
+            members[group] += (_member(consumer_id, there.data, replied and replied.data),)
     return members
+
+
+def _member(consumer_id: str, registration: str | None, answer: str | None) -> Member:
+    """What a member says of itself. Text that cannot be read is not of ours, and no answer."""
+    try:
+        decoded = nodes.decode_consumer(registration)
+    except ZooKeeperError:
+        return Member(consumer_id)
+    with suppress(ZooKeeperError):
+        return member_of(consumer_id, decoded, decode_order(answer))
+    return member_of(consumer_id, decoded)
 
 
 def member_of(

@@ -36,9 +36,11 @@ class PartitionFacts:
     """One partition as it was found.
 
     log_start, log_end   the offsets that can be read are log_start <= offset < log_end, and log_end
-                         itself is where a member waits; None: the partition does not exist
+                         itself is where a member waits; None: the partition does not exist, or
+                         its log is unreadable
     owner                thread id of the member that owns it
     committed_ms         when Kafka's offset was committed; None: not asked, or not known
+    unreadable           why nobody tells where its log starts and ends
     """
 
     topic_partition: TopicPartition
@@ -48,6 +50,7 @@ class PartitionFacts:
     log_end: Offset
     owner: str | None = None
     committed_ms: int | None = None
+    unreadable: str | None = None
 
     @property
     def is_idle(self) -> bool:
@@ -63,7 +66,17 @@ class PartitionFacts:
 
     @property
     def exists(self) -> bool:
-        return self.log_start is not None and self.log_end is not None
+        return self.log_start is not None or self.unreadable is not None
+
+    @property
+    def log_problem(self) -> str | None:
+        """Why no offset can be compared with the log; None if one can."""
+        if self.unreadable is None:
+            return None
+        return (
+            f"{self.topic_partition}: where its log starts and ends is not known: "
+            f"{self.unreadable}; see kafka08 topic describe"
+        )
 
     @property
     def is_ahead_in_kafka(self) -> bool:
@@ -109,6 +122,8 @@ class PartitionFacts:
         """Why `offset` cannot be used; None if it can."""
         if self.holds(offset):
             return None
+        if self.log_problem is not None:
+            return self.log_problem
         return (
             f"{self.topic_partition}: the offset {offset} in {store} is out of the range "
             f"{self.log_start} to {self.log_end} of the log"
@@ -123,6 +138,7 @@ class GroupFacts:
     unavailable   why the coordinator did not answer
     moving        partitions whose offset moves although nobody owns them
     fresh         those of `doubtful` whose offset in Kafka was seen to be no old one
+    faults        what is wrong with znodes of the group that cannot be read
     """
 
     group: str
@@ -131,6 +147,7 @@ class GroupFacts:
     unavailable: str | None = None
     moving: tuple[TopicPartition, ...] = ()
     fresh: tuple[TopicPartition, ...] = ()
+    faults: tuple[str, ...] = ()
 
     @property
     def doubtful(self) -> tuple[PartitionFacts, ...]:
@@ -153,7 +170,14 @@ class GroupFacts:
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to migrate: no store has an offset, and nobody will commit."""
-        return not self.partitions and not self.members and self.unavailable is None
+        return not (self.partitions or self.members or self.unknown)
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """What could not be found out, and why."""
+        kafka = () if self.unavailable is None else (f"offsets in Kafka: {self.unavailable}",)
+        logs = (p.log_problem for p in self.partitions if p.log_problem is not None)
+        return (*self.faults, *kafka, *logs)
 
     def owner(self, partition: PartitionFacts) -> Member | None:
         """The live member that owns a partition."""
@@ -220,6 +244,7 @@ def group_refusals(facts: GroupFacts) -> list[str]:
         for p in facts.partitions
         if p.owner is not None and not facts.members
     ]
+    refusals += [f"{fault}; correct or remove this znode" for fault in facts.faults]
     if facts.unavailable is not None:
         refusals.append(f"the group's coordinator is not available: {facts.unavailable}")
     return refusals
@@ -336,7 +361,9 @@ def rollback_to_newest(facts: GroupFacts) -> Rollback:
         if not p.exists or p.newest is None:
             continue
         safe = p.newest_safe
-        if safe is None:
+        if p.log_problem is not None:
+            problems += [p.log_problem] if p.is_ahead_in_kafka or p.zookeeper is None else []
+        elif safe is None:
             problems.append(
                 f"{p.topic_partition}: neither ZooKeeper's offset {p.zookeeper} nor Kafka's "
                 f"{p.kafka} lies in the log's range {p.log_start} to {p.log_end}"

@@ -65,7 +65,8 @@ def plan_reset(
     changes = []
     for p in facts.partitions:
         if p.log_start is None or p.log_end is None:
-            changes.append(Change(p, None, "the partition does not exist any more"))
+            reason = p.log_problem or "the partition does not exist any more"
+            changes.append(Change(p, None, reason))
             continue
         match target:
             case Target.EARLIEST:
@@ -94,10 +95,13 @@ def _checked(facts: GroupFacts, changes: list[Change]) -> ChangePlan:
     refusals = live_refusals(facts)
     if facts.unavailable is not None:
         refusals.append(f"the group's coordinator is not available: {facts.unavailable}")
+    refusals += facts.faults
     for change in changes:
-        if change.offset is None:
+        if change.facts.log_problem is not None:
+            refusals.append(change.facts.log_problem)
+        elif change.offset is None:
             continue
-        if not change.facts.exists:
+        elif not change.facts.exists:
             refusals.append(f"{change.facts.topic_partition} does not exist")
         elif problem := change.facts.range_problem(change.offset, "the plan"):
             refusals.append(problem)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from kafka08.errors import KafkaError, MigrationError, NoNode, ZooKeeperError
+from kafka08.errors import KafkaError, MigrationError
 
 T = TypeVar("T")
 
@@ -21,11 +21,6 @@ def raised(result: T | KafkaError) -> T:
 def errors_of(results: Mapping[str, object]) -> dict[str, KafkaError]:
     """group → its error, of those that met one."""
     return {group: result for group, result in results.items() if isinstance(result, KafkaError)}
-
-
-def present(result: T | ZooKeeperError) -> T | None:
-    """What was read of a znode; None if there is none. Any other error is raised."""
-    return None if isinstance(result, NoNode) else raised(result)
 
 
 def refusal(step: str, group: str, reasons: Sequence[str]) -> MigrationError | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from kafka08.client import ClusterClient
-from kafka08.errors import NO_ERROR, UnknownTopicOrPartition
+from kafka08.errors import NO_ERROR, NotLeaderForPartition, UnknownTopicOrPartition
 from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest, ConsumerMetadataResponse
 from kafka08.protocol.fetch import (
     FetchPartitionResponse,
@@ -39,7 +39,10 @@ from kafka08.protocol.offsets import (
     OffsetsTopicResponse,
 )
 from kafka08.protocol.types import Request, Response
-from kafka08.structs import EARLIEST_OFFSET, TopicPartition
+from kafka08.structs import EARLIEST_OFFSET, Broker, LeaderAndIsr, TopicPartition
+from kafka08.zk import nodes, paths
+from kafka08.zk.client import ZkClient
+from kafka08.zk.store import ClusterStore
 from tests.mock_clock import MockClock
 from tests.network.scripted import ScriptedNetwork
 
@@ -48,7 +51,8 @@ HOST, PORT = "b1", 9092
 
 class StoreCluster:
     """committed: what the offsets topic has. refusals: codes for the next answers of a partition.
-    asked: the offsets requests in order. log_end: of every partition; logs start at 0."""
+    asked: the offsets requests in order. log_end: of every partition; logs start at 0. unled: the
+    broker has lost the leadership of these."""
 
     def __init__(self) -> None:
         self.clock = MockClock()
@@ -58,7 +62,18 @@ class StoreCluster:
         self.refusals: dict[TopicPartition, deque[int]] = {}
         self.asked: list[Request] = []
         self.log_end = 1000
+        self.unled: set[TopicPartition] = set()
         self.coordinator_code = NO_ERROR
+
+    def create_topic(self, zk: ZkClient, topic: str, partitions: int) -> None:
+        """As the controller leaves it in ZooKeeper, with this broker registered and leading."""
+        store = ClusterStore(zk)
+        if store.broker(1) is None:
+            store.register_broker(Broker(1, HOST, PORT), timestamp_ms=0)
+        numbers = range(partitions)
+        zk.create(paths.topic(topic), nodes.encode_assignment(dict.fromkeys(numbers, (1,))))
+        states = {TopicPartition(topic, n): LeaderAndIsr(1, 0, (1,), 0, 1) for n in numbers}
+        store.create_leader_and_isr(states)
 
     def client(self) -> ClusterClient:
         return ClusterClient([(HOST, PORT)], connect=self.network.connect, clock=self.clock)
@@ -90,6 +105,9 @@ class StoreCluster:
     def _code(self, tp: TopicPartition) -> int:
         waiting = self.refusals.get(tp)
         return waiting.popleft() if waiting else NO_ERROR
+
+    def _leader_code(self, tp: TopicPartition) -> int:
+        return NotLeaderForPartition.code if tp in self.unled else NO_ERROR
 
     def _commit(self, request: OffsetCommitRequest) -> OffsetCommitResponse:
         topics = []
@@ -142,7 +160,7 @@ class StoreCluster:
                     [
                         OffsetsPartitionResponse(
                             p.partition,
-                            NO_ERROR,
+                            self._leader_code(TopicPartition(topic.topic, p.partition)),
                             [0 if p.time_ms == EARLIEST_OFFSET else self.log_end],
                         )
                         for p in topic.partitions

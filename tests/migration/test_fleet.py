@@ -12,8 +12,8 @@ from kafka08.migration.connections import Connections
 from kafka08.migration.fleet import Outcome, Pace, find_groups, plan_groups, start_groups
 from kafka08.migration.journal import Entry, State, read_journals
 from kafka08.migration.plan import Plan
-from kafka08.structs import TopicPartition
-from kafka08.zk import nodes, paths
+from kafka08.structs import NO_LEADER, LeaderAndIsr, TopicPartition
+from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
 from tests.consumer.store_cluster import HOST, PORT, StoreCluster
@@ -27,10 +27,11 @@ NUMBERS = (0, 1)
 @pytest.fixture
 def cluster(zk: ZkClient) -> StoreCluster:
     """Four stopped groups, each with a topic of its name and offset 10 in both its partitions."""
+    cluster = StoreCluster()
     for name in GROUPS:
-        zk.create(paths.topic(name), nodes.encode_assignment(dict.fromkeys(NUMBERS, (1,))))
+        cluster.create_topic(zk, name, len(NUMBERS))
         ClusterStore(zk).commit_offsets(name, {TopicPartition(name, n): 10 for n in NUMBERS})
-    return StoreCluster()
+    return cluster
 
 
 @pytest.fixture
@@ -90,6 +91,55 @@ def test_groups_without_offsets_are_passed_over(
     assert (plan.group, plan.is_allowed, plan.steps) == ("e", True, ())
     assert {o.group: o.error for o in start(connections, ["a", "e"])} == {"a": None, "e": None}
     assert read_journals(zk, ["e"]) == {"e": None}
+
+
+def plans(connections: Connections) -> dict[str, Plan]:
+    found = plan_groups(connections, GROUPS, Pace(None, connections.clock), max_disagreement=None)
+    return {plan.group: plan for plan in found}
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "said"),
+    [
+        ("/consumers/b/offsets/b/0", "garbage", "offset: expected a number, not 'garbage'"),
+        ("/consumers/b/offsets/b/old", "5", "is not named after a partition"),
+        ("/consumers/b/owners/b/1_0", "b_1-0", "is not named after a partition"),
+    ],
+)
+def test_a_znode_that_cannot_be_read_stops_its_own_group(
+    zk: ZkClient, connections: Connections, path: str, text: str, said: str
+) -> None:
+    """It is named, with what is wrong and what to do; the other groups start."""
+    zk.put(path, text)
+    refused = {group: plan.refusals for group, plan in plans(connections).items() if plan.refusals}
+    assert list(refused) == ["b"]
+    [refusal] = refused["b"]
+    assert refusal.startswith(path)
+    assert said in refusal
+    assert refusal.endswith("correct or remove this znode")
+    assert [o.group for o in start(connections) if o.error is None] == ["a", "c", "d"]
+
+
+def test_a_group_of_which_nothing_can_be_read_is_not_passed_over(
+    zk: ZkClient, connections: Connections
+) -> None:
+    """It is no group without offsets."""
+    zk.delete_recursive(paths.offsets("b"))
+    zk.create("/consumers/b/offsets/b/x", "5")
+    assert not plans(connections)["b"].is_allowed
+
+
+@pytest.mark.parametrize("leader", [1, 9, NO_LEADER])
+def test_a_partition_without_a_leader_stops_its_own_group(
+    zk: ZkClient, cluster: StoreCluster, connections: Connections, leader: int
+) -> None:
+    """Whether ZooKeeper says so, or the broker that should lead says that it does not."""
+    tp = TopicPartition("b", 1)
+    cluster.unled.add(tp)
+    ClusterStore(zk).update_leader_and_isr({tp: LeaderAndIsr(leader, 1, (1,), 0, 1)})
+    found = plans(connections)
+    assert [group for group, plan in found.items() if plan.is_allowed] == ["a", "c", "d"]
+    assert found["b"].refusals[-1].startswith("[b,1]: where its log starts and ends is not known")
 
 
 def test_a_coordinator_that_loads_is_asked_again(

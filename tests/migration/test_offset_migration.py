@@ -28,9 +28,9 @@ NEWEST = {TPS[0]: 10, TPS[1]: 25, TPS[2]: 30}
 def cluster(zk: ZkClient) -> StoreCluster:
     """A stopped group `g`: in partition 0 only ZooKeeper has an offset, in 1 Kafka is ahead, in 2
     ZooKeeper is, in 3 nobody has one."""
-    zk.create(paths.topic("t"), nodes.encode_assignment(dict.fromkeys(range(4), (1,))))
-    ClusterStore(zk).commit_offsets("g", IN_ZOOKEEPER)
     cluster = StoreCluster()
+    cluster.create_topic(zk, "t", 4)
+    ClusterStore(zk).commit_offsets("g", IN_ZOOKEEPER)
     cluster.committed.update(IN_KAFKA)
     return cluster
 
@@ -248,6 +248,56 @@ def test_a_coordinator_that_is_away_is_a_reason(
     with pytest.raises(MigrationError, match="coordinator"):
         migration.start()
     assert migration.journal() is None
+
+
+def test_a_partition_that_never_had_a_leader_is_not_asked_about(
+    zk: ZkClient, cluster: StoreCluster, migration: OffsetMigration
+) -> None:
+    """Brokers have not heard of it, and would call it unknown for ever; it is another topic's
+    trouble. What the group itself has there is named."""
+    zk.create(paths.topic("ghost"), nodes.encode_assignment({0: (9,)}))
+    assert migration.plan().is_allowed
+    assert not any("ghost" in str(request) for request in cluster.asked)
+    ClusterStore(zk).commit_offsets("g", {TopicPartition("ghost", 0): 5})
+    [refusal] = migration.plan().refusals
+    assert refusal.startswith("[ghost,0]")
+    assert "it has not had a leader yet; see kafka08 topic describe" in refusal
+
+
+def test_an_unknown_partition_is_named(cluster: StoreCluster, migration: OffsetMigration) -> None:
+    """A broker that does not learn of it in time."""
+    cluster.refuse(TPS[2], *[3] * 1000)
+    [refusal] = migration.plan().refusals
+    assert "[t,2]: offsets of group g" in refusal
+
+
+def test_there_is_a_way_back_without_a_leader(
+    zk: ZkClient, cluster: StoreCluster, migration: OffsetMigration
+) -> None:
+    """Members have kept ZooKeeper: what Kafka cannot tell is left as it is, and said where Kafka
+    has more. From Kafka alone the rollback is refused until it can."""
+    migration.start()
+    cluster.unled.update(TPS)
+    done = migration.rollback()
+    assert [problem[:5] for problem in done.problems] == ["[t,1]"]
+    assert in_zookeeper(zk) == IN_ZOOKEEPER
+    assert state_of(migration.journal()) is State.ROLLED_BACK
+    cluster.unled.clear()
+    migration.start()
+    migration.verify()
+    migration.finish()
+    cluster.unled.update(TPS)
+    with pytest.raises(MigrationError, match=r"\[t,1\]: where its log starts and ends"):
+        migration.rollback()
+
+
+def test_a_registration_that_cannot_be_read_is_of_no_member_of_ours(
+    zk: ZkClient, migration: OffsetMigration
+) -> None:
+    """It is a live member all the same."""
+    zk.create(paths.consumer_id("g", "g_odd"), "garbage", ephemeral=True)
+    [member] = migration.status().members
+    assert (member.consumer_id, member.is_ours) == ("g_odd", False)
 
 
 def test_offsets_that_move_without_an_owner_are_a_reason(

@@ -1,0 +1,90 @@
+"""The partitions that there are, and what their logs hold.
+
+A partition without a leader is a fact and no error: others, and other groups, go on without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from kafka08.client.log_offsets import log_ends, log_starts
+from kafka08.errors import ApiError, KafkaError
+from kafka08.migration.connections import Connections
+from kafka08.structs import TopicPartition
+from kafka08.zk import paths
+from kafka08.zk.failures import unless_gone
+from kafka08.zk.operations import Children
+
+
+class LogRange(NamedTuple):
+    """log_start, log_end   None if the partition does not exist, or for the reason `unreadable`"""
+
+    log_start: int | None = None
+    log_end: int | None = None
+    unreadable: str | None = None
+
+
+class Partitions:
+    """Those of the `topics`; None: of all that there are. Read once; raises ZooKeeperError.
+
+    led   those that have had a leader; no broker has heard of another one
+    """
+
+    def __init__(self, connections: Connections, topics: Collection[str] | None) -> None:
+        self._connections = connections
+        assignments = connections.store.assignments(topics)
+        listed = connections.zk.pipeline([Children(paths.partitions(t)) for t in assignments])
+        self._assigned = {
+            TopicPartition(t, n) for t, numbers in assignments.items() for n in numbers
+        }
+        self.led = {
+            tp
+            for topic, names in zip(assignments, listed, strict=True)
+            for tp in (TopicPartition(topic, n) for n in assignments[topic])
+            if str(tp.partition) in unless_gone(names, [])
+        }
+
+    def led_of(self, topics: Collection[str]) -> set[TopicPartition]:
+        return {tp for tp in self.led if tp.topic in topics}
+
+    def log_ranges(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, LogRange]:
+        """partition → where its log starts and ends."""
+        ranges = dict.fromkeys(partitions, LogRange())
+        for tp in self._assigned.difference(self.led).intersection(partitions):
+            ranges[tp] = LogRange(unreadable="it has not had a leader yet")
+        led = sorted(self.led.intersection(partitions))
+        try:
+            return ranges | self._read(led)
+        except KafkaError:
+            return ranges | self._read_by_leader(led)
+
+    def _read(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, LogRange]:
+        """Raises ApiError or ClientError if one of them cannot be read."""
+        cluster = self._connections.cluster
+        starts, ends = log_starts(cluster, partitions), log_ends(cluster, partitions)
+        return {tp: LogRange(starts[tp], ends[tp]) for tp in partitions}
+
+    def _read_by_leader(
+        self, partitions: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, LogRange]:
+        """The same, a leader that is not there noted for its own partitions alone."""
+        store = self._connections.store
+        alive = store.broker_ids()
+        states = store.leader_and_isr(partitions)
+        ranges = dict.fromkeys(partitions, LogRange(unreadable="it has no live leader"))
+        for leader in alive:
+            led = [tp for tp in partitions if tp in states and states[tp].leader == leader]
+            try:
+                ranges |= self._read(led)
+            except ApiError:
+                ranges |= {tp: self._read_one(tp) for tp in led}
+            except KafkaError as error:
+                ranges |= dict.fromkeys(led, LogRange(unreadable=str(error)))
+        return ranges
+
+    def _read_one(self, tp: TopicPartition) -> LogRange:
+        try:
+            return self._read([tp])[tp]
+        except KafkaError as error:
+            return LogRange(unreadable=str(error))
