@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -49,6 +49,7 @@ from kafka08.migration.starting import Starting
 from kafka08.migration.verification import Verification, Watching, watch
 from kafka08.migration.waiting import await_answers, unanswered, wait_for
 from kafka08.migration.writing import commit_to_kafka, raise_in_kafka, raise_in_zookeeper
+from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.operations import Delete
 from kafka08.zk.orders import Storage
@@ -122,9 +123,10 @@ class OffsetMigration(Closeable):
         """How far the migration has come; None if none was begun."""
         return self._journal.read()
 
-    def facts(self) -> GroupFacts:
-        """The group as it is now, in both stores."""
-        return read_facts(self.group, self.connections)
+    def facts(self, also: Collection[TopicPartition] = ()) -> GroupFacts:
+        """The group as it is now, in both stores; `also`: these partitions, if there is no offset
+        of them either."""
+        return read_facts(self.group, self.connections, also)
 
     def _watched_facts(self) -> GroupFacts:
         """With a second look at what nobody owns."""
@@ -223,11 +225,13 @@ class OffsetMigration(Closeable):
             # Kafka may be what is broken; ZooKeeper has all that was committed to both.
             if facts.unavailable is None:
                 rollback = rollback_to_newest(without_old(facts, entry.snapshot))
-        written = raise_in_zookeeper(self.connections, self.group, rollback.to_zookeeper)
+        written = raise_in_zookeeper(
+            self.connections, self.group, rollback.to_zookeeper, rollback.out_of_log
+        )
         entry = self._journal.enter(State.RETURNING, entry, self._clock.time_ms())
         self._await_answers("rollback", entry)
         self._journal.enter(State.ROLLED_BACK, entry, self._clock.time_ms())
-        return Rollback(written, {}, problems=rollback.problems)
+        return Rollback(written, {}, problems=(*rollback.problems, *rollback.refusals))
 
     def forget(self) -> Entry:
         """Remove the journal of a migration that is finished or rolled back, and its snapshot;
@@ -255,15 +259,16 @@ class OffsetMigration(Closeable):
         """Of a group that has left ZooKeeper. MigrationError if it cannot be had."""
         facts = self.facts()
         rollback = rollback_to_newest(facts)
-        self._refuse("rollback", [*group_refusals(facts), *rollback.problems])
+        self._refuse("rollback", [*group_refusals(facts), *rollback.refusals])
         return facts, rollback
 
     def _roll_to_snapshot(self, entry: Entry | None) -> Rollback:
         self._journal.check(State.ROLLING_TO_SNAPSHOT, entry)
         assert entry is not None, "check refuses a migration that has not begun"
-        facts = self.facts()
+        facts = self.facts(entry.snapshot)
         self._refuse("rollback", [*live_refusals(facts), *group_refusals(facts)])
         rollback = rollback_to_snapshot(facts, entry.snapshot)
+        self._refuse("rollback", rollback.refusals)
         entry = self._journal.enter(State.ROLLING_TO_SNAPSHOT, entry, self._clock.time_ms())
         if rollback.to_kafka:
             commit_to_kafka(self.connections, self.group, rollback.to_kafka)

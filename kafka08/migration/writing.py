@@ -74,15 +74,23 @@ def raise_in_kafka_of(
 
 
 def raise_in_zookeeper(
-    connections: Connections, group: str, wanted: Mapping[TopicPartition, int]
+    connections: Connections,
+    group: str,
+    wanted: Mapping[TopicPartition, int],
+    out_of_log: Mapping[TopicPartition, int] = {},
 ) -> Offsets:
-    """Bring ZooKeeper up to `wanted`, each write conditional on the version that was seen to be
-    smaller: an owner that commits meanwhile is not overwritten. What was written."""
+    """Bring ZooKeeper up to `wanted`, and down from the offsets of `out_of_log`, each write
+    conditional on the version that was seen to have such a one: an owner that commits meanwhile is
+    not overwritten. What was written."""
+
+    def gives_way(tp: TopicPartition, offset: int) -> bool:
+        return offset < wanted[tp] or offset == out_of_log.get(tp)
+
     written: Offsets = {}
     left = dict(wanted)
     while left:
         found = zookeeper_offsets(group, sorted(left), connections)
-        left = {tp: o for tp, o in left.items() if tp not in found or found[tp][0] < o}
+        left = {tp: o for tp, o in left.items() if tp not in found or gives_way(tp, found[tp][0])}
         writes: list[Operation] = [
             Set(paths.offset(group, *tp), nodes.encode_offset(o), found[tp][1])
             if tp in found

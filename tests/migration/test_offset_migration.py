@@ -156,6 +156,37 @@ def test_back_to_the_snapshot(
     assert cluster.committed == {TPS[0]: 10, TPS[1]: 25, TPS[2]: 5}
 
 
+def test_what_both_stores_have_lost_is_restored(
+    zk: ZkClient, cluster: StoreCluster, migration: OffsetMigration
+) -> None:
+    """The snapshot has partitions that neither store knows any more."""
+    migration.start()
+    zk.delete_recursive(paths.offsets("g"))
+    cluster.committed.clear()
+    migration.rollback("snapshot")
+    assert in_zookeeper(zk) == IN_ZOOKEEPER
+    assert cluster.committed == IN_KAFKA
+
+
+def test_an_offset_of_zookeeper_above_the_log_is_replaced(
+    zk: ZkClient, cluster: StoreCluster, migration: OffsetMigration
+) -> None:
+    """As of a topic that was made anew: Kafka's offset is the one that lies in the log. A commit
+    that comes before the write is not lowered."""
+    migration.start()
+    ClusterStore(zk).commit_offsets("g", {TPS[0]: 5000, TPS[2]: 5000})
+    fetch = Coordinators.fetch
+
+    def commit_and_fetch(self: Coordinators, wanted: Any) -> Any:
+        ClusterStore(zk).commit_offsets("g", {TPS[2]: 900})
+        return fetch(self, wanted)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Coordinators, "fetch", commit_and_fetch)
+        assert migration.rollback().to_zookeeper == {TPS[0]: 10, TPS[1]: 25}
+    assert in_zookeeper(zk) == {TPS[0]: 10, TPS[1]: 25, TPS[2]: 900}
+
+
 @pytest.mark.parametrize("group", ["", ".", "..", "a/b", "../..", "a b"])
 def test_a_name_that_no_group_can_have_is_refused(group: str) -> None:
     """Before anything is asked or written: such a name would be a path to other znodes."""
