@@ -146,11 +146,13 @@ class ClusterClient:
         one returned earlier turned out not to lead."""
         return self.known([tp.topic]).leader(tp)
 
-    def coordinator(self, group: str) -> Broker:
+    def coordinator(
+        self, group: str, *, passes: Callable[[KafkaError], bool] = is_retriable
+    ) -> Broker:
         """The broker that keeps the offsets of `group`; remembered until `forget_coordinator`.
 
         Waits for the offsets topic, which the first call of all makes; then raises
-        ConsumerCoordinatorNotAvailable.
+        ConsumerCoordinatorNotAvailable. The search goes on after an error that `passes` only.
         """
         known = self._coordinators.get(group)
         if known is not None:
@@ -161,6 +163,7 @@ class ClusterClient:
             policy,
             self._clock,
             what=f"looking for the coordinator of group {group}",
+            passes=passes,
         )
         with self._lock:
             self._coordinators[group] = found

@@ -291,13 +291,14 @@ class ConsumerConnector:
             patience_ms=config.rebalance_max_retries * config.rebalance_backoff_ms,
             is_interrupted=lambda: self._rebalancer is None or self._rebalancer.is_interrupted,
             known=True,
+            fence=self._gate.check,
         )
         return MemberStorage(
             self._zk,
             config.group_id,
             self.consumer_id,
             Storage.of(config.offsets_storage, config.dual_commit_enabled),
-            zookeeper=ZooKeeperOffsetStore(self._zk, config.group_id, id_path),
+            zookeeper=ZooKeeperOffsetStore(self._zk, config.group_id, id_path, self._gate.check),
             kafka=kafka,
             on_order=lambda: self._post(Event.CHANGE),
         )

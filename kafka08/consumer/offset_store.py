@@ -27,6 +27,7 @@ from kafka08.client.requests import (
     committed_request,
     committed_results,
 )
+from kafka08.client.retry import is_retriable
 from kafka08.clock import Clock
 from kafka08.consumer.brokers import Brokers
 from kafka08.errors import (
@@ -61,6 +62,10 @@ COMMIT_TRIES = 3
 """How often a transaction is made anew because znodes came or went meanwhile."""
 
 
+def no_fence() -> None:
+    """Of who is no member of the group: nobody takes its right to commit away."""
+
+
 class OffsetStore(Protocol):
     """One group's committed offsets, for one member of it. One thread at a time."""
 
@@ -73,12 +78,16 @@ class OffsetStore(Protocol):
 
 class ZooKeeperOffsetStore:
     """One znode per partition. A commit is one transaction, which fails as a whole unless the
-    member's id znode `id_path` is there: a former member cannot commit."""
+    member's id znode `id_path` is there: a former member cannot commit. `fence` raises SessionLost
+    when the member's session may be over; it is asked before each transaction."""
 
-    def __init__(self, zk: ZkClient, group: str, id_path: str) -> None:
+    def __init__(
+        self, zk: ZkClient, group: str, id_path: str, fence: Callable[[], None] = no_fence
+    ) -> None:
         self._zk = zk
         self._group = group
         self._id_path = id_path
+        self._fence = fence
         self._checkpointed: Offsets = {}
         self._existing: set[TopicPartition] = set()
 
@@ -120,6 +129,7 @@ class ZooKeeperOffsetStore:
         for tp, offset in offsets.items():
             step = transaction.set if tp in self._existing else transaction.create
             step(paths.offset(self._group, *tp), nodes.encode_offset(offset))
+        self._fence()
         transaction.commit()
 
     def _prepare(self, partitions: Collection[TopicPartition]) -> None:
@@ -138,8 +148,11 @@ class KafkaOffsetStore:
     A fetch is tried for `patience_ms`, waiting `backoff_ms` in between (0.8.2.2: for ever), but no
     longer once `is_interrupted()`. With `known` partitions, which do exist, an answer "unknown" is
     an error: a broker that has just started says so before it has heard of any topic, and 0.8.2.2
-    takes it for "nothing committed" and begins anew in silence. Commits cannot be
-    fenced in 0.8.2.2: whoever knows the group may commit.
+    takes it for "nothing committed" and begins anew in silence.
+
+    Commits cannot be fenced in 0.8.2.2: whoever knows the group may commit. So `fence`, which
+    raises SessionLost when the member's session may be over, is asked when the connection to the
+    coordinator stands, directly before the request is written, and ends the search for it.
     """
 
     def __init__(
@@ -152,6 +165,7 @@ class KafkaOffsetStore:
         patience_ms: int = 10_000,
         is_interrupted: Callable[[], bool] = lambda: False,
         known: bool = False,
+        fence: Callable[[], None] = no_fence,
     ) -> None:
         self._brokers = brokers
         self._group = group
@@ -160,6 +174,7 @@ class KafkaOffsetStore:
         self._patience_ms = patience_ms
         self._is_interrupted = is_interrupted
         self._known = known
+        self._fence = fence
 
     def fetch(self, partitions: Collection[TopicPartition]) -> Offsets:
         give_up_at = self._clock.monotonic() + self._patience_ms / 1000
@@ -202,17 +217,24 @@ class KafkaOffsetStore:
         }
         if not known:
             return {}
-        response = self._ask(commit_request(self._group, known, "kafka"))
+        response = self._ask(commit_request(self._group, known, "kafka"), self._fence)
         assert isinstance(response, OffsetCommitResponse)
         refused = refused_commits(response, self._group)
         if any(isinstance(error, COORDINATOR_MOVED) for error in refused.values()):
             self._forget_coordinator()
         return refused
 
-    def _ask(self, request: Request) -> Response:
+    def _ask(self, request: Request, fence: Callable[[], None] = no_fence) -> Response:
+        def passes(error: KafkaError) -> bool:
+            fence()
+            return is_retriable(error)
+
         client = self._brokers.client()
         try:
-            return client.send(client.coordinator(self._group), request)
+            coordinator = client.coordinator(self._group, passes=passes)
+            with client.connection(coordinator) as connection:
+                fence()
+                return connection.send(request)
         except (ClientError, ProtocolError, ApiError) as error:
             self._give_up_on(client, error)
             raise

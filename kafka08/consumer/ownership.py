@@ -19,7 +19,7 @@ from kafka08.consumer.offset_store import Offsets, OffsetStore
 from kafka08.consumer.progress import OwnedPartition
 from kafka08.consumer.session import SessionGate
 from kafka08.consumer.stream import KafkaStream
-from kafka08.errors import KafkaError, SessionLost
+from kafka08.errors import KafkaError
 from kafka08.structs import NO_OFFSET, TopicPartition
 
 log = logging.getLogger(__name__)
@@ -84,9 +84,10 @@ class Ownership:
     def give_up(self, partitions: Collection[TopicPartition], *, commit: bool) -> None:
         """Stop delivering these partitions, commit how far they were finished if `commit`, and own
         them no more. Their znodes are the caller's business. A failed commit is logged: whoever
-        owns them next starts from the one before."""
-        going = self._revoke(partitions)
+        owns them next starts from the one before. KafkaError while another commit does not end;
+        they are delivered as before then."""
         with self._locked():
+            going = self._revoke(partitions)
             if commit:
                 try:
                     self._commit({p.topic_partition: p.consumed_offset for p in going})
@@ -95,15 +96,23 @@ class Ownership:
             self._forget(going)
 
     def between_commits(self, act: Callable[[Collection[TopicPartition]], None]) -> None:
-        """Call `act` with what is owned, while this member commits nothing; not at all while the
-        session is in doubt. In the thread that takes and gives up."""
-        with self._locked():
+        """Call `act` with what is owned, while this member commits nothing; not at all while a
+        commit is under way, or the session is in doubt. In the thread that takes and gives up."""
+        if not self._acquire(0.0):
+            return
+        try:
             if self._gate.is_open:
                 act(list(self._owned))
+        finally:
+            self._release()
 
     def drop(self) -> None:
-        """Own nothing any more: the session is over, and others may own it all by now."""
-        self._forget(self._revoke(list(self._owned)))
+        """Own nothing any more: the session is over, and others may own it all by now. Afterwards
+        no commit of that session is under way, so none can pass for one of the next: KafkaError
+        while one does not end."""
+        going = self._revoke(list(self._owned))
+        with self._locked():
+            self._forget(going)
 
     def _revoke(self, partitions: Collection[TopicPartition]) -> list[OwnedPartition]:
         going = [self._owned[tp] for tp in sorted(partitions) if tp in self._owned]
@@ -118,22 +127,28 @@ class Ownership:
         self._owned = {tp: p for tp, p in self._owned.items() if tp not in gone}
 
     def _commit(self, offsets: Offsets) -> None:
-        if not self._gate.is_open:
-            raise SessionLost("the ZooKeeper session is in doubt; nothing was committed")
+        self._gate.check()
         if offsets:
             self._store.commit(offsets)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """For one commit or release. A signal handler that has interrupted a commit of its own
-        thread cannot wait for it: KafkaError, at once."""
-        if self._holder == threading.get_ident() or not self._lock.acquire(
-            timeout=COMMIT_PATIENCE_S
-        ):
+        """For one commit or release; KafkaError when another one does not end."""
+        if not self._acquire(COMMIT_PATIENCE_S):
             raise KafkaError("another commit of this member is under way")
-        self._holder = threading.get_ident()
         try:
             yield
         finally:
-            self._holder = None
-            self._lock.release()
+            self._release()
+
+    def _acquire(self, patience_s: float) -> bool:
+        """False if that took too long. A signal handler that has interrupted a commit of its own
+        thread cannot wait for it: False, at once."""
+        if self._holder == threading.get_ident() or not self._lock.acquire(timeout=patience_s):
+            return False
+        self._holder = threading.get_ident()
+        return True
+
+    def _release(self) -> None:
+        self._holder = None
+        self._lock.release()

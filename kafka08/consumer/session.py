@@ -12,6 +12,7 @@ from math import inf
 from typing import Final
 
 from kafka08.clock import Clock
+from kafka08.errors import SessionLost
 from kafka08.zk.client import ZkClient
 from kafka08.zk.session import SessionState
 
@@ -49,3 +50,8 @@ class SessionGate:
     @property
     def is_open(self) -> bool:
         return self._clock.monotonic() < self.deadline()
+
+    def check(self) -> None:
+        """SessionLost unless it is open. To be asked directly before each write of a commit."""
+        if not self.is_open:
+            raise SessionLost("the ZooKeeper session is in doubt; nothing more is committed")

@@ -6,6 +6,7 @@ import pytest
 
 from kafka08.consumer.offset_store import DualOffsetStore, KafkaOffsetStore, ZooKeeperOffsetStore
 from kafka08.errors import (
+    ConsumerCoordinatorNotAvailable,
     NotCoordinatorForConsumer,
     OffsetMetadataTooLarge,
     OffsetsLoadInProgress,
@@ -96,6 +97,59 @@ def test_kafka_commits_everything_every_time(
     assert [t.topic for t in second.topics] == ["t", "u"]
     [partition] = first.topics[0].partitions
     assert (partition.timestamp_ms, partition.metadata) == (-1, "")
+
+
+class Session:
+    """A fence that lets `left` writes through, and fails for a lost session then."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    def __call__(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise SessionLost("over")
+
+
+def test_guarantee_1_a_search_for_the_coordinator_ends_with_the_session(
+    cluster: StoreCluster,
+) -> None:
+    """It would go on for a hundred tries, while others own the partitions already."""
+    cluster.coordinator_code = ConsumerCoordinatorNotAvailable.code
+    store = KafkaOffsetStore(
+        cluster, "g", clock=cluster.clock, backoff_ms=1000, fence=Session(left=2)
+    )
+    with pytest.raises(SessionLost):
+        store.commit({A: 5})
+    assert len(cluster.clock.slept) == 2
+
+
+def test_guarantee_1_the_session_is_looked_at_before_the_request(cluster: StoreCluster) -> None:
+    """The coordinator is found and connected to; when the session is over by then nothing is
+    sent."""
+    store = KafkaOffsetStore(
+        cluster, "g", clock=cluster.clock, backoff_ms=1000, fence=Session(left=1)
+    )
+    store.commit({A: 5})
+    with pytest.raises(SessionLost):
+        store.commit({A: 6})
+    assert cluster.committed == {A: 5}
+
+
+def test_guarantee_1_the_session_is_looked_at_between_the_stores(
+    zk: ZkClient, cluster: StoreCluster, kafka: KafkaOffsetStore
+) -> None:
+    """A session that ends while the coordinator answers: ZooKeeper is not written."""
+    zk.create(ID_PATH, "{}", ephemeral=True)
+    znodes = ZooKeeperOffsetStore(zk, "g", ID_PATH, Session(left=1))
+    dual = DualOffsetStore(kafka, znodes)
+    zk.create(paths.offset("g", *A), "3")
+    dual.fetch([A])
+    dual.commit({A: 5})
+    with pytest.raises(SessionLost):
+        dual.commit({A: 6})
+    assert cluster.committed == {A: 6}
+    assert in_zookeeper(zk, A) == ("5", 1)
 
 
 def test_kafka_refusals_are_raised(cluster: StoreCluster, kafka: KafkaOffsetStore) -> None:

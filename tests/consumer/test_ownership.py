@@ -1,0 +1,110 @@
+"""Ownership: what commits and releases do to each other."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from typing import cast
+
+import pytest
+
+from kafka08.clock import SYSTEM_CLOCK
+from kafka08.consumer import ownership
+from kafka08.consumer.offset_store import Offsets
+from kafka08.consumer.ownership import Ownership
+from kafka08.consumer.session import SessionGate
+from kafka08.consumer.stream import KafkaStream
+from kafka08.errors import KafkaError
+from kafka08.structs import TopicPartition
+from tests.consumer.groups import until
+from tests.consumer.streams import AllIsWell, partition_of
+from tests.mock_clock import MockClock
+
+T0 = TopicPartition("t", 0)
+
+
+class OpenGate:
+    """Of a session that lives."""
+
+    is_open = True
+
+    def check(self) -> None:
+        """It may commit."""
+
+
+class SlowStore:
+    """A commit begins and waits until `go`."""
+
+    def __init__(self) -> None:
+        self.entered, self.go = threading.Event(), threading.Event()
+
+    def fetch(self, partitions: Collection[TopicPartition]) -> Offsets:
+        raise AssertionError("nobody asks")
+
+    def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
+        self.entered.set()
+        assert self.go.wait(10)
+
+
+class Member:
+    """One that owns [t,0], whose commits go to `store`."""
+
+    def __init__(self) -> None:
+        self.store = SlowStore()
+        self.stream = KafkaStream(supervisor=AllIsWell(), clock=MockClock())
+        self.partition = partition_of(self.stream)
+        gate = cast(SessionGate, OpenGate())
+        self.ownership = Ownership(self.store, gate, [self.stream], SYSTEM_CLOCK)
+        self.ownership.take([self.partition])
+
+    @contextmanager
+    def committing(self) -> Iterator[None]:
+        """A thread is in the middle of a commit."""
+        with running(self.ownership.commit):
+            assert self.store.entered.wait(10)
+            try:
+                yield
+            finally:
+                self.store.go.set()
+
+
+@contextmanager
+def running(action: Callable[[], object]) -> Iterator[threading.Thread]:
+    thread = threading.Thread(target=action, daemon=True)
+    thread.start()
+    yield thread
+    thread.join(10)
+
+
+def test_a_release_that_cannot_wait_takes_nothing_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A commit does not end: what should be given up is delivered and owned as before. It used to
+    be revoked first, and was then owned by a member that did not read it."""
+    monkeypatch.setattr(ownership, "COMMIT_PATIENCE_S", 0.01)
+    member = Member()
+    with member.committing(), pytest.raises(KafkaError, match="another commit"):
+        member.ownership.give_up([T0], commit=True)
+    assert not member.partition.revoked
+    assert list(member.ownership.assignment) == [T0]
+
+
+def test_nothing_is_waited_for_between_commits() -> None:
+    """The rebalancer, which asks again by itself, has other things to do."""
+    member = Member()
+    called: list[Collection[TopicPartition]] = []
+    with member.committing():
+        member.ownership.between_commits(called.append)
+    member.ownership.between_commits(called.append)
+    assert called == [[T0]]
+
+
+def test_guarantee_1_a_new_session_waits_for_the_last_commit_of_the_old_one() -> None:
+    """Once the member has registered anew, that commit would be taken for one of the new session:
+    its id znode is there. Delivery stops at once."""
+    member = Member()
+    with member.committing(), running(member.ownership.drop) as dropping:
+        until(lambda: member.partition.revoked, "the end of delivery")
+        still_waiting = dropping.is_alive() and list(member.ownership.assignment) == [T0]
+        member.store.go.set()
+    assert still_waiting
+    assert member.ownership.assignment == {}
