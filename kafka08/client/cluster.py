@@ -89,7 +89,8 @@ class ClusterClient:
         self._retry_policy = retry_policy
         self._clock = clock
         self._rng = rng or random.Random()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        """Re-entrant for signal handlers, as the pool's."""
         self._metadata = ClusterMetadata()
         self._coordinators: dict[str, Broker] = {}
         self._pool = ConnectionPool(

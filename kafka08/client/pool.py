@@ -21,7 +21,8 @@ class ConnectionPool:
 
     def __init__(self, make: Callable[[str, int], Connection]) -> None:
         self._make = make
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        """Re-entrant, so that a signal handler may close what its own thread is just using."""
         self._idle: dict[tuple[str, int], list[Connection]] = {}
         self._lent: dict[int, Connection] = {}
         self._closed = False

@@ -46,7 +46,8 @@ class BrokersFromZooKeeper:
     def __init__(self, zk: ZkClient, make_client: MakeClient) -> None:
         self._zk = zk
         self._make_client = make_client
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        """Re-entrant: a signal handler may close it in a thread that is just asking."""
         self._client: ClusterClient | None = None
         self._closed = False
 

@@ -381,13 +381,28 @@ class ConsumerConnector:
                 log.exception("[%s] automatic commit met a bug", self.consumer_id)
 
     def _commit_finally(self, ownership: Ownership) -> None:
+        """One commit with its retries, the search for the coordinator and another thread's commit
+        before it, all within offsets.channel.socket.timeout.ms."""
+        patience_ms = self.config.offsets_channel_socket_timeout_ms
+        end = threading.Timer(patience_ms / 1000, self._coordinators.close)
+        end.daemon = True
+        end.start()
         try:
             ownership.commit(
                 retries=self.config.offsets_commit_max_retries,
                 backoff_ms=self.config.offsets_channel_backoff_ms,
             )
+        except Closed:
+            log.warning(
+                "[%s] offsets were not committed at shutdown: no coordinator took them within %d "
+                "ms (offsets.channel.socket.timeout.ms)",
+                self.consumer_id,
+                patience_ms,
+            )
         except KafkaError as error:
             log.warning("[%s] offsets were not committed at shutdown: %s", self.consumer_id, error)
+        finally:
+            end.cancel()
 
 
 def _new_id(clock: Clock) -> str:

@@ -29,7 +29,8 @@ class ConsumerStatus:
     def __init__(self, consumer_id: str, gate: SessionGate) -> None:
         self._consumer_id = consumer_id
         self._gate = gate
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        """Re-entrant: a signal handler may shut down in a thread that is just asking."""
         self._state = ConsumerState.NEW
         self._stalls = 0
         self._cause: KafkaError | None = None

@@ -9,13 +9,17 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
+from typing import Any
 
 import pytest
 
+from kafka08.client import ClusterClient
 from kafka08.consumer import ConsumerConnector, ConsumerState
-from kafka08.consumer.offset_store import Offsets, ZooKeeperOffsetStore
+from kafka08.consumer.offset_store import KafkaOffsetStore, Offsets, ZooKeeperOffsetStore
 from kafka08.embedded.zookeeper import ZooKeeperServer
 from kafka08.errors import ConsumerRebalanceFailed, ConsumerTimeout, KafkaError
+from kafka08.network.connection import Connection
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
@@ -190,6 +194,78 @@ def test_guarantee_6_shutdown_is_bounded_from_any_state() -> None:
         for thread in threads:
             thread.join(10)
             assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("busy", [False, True])
+def test_guarantee_6_shutdown_is_bounded_when_brokers_are_dead(
+    cluster: PaperCluster,
+    member: Callable[..., ConsumerConnector],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    busy: bool,
+) -> None:
+    """The final commit looks for a coordinator for offsets.channel.socket.timeout.ms in all, not
+    for a hundred tries in each of its own; also when another thread's commit does that already."""
+    cluster.create_topic("tt", 2)
+    monkeypatch.setattr(KafkaOffsetStore, "fetch", lambda store, parts: dict.fromkeys(parts, 7))
+    a = member(
+        "a",
+        offsets_storage="kafka",
+        dual_commit_enabled=False,
+        offsets_channel_socket_timeout_ms=300,
+        offsets_channel_backoff_ms=100,
+    )
+    a.create_message_streams({"tt": 1})
+    other = threading.Thread(target=suppressed(a.commit_offsets), daemon=True)
+    if busy:
+        other.start()
+        until(lambda: a._ownership._holder is not None, "its commit")  # type: ignore[union-attr]
+    assert seconds_of(a.shutdown) < SHUTDOWN_S / 2
+    assert "not committed at shutdown" in caplog.text
+
+
+@pytest.mark.parametrize("place", ["pool", "brokers"])
+def test_guarantee_6_shutdown_in_the_middle_of_a_commit(
+    cluster: PaperCluster,
+    member: Callable[..., ConsumerConnector],
+    monkeypatch: pytest.MonkeyPatch,
+    place: str,
+) -> None:
+    """A signal handler runs while its own thread makes a connection, or the client: it must not
+    wait for locks that this thread has."""
+    cluster.create_topic("tt", 1)
+    monkeypatch.setattr(KafkaOffsetStore, "fetch", lambda store, parts: dict.fromkeys(parts, 7))
+    a = member("a", offsets_storage="kafka", offsets_channel_backoff_ms=100)
+    a.create_message_streams({"tt": 1})
+
+    def interrupted(make: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapped(*args: Any, **keys: Any) -> Any:
+            if threading.current_thread() is committer:
+                a.shutdown()
+            return make(*args, **keys)
+
+        return wrapped
+
+    committer = threading.Thread(target=suppressed(a.commit_offsets), daemon=True)
+    if place == "pool":
+        monkeypatch.setattr("kafka08.client.cluster.Connection", interrupted(Connection))
+    else:
+        make = interrupted(ClusterClient)
+        monkeypatch.setattr("kafka08.consumer.connector.ClusterClient", make)
+    committer.start()
+    committer.join(SHUTDOWN_S)
+    assert not committer.is_alive()
+    assert a.state is ConsumerState.CLOSED
+
+
+def suppressed(action: Callable[[], None]) -> Callable[[], None]:
+    """`action`, whose KafkaErrors do not matter."""
+
+    def call() -> None:
+        with suppress(KafkaError):
+            action()
+
+    return call
 
 
 def seconds_of(action: Callable[[], None]) -> float:
