@@ -392,7 +392,7 @@ def _number(text: str, what: str, *, least: int = 0, most: int = INT_MAX) -> int
     try:
         number = int(text)
     except ValueError:
-        number = least - 1
+        raise ZooKeeperError(f"{what}: expected a number, not {_shown(text)}") from None
     if not least <= number <= most:
         raise ZooKeeperError(
             f"{what}: expected a number from {least} to {most}, not {_shown(text)}"

@@ -244,7 +244,7 @@ def test_hooks_see_what_failed() -> None:
         (KeyedMessage("t", "x", key=0.5), "the partitioner failed"),
         (KeyedMessage("", "x"), "needs a topic"),
         (KeyedMessage(b"t", "x"), "topic is a str"),  # type: ignore[arg-type]
-        (KeyedMessage("bad\udc80", "x"), "InvalidTopic"),
+        (KeyedMessage("bad!", "x"), "InvalidTopic"),
     ],
 )
 def test_a_message_that_cannot_be_sent_costs_no_other(bad: KeyedMessage, why: str) -> None:
