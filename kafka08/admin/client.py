@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from kafka08.admin.description import PartitionDescription, TopicDescription
 from kafka08.admin.moves import Moves, MoveStatus, format_moves, plan_moves, statuses
 from kafka08.assignment import assign_added_partitions, assign_replicas, check_assignment
-from kafka08.errors import AdminError, NodeExists
+from kafka08.errors import AdminError, BadVersion, NodeExists, NoNode
 from kafka08.lifecycle import Closeable
 from kafka08.profile import topic_overrides
 from kafka08.structs import INTERNAL_TOPICS, NO_LEADER, TopicPartition
@@ -176,9 +176,10 @@ class AdminClient(Closeable):
         partitions     how many there shall be
         assignment     replicas of each partition that is added; default: spread over all brokers
         """
-        existing = self._store.assignment(name)
-        if existing is None:
+        node = self._zk.get_or_none(paths.topic(name))
+        if node is None:
             raise AdminError(f"Topic {name} does not exist")
+        existing = dict(sorted(nodes.decode_assignment(node.data).items()))
         added: dict[int, tuple[int, ...]] = {}
         if partitions is not None:
             added = self._partitions_to_add(name, existing, partitions, assignment)
@@ -189,11 +190,20 @@ class AdminClient(Closeable):
             overrides |= override_texts(config or {})
             parse_topic_config(overrides)
         if not dry_run:
+            if added:
+                self._write_assignment(name, {**existing, **added}, node.version)
             if overrides is not None:
                 self._write_config(name, overrides)
-            if added:
-                self._zk.set(paths.topic(name), nodes.encode_assignment({**existing, **added}))
         return added
+
+    def _write_assignment(
+        self, name: str, assignment: Mapping[int, Sequence[int]], version: int
+    ) -> None:
+        """Only if nobody else has: the controller does while it moves partitions."""
+        try:
+            self._zk.set(paths.topic(name), nodes.encode_assignment(assignment), version)
+        except (BadVersion, NoNode):
+            raise AdminError(f"Topic {name} was changed meanwhile; try again") from None
 
     def _partitions_to_add(
         self,

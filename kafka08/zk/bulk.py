@@ -7,16 +7,18 @@ by one afterwards, so that a stale version of one partition does not hold up the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from kafka08.errors import ZooKeeperError
 from kafka08.zk.exchange import Exchange
-from kafka08.zk.operations import Check, Refusal, Together, Write
+from kafka08.zk.operations import Check, Delete, Refusal, Together, Write
 
 TOGETHER_MAX: Final = 100
-"""Writes of one transaction. Of 200 bytes each, they are far below the megabyte that ZooKeeper
-takes, and done in a few milliseconds, which is how long others wait for their turn."""
+"""Writes of one transaction. Of 200 bytes each, they are done in a few milliseconds, which is how
+long others wait for their turn."""
+TOGETHER_CHARACTERS_MAX: Final = 256 * 1024
+"""Data of one transaction, unless it is a single write's; ZooKeeper takes a megabyte."""
 WINDOW: Final = 4
 """Outstanding transactions: one under way, the next ones there already."""
 
@@ -36,10 +38,7 @@ def write_all(
     condition   must hold whenever something is written; its error is raised as soon as it did not,
                 with nothing done from there on
     """
-    wanted = [
-        Together(tuple(writes[start : start + together]), condition)
-        for start in range(0, len(writes), together)
-    ]
+    wanted = [Together(portion, condition) for portion in _portions(writes, together)]
     outcomes = exchange.run(wanted, range(len(wanted)), WINDOW)
     results: list[Any] = []
     for number, transaction in enumerate(wanted):
@@ -55,3 +54,17 @@ def write_all(
         else:
             results += outcome
     return results
+
+
+def _portions(writes: Sequence[Write], count_max: int) -> Iterator[tuple[Write, ...]]:
+    portion: list[Write] = []
+    room = TOGETHER_CHARACTERS_MAX
+    for write in writes:
+        size = 0 if isinstance(write, Delete) else len(write.data or "")
+        if portion and (len(portion) == count_max or size > room):
+            yield tuple(portion)
+            portion, room = [], TOGETHER_CHARACTERS_MAX
+        portion.append(write)
+        room -= size
+    if portion:
+        yield tuple(portion)

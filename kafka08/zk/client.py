@@ -305,8 +305,9 @@ class ZkClient:
             return False
         return True
 
-    def delete_recursive(self, path: str) -> None:
-        """Remove a znode and all below it; nothing happens when it is not there."""
+    def delete_recursive(self, path: str, condition: Check | None = None) -> None:
+        """Remove a znode and all below it; nothing happens when it is not there. With a
+        `condition`, its error is raised when it does not hold."""
         found, level = [], [path]
         while level:
             found += level
@@ -316,7 +317,7 @@ class ZkClient:
                 for one, names in zip(level, listed, strict=True)
                 for name in unless_gone(names, [])
             ]
-        for result in self.write_all([Delete(one) for one in reversed(found)]):
+        for result in self.write_all([Delete(one) for one in reversed(found)], condition):
             unless_gone(result, None)
 
     def ensure(self, path: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 from kafka08.admin import AdminClient, MoveStatus, describe_lines
 from kafka08.errors import AdminError, ConfigError
 from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
-from kafka08.zk import paths
+from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
 
@@ -228,6 +228,25 @@ def test_partitions_are_added(admin: AdminClient, zk: ZkClient) -> None:
             admin.alter_topic("tt", **bad)
     with pytest.raises(AdminError, match="does not exist"):
         admin.alter_topic("absent", partitions=2)
+
+
+def test_partitions_are_not_added_to_what_has_changed(
+    store: ClusterStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A controller that moves a partition meanwhile must not have that undone."""
+    admin = AdminClient(zk=store.zk, rng=random.Random(1))
+    admin.create_topic("tt", assignment={0: [0]})
+    moved = nodes.encode_assignment({0: [1, 0]})
+
+    def broker_ids(store: ClusterStore) -> list[int]:
+        store.zk.set(paths.topic("tt"), moved)
+        return [0, 1]
+
+    monkeypatch.setattr(ClusterStore, "broker_ids", broker_ids)
+    with pytest.raises(AdminError, match="tt was changed meanwhile; try again"):
+        admin.alter_topic("tt", partitions=2, config={"retention.ms": 1})
+    assert moved == store.zk.get(paths.topic("tt")).data
+    assert {} == store.topic_config("tt")
 
 
 def test_moves_and_elections_are_asked_for_one_at_a_time(admin: AdminClient, zk: ZkClient) -> None:

@@ -27,6 +27,12 @@ def test_each_write_fails_by_itself(zk: ZkClient) -> None:
     assert zk.get("/7") == Node("new", 1)
 
 
+def test_large_data_is_spread_over_transactions(zk: ZkClient) -> None:
+    """All of it in one would be more than ZooKeeper takes."""
+    creates = [Create(f"/{n}", "x" * 100_000) for n in range(12)]
+    assert zk.write_all(creates) == [create.path for create in creates]
+
+
 def test_parents_and_children_in_one_go(zk: ZkClient) -> None:
     """Writes are done in their order, and null data stay null."""
     assert zk.write_all([Create("/a", None), Create("/a/b", "x")]) == ["/a", "/a/b"]
@@ -41,6 +47,9 @@ def test_without_its_condition_nothing_is_done(zk: ZkClient) -> None:
     with pytest.raises(BadVersion, match="/office"):
         zk.write_all([Create(f"/{n}") for n in range(COUNT)], Check("/office", 0))
     assert not zk.exists("/0")
+    with pytest.raises(BadVersion, match="/office"):
+        zk.delete_recursive("/a", Check("/office", 0))
+    assert zk.exists("/a")
 
 
 def test_a_whole_tree_goes(zk: ZkClient) -> None:

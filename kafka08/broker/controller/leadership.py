@@ -11,7 +11,8 @@ kafka.utils.ReplicationUtils 0.8.2.2, one partition at a time there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -155,10 +156,18 @@ class Leadership:
     ) -> Written:
         if not states:
             return {}
-        try:
+        with while_in_office():
             return write(states, self._in_office)
-        except (BadVersion, NoNode) as error:
-            raise ControllerMoved(f"another controller was elected: {error}") from error
+
+
+@contextmanager
+def while_in_office() -> Iterator[None]:
+    """Around writes on the condition that /controller_epoch is as this controller wrote it:
+    ControllerMoved when it is not."""
+    try:
+        yield
+    except (BadVersion, NoNode) as error:
+        raise ControllerMoved(f"another controller was elected: {error}") from error
 
 
 def check_epochs(states: Mapping[TopicPartition, LeaderAndIsr], controller_epoch: int) -> None:

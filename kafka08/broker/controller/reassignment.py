@@ -34,15 +34,17 @@ log = logging.getLogger(__name__)
 
 
 class ReassignmentZnodes(Protocol):
-    """What is read and written. Each switches; ZooKeeperError ends the term."""
+    """What is read and written, the latter only while this controller is in office. Each switches;
+    ZooKeeperError and ControllerMoved end the term."""
 
     def watch_states(
         self, partitions: Collection[TopicPartition]
     ) -> dict[TopicPartition, LeaderAndIsr]:
         """The states that exist; the next change of each is an event (`isr_changed`)."""
 
-    def write_assignment(self, topic: str, replicas: Mapping[int, tuple[int, ...]]) -> None:
-        """Write a topic's whole assignment."""
+    def write_assignments(self, replicas: Mapping[TopicPartition, tuple[int, ...]]) -> None:
+        """Assign these partitions so; the others of their topics, known here or not, stay as they
+        are assigned there."""
 
     def remove_reassignments(self, partitions: Collection[TopicPartition]) -> None:
         """Take partitions out of the request; the last ones take the znode with them."""
@@ -133,7 +135,7 @@ class Reassignments:
         old, new = context.assignments[tp], context.reassigning[tp]
         log.info("New replicas %s of %s are not yet caught up with the leader", list(new), tp)
         context.assignments[tp] = (*new, *(r for r in old if r not in new))
-        self._write_assignment(tp.topic)
+        self._znodes.write_assignments({tp: context.assignments[tp]})
         self._changes.tell_anew(tp, context.assignments[tp])
         self._changes.replicas_to_new(PartitionReplica(*tp, r) for r in new if r not in old)
 
@@ -166,9 +168,7 @@ class Reassignments:
     def _complete(self, finished: Collection[TopicPartition]) -> None:
         """Step 6."""
         context = self._context
-        topics = sorted({tp.topic for tp in finished})
-        for topic in topics:
-            self._write_assignment(topic)
+        self._znodes.write_assignments({tp: context.assignments[tp] for tp in finished})
         for tp in finished:
             del context.reassigning[tp]
             log.info("Reassignment of partition %s to %s is done", tp, context.assignments[tp])
@@ -176,10 +176,4 @@ class Reassignments:
         batch = self._changes.new_batch()
         batch.add_update_metadata(finished)
         self._changes.send(batch)
-        self._deletion.resume(topics)
-
-    def _write_assignment(self, topic: str) -> None:
-        context = self._context
-        self._znodes.write_assignment(
-            topic, {tp.partition: context.assignments[tp] for tp in context.partitions_of({topic})}
-        )
+        self._deletion.resume({tp.topic for tp in finished})

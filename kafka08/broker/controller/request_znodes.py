@@ -2,19 +2,22 @@
 
 /admin/reassign_partitions and /admin/preferred_replica_election hold one request at a time; the
 controller removes what it has done. A request that cannot be read is logged and removed, since
-nobody could act on it and no other could be made. Source: kafka.controller 0.8.2.2.
+nobody could act on it and no other could be made. Whatever is written here is written on the
+condition that this controller is still in office. Source: kafka.controller 0.8.2.2.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, TypeVar
 
-from kafka08.errors import NoNode, ZooKeeperError
+from kafka08.broker.controller.leadership import MAX_ROUNDS, while_in_office
+from kafka08.errors import BadVersion, NoNode, ZooKeeperError
 from kafka08.structs import LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
-from kafka08.zk.operations import Get, Node, WatchCallback, Watcher
+from kafka08.zk.failures import unless_gone
+from kafka08.zk.operations import Check, Delete, Get, Node, Set, WatchCallback, Watcher, Write
 from kafka08.zk.store import ClusterStore
 
 log = logging.getLogger(__name__)
@@ -23,10 +26,15 @@ T = TypeVar("T")
 
 
 class RequestZnodes:
-    """`changed` hears the path of everything that is read here, when it changes. All switch."""
+    """`changed` hears the path of everything that is read here, when it changes. All switch.
+    ControllerMoved when there is something to write and /controller_epoch was written since ours.
 
-    def __init__(self, store: ClusterStore, changed: WatchCallback) -> None:
+    epoch_zk_version   the version of /controller_epoch that this controller wrote
+    """
+
+    def __init__(self, store: ClusterStore, epoch_zk_version: int, changed: WatchCallback) -> None:
         self._zk = store.zk
+        self._in_office = Check(paths.CONTROLLER_EPOCH, epoch_zk_version)
         self._changed = changed
 
     def reassignments(self) -> dict[TopicPartition, tuple[int, ...]]:
@@ -38,7 +46,7 @@ class RequestZnodes:
         return self._request(paths.PREFERRED_ELECTION, nodes.decode_preferred_election) or ()
 
     def remove_preferred_elections(self) -> None:
-        self._zk.delete(paths.PREFERRED_ELECTION, missing_ok=True)
+        self._write_one(Delete(paths.PREFERRED_ELECTION))
 
     def _request(self, path: str, decode: Callable[[str | None], T]) -> T | None:
         node = self._zk.watch_data(path, self._changed)
@@ -48,7 +56,7 @@ class RequestZnodes:
             return decode(node.data)
         except ZooKeeperError as error:
             log.error("Removing %s, which cannot be read: %s", path, error)
-            self._zk.delete(path, missing_ok=True)
+            self._write_one(Delete(path))
             return None
 
     def watch_states(
@@ -65,21 +73,71 @@ class RequestZnodes:
                 raise answer
         return found
 
-    def write_assignment(self, topic: str, replicas: Mapping[int, tuple[int, ...]]) -> None:
+    def write_assignments(self, replicas: Mapping[TopicPartition, tuple[int, ...]]) -> None:
         """See ReassignmentZnodes."""
-        self._zk.set(paths.topic(topic), nodes.encode_assignment(replicas))
+        todo: dict[str, dict[int, tuple[int, ...]]] = {}
+        for tp, wanted in replicas.items():
+            todo.setdefault(tp.topic, {})[tp.partition] = wanted
+        for _ in range(MAX_ROUNDS):
+            writes = self._assignment_writes(todo)
+            lost = {}
+            for topic, result in zip(writes, self._write(writes.values()), strict=True):
+                if isinstance(result, BadVersion):
+                    lost[topic] = todo[topic]
+                else:
+                    unless_gone(result, None)
+            if not lost:
+                return
+            todo = lost
+        raise changed_too_often(paths.topic(min(todo)))
+
+    def _assignment_writes(
+        self, replicas: Mapping[str, Mapping[int, tuple[int, ...]]]
+    ) -> dict[str, Write]:
+        """topic → its znode with these replicas; none for a topic that is gone."""
+        found = self._zk.pipeline([Get(paths.topic(topic)) for topic in replicas])
+        writes: dict[str, Write] = {}
+        for (topic, wanted), answer in zip(replicas.items(), found, strict=True):
+            node = unless_gone(answer, None)
+            if node is not None:
+                assignment = {**nodes.decode_assignment(node.data), **wanted}
+                text = nodes.encode_assignment(dict(sorted(assignment.items())))
+                writes[topic] = Set(paths.topic(topic), text, node.version)
+        return writes
 
     def remove_reassignments(self, partitions: Collection[TopicPartition]) -> None:
         """See ReassignmentZnodes."""
-        node = self._zk.get_or_none(paths.REASSIGN_PARTITIONS)
-        if node is None:
-            return
-        left = {
-            tp: replicas
-            for tp, replicas in nodes.decode_reassignment(node.data).items()
-            if tp not in partitions
-        }
-        if left:
-            self._zk.set(paths.REASSIGN_PARTITIONS, nodes.encode_reassignment(left), node.version)
-        else:
-            self._zk.delete(paths.REASSIGN_PARTITIONS, node.version, missing_ok=True)
+        path = paths.REASSIGN_PARTITIONS
+        for _ in range(MAX_ROUNDS):
+            node = self._zk.get_or_none(path)
+            if node is None:
+                return
+            requested = nodes.decode_reassignment(node.data)
+            left = {tp: replicas for tp, replicas in requested.items() if tp not in partitions}
+            text = nodes.encode_reassignment(left)
+            write = Set(path, text, node.version) if left else Delete(path, node.version)
+            [result] = self._write([write])
+            if not isinstance(result, BadVersion):
+                unless_gone(result, None)
+                return
+        raise changed_too_often(path)
+
+    def remove_topic(self, topic: str) -> None:
+        """The znodes of a deleted topic; the request goes last, so that a controller which dies in
+        between leaves it to the next one."""
+        for path in (paths.topic(topic), paths.topic_config(topic), paths.delete_topic(topic)):
+            with while_in_office():
+                self._zk.delete_recursive(path, self._in_office)
+
+    def _write_one(self, write: Write) -> None:
+        """A znode that is gone is as good as written."""
+        [result] = self._write([write])
+        unless_gone(result, None)
+
+    def _write(self, writes: Iterable[Write]) -> list[Any]:
+        with while_in_office():
+            return self._zk.write_all(writes, self._in_office)
+
+
+def changed_too_often(path: str) -> ZooKeeperError:
+    return ZooKeeperError(f"{path}: changed {MAX_ROUNDS} times while it was being written")

@@ -85,11 +85,11 @@ class Term:
             self._send,
             controller_id=config.broker_id,
         )
+        self._requests = RequestZnodes(store, epoch_zk_version, self._changed)
         self._deletion = TopicDeletion(
-            self.context, changes, on_stopped=self._on_stopped, remove=self._remove_topic
+            self.context, changes, on_stopped=self._on_stopped, remove=self._requests.remove_topic
         )
         self._changes = ClusterChanges(self.context, changes, self._deletion)
-        self._requests = RequestZnodes(store, self._changed)
         self._reassignments = Reassignments(self.context, changes, self._deletion, self._requests)
 
     def begin(self) -> None:
@@ -289,13 +289,6 @@ class Term:
 
     def _on_stopped(self, replica: PartitionReplica, response: StopReplicaResponse) -> None:
         self._post_own(f"{replica} stopped", lambda: self._deletion.answered(replica, response))
-
-    def _remove_topic(self, topic: str) -> None:
-        """The znodes of a deleted topic; the request goes last, so that a controller which dies in
-        between leaves it to the next one."""
-        self._zk.delete_recursive(paths.topic(topic))
-        self._zk.delete_recursive(paths.topic_config(topic))
-        self._zk.delete(paths.delete_topic(topic), missing_ok=True)
 
 
 def client_id(config: BrokerConfig) -> str:

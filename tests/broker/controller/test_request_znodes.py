@@ -1,0 +1,91 @@
+"""What the controller writes for tools: never over what others wrote, and only while in office."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from kafka08.broker.controller.leadership import ControllerMoved
+from kafka08.broker.controller.request_znodes import RequestZnodes
+from kafka08.structs import TopicPartition
+from kafka08.zk import nodes, paths
+from kafka08.zk.client import ZkClient
+from kafka08.zk.store import ClusterStore
+
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+@pytest.fixture
+def requests(zk: ZkClient) -> RequestZnodes:
+    """Of a controller in office, beside a topic of two partitions and a request to move one."""
+    zk.create(paths.CONTROLLER_EPOCH, "1")
+    zk.put(paths.topic("t"), nodes.encode_assignment({0: (1,), 1: (2,)}))
+    zk.put(paths.REASSIGN_PARTITIONS, nodes.encode_reassignment({T0: (3,), T1: (3,)}))
+    zk.put(paths.PREFERRED_ELECTION, nodes.encode_preferred_election([T0]))
+    zk.put(paths.delete_topic("t"), nodes.encode_delete_topic())
+    return RequestZnodes(ClusterStore(zk), 0, lambda _: None)
+
+
+def before_the_next_write(
+    monkeypatch: pytest.MonkeyPatch, zk: ZkClient, act: Callable[[], object]
+) -> None:
+    """Have `act` done by somebody else between what is read and what is written."""
+    write_all = zk.write_all
+
+    def late(*args: object) -> object:
+        monkeypatch.undo()
+        act()
+        return write_all(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(zk, "write_all", late)
+
+
+def test_partitions_that_were_added_meanwhile_stay(
+    requests: RequestZnodes, zk: ZkClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also those added after the assignment was read: it is read again."""
+    added = nodes.encode_assignment({0: (1,), 1: (2,), 2: (1,)})
+    before_the_next_write(monkeypatch, zk, lambda: zk.set(paths.topic("t"), added))
+    requests.write_assignments({T0: (3, 1), TopicPartition("gone", 0): (1,)})
+    assert nodes.encode_assignment({0: (3, 1), 1: (2,), 2: (1,)}) == zk.get(paths.topic("t")).data
+    assert not zk.exists(paths.topic("gone"))
+
+
+def test_moves_are_taken_from_the_request_as_it_is(
+    requests: RequestZnodes, zk: ZkClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last ones take the znode with them."""
+    less = nodes.encode_reassignment({T0: (3,)})
+    before_the_next_write(monkeypatch, zk, lambda: zk.set(paths.REASSIGN_PARTITIONS, less))
+    requests.remove_reassignments([T1])
+    assert less == zk.get(paths.REASSIGN_PARTITIONS).data
+    requests.remove_reassignments([T0])
+    assert not zk.exists(paths.REASSIGN_PARTITIONS)
+
+
+WRITES: dict[str, Callable[[RequestZnodes], None]] = {
+    "an assignment": lambda requests: requests.write_assignments({T0: (3, 1)}),
+    "the end of some moves": lambda requests: requests.remove_reassignments([T0]),
+    "the end of all moves": lambda requests: requests.remove_reassignments([T0, T1]),
+    "the end of an election": lambda requests: requests.remove_preferred_elections(),
+    "the end of a topic": lambda requests: requests.remove_topic("t"),
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_a_controller_that_was_replaced_writes_nothing(
+    requests: RequestZnodes, zk: ZkClient, write: str
+) -> None:
+    """The next controller has read all this and acts on it."""
+    written = [
+        paths.topic("t"),
+        paths.REASSIGN_PARTITIONS,
+        paths.PREFERRED_ELECTION,
+        paths.delete_topic("t"),
+    ]
+    before = [zk.get(path) for path in written]
+    zk.set(paths.CONTROLLER_EPOCH, "2")
+    with pytest.raises(ControllerMoved):
+        WRITES[write](requests)
+    assert before == [zk.get(path) for path in written]
