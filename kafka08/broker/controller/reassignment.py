@@ -20,7 +20,7 @@ it was. Source: onPartitionReassignment of kafka.controller.KafkaController 0.8.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol
 
 from kafka08.broker.controller.context import ControllerContext
@@ -86,10 +86,10 @@ class Reassignments:
             context.history.add(f"reassignment of {len(started)} partitions, {started[0]} first")
         self._advance(started, widen=True)
 
-    def isr_changed(self, tp: TopicPartition) -> None:
-        """A state znode was written: its partition may have been waited for."""
-        if tp in self._context.reassigning:
-            self._advance([tp], widen=False)
+    def isr_changed(self, partitions: Iterable[TopicPartition]) -> None:
+        """State znodes were written: their partitions may have been waited for."""
+        moving = self._context.reassigning
+        self._advance([tp for tp in sorted(partitions) if tp in moving], widen=False)
 
     def brokers_joined(self, brokers: Collection[int]) -> None:
         """Moves to these brokers get another push."""
@@ -117,47 +117,61 @@ class Reassignments:
         return f"brokers {dead} are not alive" if dead else None
 
     def _advance(self, partitions: Collection[TopicPartition], *, widen: bool) -> None:
-        states = self._znodes.watch_states(partitions) if partitions else {}
-        finished = []
-        for tp, state in states.items():
-            self._context.leadership[tp] = state
-            if set(self._context.reassigning[tp]) <= set(state.isr):
-                if self._finish(tp):
-                    finished.append(tp)
-            elif widen:
-                self._widen(tp)
+        """All of them take each step together: thousands may be moved at once, and whatever else
+        happens in the cluster waits until this is done."""
+        if not partitions:
+            return
+        moving = self._context.reassigning
+        states = self._znodes.watch_states(partitions)
+        self._context.leadership.update(states)
+        in_sync = [tp for tp, state in states.items() if set(moving[tp]) <= set(state.isr)]
+        if widen:
+            self._widen(sorted(states.keys() - set(in_sync)))
+        finished = self._finish(in_sync)
         if finished:
             self._complete(finished)
 
-    def _widen(self, tp: TopicPartition) -> None:
+    def _widen(self, partitions: Collection[TopicPartition]) -> None:
         """Step 2."""
         context = self._context
-        old, new = context.assignments[tp], context.reassigning[tp]
-        log.info("New replicas %s of %s are not yet caught up with the leader", list(new), tp)
-        context.assignments[tp] = (*new, *(r for r in old if r not in new))
-        self._znodes.write_assignments({tp: context.assignments[tp]})
-        self._changes.tell_anew(tp, context.assignments[tp])
-        self._changes.replicas_to_new(PartitionReplica(*tp, r) for r in new if r not in old)
+        added = []
+        for tp in partitions:
+            old, new = context.assignments[tp], context.reassigning[tp]
+            log.info("New replicas %s of %s are not yet caught up with the leader", list(new), tp)
+            context.assignments[tp] = (*new, *(r for r in old if r not in new))
+            added += [PartitionReplica(*tp, replica) for replica in new if replica not in old]
+        widened = {tp: context.assignments[tp] for tp in partitions}
+        self._znodes.write_assignments(widened)
+        self._changes.tell_anew(widened)
+        self._changes.replicas_to_new(added)
 
-    def _finish(self, tp: TopicPartition) -> bool:
-        """Steps 4 and 5. False if no replica of the new ones can lead now: tried again when one of
-        their brokers joins."""
+    def _finish(self, partitions: Collection[TopicPartition]) -> list[TopicPartition]:
+        """Steps 4 and 5. Those of which no new replica can lead now are left out, and tried again
+        when one of their brokers joins."""
         context, changes = self._context, self._changes
-        old, new = context.assignments[tp], context.reassigning[tp]
-        changes.replicas_to_online(PartitionReplica(*tp, replica) for replica in new)
-        context.assignments[tp] = new
-        leader = context.leadership[tp].leader
-        if leader in new and leader in context.live:
-            changes.tell_anew(tp, old)
-        elif changes.partitions_to_online([tp], self._elect):
-            context.assignments[tp] = old
-            return False
-        gone = [PartitionReplica(*tp, replica) for replica in old if replica not in new]
+        new = {tp: context.reassigning[tp] for tp in partitions}
+        changes.replicas_to_online(
+            PartitionReplica(*tp, replica) for tp in partitions for replica in new[tp]
+        )
+        old = {tp: context.assignments[tp] for tp in partitions}
+        context.assignments.update(new)
+        leaders = {tp: context.leadership[tp].leader for tp in partitions}
+        led = [tp for tp in partitions if leaders[tp] in context.live.intersection(new[tp])]
+        changes.tell_anew({tp: old[tp] for tp in led})
+        failed = changes.partitions_to_online(sorted(new.keys() - set(led)), self._elect)
+        context.assignments.update({tp: old[tp] for tp in failed})
+        finished = [tp for tp in partitions if tp not in failed]
+        gone = [
+            PartitionReplica(*tp, replica)
+            for tp in finished
+            for replica in old[tp]
+            if replica not in new[tp]
+        ]
         changes.replicas_to_offline(gone)
         changes.replicas_to_deletion_started(gone, None)
         changes.replicas_to_deletion_successful(gone)
         changes.replicas_to_nonexistent(gone)
-        return True
+        return finished
 
     def _elect(self, tp: TopicPartition, current: LeaderAndIsr) -> Election:
         context = self._context

@@ -9,7 +9,7 @@ alone. Source: PartitionStateMachine, ReplicaStateMachine 0.8.2.2.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import Enum
 from typing import Protocol, TypeVar
 
@@ -209,21 +209,21 @@ class StateChanges:
                 )
         self._send(batch)
 
-    def tell_anew(self, tp: TopicPartition, brokers: Iterable[int]) -> None:
-        """Tell `brokers` leader, ISR and assignment as they are, under the next leader epoch: they
-        obey nothing else."""
+    def tell_anew(self, receivers: Mapping[TopicPartition, Iterable[int]]) -> None:
+        """Tell the brokers of each partition leader, ISR and assignment as they are, under the next
+        leader epoch: they obey nothing else."""
         context = self._context
         outcome = self._leadership.update(
-            [tp],
+            receivers.keys(),
             lambda _, current: with_next_epoch(current, controller_epoch=context.epoch),
             context.epoch,
             context.leadership,
         )
         self._log_failures(outcome.failures)
+        context.leadership.update(outcome.states)
         batch = self.new_batch()
-        for state in outcome.states.values():
-            context.leadership[tp] = state
-            batch.add_leader_and_isr(brokers, tp, context.assignments[tp])
+        for tp in outcome.states:
+            batch.add_leader_and_isr(receivers[tp], tp, context.assignments[tp])
         self._send(batch)
 
     # Replicas

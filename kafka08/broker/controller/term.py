@@ -67,6 +67,7 @@ class Term:
         self._post = post
         self.ready = False
         self._closed = False
+        self._changed_states: set[TopicPartition] = set()
         self._registrations: dict[int, nodes.BrokerRegistration] = {}
         self._correlation_id = 0
         self._runtime = runtime
@@ -195,6 +196,13 @@ class Term:
         if wanted:
             self._reassignments.begin(wanted)
 
+    def states_changed(self) -> None:
+        """State znodes of partitions that are being moved were written: all since the last look."""
+        changed = set()
+        while self._changed_states:
+            changed.add(self._changed_states.pop())
+        self._reassignments.isr_changed(changed)
+
     def elections_changed(self) -> None:
         """Give back the partitions that are asked for, if there is a request."""
         wanted = self._requests.preferred_elections()
@@ -252,15 +260,16 @@ class Term:
             paths.REASSIGN_PARTITIONS: self.reassignments_changed,
             paths.PREFERRED_ELECTION: self.elections_changed,
         }
-        self._post_own(path, acts.get(path) or (lambda: self._topic_or_state_changed(path)))
-
-    def _topic_or_state_changed(self, path: str) -> None:
-        """`/brokers/topics/<t>`, or `/brokers/topics/<t>/partitions/<p>/state`."""
+        if path in acts:
+            self._post_own(path, acts[path])
+            return
+        # `/brokers/topics/<t>`, or `/brokers/topics/<t>/partitions/<p>/state`
         topic, *rest = path.removeprefix(f"{paths.BROKER_TOPICS}/").split("/")
         if rest:
-            self._reassignments.isr_changed(TopicPartition(topic, int(rest[1])))
+            self._changed_states.add(TopicPartition(topic, int(rest[1])))
+            self._post_own("partition states", self.states_changed)
         else:
-            self.topic_changed(topic)
+            self._post_own(path, lambda: self.topic_changed(topic))
 
     def _post_own(self, name: str, act: Callable[[], None]) -> None:
         """Post an event of this term; it is nothing once the term is over.

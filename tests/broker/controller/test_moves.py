@@ -114,6 +114,33 @@ class TestReassignment:
         assert (1, 2) == assignment(cluster)
         assert (2,) == assignment(cluster, "u")
 
+    def test_many_partitions_move_in_bursts(self, cluster: Cluster) -> None:
+        """Each step is one write of the topic's assignment and one request to each broker, not one
+        for each partition: other events wait meanwhile."""
+        numbers = range(50)
+        three = [cluster.broker(number) for number in (1, 2, 3)][-1]
+        cluster.active_controller(1)
+        cluster.create_topic("t", dict.fromkeys(numbers, (1, 2)))
+        for number in numbers:
+            cluster.wait_for_state("t", number, 1, (1, 2))
+        three.take()
+        moves = {TopicPartition("t", number): (3, 2) for number in numbers}
+        cluster.zk.create(paths.REASSIGN_PARTITIONS, nodes.encode_reassignment(moves))
+        wait_until(
+            lambda: cluster.store.assignment("t") == dict.fromkeys(numbers, (3, 2, 1)), "step 2"
+        )
+        assert 1 == cluster.zk.get(paths.topic("t")).version
+        requests = [r.request for r in three.wait_for(LeaderAndIsrRequest, 2)]
+        told = [r for r in requests if isinstance(r, LeaderAndIsrRequest)]
+        assert [50, 50] == [len(request.partition_states) for request in told]
+
+        for number in numbers:
+            cluster.change_isr("t", number, (1, 2, 3))
+        await_end(cluster)
+        assert dict.fromkeys(numbers, (3, 2)) == cluster.store.assignment("t")
+        for number in numbers:
+            cluster.wait_for_state("t", number, 3, (2, 3))
+
     def test_the_next_controller_goes_on(self, cluster: Cluster) -> None:
         """It finds the widened assignment and the request, and waits for the same replicas."""
         for number in (1, 2, 3):
