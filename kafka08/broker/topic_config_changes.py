@@ -20,6 +20,7 @@ from kafka08.zk.store import ClusterStore
 
 log = logging.getLogger(__name__)
 
+PREFIX: Final = "config_change_"
 EXPIRATION_MS: Final = 15 * 60 * 1000
 RETRY_SECONDS: Final = 1.0
 
@@ -61,27 +62,28 @@ class TopicConfigChanges:
                 self._events.put(None)
 
     def _process(self, names: list[str]) -> None:
-        """Apply the notifications among `names` that are new."""
+        """Apply the notifications among `names` that are new; what else somebody put there is no
+        business of ours."""
+        notifications = sorted(name for name in names if name.removeprefix(PREFIX).isdecimal())
         changed = False
-        for name in sorted(names):
-            number = int(name.removeprefix("config_change_"))
+        for name in notifications:
+            number = int(name.removeprefix(PREFIX))
             if number > self._last_executed:
                 changed |= self._apply(name, number)
                 self._last_executed = number
         if changed:
-            self._purge(sorted(names))
+            self._purge(notifications)
 
     def _apply(self, name: str, number: int) -> bool:
-        """Whether the notification concerned a topic of this broker."""
+        """Whether it was applied. Topics of which there is no log here count too: one may be about
+        to be made."""
         node = self._zk.get_or_none(f"{paths.CONFIG_CHANGES}/{name}")
         if node is None:
             return False
         try:
             change = nodes.decode_config_change(node.data)
             topic = change.name
-            if change.entity_type != "topics" or not any(
-                topic_partition.topic == topic for topic_partition in self._log_manager.logs
-            ):
+            if change.entity_type != "topics":
                 return False
             overrides = self._store.topic_config(topic)
             self._log_manager.update_topic_config(topic, overrides)

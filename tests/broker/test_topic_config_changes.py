@@ -1,0 +1,72 @@
+"""Configurations of topics that change while the broker runs, in a real ZooKeeper."""
+
+from __future__ import annotations
+
+import queue
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka08.broker.topic_config_changes import TopicConfigChanges
+from kafka08.structs import TopicPartition
+from kafka08.zk import nodes, paths
+from kafka08.zk.client import ZkClient
+from kafka08.zk.store import ClusterStore
+from tests.broker.world import World
+
+
+class Changing:
+    """A broker and the tool that changes its topics."""
+
+    def __init__(self, directory: Path, zk: ZkClient) -> None:
+        self.world = World(directory)
+        self._zk = zk
+        runtime: Any = self.world.runtime
+        self._changes = TopicConfigChanges(runtime, ClusterStore(zk), self.world.log_manager)
+        zk.ensure(paths.CONFIG_CHANGES)
+
+    def change(self, topic: str, **config: str) -> None:
+        overrides = {key.replace("_", "."): value for key, value in config.items()}
+        self._zk.put(paths.topic_config(topic), nodes.encode_topic_config(overrides))
+        text = nodes.encode_config_change(nodes.ConfigChange(topic))
+        self._zk.create(paths.config_change(), text, sequence=True)
+
+    def process(self) -> None:
+        """What is there now, until it would wait."""
+        with pytest.raises(queue.Empty):
+            self._changes.start()
+
+    def retention_ms(self, topic: str) -> int:
+        return self.world.log_manager.get_or_create(TopicPartition(topic, 0)).config.retention_ms
+
+
+@pytest.fixture
+def changing(tmp_path: Path, zk: ZkClient) -> Changing:
+    return Changing(tmp_path, zk)
+
+
+def test_logs_get_their_new_configuration(changing: Changing) -> None:
+    """While they are in use."""
+    changing.world.lead("t")
+    changing.change("t", retention_ms="7")
+    changing.process()
+    assert 7 == changing.retention_ms("t")
+
+
+def test_a_log_that_is_about_to_be_made_gets_it_too(changing: Changing) -> None:
+    """Making many logs takes a while: their configurations were read before the change."""
+    changing.world.log_manager.update_topic_config("t", {"retention.ms": "1"})
+    changing.change("t", retention_ms="7")
+    changing.process()
+    assert 7 == changing.retention_ms("t")
+
+
+def test_what_is_no_notification_is_left_alone(changing: Changing, zk: ZkClient) -> None:
+    """A znode with a foreign name, a notification that cannot be read: the next ones count."""
+    zk.create(f"{paths.CONFIG_CHANGES}/somebody", "")
+    zk.create(paths.config_change(), "{", sequence=True)
+    changing.change("t", retention_ms="7")
+    changing.process()
+    assert 7 == changing.retention_ms("t")
+    assert zk.exists(f"{paths.CONFIG_CHANGES}/somebody")
