@@ -19,7 +19,6 @@ from kafka08.client import ClusterClient, RetryPolicy, parse_bootstrap
 from kafka08.client.log_offsets import log_ends, log_starts
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.consumer.brokers import BootstrapBrokers
-from kafka08.consumer.config import check_group
 from kafka08.consumer.offset_store import KafkaOffsetStore, Offsets
 from kafka08.consumer.subscription import subscription_of
 from kafka08.errors import ConfigError, KafkaError, NoBrokersAvailable, NoNode, ZooKeeperError
@@ -81,7 +80,7 @@ class GroupReader(Closeable):
     def facts(self, group: str) -> GroupFacts:
         """Everything about `group`; raises ZooKeeperError, ConfigError for a name that no group can
         have."""
-        check_group(group)
+        paths.check_group(group)
         brokers = self._store.brokers()
         assignments = self._store.assignments()
         topics = {name: tuple(numbers) for name, numbers in assignments.items()}

@@ -14,7 +14,6 @@ from fnmatch import fnmatchcase
 from typing import Final, Generic, TypeVar
 
 from kafka08.clock import Clock
-from kafka08.consumer.config import check_group
 from kafka08.errors import KafkaError, MigrationError
 from kafka08.migration.commit_times import CommitTimes, with_commit_times
 from kafka08.migration.connections import Connections
@@ -22,6 +21,7 @@ from kafka08.migration.facts import read_many, with_movement
 from kafka08.migration.offset_migration import MOVEMENT_PAUSE_S, OffsetMigration
 from kafka08.migration.plan import GroupFacts, Plan, make_plan
 from kafka08.migration.starting import Starting
+from kafka08.zk import paths
 
 T = TypeVar("T")
 
@@ -72,7 +72,7 @@ def find_groups(connections: Connections, names: Sequence[str], *, every: bool) 
     group can have it. MigrationError for a pattern that nothing matches."""
     plain = [name for name in names if not is_pattern(name)]
     for name in plain:
-        check_group(name)
+        paths.check_group(name)
     patterns = [name for name in names if is_pattern(name)]
     if not patterns and not every:
         return list(dict.fromkeys(plain))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from kafka08.client.log_offsets import offsets_before
-from kafka08.consumer.config import check_group
 from kafka08.errors import MigrationError
 from kafka08.migration.connections import Connections
 from kafka08.migration.facts import kafka_offsets, read_facts, zookeeper_offsets
@@ -15,6 +14,7 @@ from kafka08.migration.plan import GroupFacts, PartitionFacts, live_refusals
 from kafka08.migration.reset import ChangePlan, Target, plan_reset, plan_set
 from kafka08.migration.writing import commit_to_kafka
 from kafka08.structs import TopicPartition
+from kafka08.zk import paths
 from kafka08.zk.orders import Storage
 
 
@@ -22,7 +22,7 @@ class GroupOffsets:
     """The offsets of one group. Raises KafkaError; ConfigError for a name that none can have."""
 
     def __init__(self, connections: Connections, group: str) -> None:
-        check_group(group)
+        paths.check_group(group)
         self.group = group
         self._connections = connections
 

@@ -25,7 +25,6 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from kafka08.clock import SYSTEM_CLOCK, Clock
-from kafka08.consumer.config import check_group
 from kafka08.errors import ZooKeeperError
 from kafka08.lifecycle import Closeable
 from kafka08.migration.commit_times import CommitTimes, with_commit_times
@@ -105,7 +104,7 @@ class OffsetMigration(Closeable):
         clock: Clock = SYSTEM_CLOCK,
         connect: Connect = socket.create_connection,
     ) -> None:
-        check_group(group)
+        paths.check_group(group)
         self.group = group
         self._answer_patience_s = answer_patience_s
         self._owns_connections = connections is None

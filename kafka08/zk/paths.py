@@ -76,6 +76,16 @@ def group(name: str) -> str:
     return f"{CONSUMERS}/{name}"
 
 
+def check_group(name: str) -> None:
+    """ConfigError for a name that would be a path to other znodes. Clients other than 0.8.2.2's
+    take any other name."""
+    if name in {"", ".", ".."} or "/" in name:
+        raise ConfigError(
+            f"group.id: {name!r} cannot be the name of a group, which is one znode; kafka08 group "
+            "list shows the groups there are"
+        )
+
+
 def consumer_ids(group_name: str) -> str:
     return f"{CONSUMERS}/{group_name}/ids"
 

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import pytest
 
 from kafka08.errors import ConfigError, MigrationError
+from kafka08.migration import OffsetMigration
 from kafka08.migration.connections import Connections
-from kafka08.migration.fleet import Outcome, Pace, find_groups, plan_groups, start_groups
+from kafka08.migration.fleet import (
+    Outcome,
+    Pace,
+    each_group,
+    find_groups,
+    plan_groups,
+    start_groups,
+)
 from kafka08.migration.journal import Entry, State, read_journals
 from kafka08.migration.plan import Plan
 from kafka08.structs import NO_LEADER, LeaderAndIsr, TopicPartition
@@ -240,6 +248,28 @@ def test_a_name_that_no_group_can_have_is_refused(connections: Connections, name
     """It would be a path to other znodes: nothing is asked with it."""
     with pytest.raises(ConfigError, match="kafka08 group list"):
         find_groups(connections, ["a", name], every=False)
+
+
+def test_a_group_that_can_be_started_can_be_rolled_back(
+    zk: ZkClient, cluster: StoreCluster, connections: Connections
+) -> None:
+    """Clients other than 0.8.2.2's call groups as they like."""
+    odd = "team: a"
+    ClusterStore(zk).commit_offsets(odd, {TopicPartition("a", 0): 10})
+    assert find_groups(connections, ["team*"], every=False) == [odd]
+    [started] = start(connections, [odd])
+    assert started.error is None
+    pace = Pace(None, connections.clock)
+    steps: list[Callable[[OffsetMigration], object]] = [
+        OffsetMigration.verify,
+        OffsetMigration.finish,
+        OffsetMigration.rollback,
+        OffsetMigration.forget,
+    ]
+    for step in steps:
+        [done] = each_group(connections, [odd], pace, step, answer_patience_s=1)
+        assert done.error is None
+    assert not zk.exists(paths.migration(odd))
 
 
 def test_patterns(connections: Connections) -> None:

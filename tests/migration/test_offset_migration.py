@@ -187,7 +187,7 @@ def test_an_offset_of_zookeeper_above_the_log_is_replaced(
     assert in_zookeeper(zk) == {TPS[0]: 10, TPS[1]: 25, TPS[2]: 900}
 
 
-@pytest.mark.parametrize("group", ["", ".", "..", "a/b", "../..", "a b"])
+@pytest.mark.parametrize("group", ["", ".", "..", "a/b", "../.."])
 def test_a_name_that_no_group_can_have_is_refused(group: str) -> None:
     """Before anything is asked or written: such a name would be a path to other znodes."""
     with pytest.raises(ConfigError, match=r"group\.id"):
