@@ -73,9 +73,7 @@ def get(
         for p in facts.partitions
     ]
     show(COLUMNS, rows, as_json)
-    if facts.unavailable is not None:
-        click.echo(f"Not known: offsets in Kafka: {facts.unavailable}", err=True)
-        sys.exit(1)
+    sys.exit(1 if tell_unknown(facts.unknown) else 0)
 
 
 @offsets.command(epilog=example("kafka08 offsets lag readers --fail-above 10000"))
@@ -86,7 +84,8 @@ def get(
 def lag(
     group: str, fail_above: int | None, as_json: bool, bootstrap: str | None, zookeeper: str
 ) -> None:
-    """Show how many messages GROUP is behind, by topic, counted from the newer store."""
+    """Show how many messages GROUP is behind, by topic, counted from the newer store. Exits 1 if
+    that is more than --fail-above, or not known."""
     from kafka08.migration.connections import Connections
     from kafka08.migration.group_offsets import GroupOffsets
 
@@ -98,6 +97,8 @@ def lag(
             by_topic.setdefault(p.topic_partition.topic, []).append(p.lag)
     rows = [(topic, len(lags), max(lags), sum(lags)) for topic, lags in by_topic.items()]
     show(("topic", "partitions", "largest", "lag"), rows, as_json)
+    if tell_unknown(facts.unknown):
+        sys.exit(1)
     total = sum(sum(lags) for lags in by_topic.values())
     if not as_json:
         click.echo(f"Group {group} is {total} messages behind", err=True)
@@ -196,7 +197,8 @@ def export(
     bootstrap: str | None,
     zookeeper: str,
 ) -> None:
-    """Write the offsets of the GROUPs, of all that ZooKeeper knows if none is named."""
+    """Write the offsets of the GROUPs, of all that ZooKeeper knows if none is named. Exits 1 if a
+    group had to be left out because not all of its offsets could be read."""
     from kafka08.migration.connections import Connections
     from kafka08.migration.fleet import Pace, find_groups, read_groups
     from kafka08.migration.offset_files import to_json, to_jvm_lines
@@ -204,7 +206,11 @@ def export(
     with Connections(zookeeper, bootstrap) as connections:
         names = find_groups(connections, groups, every=not groups)
         pace = Pace(None, connections.clock)
-        facts = [f for batch in read_groups(connections, names, pace) for f in batch]
+        batches = read_groups(connections, names, pace, everywhere=True)
+        found = [f for batch in batches for f in batch]
+    both = form == "json" or store != "zookeeper"
+    unknown = {f.group: f.unknown_offsets if both else f.faults for f in found}
+    facts = [f for f in found if not unknown[f.group]]
     lines = [line + "\n" for line in to_jvm_lines(facts, store)] if form == "jvm" else []
     text = "".join(lines) if form == "jvm" else to_json(facts)
     if output is None:
@@ -213,6 +219,8 @@ def export(
         output.write_text(text)
     count = sum(len(f.partitions) for f in facts)
     click.echo(f"Exported {count} partitions of {len(facts)} groups", err=True)
+    left_out = [f"{group}: {text}; not exported" for group, of in unknown.items() for text in of]
+    sys.exit(1 if tell_unknown(left_out) else 0)
 
 
 @offsets.command("import", epilog=example("kafka08 offsets import offsets.txt --execute"))
@@ -228,11 +236,11 @@ def import_(
     that live, and offsets that are not in the log, are refused."""
     from kafka08.migration.connections import Connections
     from kafka08.migration.group_offsets import GroupOffsets
-    from kafka08.migration.offset_files import parse
+    from kafka08.migration.offset_files import read_offsets
 
     with Connections(zookeeper, bootstrap) as connections:
         plans = []
-        for group, wanted in parse(file.read_text()).items():
+        for group, wanted in read_offsets(file).items():
             of_group = GroupOffsets(connections, group)
             plans.append((of_group, of_group.plan_set(wanted)))
         # All or nothing, as far as can be seen beforehand.
@@ -240,6 +248,13 @@ def import_(
         for of_group, plan in plans:
             carry_out(of_group, plan, store, as_json, execute=execute and possible)
     sys.exit(0 if possible else 1)
+
+
+def tell_unknown(texts: Sequence[str]) -> bool:
+    """On stderr, what could not be found out; whether there was any."""
+    for text in texts:
+        click.echo(f"Not known: {text}", err=True)
+    return bool(texts)
 
 
 def parse_position(text: str) -> tuple[Any, int]:

@@ -89,17 +89,24 @@ def is_pattern(name: str) -> bool:
 
 
 def read_groups(
-    connections: Connections, groups: Sequence[str], pace: Pace
+    connections: Connections, groups: Sequence[str], pace: Pace, *, everywhere: bool
 ) -> Iterator[list[GroupFacts]]:
-    """The facts of all groups, some at a time. Of a single group Kafka is asked about every
-    partition there is, of many about the topics that ZooKeeper connects them with."""
+    """The facts of all groups, some at a time; `everywhere` as of `read_many`."""
     size = pace.burst(BATCH)
     for first in range(0, len(groups), size):
         batch = groups[first : first + size]
         pace.take(len(batch))
-        facts = read_many(batch, connections, everywhere=len(groups) == 1)
+        yield read_many(batch, connections, everywhere=everywhere)
+
+
+def watch_groups(
+    connections: Connections, groups: Sequence[str], pace: Pace
+) -> Iterator[list[GroupFacts]]:
+    """The same with a second look at what should stand still. Of a single group Kafka is asked
+    about every partition there is, of many about the topics that ZooKeeper connects them with."""
+    for facts in read_groups(connections, groups, pace, everywhere=len(groups) == 1):
         # A full batch takes long enough by itself.
-        pause_s = MOVEMENT_PAUSE_S if len(batch) < BATCH else 0.0
+        pause_s = MOVEMENT_PAUSE_S if len(facts) < BATCH else 0.0
         yield with_movement(facts, connections, pause_s)
 
 
@@ -114,7 +121,7 @@ def plan_groups(
     """A plan for each group, in order, with what is known of when Kafka forgets offsets. A group
     without any offset is passed over, with an empty plan, unless it was `named` itself."""
     times = CommitTimes(connections)
-    for batch in read_groups(connections, groups, pace):
+    for batch in watch_groups(connections, groups, pace):
         for facts in batch:
             if _is_passed_over(facts, named):
                 yield Plan(facts.group, (), ())
@@ -134,7 +141,7 @@ def start_groups(
 ) -> Iterator[Outcome[Plan]]:
     """`start` of each group; those that were read together are started together. Groups without any
     offset are passed over as in `plan_groups`."""
-    for facts in read_groups(connections, groups, pace):
+    for facts in watch_groups(connections, groups, pace):
         batch = [f for f in facts if not _is_passed_over(f, named)]
         yield from (
             Outcome(f.group, Plan(f.group, (), ())) for f in facts if _is_passed_over(f, named)

@@ -33,6 +33,10 @@ class GroupOffsets:
         if not wanted:
             return read_facts(self.group, self._connections)
         assignments = self._connections.store.assignments(wanted)
+        if missing := [topic for topic in wanted if topic not in assignments]:
+            raise MigrationError(
+                f"topic {missing[0]} does not exist; kafka08 topic list shows the topics there are"
+            )
         return self._facts_of(TopicPartition(t, n) for t, of in assignments.items() for n in of)
 
     def plan_reset(self, target: Target, number: int = 0, topics: Iterable[str] = ()) -> ChangePlan:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Final
 
 from kafka08.errors import ConfigError
@@ -47,6 +48,18 @@ def to_jvm_lines(groups: Iterable[GroupFacts], store: str) -> Iterator[str]:
                 yield f"{paths.offset(facts.group, *p.topic_partition)}:{offset}"
 
 
+def read_offsets(path: Path) -> GroupOffsets:
+    """What a file says, in either format; ConfigError naming it and what is wrong."""
+    try:
+        return parse(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise ConfigError(
+            f"{path}: not a file of offsets: byte {error.start} is no UTF-8 text"
+        ) from error
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from error
+
+
 def parse(text: str) -> GroupOffsets:
     """Either format; of ours the larger offset of both stores. ConfigError naming what is wrong."""
     if text.lstrip().startswith("{"):
@@ -77,12 +90,20 @@ def _parse_json(text: str) -> GroupOffsets:
         groups: Mapping[str, Mapping[str, Mapping[str, list[Offset]]]] = fields["groups"]
         return {
             group: {
-                TopicPartition(topic, int(number)): max(o for o in offsets if o is not None)
+                TopicPartition(topic, int(number)): max(known)
                 for topic, partitions in topics.items()
                 for number, offsets in partitions.items()
-                if any(o is not None for o in offsets)
+                if (known := _known(offsets))
             }
             for group, topics in groups.items()
         }
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigError(f"not a file of kafka08 offsets export: {error}") from error
+
+
+def _known(offsets: Iterable[Offset]) -> list[int]:
+    """Those that are there; ValueError for what can be none."""
+    for offset in offsets:
+        if offset is not None and (type(offset) is not int or offset < 0):
+            raise ValueError(f"{offset!r} is no offset, which is a number from 0 on, or null")
+    return [offset for offset in offsets if offset is not None]

@@ -175,9 +175,14 @@ class GroupFacts:
     @property
     def unknown(self) -> tuple[str, ...]:
         """What could not be found out, and why."""
-        kafka = () if self.unavailable is None else (f"offsets in Kafka: {self.unavailable}",)
         logs = (p.log_problem for p in self.partitions if p.log_problem is not None)
-        return (*self.faults, *kafka, *logs)
+        return (*self.unknown_offsets, *logs)
+
+    @property
+    def unknown_offsets(self) -> tuple[str, ...]:
+        """Of that, what concerns offsets; their logs are another matter."""
+        kafka = () if self.unavailable is None else (f"offsets in Kafka: {self.unavailable}",)
+        return (*self.faults, *kafka)
 
     def owner(self, partition: PartitionFacts) -> Member | None:
         """The live member that owns a partition."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from kafka08.errors import ConfigError
-from kafka08.migration.offset_files import parse, to_json, to_jvm_lines
+from kafka08.migration.offset_files import parse, read_offsets, to_json, to_jvm_lines
 from kafka08.migration.plan import GroupFacts, PartitionFacts
 from kafka08.structs import TopicPartition
 
@@ -37,6 +39,21 @@ def test_the_jvms_form_is_one_line_for_each_znode() -> None:
 def test_a_strange_line_is_named(text: str) -> None:
     with pytest.raises(ConfigError, match="line 1"):
         parse(text)
+
+
+@pytest.mark.parametrize("offset", ["0.0", '"1"', "-1", "true", "[]"])
+def test_what_is_no_offset_is_refused(offset: str) -> None:
+    """It would be written into a znode as it stands, and no member could read that."""
+    with pytest.raises(ConfigError, match="is no offset"):
+        parse(f'{{"version":1,"groups":{{"g":{{"t":{{"0":[{offset},null]}}}}}}}}')
+
+
+def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+    """With the first byte that cannot be read."""
+    path = tmp_path / "offsets.txt"
+    path.write_bytes(b"/consumers/\xff/offsets/u/0:1\n")
+    with pytest.raises(ConfigError, match=r"offsets\.txt: .*byte 11 is no UTF-8"):
+        read_offsets(path)
 
 
 @pytest.mark.parametrize("text", ["{", "{}", '{"version":2,"groups":{}}', '{"version":1}'])
