@@ -208,15 +208,18 @@ def verify(
 
 @migrate.command(epilog=example("kafka08 migrate finish readers"))
 @seconds_option
+@allow_idle_option
 @answer_option
 @json_option
 @group_options
-def finish(seconds: float | None, answer_seconds: float, as_json: bool, **where: Any) -> None:
+def finish(
+    seconds: float | None, allow_idle: bool, answer_seconds: float, as_json: bool, **where: Any
+) -> None:
     """Have the members commit to Kafka alone, and show that ZooKeeper's offsets stand still."""
     from kafka08.migration import Watching
 
     bad = 0
-    watching = Watching(seconds)
+    watching = Watching(seconds, allow_idle=allow_idle)
     steps = run_step(lambda migration: migration.finish(watching), where, answer_seconds)
     for outcome in steps:
         bad += show_error(outcome)

@@ -58,7 +58,7 @@ class Rules:
     storage          what members are to do: dual: both move; kafka: ZooKeeper must stand still
     allow_idle       a partition of a member that is not ours may stand still
     retention_ms     after it Kafka forgets an offset that nobody commits again
-    committed_ms     when offsets that nobody owns were committed last, as far as is known
+    now_ms           the time, to count that from
     """
 
     interval_ms: int
@@ -84,6 +84,8 @@ def _judge_one(
     kafka = [k for _, _, k in pairs if k is not None]
     moved = (_movement(zookeeper), _movement(kafka))
     apart = max((abs(z - k) for _, z, k in pairs if z is not None and k is not None), default=0)
+    whole = bool(pairs) and pairs[-1][0] - pairs[0][0] >= rules.interval_ms
+    owner = group.owner(facts)
     problems = [*_went_back("ZooKeeper", zookeeper)]
     notes = [*_vanished(pairs)]
     (notes if _came_up_again(kafka) else problems).extend(_went_back("Kafka", kafka))
@@ -91,17 +93,21 @@ def _judge_one(
         pass
     elif rules.storage is Storage.DUAL:
         problems += _disagreements(pairs, rules.interval_ms)
-        if pairs and pairs[-1][0] - pairs[0][0] >= rules.interval_ms:
+        if whole:
             problems += _one_store_only(moved)
     elif moved[0]:
         problems.append(f"ZooKeeper's offset still moves, by {moved[0]}")
-    owner = group.owner(facts)
+    elif whole and owner is not None and not moved[1]:
+        notes += _stalled(facts)
     if owner is not None and not owner.is_ours:
         where = f"owned by {owner.consumer_id}, which is not a kafka08 member"
         problems = [f"{problem} ({where})" for problem in problems]
         if samples and not any(moved) and not problems:
             still = f"nothing moved, so it is not proven what its owner does ({where})"
-            (notes if rules.allow_idle else problems).append(still)
+            if rules.allow_idle:
+                notes.append(still)
+            else:
+                problems.append(f"{still}; trust it with --allow-idle")
     notes += _expiry(facts, rules)
     return PartitionVerdict(facts, *moved, apart, tuple(problems), tuple(notes))
 
@@ -170,6 +176,16 @@ def _one_store_only(moved: tuple[int, int]) -> Iterator[str]:
         yield f"ZooKeeper's offset moved by {moved[0]}, Kafka's stood still"
     if moved[1] and not moved[0]:
         yield f"Kafka's offset moved by {moved[1]}, ZooKeeper's stood still"
+
+
+def _stalled(facts: PartitionFacts) -> Iterator[str]:
+    """Kafka stood still for an interval although there is something to read."""
+    at = facts.log_start if facts.kafka is None else facts.kafka
+    if at is not None and facts.log_end is not None and at < facts.log_end:
+        yield (
+            f"Kafka's offset stood still with {facts.log_end - at} messages to read: its owner "
+            "reads nothing, or does not commit"
+        )
 
 
 def _expiry(facts: PartitionFacts, rules: Rules) -> Iterator[str]:

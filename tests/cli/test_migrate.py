@@ -37,6 +37,21 @@ def test_refusals(
     assert "nobody" not in inspect.zk.children_or_empty("/kafka08/migrations")
 
 
+def test_finish_trusts_an_idle_member_when_told(kafka08: Commands, inspect: Inspector) -> None:
+    """One that is not ours and reads nothing can never show by movement where it commits."""
+    topic = group = inspect.create_topic("idle-by-cli")
+    inspect.store.commit_offsets(group, {TopicPartition(topic, 0): 0})
+    kafka08("migrate", "start", group)
+    kafka08("migrate", "verify", group)
+    registration = f'{{"version":1,"subscription":{{"{topic}":1}}}}'
+    inspect.zk.create(paths.consumer_id(group, f"{group}_m"), registration, ephemeral=True)
+    inspect.zk.create(paths.owner(group, topic, 0), f"{group}_m-0", ephemeral=True)
+    refused = kafka08.refused("migrate", "finish", group, "--seconds", "0.1")
+    assert refused.code == 1
+    assert "it is not proven what its owner does" in refused.err
+    assert kafka08.refused("migrate", "finish", group, "--seconds", "0.1", "--allow-idle").code == 0
+
+
 def test_results_for_machines(kafka08: Commands, inspect: Inspector) -> None:
     """plan says in seconds how long Kafka keeps what nobody commits again, rollback what it wrote
     where; forget leaves nothing."""

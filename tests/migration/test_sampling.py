@@ -99,6 +99,22 @@ def test_after_the_cutover_zookeeper_must_stand_still() -> None:
     assert "ZooKeeper's offset still moves" in problem
 
 
+def test_after_the_cutover_a_standstill_is_noted() -> None:
+    """Kafka alone should move now, where there is something to read (up to 100 here), and for as
+    long as a commit takes. Of a member that is not ours it is a problem, unless that is allowed."""
+    still = [(5, 5)] * 3
+    found = verdict(*still, storage=Storage.KAFKA)
+    assert found.problems == ()
+    assert found.notes[0].startswith("Kafka's offset stood still with 95 messages to read")
+    assert verdict((5, 5), (5, 5), storage=Storage.KAFKA).notes == ()
+    assert verdict(*[(5, 100)] * 3, storage=Storage.KAFKA).notes == ()
+    assert verdict((5, 5), (5, 6), (5, 7), storage=Storage.KAFKA).notes == ()
+    assert verdict(*still, storage=Storage.KAFKA, owner=None).notes == ()
+    assert verdict(*still, storage=Storage.KAFKA, owner="g_jvm-0").problems
+    allowed = verdict(*still, storage=Storage.KAFKA, owner="g_jvm-0", allow_idle=True)
+    assert allowed.problems == ()
+
+
 def test_what_nobody_owns_expires() -> None:
     """Nobody commits it again, so Kafka forgets it, counted from its commit; nothing is said of
     what has an owner, nor where the time of the commit is not known. Also of a stopped group, of
