@@ -259,6 +259,7 @@ class ConsumerConnector:
             self.config.group_id,
             self.consumer_id,
             exclude_internal_topics=self.config.exclude_internal_topics,
+            stopping=self._closing,
             note=self.config.migration_note,
             on_change=lambda: self._post(Event.CHANGE),
             on_release=lambda: self._post(Event.RELEASE),

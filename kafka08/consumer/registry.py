@@ -13,8 +13,10 @@ kafka.consumer.ZookeeperConsumerConnector, kafka.utils.ZkUtils 0.8.2.2.
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
+from typing import Final
 
 from kafka08.consumer.assignment import GroupView
 from kafka08.consumer.assignors import Assignment
@@ -27,6 +29,9 @@ from kafka08.zk.client import ZkClient
 from kafka08.zk.operations import ANY_VERSION
 
 log = logging.getLogger(__name__)
+
+ID_POLL_MS: Final = 200
+"""How often to try again while the member's id is taken."""
 
 
 class PartitionsOwned(ZooKeeperError):
@@ -41,9 +46,14 @@ class RegistrationGone(ZooKeeperError):
     """The member's own id znode is not there, although its session lives."""
 
 
+class ConsumerIdTaken(ZooKeeperError):
+    """Another process has registered with the member's id."""
+
+
 class GroupRegistry:
     """The znodes of one member of a group, for the session of `zk`.
 
+    stopping     ends the wait for an id that is taken
     note         configuration keys that a migration of the group's offsets wants to know
     on_change    called, in any thread, when what `view` read last may have changed
     on_release   called, in any thread, when a partition that blocked a claim may be free
@@ -56,6 +66,7 @@ class GroupRegistry:
         consumer_id: str,
         *,
         exclude_internal_topics: bool,
+        stopping: threading.Event,
         note: Mapping[str, str] | None = None,
         on_change: Callable[[], None],
         on_release: Callable[[], None],
@@ -64,6 +75,7 @@ class GroupRegistry:
         self._group = group
         self._consumer_id = consumer_id
         self._exclude_internal_topics = exclude_internal_topics
+        self._stopping = stopping
         self._note = note
         self._on_change = on_change
         self._on_release = on_release
@@ -85,13 +97,13 @@ class GroupRegistry:
 
     def register(self, subscription: Subscription, timestamp_ms: int) -> int:
         """Make the id znode, unless this session has made it already; one that an earlier session
-        left is waited out, as in 0.8.2.2. The session that it lives with: while a connection is
-        being replaced, that need not be the one which `session_id` gave before."""
+        left is waited out, as in 0.8.2.2, but no longer than such a session can live: then
+        ConsumerIdTaken. The session that it lives with: while a connection is being replaced, that
+        need not be the one which `session_id` gave before."""
         stat = self._zk.stat(self.id_path)
         if stat is None or stat.ephemeral_owner != self._zk.session_id:
             registration = replace(subscription.registration(timestamp_ms), kafka08=self._note)
-            data = nodes.encode_consumer(registration)
-            self._zk.create_ephemeral(self.id_path, data, expected_mine=lambda _: True)
+            self._create_id(nodes.encode_consumer(registration))
             stat = self._zk.stat(self.id_path)
         if stat is None:
             raise RegistrationGone(f"{self.id_path} was removed by somebody else")
@@ -158,9 +170,19 @@ class GroupRegistry:
             self._release_if_ours(tp)
             self._uncertain.discard(tp)
 
-    def unregister(self) -> None:
-        """Remove the id znode; the others rebalance at once."""
-        self._zk.delete(self.id_path, missing_ok=True)
+    def _create_id(self, data: str) -> None:
+        tries = 1 + 2 * self._zk.granted_timeout_ms // ID_POLL_MS
+        for _ in range(tries):
+            try:
+                self._zk.create_ephemeral(self.id_path, data)
+                return
+            except NodeExists:
+                if self._stopping.wait(ID_POLL_MS / 1000):
+                    break
+        raise ConsumerIdTaken(
+            f"{self.id_path} belongs to another session, which lives on: two processes use one "
+            "consumer.id; give each its own, or none"
+        )
 
     def _members(self) -> dict[str, Subscription]:
         """consumer id → subscription; whoever leaves meanwhile is left out (its watch fires)."""

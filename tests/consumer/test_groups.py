@@ -281,6 +281,29 @@ def test_a_restarted_member_waits_for_its_own_old_node(
     creator.join(10)
 
 
+def test_guarantee_3_a_consumer_id_that_is_taken(cluster: PaperCluster, member: Member) -> None:
+    """Two processes with one consumer.id: the second stalls and says so, and waits for the first to
+    go; its shutdown does not wait."""
+    cluster.create_topic("tt", 1)
+    a = member("same")
+    a.create_message_streams({"tt": 1})
+    short = {"zookeeper_session_timeout_ms": 1000, "rebalance_max_retries": 1}
+    b, c = member("same", **short), member("same", **short)
+    [stream] = b.create_message_streams({"tt": 1})["tt"]
+    until(lambda: b.stall_cause is not None, "a stall")
+    with pytest.raises(ConsumerRebalanceFailed, match=r"two processes use one consumer\.id"):
+        next(stream)
+    waiting = threading.Thread(target=c.create_message_streams, args=({"tt": 1},), daemon=True)
+    waiting.start()
+    until(lambda: c.state is ConsumerState.SUSPENDED, "an attempt")
+    started = time.monotonic()
+    c.shutdown()
+    assert time.monotonic() - started < 2.0
+    waiting.join(10)
+    a.shutdown()
+    until(lambda: settled(b) and len(owned(b)) == 1, "its turn")
+
+
 def test_twenty_members_settle_and_half_of_them_go(
     cluster: PaperCluster, member: Member, zk_connect: str
 ) -> None:
