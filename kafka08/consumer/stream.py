@@ -4,7 +4,8 @@
 own thread. Two fields make that safe: before it looks at `_limit` it says `_busy`, and whoever
 takes something away from it first moves `_limit` into the past and then waits until it is not
 busy. After that no message of the old sets can come out, and the iterator's position is exact.
-Everything else (a new set, waiting, errors) happens under the condition.
+Everything else (a new set, waiting, errors) happens under the condition, where no decoder is
+called: a slow one would keep out who revokes or closes.
 
 *Finished.* A message is finished when the next one of its stream is asked for. Positions that are
 committed count finished messages only, but for the message in hand of the thread that commits. A
@@ -33,7 +34,7 @@ from kafka08.protocol.message_set import unpack
 log = logging.getLogger(__name__)
 
 Decoder = Callable[[bytes], Any]
-T = TypeVar("T", MessageAndMetadata, MessageBatch)
+T = TypeVar("T", bool, MessageBatch)
 
 FENCE_PATIENCE_S: Final = 10.0
 """How long a decoder may keep the reader busy before a rebalance or shutdown goes on without it."""
@@ -95,6 +96,10 @@ class KafkaStream:
         self._chunks: deque[Chunk] = deque()
         self._chunk: Chunk | None = None
         self._messages = NO_MESSAGES
+        self._ended: kernel.MessageIterator | None = None
+        """The `_messages` that the fast path has read to their end."""
+        self._damage: Exception | None = None
+        """Why it cannot go on with the current set."""
         self._cut: Cut | None = None
         self._batch: MessageBatch | None = None
         """The batch in hand; None while messages are handed out one by one."""
@@ -112,16 +117,18 @@ class KafkaStream:
         return self
 
     def __next__(self) -> MessageAndMetadata:
-        self._busy = True
-        try:
-            if self._monotonic() < self._limit:
-                for message in self._messages:
-                    return message
-        except UNREADABLE:
-            pass  # the iterator raises it again, under the condition
-        finally:
-            self._busy = False
-        return self._next_slowly(self._take)
+        while True:
+            self._busy = True
+            try:
+                if self._monotonic() < self._limit:
+                    for message in self._messages:
+                        return message
+                    self._ended = self._messages
+            except UNREADABLE as error:
+                self._damage = error
+            finally:
+                self._busy = False
+            self._next_slowly(self._find_messages)
 
     def batches(
         self,
@@ -168,19 +175,20 @@ class KafkaStream:
             self._limit = -inf
         return self._monotonic() < self._limit
 
-    def _take(self) -> MessageAndMetadata | None:
-        """A message of the current set or of those waiting; None if there is none."""
-        while True:
-            try:
-                for message in self._messages:
-                    return message
-            except UNREADABLE as error:
-                raise self._unreadable(error) from error
-            self._finish_chunk()
-            if not self._chunks:
-                return None
-            self._begin_chunk(self._chunks.popleft())
-            self._on_room()
+    def _find_messages(self) -> bool | None:
+        """True if the current set is not read to its end, or another one was begun; None if there
+        is none. Decoding, which may take long, is left to the fast path."""
+        damage = self._damage
+        if self._chunk is not None and damage is not None:
+            raise self._unreadable(damage) from damage
+        if self._chunk is not None and self._messages is not self._ended:
+            return True
+        self._finish_chunk()
+        if not self._chunks:
+            return None
+        self._begin_chunk(self._chunks.popleft())
+        self._on_room()
+        return True
 
     def _take_batch(self, limits: BatchLimits) -> MessageBatch | None:
         """A batch of the current set or of those waiting; None if there is none."""
@@ -243,6 +251,7 @@ class KafkaStream:
             partition.consumed_offset = chunk.from_offset
         self._chunk = chunk
         self._messages = self._messages_of(chunk, chunk.from_offset)
+        self._damage = None
 
     def _messages_of(self, chunk: Chunk, from_offset: int) -> kernel.MessageIterator:
         return kernel.messages(
@@ -263,6 +272,7 @@ class KafkaStream:
     def _drop_chunk(self) -> None:
         self._chunk = None
         self._messages = NO_MESSAGES
+        self._damage = None
         self._cut = None
         self._batch = None
         self._acknowledged = -1

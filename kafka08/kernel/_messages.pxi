@@ -289,11 +289,18 @@ cdef class MessageIterator(DeepWalk):
         message.key = field_bytes(self.fields.key, self.fields.key_length)
         message.value = field_bytes(self.fields.value, self.fields.value_length)
         if self.key_decoder is not None and message.key is not None:
-            message.key = self.key_decoder(message.key)
+            message.key = decoded(self.key_decoder, message.key)
         if self.value_decoder is not None and message.value is not None:
-            message.value = self.value_decoder(message.value)
+            message.value = decoded(self.value_decoder, message.value)
         self.position_offset = message.offset
         return message
+
+
+cdef object decoded(object decoder, object data):
+    try:
+        return decoder(data)
+    except StopIteration as error:
+        raise RuntimeError("a decoder raised StopIteration") from error
 
 
 def messages(

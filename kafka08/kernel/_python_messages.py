@@ -219,7 +219,8 @@ class MessageIterator:
                      the offset after the message handed out last
 
     If a decoder raises, its message counts as read but not as handed out: the next call goes on
-    behind it. Any other error is raised again by the next call.
+    behind it. (A StopIteration of its own becomes a RuntimeError, or it would pass for the end of
+    the set.) Any other error is raised again by the next call.
     """
 
     def __init__(
@@ -257,7 +258,12 @@ class MessageIterator:
 def decode(data: memoryview | None, decoder: Decoder | None) -> object:
     if data is None:
         return None
-    return bytes(data) if decoder is None else decoder(bytes(data))
+    if decoder is None:
+        return bytes(data)
+    try:
+        return decoder(bytes(data))
+    except StopIteration as error:
+        raise RuntimeError("a decoder raised StopIteration") from error
 
 
 def messages(

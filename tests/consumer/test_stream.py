@@ -205,6 +205,51 @@ def test_a_decoder_error_is_raised_and_passed(supervisor: AllIsWell) -> None:
     assert next(stream).value == "c"
 
 
+@pytest.mark.parametrize("slow", [b"a", b"b"])
+def test_a_slow_decoder_keeps_nobody_out(
+    supervisor: AllIsWell, monkeypatch: pytest.MonkeyPatch, slow: bytes
+) -> None:
+    """At the first message of a set as at any other: fetchers go on handing over, and who closes
+    waits for FENCE_PATIENCE_S, no longer."""
+    monkeypatch.setattr("kafka08.consumer.stream.FENCE_PATIENCE_S", 0.01)
+    entered, go = threading.Event(), threading.Event()
+
+    def decode(value: bytes) -> bytes:
+        if value == slow:
+            entered.set()
+            assert go.wait(10)
+        return value
+
+    stream = KafkaStream(supervisor=supervisor, clock=SYSTEM_CLOCK, value_decoder=decode)
+    partition = partition_of(stream)
+    stream.offer(chunk_of(partition, b"a", b"b"))
+    reader = threading.Thread(target=list, args=(stream,), daemon=True)
+    reader.start()
+    assert entered.wait(10)
+    try:
+        assert elsewhere(lambda: stream.offer(chunk_of(partition, b"c")))
+        elsewhere(stream.close)
+    finally:
+        go.set()
+    reader.join(10)
+    assert not reader.is_alive()
+
+
+def test_a_decoder_cannot_end_the_iteration(supervisor: AllIsWell) -> None:
+    """A StopIteration of its own is an error like others: what follows is read."""
+    stream = KafkaStream(
+        supervisor=supervisor,
+        clock=SYSTEM_CLOCK,
+        timeout_ms=0,
+        value_decoder=lambda value: next(iter(value[1:])),
+    )
+    stream.offer(chunk_of(partition_of(stream), b"aa", b"b", b"cc"))
+    assert next(stream).value == ord("a")
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        next(stream)
+    assert next(stream).value == ord("c")
+
+
 def test_messages_that_are_gone_are_logged(
     stream: KafkaStream, caplog: pytest.LogCaptureFixture
 ) -> None:

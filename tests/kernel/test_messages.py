@@ -89,6 +89,17 @@ def test_decoder_that_raises(kernel: ModuleType) -> None:
     assert messages.position_offset == 2
 
 
+def test_decoder_that_raises_stop_iteration(kernel: ModuleType) -> None:
+    """It does not pass for the end of the set, which would lose the rest in silence."""
+    data = plain([(None, b"a"), (None, b"bb")])
+    messages = kernel.messages(
+        data, "t", 0, 0, refuse, value_decoder=lambda value: next(iter(value[1:]))
+    )
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        next(messages)
+    assert next(messages).value == ord("b")
+
+
 def test_position_is_that_of_the_message_handed_out_last(kernel: ModuleType) -> None:
     messages = kernel.messages(plain(THREE, 5), "t", 0, 2, refuse)
     assert (-1, 2) == (messages.position_offset, messages.next_offset)
