@@ -18,7 +18,6 @@ log = logging.getLogger(__name__)
 
 ENTRY_BYTES: Final = 26
 """Bytes of an entry beside key and value: offset, size, crc, magic, attributes, two lengths."""
-NO_ROOM: Final = -1
 
 Append = Callable[..., Any]
 Callback = Callable[[RecordMetadata | None, KafkaError | None], Any]
@@ -129,20 +128,31 @@ class RecordBatch:
         assert not self.is_open, "an open batch is not sent"
         with self._lock:
             assert self._data is not None, "a batch that is done has no set"
-            if self.codec != compression.NONE and not self._is_packed:
-                packed = compression.compress(self.codec, self._data)
-                self._data = kernel.wrap(packed, self._count - 1, self.codec)
-                self._is_packed = True
-            return self._data
+            return self._packed(self._data)
 
     def pack(self) -> None:
-        """Compress, if it has to be: so that whoever fills the buffer pays, not the sender."""
-        if self.codec != compression.NONE and not self.is_done:
-            self.message_set()
+        """Compress, if it has to be: so that whoever fills the buffer pays, not the sender. The
+        sender may be faster, and even have the answer."""
+        with self._lock:
+            if self._data is not None:
+                self._packed(self._data)
+
+    def _packed(self, data: Buffer) -> Buffer:
+        """The set as it is sent; the caller holds the lock."""
+        if self.codec != compression.NONE and not self._is_packed:
+            packed = compression.compress(self.codec, data)
+            self._data = kernel.wrap(packed, self._count - 1, self.codec)
+            self._is_packed = True
+            return self._data
+        return data
 
     def records(self) -> list[ProducerRecord]:
-        """Its records as they were serialized, while it is not completed."""
-        decoded = message_set.decode(self.message_set())
+        """Its records as they were serialized; none once it is completed."""
+        with self._lock:
+            data = self._data
+        if data is None:
+            return []
+        decoded = message_set.decode(data)
         return [ProducerRecord(self.tp.topic, m.value, m.key, self.tp.partition) for m in decoded]
 
     def complete(self, base_offset: int, error: KafkaError | None = None) -> None:

@@ -119,6 +119,7 @@ class KafkaProducer(Closeable):
             clock,
         )
         self._close_lock = threading.Lock()
+        self._is_closed = False
         self._sender.thread.start()
 
     @property
@@ -228,20 +229,23 @@ class KafkaProducer(Closeable):
 
         After `timeout` seconds (0: at once) give up: FailedToSend, whose `messages` are the records
         that were not acknowledged, as serialized; some may have been stored. Their futures and
-        callbacks get ProducerClosed. From within a callback it does not wait, nor raise.
+        callbacks get ProducerClosed: at once, or when the thread comes back that is held up by a
+        name server, say. From within a callback it does not wait, nor raise.
         """
         self._accumulator.close()
         self._channels.wake_up()
         if threading.current_thread() is self._sender.thread:
             return
         with self._close_lock:
+            if self._is_closed:
+                return
             self._sender.thread.join(timeout)
             if self._sender.thread.is_alive():
                 self._sender.give_up()
-                self._sender.thread.join()
+                self._sender.thread.join(GIVE_UP_SECONDS)
             self._interceptors.close()
-            unsent, self._sender.unsent = self._sender.unsent, []
-        if unsent:
+            self._is_closed = True
+        if unsent := self._sender.unsent():
             raise not_sent(unsent)
 
     # ------------------------------------------------------------------------------ its parts
@@ -367,6 +371,8 @@ class KafkaProducer(Closeable):
 
 
 BULK_BATCH_BYTES: Final = 128 << 10
+GIVE_UP_SECONDS: Final = 1.0
+"""How long `close` waits for a sender that has been told to give up."""
 CLOSED_POLL_SECONDS: Final = 0.5
 """How soon who waits for metadata sees that the producer was closed."""
 

@@ -67,7 +67,7 @@ class SenderSettings:
 
 
 class Sender:
-    """Owns the channels; everything but `give_up` and `thread` is its thread's alone."""
+    """Owns the channels; everything but `give_up`, `unsent` and `thread` is its thread's alone."""
 
     def __init__(
         self,
@@ -85,14 +85,20 @@ class Sender:
         self._metadata_in_flight = False
         self._giving_up = False
         self._expire_at = 0.0
-        self.unsent: list[ProducerRecord] = []
-        """What was given up, as it was serialized, by partition; once the thread has ended."""
+        self._unsent: list[ProducerRecord] = []
         self.thread = threading.Thread(target=self._run, name="kafka08-producer", daemon=True)
 
     def give_up(self) -> None:
-        """End soon, whatever is left; `unsent` has it then. Any thread."""
+        """End soon, whatever is left; `unsent` tells it then. Any thread."""
         self._giving_up = True
         self._channels.wake_up()
+
+    def unsent(self) -> list[ProducerRecord]:
+        """What was given up, as it was serialized, by partition: while the thread has not ended,
+        all that is not acknowledged now. Any thread, after `give_up` or the thread's end."""
+        if self.thread.is_alive():
+            return [r for batch in self._accumulator.take_all() for r in batch.records()]
+        return self._unsent
 
     # --------------------------------------------------------------------------------- rounds
 
@@ -105,7 +111,7 @@ class Sender:
         self._accumulator.close()
         self._channels.close()
         unsent = self._accumulator.take_all()
-        self.unsent = [record for batch in unsent for record in batch.records()]
+        self._unsent = [record for batch in unsent for record in batch.records()]
         error = ProducerClosed("the producer was closed before this was acknowledged")
         self._accumulator.complete(unsent, error=error)
 

@@ -433,6 +433,58 @@ def test_close_names_what_it_could_not_send(cluster: TcpCluster, codec: str) -> 
     assert producer.free_bytes == producer.config.buffer_memory
 
 
+def test_close_does_not_wait_for_a_sender_that_is_held_up(
+    cluster: TcpCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a name server that does not answer, say: FailedToSend names the records soon, once, and
+    their futures fail when the thread comes back."""
+    monkeypatch.setattr("kafka08.producer.kafka_producer.GIVE_UP_SECONDS", 0.01)
+    entered, go = threading.Event(), threading.Event()
+    producer = producer_on(cluster, linger_ms=1_000_000)
+    producer.partitions_for("u")
+    future = producer.send(ProducerRecord("u", b"a"))
+    poll = producer._channels.poll
+
+    def held_up(timeout_s: float) -> Any:
+        entered.set()
+        go.wait(SECONDS)
+        return poll(0)
+
+    producer._channels.poll = held_up  # type: ignore[method-assign]
+    producer._channels.wake_up()
+    assert entered.wait(SECONDS)
+    with pytest.raises(FailedToSend) as raised:
+        producer.close(0)
+    assert [record.value for record in raised.value.messages] == [b"a"]  # type: ignore[attr-defined]
+    producer.close(0)
+    assert not future.done()
+    go.set()
+    assert isinstance(future.exception(SECONDS), ProducerClosed)
+    producer._sender.thread.join(SECONDS)
+
+
+def test_a_batch_may_be_done_before_it_is_packed() -> None:
+    """The sender, packing it itself, is faster than who filled it: that one's record was accepted
+    all the same."""
+    batch = RecordBatch(U0, 1, 100, 0.0, data=b"x" * 100, count=1)
+    lock = batch._lock
+
+    class Late:
+        """The lock, which this thread gets when the sender is done."""
+
+        def __enter__(self) -> None:
+            batch._lock = lock
+            batch.complete(7)
+            lock.acquire()
+
+        def __exit__(self, *_: object) -> None:
+            lock.release()
+
+    batch._lock = Late()  # type: ignore[assignment]
+    batch.pack()
+    assert batch.metadata(0).offset == 7
+
+
 def test_close_within_a_callback_does_not_wait_for_itself(cluster: TcpCluster) -> None:
     """The producer ends behind it."""
     producer = producer_on(cluster)
