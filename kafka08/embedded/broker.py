@@ -53,7 +53,6 @@ class EmbeddedBroker:
             "zookeeper.connect": zookeeper_connect,
         }
         self.expected_running = False
-        self.is_paused = False
         self._properties = directory / PROPERTIES
         source = str(Path(kafka08.__file__).parent.parent)
         path = os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH")]))
@@ -74,6 +73,10 @@ class EmbeddedBroker:
         return self.process.running
 
     @property
+    def is_paused(self) -> bool:
+        return self.process.is_paused
+
+    @property
     def log_dirs(self) -> Path:
         """Where its partitions lie."""
         return Path(self.config["log.dirs"])
@@ -85,7 +88,6 @@ class EmbeddedBroker:
         self._properties.write_text("".join(lines), encoding="latin-1")
         self.process.start()
         self.expected_running = True
-        self.is_paused = False
 
     def begin_stop(self) -> None:
         self.expected_running = False
@@ -104,11 +106,9 @@ class EmbeddedBroker:
     def pause(self) -> None:
         """SIGSTOP: alive to TCP, dead to everybody else."""
         self.process.pause()
-        self.is_paused = True
 
     def resume(self) -> None:
         self.process.resume()
-        self.is_paused = False
 
     def accepts_connections(self) -> bool:
         try:

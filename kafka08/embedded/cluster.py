@@ -95,6 +95,7 @@ class EmbeddedCluster(Startable):
         self._cuttable = cuttable
         self._relay: Relay | None = None
         self._cut: set[int] = set()
+        self._session_ended = False
 
     @property
     def guard(self) -> Guard:
@@ -292,6 +293,7 @@ class EmbeddedCluster(Startable):
         with ZkClient(self.zookeeper.connect_string) as zk:
             registration = zk.stat(paths.broker(self._broker(broker).id))
         if registration is not None:
+            self._session_ended = True
             end_session(self.zookeeper.connect_string, registration.ephemeral_owner)
 
     def corrupt_tail(
@@ -319,12 +321,19 @@ class EmbeddedCluster(Startable):
             self._apply_cuts()
 
     def heal(self) -> None:
-        """Undo every fault (but damage to files): networks mended, the paused resumed, brokers that
-        do not run started, all of them ready. Quick when there is nothing to heal."""
-        faulty = bool(self._cut)
-        if faulty:
+        """Undo every fault (but damage to files): networks mended, the paused resumed, what does
+        not run started, all brokers registered and ready. Quick when there is nothing to heal."""
+        faulty = bool(self._cut) or self._session_ended
+        if self._cut:
             self._cut.clear()
             self._apply_cuts()
+        zookeeper = self.zookeeper.process
+        if zookeeper.is_paused or not zookeeper.running:
+            faulty = True
+            # Resumed, it would end the sessions that it could not hear of, but a moment later;
+            # started, it gives each its whole time.
+            zookeeper.kill()
+            self.zookeeper.restart()
         for broker in self.brokers:
             faulty = faulty or broker.is_paused or not broker.running
             if broker.is_paused:
@@ -333,6 +342,7 @@ class EmbeddedCluster(Startable):
                 broker.start()
         if faulty:
             self.await_ready()
+            self._session_ended = False
 
     def _broker(self, broker: EmbeddedBroker | int) -> EmbeddedBroker:
         return self.brokers[broker] if isinstance(broker, int) else broker

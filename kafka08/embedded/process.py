@@ -36,6 +36,7 @@ class ManagedProcess:
         self._environ = dict(os.environ if environ is None else environ)
         self._popen: subprocess.Popen[bytes] | None = None
         self._exit_code: int | None = None
+        self.is_paused = False
 
     @property
     def pid(self) -> int | None:
@@ -66,6 +67,7 @@ class ManagedProcess:
                 start_new_session=True,
                 env=self._environ,
             )
+        self.is_paused = False
         self._guard.add(self._popen.pid)
 
     def stop(self, timeout: float = STOP_SECONDS) -> int | None:
@@ -98,9 +100,11 @@ class ManagedProcess:
     def pause(self) -> None:
         """SIGSTOP: it holds its sockets and answers nothing."""
         self._signal(signal.SIGSTOP)
+        self.is_paused = True
 
     def resume(self) -> None:
         self._signal(signal.SIGCONT)
+        self.is_paused = False
 
     def log_excerpt(self, lines: int = EXCERPT_LINES) -> str:
         """The end of what it printed."""

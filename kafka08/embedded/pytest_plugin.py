@@ -39,6 +39,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    brokers = config.getini("kafka08_brokers")
+    if not (brokers.isdecimal() and int(brokers)):
+        raise pytest.UsageError(
+            f"kafka08_brokers: {brokers!r} is not a number of brokers; give 1 or more"
+        )
     config.addinivalue_line(
         "markers",
         "kafka08_topic(partitions=1, replication_factor=1, config=None): "
@@ -81,7 +86,10 @@ def kafka08_topic(request: pytest.FixtureRequest, kafka08_cluster: EmbeddedClust
     request.config.stash[_TOPICS] = number + 1
     words = re.sub(r"[^a-zA-Z0-9]+", "-", request.node.name).strip("-")
     name = f"{words[:TOPIC_NAME_LENGTH]}-{number}"
-    kafka08_cluster.create_topic(name, **(marker.kwargs if marker else {}))
+    if marker is None:
+        kafka08_cluster.create_topic(name)
+    else:
+        kafka08_cluster.create_topic(name, *marker.args, **marker.kwargs)
     return name
 
 
@@ -110,11 +118,14 @@ def pytest_runtest_makereport(
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
-    """Heal the cluster for the next test, before the session's last test takes it down."""
+    """Heal the cluster for the next test, before the session's last test takes it down. What the
+    test used is taken down also when that fails."""
     cluster = item.config.stash.get(_CLUSTER, None)
-    if cluster is not None and uses_cluster(item):
-        cluster.heal()
-    yield
+    try:
+        if cluster is not None and uses_cluster(item):
+            cluster.heal()
+    finally:
+        yield
 
 
 def uses_cluster(item: pytest.Item) -> bool:

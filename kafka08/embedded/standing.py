@@ -20,6 +20,8 @@ from kafka08.embedded.cluster import EmbeddedCluster
 from kafka08.errors import KafkaError
 
 STOP_SECONDS = 90.0
+CLAIM_SECONDS = 0.5
+"""Whoever asks whether a cluster runs holds the lock for a moment; its owner holds it for good."""
 _POLL_SECONDS = 0.05
 
 
@@ -50,9 +52,12 @@ class ClusterDirectory:
         """Take the directory for this process, until it ends or `release`. False: it is taken."""
         self.path.mkdir(parents=True, exist_ok=True)
         lock_file = (self.path / "lock").open("a")
-        if not _lock(lock_file):
-            lock_file.close()
-            return False
+        deadline = time.monotonic() + CLAIM_SECONDS
+        while not _lock(lock_file):
+            if time.monotonic() > deadline:
+                lock_file.close()
+                return False
+            time.sleep(_POLL_SECONDS)
         self._lock_file = lock_file
         self._write(StandingCluster(os.getpid(), str(self.path)))
         return True

@@ -76,6 +76,24 @@ def test_a_broker_whose_session_expired_registers_again(cluster: EmbeddedCluster
     eventually(lambda: said in broker.process.said_since(position, 1000), "it says so")
 
 
+def test_heal_waits_for_a_broker_whose_session_expired(cluster: EmbeddedCluster) -> None:
+    """The next test finds it registered."""
+    cluster.expire_session(1)
+    cluster.heal()
+    assert registered(cluster) == [0, 1]
+
+
+@pytest.mark.parametrize("fault", ["pause", "kill"])
+def test_heal_mends_zookeeper(cluster: EmbeddedCluster, fault: str) -> None:
+    """On its port, with its data, and with the sessions of the brokers."""
+    position = cluster.brokers[1].process.log_size
+    getattr(cluster.zookeeper.process, fault)()
+    cluster.heal()
+    assert registered(cluster) == [0, 1]
+    cluster.create_topic(f"after-{fault}", replication_factor=2)
+    assert "re-registering" not in cluster.brokers[1].process.said_since(position, 1000)
+
+
 def test_a_broker_that_is_cut_off_is_alone(cluster: EmbeddedCluster) -> None:
     """Clients get no answer, ZooKeeper ends its session; after restore the answer arrives over the
     same connection, for nothing was lost."""

@@ -62,7 +62,9 @@ def test_topics_are_fresh_faults_are_healed_and_failures_tell(tmp_path: Path) ->
             assert partitions(kafka08_cluster, kafka08_topic) == 3
             kafka08_cluster.kill(kafka08_cluster.leader_of(kafka08_topic))
 
+        @pytest.mark.kafka08_topic(4)
         def test_that_fails(kafka08_cluster, kafka08_topic):
+            assert partitions(kafka08_cluster, kafka08_topic) == 4
             assert kafka08_cluster.leader_of(kafka08_topic).running
             raise AssertionError("on purpose")
 
@@ -74,6 +76,32 @@ def test_topics_are_fresh_faults_are_healed_and_failures_tell(tmp_path: Path) ->
     assert result.stdout.count("kafka08 broker 0 (") == 1
     assert "Created log for partition [test-that-fails-2,0]" in result.stdout
     assert "test-first-0" not in result.stdout.partition("kafka08 broker 0 (")[2]
+
+
+def test_a_cluster_that_cannot_be_healed_is_told_once(tmp_path: Path) -> None:
+    """As an error of the test that broke it; fixtures are taken down, the next test runs."""
+    result = run(
+        tmp_path,
+        """
+        def test_breaks_it(kafka08_cluster, monkeypatch):
+            def fail():
+                raise RuntimeError("cannot heal")
+            monkeypatch.setattr(kafka08_cluster, "heal", fail)
+
+        def test_next(kafka08_cluster):
+            kafka08_cluster.heal()
+        """,
+    )
+    assert "2 passed, 1 error" in result.stdout, result.stdout
+    assert "RuntimeError: cannot heal" in result.stdout
+
+
+@pytest.mark.parametrize("brokers", ["x", "0", "-1"])
+def test_a_number_of_brokers_that_is_none_is_misuse(tmp_path: Path, brokers: str) -> None:
+    """Told before any test runs, by key and value."""
+    result = run(tmp_path, "def test_it(): pass", "-o", f"kafka08_brokers={brokers}")
+    assert result.returncode == pytest.ExitCode.USAGE_ERROR
+    assert f"ERROR: kafka08_brokers: '{brokers}' is not a number of brokers" in result.stderr
 
 
 def test_workers_of_xdist_have_clusters_of_their_own(tmp_path: Path) -> None:
