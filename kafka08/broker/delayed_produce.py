@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from kafka08.broker.purgatory import Wait
 from kafka08.errors import ApiError, RequestTimedOut
-from kafka08.structs import NO_OFFSET, TopicPartition
+from kafka08.structs import TopicPartition
 
 if TYPE_CHECKING:
     from kafka08.broker.replica_manager import ReplicaManager
@@ -82,9 +82,3 @@ class DelayedProduce(Wait):
 
     def finish(self) -> None:
         self._done(self.results)
-
-
-def empty_result() -> AppendResult:
-    """An empty set is a success without an offset."""
-    # 0.8: Log.append gives such a set firstOffset = lastOffset = -1, so offset 0 acknowledges it.
-    return AppendResult(NO_OFFSET, 0)

@@ -24,7 +24,6 @@ from kafka08.broker.delayed_produce import (
     AppendResult,
     AppendResults,
     DelayedProduce,
-    empty_result,
 )
 from kafka08.broker.halt import halt_on
 from kafka08.broker.isr_changes import IsrChanges, without
@@ -221,11 +220,9 @@ class ReplicaManager:
                 note(topic_partition, AppendResult(NO_OFFSET, NO_OFFSET, error))
                 return
             self.wake(topic_partition)
-            if info.count:
-                result = AppendResult(info.first_offset, info.last_offset + 1)
-            else:
-                result = empty_result()
-            note(topic_partition, result)
+            # 0.8: -1 and -1 of an empty set, so that offset 0 acknowledges it; a wrapper without a
+            # message has the LEO and the offset before it.
+            note(topic_partition, AppendResult(info.first_offset, info.last_offset + 1))
 
         try:
             if topic_partition.topic in INTERNAL_TOPICS and not internal:

@@ -6,14 +6,21 @@ from pathlib import Path
 
 import pytest
 
+from kafka08 import kernel
 from kafka08.errors import (
     NotLeaderForPartition,
     ReplicaNotAvailable,
     UnknownTopicOrPartition,
 )
-from kafka08.protocol import message_set
+from kafka08.protocol import compression, message_set
 from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest, PartitionError, PartitionState
 from kafka08.protocol.metadata import BrokerEndpoint, MetadataRequest
+from kafka08.protocol.produce import (
+    ProducePartition,
+    ProducePartitionResponse,
+    ProduceRequest,
+    ProduceTopic,
+)
 from kafka08.protocol.stop_replica import StopReplicaPartition, StopReplicaRequest
 from kafka08.protocol.update_metadata import UpdateMetadataRequest
 from kafka08.structs import OFFSETS_TOPIC, TopicPartition
@@ -21,6 +28,7 @@ from tests.broker.world import CONTROLLER_EPOCH, World
 
 TP = TopicPartition("t", 0)
 OTHER = BrokerEndpoint(2, "127.0.0.1", 19092)
+GZIP = 1
 CHECKPOINT = "replication-offset-checkpoint"
 
 
@@ -74,6 +82,23 @@ def test_only_a_higher_leader_epoch_is_obeyed(tmp_path: Path) -> None:
     assert world.partition("t").is_leader
     assert (0, [PartitionError("t", 0, 0)]) == obey(world, state(4, leader=2))
     assert not world.partition("t").is_leader
+
+
+@pytest.mark.parametrize("partitions", [1, 2], ids=["short way", "long way"])
+def test_a_wrapper_without_messages_is_answered_with_the_log_end(
+    tmp_path: Path, partitions: int
+) -> None:
+    """As by Log.append of 0.8.2.2, which counts the wrapper, while an empty set has no offset."""
+    world = World(tmp_path)
+    world.lead("t", partitions)
+    wrapper = kernel.wrap(compression.compress(GZIP, b""), 0, GZIP)
+    message = message_set.encode([(None, b"m")])
+    for data, base_offset in ((message, 0), (wrapper, 1), (b"", -1)):
+        sets = [ProducePartition(number, data) for number in range(partitions)]
+        answer = world.client.call(ProduceRequest(1, 1000, [ProduceTopic("t", sets)]))
+        assert [ProducePartitionResponse(n, 0, base_offset) for n in range(partitions)] == (
+            answer.topics[0].partitions
+        )
 
 
 def test_a_partition_of_others_is_left_out_of_the_answer(tmp_path: Path) -> None:
