@@ -93,6 +93,8 @@ def produce(
                 with stop.waiting():
                     lines = next(batches, None)
                 if lines is None:
+                    if not sender.count:
+                        await_answer(sender.bootstrap)
                     break
                 while lines:
                     some = pace.slice_of(len(lines))
@@ -106,6 +108,14 @@ def produce(
             raise LinesNotSent("stopped by a signal before the end of the input") from None
         finally:
             click.echo(f"Sent {sender.count} messages to {topic}", err=True)
+
+
+def await_answer(bootstrap: list[tuple[str, int]]) -> None:
+    """NoBrokersAvailable if none of them answers: an empty input alone would not find that out."""
+    from kafka08.client import ClusterClient
+
+    with closing(ClusterClient(bootstrap)) as client:
+        client.refresh()
 
 
 def line_sender(topic: str, separator: str | None, _: str) -> LineSender:
@@ -146,6 +156,7 @@ class LineSender:
 
     def __init__(self, producer: Producer, topic: str, separator: str | None) -> None:
         self.count = 0
+        self.bootstrap = producer.config.bootstrap
         self._producer = producer
         self._topic = topic
         self._separator = separator.encode() if separator else None
@@ -182,6 +193,7 @@ class RecordSender:
         self, producer: KafkaProducer, topic: str, separator: str | None, form: str
     ) -> None:
         self.count = 0
+        self.bootstrap = producer.config.bootstrap
         self._producer = producer
         self._topic = topic
         self._separator = separator.encode() if separator else None

@@ -78,6 +78,16 @@ def test_brokers_that_are_not_there_are_named_once(kafka08: Commands) -> None:
     assert 1 == done.err.count("WARNING: MetadataRequest")
 
 
+@pytest.mark.parametrize("options", [(), ("--new-producer",)], ids=["old", "new"])
+def test_no_input_for_brokers_that_are_not_there_is_a_failure(
+    kafka08: Commands, options: tuple[str, ...]
+) -> None:
+    """A script whose input is empty must not take a dead cluster for a live one."""
+    done = kafka08("produce", "t", "--bootstrap", "127.0.0.1:1", *options, code=1)
+    assert "cannot connect to 127.0.0.1:1: " in done.err
+    assert "Try: see that a broker runs there" in done.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
