@@ -75,13 +75,16 @@ def assign_added_partitions(
     """partition → replicas of the partitions that raise a topic's count to `total`.
 
     They get the replication factor of the existing ones. Nothing is random: start and shift are
-    both the first replica of partition 0. AdminError when the count would not rise.
+    both the first replica of partition 0. AdminError when the count would not rise, or there are
+    no existing ones.
 
     0.8: that replica is a broker *id* used as an index into the sorted ids, and 0.8.2.2 takes it
     from whichever partition its hash map gives first; any choice is a valid assignment.
     """
     if total <= len(existing):
         raise AdminError("The number of partitions for a topic can only be increased")
+    if not existing:
+        raise AdminError("The topic has no partitions to go by; delete it, then create it anew")
     replicas = existing[min(existing)]
     return assign_replicas(
         brokers,

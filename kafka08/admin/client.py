@@ -12,7 +12,14 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 
 from kafka08.admin.description import PartitionDescription, TopicDescription
-from kafka08.admin.moves import Moves, MoveStatus, format_moves, plan_moves, statuses
+from kafka08.admin.moves import (
+    Moves,
+    MoveStatus,
+    check_moves,
+    format_moves,
+    plan_moves,
+    statuses,
+)
 from kafka08.assignment import assign_added_partitions, assign_replicas, check_assignment
 from kafka08.errors import AdminError, BadVersion, NodeExists, NoNode
 from kafka08.lifecycle import Closeable
@@ -176,6 +183,8 @@ class AdminClient(Closeable):
         partitions     how many there shall be
         assignment     replicas of each partition that is added; default: spread over all brokers
         """
+        if fault := fault_of(name):
+            raise AdminError(fault)
         node = self._zk.get_or_none(paths.topic(name))
         if node is None:
             raise AdminError(f"Topic {name} does not exist")
@@ -254,7 +263,9 @@ class AdminClient(Closeable):
 
     def move_partitions(self, moves: Moves) -> None:
         """Ask the controller for moves; `move_statuses` says how far they are. AdminError while an
-        earlier request stands, or for a partition that does not exist."""
+        earlier request stands, for a partition that does not exist, or for a list of replicas that
+        cannot be."""
+        check_moves(moves)
         absent = sorted(set(moves) - set(self.assigned(moves)))
         if absent:
             raise AdminError(f"There is no partition {', '.join(map(str, absent))}")

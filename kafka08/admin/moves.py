@@ -18,8 +18,10 @@ from enum import Enum
 from typing import TypeVar
 
 from kafka08.assignment import assign_replicas
+from kafka08.config import INT_MAX
 from kafka08.errors import AdminError, ZooKeeperError
 from kafka08.structs import TopicPartition
+from kafka08.topic_name import fault_of
 from kafka08.zk import nodes
 
 T = TypeVar("T", bound=Hashable)
@@ -42,8 +44,8 @@ class MoveStatus(Enum):
 
 
 def parse_moves(text: str) -> Moves:
-    """The plan in a file; AdminError for none, for a partition or a replica that stands twice, for
-    a partition without replicas, and for an id that no broker can have."""
+    """The plan in a file; AdminError for none, for a partition that stands twice, and for what
+    check_moves refuses."""
     try:
         moves = nodes.decode_reassignment(text)
         partitions = nodes.decode_preferred_election(text)
@@ -56,8 +58,17 @@ def parse_moves(text: str) -> Moves:
             "Partition reassignment contains duplicate topic partitions: "
             + ",".join(map(str, repeated))
         )
+    check_moves(moves)
+    return moves
+
+
+def check_moves(moves: Moves) -> None:
+    """AdminError for what no controller can do: a name that no topic has, no replicas, an id that
+    no broker has, a replica that stands twice."""
     for tp, replicas in moves.items():
-        if not replicas or min(replicas) < 0:
+        if fault := fault_of(tp.topic):
+            raise AdminError(fault)
+        if not replicas or min(replicas) < 0 or max(replicas) > INT_MAX:
             raise AdminError(
                 "Partition replica lists must name the brokers that shall have the partition: "
                 f"{tp} has {list(replicas)}"
@@ -67,7 +78,6 @@ def parse_moves(text: str) -> Moves:
                 "Partition replica lists may not contain duplicate entries: "
                 f"{tp} contains multiple entries for {','.join(map(str, repeated_ids))}"
             )
-    return moves
 
 
 def format_moves(moves: Moves) -> str:
@@ -92,7 +102,8 @@ def parse_elections(text: str) -> list[TopicPartition]:
 
 
 def parse_topics(text: str) -> list[str]:
-    """The topics in a file of topics to plan for; AdminError for one that stands twice."""
+    """The topics in a file of topics to plan for; AdminError for one that stands twice, and for a
+    name that no topic has."""
     try:
         topics = [str(entry["topic"]) for entry in json.loads(text)["topics"]]
     except (ValueError, KeyError, TypeError) as error:
@@ -101,6 +112,9 @@ def parse_topics(text: str) -> list[str]:
         raise AdminError(
             f"List of topics to reassign contains duplicate entries: {','.join(repeated)}"
         )
+    for topic in topics:
+        if fault := fault_of(topic):
+            raise AdminError(fault)
     return topics
 
 
@@ -113,6 +127,8 @@ def plan_moves(
         raise AdminError(f"Broker list contains duplicate entries: {','.join(map(str, repeated))}")
     moves: dict[TopicPartition, tuple[int, ...]] = {}
     for topic, assignment in current.items():
+        if not assignment:
+            raise AdminError(f"Topic {topic} has no partitions to move")
         factor = len(assignment[min(assignment)])
         planned = assign_replicas(brokers, len(assignment), factor, rng=rng)
         moves.update({TopicPartition(topic, number): r for number, r in planned.items()})

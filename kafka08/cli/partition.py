@@ -18,8 +18,9 @@ from kafka08.admin.moves import (
     parse_moves,
     parse_topics,
 )
-from kafka08.cli.options import example, zookeeper_option
+from kafka08.cli.options import example, legal_topic, zookeeper_option
 from kafka08.cli.topic import admin_client
+from kafka08.errors import AdminError
 from kafka08.structs import TopicPartition
 
 PROGRESS_SECONDS = 0.5
@@ -41,7 +42,13 @@ def partition() -> None:
     type=json_file,
     help="The moves, in the JSON of kafka-reassign-partitions.",
 )
-@click.option("--topic", "topics", multiple=True, help="Plan for this topic (repeat for more).")
+@click.option(
+    "--topic",
+    "topics",
+    multiple=True,
+    callback=legal_topic,
+    help="Plan for this topic (repeat for more).",
+)
 @click.option(
     "--topics-file", type=json_file, help='The same as a file: {"topics":[{"topic":"t"}]}.'
 )
@@ -73,7 +80,7 @@ def reassign(
         raise click.UsageError("--verify needs the --plan that was executed, and goes alone.")
     with admin_client(zookeeper) as admin:
         moves = (
-            parse_moves(plan_file.read_text())
+            parse_moves(text_of(plan_file))
             if plan_file is not None
             else admin.plan_moves(named(topics, topics_file), broker_ids(brokers or ""))
         )
@@ -90,8 +97,15 @@ def reassign(
             sys.exit(show_progress(admin, moves))
 
 
+def text_of(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise AdminError(f"{file} is not UTF-8 text; give the JSON file") from None
+
+
 def named(topics: tuple[str, ...], topics_file: Path | None) -> list[str]:
-    names = [*topics, *(parse_topics(topics_file.read_text()) if topics_file else [])]
+    names = [*topics, *(parse_topics(text_of(topics_file)) if topics_file else [])]
     if not names:
         raise click.UsageError("--brokers needs --topic or --topics-file.")
     return names
@@ -146,7 +160,7 @@ def elect(names: tuple[str, ...], partitions_file: Path | None, zookeeper: str) 
     """Give partitions back to their preferred replicas, where these are in sync."""
     wanted = [topic_partition(name) for name in names]
     if partitions_file is not None:
-        wanted += parse_elections(partitions_file.read_text())
+        wanted += parse_elections(text_of(partitions_file))
     with admin_client(zookeeper) as admin:
         count = admin.elect_preferred(wanted or None)
     click.echo(f"Successfully started preferred replica election for {count} partitions.")

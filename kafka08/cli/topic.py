@@ -105,7 +105,7 @@ def describe(names: tuple[str, ...], as_json: bool, zookeeper: str) -> None:
 
 
 @topic.command(epilog=example("kafka08 topic alter words --config retention.ms=3600000"))
-@click.argument("name")
+@click.argument("name", callback=legal_topic)
 @click.option("--config", "config", multiple=True, metavar="KEY=VALUE", help="Set an override.")
 @click.option("--delete-config", multiple=True, metavar="KEY", help="Drop an override.")
 @click.option("--partitions", type=click.IntRange(1), help="Raise the number of partitions.")

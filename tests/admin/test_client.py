@@ -228,6 +228,11 @@ def test_partitions_are_added(admin: AdminClient, zk: ZkClient) -> None:
             admin.alter_topic("tt", **bad)
     with pytest.raises(AdminError, match="does not exist"):
         admin.alter_topic("absent", partitions=2)
+    with pytest.raises(AdminError, match="can't be empty"):
+        admin.alter_topic("", config={"retention.ms": 1})
+    zk.create(paths.topic("empty"), nodes.encode_assignment({}))
+    with pytest.raises(AdminError, match="no partitions to go by"):
+        admin.alter_topic("empty", partitions=2)
 
 
 def test_partitions_are_not_added_to_what_has_changed(
@@ -250,7 +255,8 @@ def test_partitions_are_not_added_to_what_has_changed(
 
 
 def test_moves_and_elections_are_asked_for_one_at_a_time(admin: AdminClient, zk: ZkClient) -> None:
-    """There is one znode for each kind of request; what does not exist is refused here already."""
+    """There is one znode for each kind of request; what does not exist, or cannot be done, is
+    refused here already."""
     admin.create_topic("tt", assignment={0: [0], 1: [0]})
     tp = TopicPartition("tt", 0)
     admin.move_partitions({tp: (1,)})
@@ -264,5 +270,7 @@ def test_moves_and_elections_are_asked_for_one_at_a_time(admin: AdminClient, zk:
         admin.move_partitions({absent: (1,)})
     with pytest.raises(AdminError, match=r"no partition \[tt,9\]"):
         admin.elect_preferred([absent])
+    with pytest.raises(AdminError, match=r"\[tt,0\] has \[99999999999\]"):
+        admin.move_partitions({tp: (99_999_999_999,)})
     zk.delete(paths.REASSIGN_PARTITIONS)
     assert {tp: MoveStatus.FAILED} == admin.move_statuses({tp: (1,)})

@@ -48,6 +48,7 @@ def test_a_plan_reads_back_as_it_is_written() -> None:
             entries({"topic": "t", "partition": 0, "replicas": [1, 1]}),
             r"\[t,0\] contains multiple entries for 1",
         ),
+        (entries({"topic": "..", "partition": 0, "replicas": [1]}), 'cannot be "." or ".."'),
         (entries({"topic": "t", "partition": 0, "replicas": []}), r"\[t,0\] has \[\]"),
         (entries({"topic": "t", "partition": 0, "replicas": [1, -1]}), r"\[t,0\] has \[1, -1\]"),
     ],
@@ -67,6 +68,7 @@ def test_elections_and_topics() -> None:
         (parse_elections, entries(*[{"topic": "t", "partition": 0}] * 2)),
         (parse_topics, "[]"),
         (parse_topics, '{"topics":[{"topic":"t"},{"topic":"t"}]}'),
+        (parse_topics, '{"topics":[{"topic":".."}]}'),
     ):
         with pytest.raises(AdminError):
             parse(text)
@@ -80,6 +82,8 @@ def test_a_plan_keeps_each_topics_replication_factor() -> None:
     assert {3, 4, 5} >= {replica for replicas in plan.values() for replica in replicas}
     with pytest.raises(AdminError, match="duplicate entries: 3"):
         plan_moves(current, [3, 3], random.Random(1))
+    with pytest.raises(AdminError, match="empty has no partitions to move"):
+        plan_moves({"empty": {}}, [3], random.Random(1))
 
 
 def test_how_far_a_move_is() -> None:

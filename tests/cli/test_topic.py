@@ -43,6 +43,8 @@ def test_replicas_can_be_chosen(kafka08: Commands) -> None:
         (("create", ""), 2, "can't be empty"),
         (("describe", "../x"), 2, "topic name ../x is illegal"),
         (("delete", ".."), 2, 'cannot be "." or ".."'),
+        (("alter", "..", "--partitions", 3), 2, 'cannot be "." or ".."'),
+        (("alter", "", "--config", "retention.ms=1"), 2, "can't be empty"),
         (("create", "t", "--partitions", 0), 2, "--partitions"),
         (("create", "t", "--replica-assignment", "0:x"), 1, "'0:x' is not of the form 0:1,1:2"),
         (("create", "t", "--replica-assignment", "0", "--partitions", 1), 2, "instead of the two"),
