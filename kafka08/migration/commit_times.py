@@ -8,6 +8,7 @@ read, RECORDS of them at most: what was committed before that is not known here.
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Collection
 from dataclasses import replace
 from typing import Final
@@ -29,11 +30,13 @@ Times = dict[TopicPartition, int]
 
 
 class CommitTimes:
-    """Reads each partition of the offsets topic once, when a group of it is first asked for."""
+    """Reads each partition of the offsets topic once, when a group of it is first asked for.
+    Thread-safe."""
 
     def __init__(self, connections: Connections, *, records: int = RECORDS) -> None:
         self._connections = connections
         self._records = records
+        self._lock = threading.Lock()
         self._read: dict[int, dict[OffsetKey, int]] = {}
 
     def of(self, group: str, partitions: Collection[TopicPartition]) -> Times:
@@ -44,12 +47,13 @@ class CommitTimes:
         try:
             count = len(self._connections.cluster.partitions(OFFSETS_TOPIC))
             number = group_partition(group, count)
-            if number not in self._read:
-                self._read[number] = self._times(TopicPartition(OFFSETS_TOPIC, number))
+            with self._lock:
+                if number not in self._read:
+                    self._read[number] = self._times(TopicPartition(OFFSETS_TOPIC, number))
+                times = self._read[number]
         except KafkaError as error:
             log.warning("when offsets of group %s were committed is not known: %s", group, error)
             return {}
-        times = self._read[number]
         keys = {tp: OffsetKey(group, *tp) for tp in partitions}
         return {tp: times[key] for tp, key in keys.items() if key in times}
 

@@ -28,7 +28,11 @@ NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 
 
 def read_facts(
-    group: str, connections: Connections, also: Collection[TopicPartition] = ()
+    group: str,
+    connections: Connections,
+    also: Collection[TopicPartition] = (),
+    *,
+    everywhere: bool = True,
 ) -> GroupFacts:
     """Everything about `group` now. Partitions are those with an offset in either store, and those
     of `also`.
@@ -36,7 +40,7 @@ def read_facts(
     Kafka is asked for every partition of the cluster, since it cannot list what a group committed.
     What cannot be read is noted, not raised. Raises ZooKeeperError if ZooKeeper does not answer.
     """
-    [facts] = read_many([group], connections, {group: also}, everywhere=True)
+    [facts] = read_many([group], connections, {group: also}, everywhere=everywhere)
     return facts
 
 

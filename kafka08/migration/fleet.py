@@ -7,7 +7,7 @@ not stop the others.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -166,18 +166,23 @@ def _is_passed_over(facts: GroupFacts, named: Collection[str]) -> bool:
 
 def each_group(
     connections: Connections,
-    groups: Iterable[str],
+    groups: Sequence[str],
     pace: Pace,
     step: Callable[[OffsetMigration], T],
     *,
     answer_patience_s: float,
 ) -> Iterator[Outcome[T]]:
     """Any other step of each group, in order."""
+    times = CommitTimes(connections)
 
     def carry_out(group: str) -> T:
         pace.take()
         with OffsetMigration(
-            group=group, connections=connections, answer_patience_s=answer_patience_s
+            group=group,
+            connections=connections,
+            times=times,
+            everywhere=len(groups) == 1,
+            answer_patience_s=answer_patience_s,
         ) as migration:
             return step(migration)
 

@@ -90,6 +90,9 @@ class OffsetMigration(Closeable):
     zookeeper          connect string of the cluster
     bootstrap          brokers to begin with; None: those registered in ZooKeeper
     connections        in place of both; they stay open
+    times              of commits, where several groups are worked on that share them
+    everywhere         ask Kafka about every partition of the cluster; otherwise about the topics
+                       that the group's owners, its offsets in ZooKeeper or its journal name
     answer_patience_s  how long a step waits for the answers of live members
     """
 
@@ -100,6 +103,8 @@ class OffsetMigration(Closeable):
         bootstrap: str | None = None,
         *,
         connections: Connections | None = None,
+        times: CommitTimes | None = None,
+        everywhere: bool = True,
         answer_patience_s: float = ANSWER_PATIENCE_S,
         clock: Clock = SYSTEM_CLOCK,
         connect: Connect = socket.create_connection,
@@ -111,6 +116,8 @@ class OffsetMigration(Closeable):
         self.connections = connections or Connections(
             zookeeper, bootstrap, clock=clock, connect=connect
         )
+        self._times = times
+        self._everywhere = everywhere
         self._clock = self.connections.clock
         self._journal = Journal(self.connections.zk, group)
 
@@ -131,6 +138,21 @@ class OffsetMigration(Closeable):
         """With a second look at what nobody owns."""
         [facts] = with_movement([self.facts()], self.connections, MOVEMENT_PAUSE_S)
         return facts
+
+    def _known_facts(self, entry: Entry) -> GroupFacts:
+        """What both stores have of what is known to be the group's."""
+        return read_facts(self.group, self.connections, entry.snapshot, everywhere=self._everywhere)
+
+    def _watch(self, storage: Storage, watching: Watching, entry: Entry) -> Verification:
+        return watch(
+            self.connections,
+            self.group,
+            storage,
+            watching,
+            entry,
+            everywhere=self._everywhere,
+            times=self._times,
+        )
 
     def members(self) -> tuple[Member, ...]:
         return read_members(self.connections.zk, self.group)
@@ -177,7 +199,7 @@ class OffsetMigration(Closeable):
         entry = self._journal.read()
         self._journal.check(State.VERIFIED, entry)
         assert entry is not None, "check refuses a migration that has not begun"
-        found = watch(self.connections, self.group, Storage.DUAL, watching, entry)
+        found = self._watch(Storage.DUAL, watching, entry)
         if found.is_verified:
             self._journal.enter(State.VERIFIED, entry, self._clock.time_ms())
         return found
@@ -194,7 +216,7 @@ class OffsetMigration(Closeable):
         if entry.state is not State.FINISHED:
             entry = self._journal.enter(State.FINISHING, entry, self._clock.time_ms())
         self._await_answers("finish", entry)
-        found = watch(self.connections, self.group, Storage.KAFKA, watching, entry)
+        found = self._watch(Storage.KAFKA, watching, entry)
         if found.is_verified and entry.state is not State.FINISHED:
             self._journal.enter(State.FINISHED, entry, self._clock.time_ms())
         return found
@@ -214,13 +236,13 @@ class OffsetMigration(Closeable):
         assert entry is not None, "check refuses a migration that has not begun"
         rollback = Rollback({}, {})
         if entry.state not in KEEPS_ZOOKEEPER:
-            facts, _ = self._newest_of_both()
+            facts, _ = self._newest_of_both(entry)
             entry = self._journal.enter(State.ROLLING_TO_NEWEST, entry, self._clock.time_ms())
             self._await_answers("rollback", entry)
-            self._refuse("rollback", instructions(self._kafka_only(facts), Storage.DUAL))
-            _, rollback = self._newest_of_both()
+            self._refuse("rollback", instructions(self._kafka_only(facts, entry), Storage.DUAL))
+            _, rollback = self._newest_of_both(entry)
         elif entry.state not in RETURNED:
-            facts = self.facts()
+            facts = self._known_facts(entry)
             # Kafka may be what is broken; ZooKeeper has all that was committed to both.
             if facts.unavailable is None:
                 rollback = rollback_to_newest(without_old(facts, entry.snapshot))
@@ -254,9 +276,9 @@ class OffsetMigration(Closeable):
         self._journal.remove(entry)
         return entry
 
-    def _newest_of_both(self) -> tuple[GroupFacts, Rollback]:
+    def _newest_of_both(self, entry: Entry) -> tuple[GroupFacts, Rollback]:
         """Of a group that has left ZooKeeper. MigrationError if it cannot be had."""
-        facts = self.facts()
+        facts = self._known_facts(entry)
         rollback = rollback_to_newest(facts)
         self._refuse("rollback", [*group_refusals(facts), *rollback.refusals])
         return facts, rollback
@@ -303,7 +325,7 @@ class OffsetMigration(Closeable):
         found: list[str] = []
 
         def is_level() -> bool:
-            facts = self.facts()
+            facts = self._known_facts(entry)
             low = facts.behind_in_kafka
             if entry.state is State.FINISHED:
                 low = tuple(p for p in low if p.kafka is None)
@@ -314,14 +336,14 @@ class OffsetMigration(Closeable):
 
         return [] if self._wait_for(is_level) else found
 
-    def _kafka_only(self, facts: GroupFacts) -> list[Member]:
+    def _kafka_only(self, facts: GroupFacts, entry: Entry) -> list[Member]:
         """Members that are not ours and whose partitions stand behind in ZooKeeper for as long as
         answers are waited for."""
         foreign = [m for m in facts.members if not m.is_ours]
         found: list[Member] = []
 
         def none_is() -> bool:
-            now = self.facts()
+            now = self._known_facts(entry)
             low = [p for p in now.partitions if (p.kafka or 0) > (p.zookeeper or 0)]
             found[:] = [m for m in foreign if any(m.owns(p.owner) for p in low)]
             return not found

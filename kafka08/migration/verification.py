@@ -79,15 +79,28 @@ class Verification:
 
 
 def watch(
-    connections: Connections, group: str, storage: Storage, watching: Watching, entry: Entry
+    connections: Connections,
+    group: str,
+    storage: Storage,
+    watching: Watching,
+    entry: Entry,
+    *,
+    everywhere: bool = True,
+    times: CommitTimes | None = None,
 ) -> Verification:
-    """Watch a live group; look once at a stopped one. `storage` is what its members should do."""
+    """Watch a live group; look once at a stopped one.
+
+    storage      what its members should do
+    everywhere   as of OffsetMigration
+    times        of commits; None: read for this group
+    """
     began = connections.clock.monotonic()
-    facts = read_facts(group, connections)
+    facts = read_facts(group, connections, entry.snapshot, everywhere=everywhere)
     samples = _samples(connections, facts, watching) if facts.is_live else []
     seconds = connections.clock.monotonic() - began
-    facts = read_facts(group, connections) if samples else facts
-    facts = with_commit_times(facts, CommitTimes(connections))
+    if samples:
+        facts = read_facts(group, connections, entry.snapshot, everywhere=everywhere)
+    facts = with_commit_times(facts, times or CommitTimes(connections))
     rules = Rules(
         watching.interval_of(facts),
         storage,

@@ -1,4 +1,4 @@
-"""How long it takes to plan and to start the migration of many groups, by the command itself.
+"""How long the steps of a migration of many groups take, by the command itself.
 
     .venv/bin/python -m scripts.benchmarks.migration [--groups 10000] [--partitions 8]
     scripts/bench --only migration                                   # a few groups
@@ -26,8 +26,15 @@ TOPIC = "migration-bench"
 PATIENCE_S = 1800
 PARTITIONS = 8
 LIMIT_GROUPS = 10_000
-LIMITS_S = {"plan": 60.0, "start": 300.0, "status": 60.0}
-"""What so many groups may take."""
+LIMITS_S = {
+    "plan": 60.0,
+    "start": 300.0,
+    "status": 60.0,
+    "verify": 300.0,
+    "finish": 300.0,
+    "rollback": 300.0,
+}
+"""What so many groups may take, in the order of a migration."""
 CASE_GROUPS = 500
 
 

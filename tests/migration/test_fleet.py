@@ -9,6 +9,7 @@ import pytest
 
 from kafka08.errors import ConfigError, MigrationError
 from kafka08.migration import OffsetMigration
+from kafka08.migration.commit_times import CommitTimes
 from kafka08.migration.connections import Connections
 from kafka08.migration.fleet import (
     Outcome,
@@ -20,7 +21,8 @@ from kafka08.migration.fleet import (
 )
 from kafka08.migration.journal import Entry, State, read_journals
 from kafka08.migration.plan import Plan
-from kafka08.structs import NO_LEADER, LeaderAndIsr, TopicPartition
+from kafka08.protocol.offset_fetch import OffsetFetchRequest
+from kafka08.structs import NO_LEADER, OFFSETS_TOPIC, LeaderAndIsr, TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
@@ -270,6 +272,59 @@ def test_a_group_that_can_be_started_can_be_rolled_back(
         [done] = each_group(connections, [odd], pace, step, answer_patience_s=1)
         assert done.error is None
     assert not zk.exists(paths.migration(odd))
+
+
+def test_of_many_groups_kafka_is_asked_about_what_is_known_to_be_theirs(
+    zk: ZkClient, cluster: StoreCluster, connections: Connections
+) -> None:
+    """Of each the topics of its znodes and of its journal: here a has read topic c since it left
+    ZooKeeper, of which only the name below its owners is left. Of one group alone all topics."""
+
+    def run(step: Callable[[OffsetMigration], object], groups: list[str]) -> None:
+        cluster.asked.clear()
+        pace = Pace(None, connections.clock)
+        for done in each_group(connections, groups, pace, step, answer_patience_s=1):
+            assert done.error is None
+
+    def asked() -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for request in cluster.asked:
+            assert isinstance(request, OffsetFetchRequest)
+            found.setdefault(request.group, set()).update(t.topic for t in request.topics)
+        return found
+
+    start(connections)
+    run(OffsetMigration.verify, GROUPS)
+    assert asked() == {group: {group} for group in GROUPS}
+    run(OffsetMigration.finish, GROUPS)
+    assert asked() == {group: {group} for group in GROUPS}
+    zk.create(paths.owners("a", "c"), None)
+    zk.delete_recursive(paths.offsets("b"))
+    cluster.committed[TopicPartition("c", 0)] = 500
+    run(OffsetMigration.rollback, ["a", "b"])
+    assert asked() == {"a": {"a", "c"}, "b": {"b"}}
+    assert ClusterStore(zk).offsets("a", [TopicPartition("c", 0)]) == {TopicPartition("c", 0): 500}
+    run(OffsetMigration.rollback, ["c"])
+    assert asked() == {"c": set(GROUPS)}
+
+
+def test_the_times_of_commits_are_read_once_for_all(
+    connections: Connections, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are most of what the offsets topic holds, and each group's are among all others."""
+    reads: list[TopicPartition] = []
+
+    def read(self: CommitTimes, tp: TopicPartition) -> dict[Any, int]:
+        reads.append(tp)
+        return {}
+
+    monkeypatch.setattr(CommitTimes, "_times", read)
+    monkeypatch.setattr("kafka08.migration.commit_times.group_partition", lambda group, count: 3)
+    start(connections)
+    pace = Pace(None, connections.clock)
+    verify = OffsetMigration.verify
+    assert len(list(each_group(connections, GROUPS, pace, verify, answer_patience_s=1))) == 4
+    assert reads == [TopicPartition(OFFSETS_TOPIC, 3)]
 
 
 def test_patterns(connections: Connections) -> None:
