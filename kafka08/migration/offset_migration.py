@@ -257,7 +257,8 @@ class OffsetMigration(Closeable):
     def forget(self) -> Entry:
         """Remove the journal of a migration that is finished or rolled back, and its snapshot;
         what was removed. Members go by their configuration from their next start on: refused while
-        a live one of ours has another than the migration came to. Others cannot be looked at."""
+        a live one of ours has another than the migration came to, and while a mirror runs. Others
+        cannot be looked at."""
         entry = self._journal.read()
         if entry is None or entry.state not in DONE:
             self._refuse("forget", [unfinished(self.group, entry)])
@@ -265,14 +266,14 @@ class OffsetMigration(Closeable):
         assert entry.order is not None, "FINISHED and ROLLED_BACK order one store"
         storage = entry.order.storage
         keys = " and ".join(f"{key}={value}" for key, value in storage.properties.items())
-        self._refuse(
-            "forget",
-            [
-                f"{m.consumer_id} is configured otherwise: set {keys} and restart it"
-                for m in self.members()
-                if m.is_ours and m.configured is not storage
-            ],
-        )
+        reasons = [
+            f"{m.consumer_id} is configured otherwise: set {keys} and restart it"
+            for m in self.members()
+            if m.is_ours and m.configured is not storage
+        ]
+        if self._is_mirrored():
+            reasons.append("a mirror still runs: stop it, or wait until its period is over")
+        self._refuse("forget", reasons)
         self._journal.remove(entry)
         return entry
 

@@ -236,6 +236,17 @@ def test_forget_is_refused_while_a_member_would_go_back(
     assert migration.journal() is None
 
 
+def test_forget_is_refused_while_a_mirror_sleeps(zk: ZkClient, migration: OffsetMigration) -> None:
+    """Its znode stands below the journal; the refusal names it, not the znode."""
+    migration.start()
+    migration.rollback()
+    zk.create(paths.migration_mirror("g"), ephemeral=True)
+    with pytest.raises(MigrationError, match="a mirror still runs: stop it"):
+        migration.forget()
+    zk.delete(paths.migration_mirror("g"))
+    migration.forget()
+
+
 def test_a_rewind_of_a_live_group_is_refused(zk: ZkClient, migration: OffsetMigration) -> None:
     """Its members would commit over it: before any write, with their names."""
     migration.start()
