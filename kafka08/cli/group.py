@@ -9,19 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kafka08.cli.options import example, zookeeper_option
+from kafka08.cli.options import admin_bootstrap_option, example, zookeeper_option
 from kafka08.cli.table import table_lines
 from kafka08.errors import KafkaError
 
 if TYPE_CHECKING:
     from kafka08.groups import GroupFacts, Member, PartitionFacts
 
-bootstrap_option = click.option(
-    "--bootstrap",
-    envvar="KAFKA08_BOOTSTRAP",
-    metavar="HOST:PORT[,..]",
-    help="Some brokers; default: those registered in ZooKeeper.",
-)
 json_option = click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
 
 MEMBER_COLUMNS = ("member", "subscribes", "owns")
@@ -61,7 +55,7 @@ def list_(as_json: bool, zookeeper: str) -> None:
 @group.command(epilog=example("kafka08 group describe readers"))
 @click.argument("name", metavar="GROUP")
 @json_option
-@bootstrap_option
+@admin_bootstrap_option
 @zookeeper_option
 def describe(name: str, as_json: bool, bootstrap: str | None, zookeeper: str) -> None:
     """Show the members of GROUP and, of each partition, owner, offsets and lag."""
@@ -81,7 +75,7 @@ def describe(name: str, as_json: bool, bootstrap: str | None, zookeeper: str) ->
 @group.command(epilog=example("kafka08 group explain readers"))
 @click.argument("name", metavar="GROUP")
 @json_option
-@bootstrap_option
+@admin_bootstrap_option
 @zookeeper_option
 def explain(name: str, as_json: bool, bootstrap: str | None, zookeeper: str) -> None:
     """Say what is wrong with GROUP, why, and what to do. Exits 1 if there is a problem.

@@ -18,7 +18,7 @@ from kafka08.cli.migration_output import (
     show_to_do,
     show_verification,
 )
-from kafka08.cli.options import example, zookeeper_option
+from kafka08.cli.options import admin_bootstrap_option, example, zookeeper_option
 
 if TYPE_CHECKING:
     from kafka08.migration import OffsetMigration
@@ -28,12 +28,6 @@ if TYPE_CHECKING:
 Function = TypeVar("Function", bound=Callable[..., Any])
 T = TypeVar("T")
 
-bootstrap_option = click.option(
-    "--bootstrap",
-    envvar="KAFKA08_BOOTSTRAP",
-    metavar="HOST:PORT[,..]",
-    help="Some brokers; default: those registered in ZooKeeper.",
-)
 max_disagreement_option = click.option(
     "--max-disagreement",
     type=click.IntRange(0),
@@ -71,7 +65,7 @@ def group_options(function: Function) -> Function:
     """GROUP..., --all, --groups-per-second, --bootstrap, --zookeeper."""
     for option in (
         zookeeper_option,
-        bootstrap_option,
+        admin_bootstrap_option,
         click.option(
             "--groups-per-second",
             "rate",
@@ -274,7 +268,7 @@ def forget(**where: Any) -> None:
     help="Seconds between two copies.",
 )
 @click.option("--rounds", type=click.IntRange(1), help="Copy so often; default: until the end.")
-@bootstrap_option
+@admin_bootstrap_option
 @zookeeper_option
 def mirror(
     group: str, period: float, rounds: int | None, bootstrap: str | None, zookeeper: str

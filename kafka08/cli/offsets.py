@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from kafka08.cli.options import example, zookeeper_option
+from kafka08.cli.options import admin_bootstrap_option, example, zookeeper_option
 from kafka08.cli.table import table_lines
 
 if TYPE_CHECKING:
@@ -40,13 +40,7 @@ store_option = click.option(
 
 def cluster_options(function: Function) -> Function:
     """--bootstrap and --zookeeper."""
-    bootstrap = click.option(
-        "--bootstrap",
-        envvar="KAFKA08_BOOTSTRAP",
-        metavar="HOST:PORT[,..]",
-        help="Some brokers; default: those registered in ZooKeeper.",
-    )
-    return bootstrap(zookeeper_option(function))
+    return admin_bootstrap_option(zookeeper_option(function))
 
 
 @click.group(epilog=example("kafka08 offsets get readers --zookeeper localhost:2181"))

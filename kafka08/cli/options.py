@@ -51,6 +51,17 @@ def client_bootstrap_option(function: Function) -> Function:
     )(function)
 
 
+def admin_bootstrap_option(function: Function) -> Function:
+    """--bootstrap HOST:PORT[,..], or KAFKA08_BOOTSTRAP, of a tool that goes by ZooKeeper."""
+    return click.option(
+        "--bootstrap",
+        envvar="KAFKA08_BOOTSTRAP",
+        show_envvar=True,
+        metavar="HOST:PORT[,..]",
+        help="Some brokers; default: those registered in ZooKeeper.",
+    )(function)
+
+
 def config_options(function: Function) -> Function:
     """--config FILE and --override KEY=VALUE, passed on as `config_file` and `overrides`."""
     function = click.option(

@@ -21,13 +21,14 @@ from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.consumer.brokers import BootstrapBrokers
 from kafka08.consumer.offset_store import KafkaOffsetStore, Offsets
 from kafka08.consumer.subscription import subscription_of
-from kafka08.errors import ConfigError, KafkaError, NoBrokersAvailable, NoNode, ZooKeeperError
+from kafka08.errors import ConfigError, KafkaError, NoBrokersAvailable, ZooKeeperError
 from kafka08.groups.facts import GroupFacts, GroupSummary, Member, Owner, PartitionFacts
 from kafka08.lifecycle import Closeable
 from kafka08.network.connection import Connect
 from kafka08.structs import NO_OFFSET, OFFSETS_TOPIC, TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
+from kafka08.zk.failures import unless_gone
 from kafka08.zk.operations import Children, Exists, Get, Node, Stat
 from kafka08.zk.store import ClusterStore
 
@@ -71,7 +72,7 @@ class GroupReader(Closeable):
         without being a member) cannot be listed in 0.8.2.2."""
         names = self._store.groups()
         reads = [Children(path(name)) for name in names for path in (paths.consumer_ids, _offsets)]
-        found = [_names(result) for result in self._zk.pipeline(reads)]
+        found = [unless_gone(result, []) for result in self._zk.pipeline(reads)]
         return [
             GroupSummary(name, len(members), tuple(topics))
             for name, members, topics in zip(names, found[::2], found[1::2], strict=True)
@@ -131,7 +132,7 @@ class GroupReader(Closeable):
         partitions = [
             TopicPartition(topic, number)
             for topic, result in zip(topics, listed, strict=True)
-            for number in sorted(int(name) for name in _names(result))
+            for number in sorted(int(name) for name in unless_gone(result, []))
         ]
         found = self._with_sessions({tp: paths.owner(group, *tp) for tp in partitions})
         return {tp: Owner(node.data or "", session) for tp, (node, session) in found.items()}
@@ -228,12 +229,3 @@ def _member(consumer_id: str, node: Node, session: int) -> Member:
 
 def _offsets(group: str) -> str:
     return paths.offsets(group)
-
-
-def _names(result: list[str] | ZooKeeperError) -> list[str]:
-    """Children that were listed; none of a znode that is not there."""
-    if isinstance(result, NoNode):
-        return []
-    if isinstance(result, ZooKeeperError):
-        raise result
-    return result
