@@ -7,6 +7,7 @@ too, and the default is one thread.
 
 from __future__ import annotations
 
+import itertools
 import random
 import sys
 import threading
@@ -96,6 +97,7 @@ class Drain:
         self._interval = options["reporting_interval"] if options["show_detailed_stats"] else 0
         self._fetch_size = fetch_size
         self._lock = threading.Lock()
+        self._numbers = itertools.count(1)
         self.started = self.last = 0.0
         self.count = 0
         self.size = 0
@@ -103,17 +105,22 @@ class Drain:
     def run(self, thread: int, stream: KafkaStream) -> None:
         reports = Reports(self._dates, (thread, self._fetch_size))
         step = self._interval or LOOK_EVERY
+        limit, numbers = self._limit, self._numbers
         count = size = 0
         last = self.started
         try:
             for message in stream:
-                count += 1
-                size += len(message.value or b"")
-                if not count % step or self.count + count >= self._limit:
+                number = next(
+                    numbers
+                )  # of all threads' messages: one call into C, so no two get one
+                if number <= limit:
+                    count += 1
+                    size += len(message.value or b"")
+                if not count % step or number >= limit:
                     last = time.time()
                     if self._interval:
                         reports.add(count, size)
-                    if self.count + count >= self._limit:
+                    if number >= limit:
                         break
         except ConsumerTimeout:
             if self._interval:

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import re
+import threading
+import time
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from kafka08.cli.perf_consume import Drain
 from tests.cli.conftest import Commands, Inspector
 
 MOMENT = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{3}"
@@ -75,3 +81,31 @@ def test_what_is_not_there_is_refused_by_name(
     done = kafka08.refused("perf", "produce", "--topics", "t", "--messages", "1", *option)
     assert 2 == done.code
     assert said in done.err
+
+
+def test_messages_are_counted_over_all_threads() -> None:
+    """Streams that have more than enough, read at the same time: as many as were asked for."""
+    options = {
+        "messages": 1000,
+        "date_format": None,
+        "reporting_interval": 1,
+        "show_detailed_stats": False,
+    }
+    drain = Drain(options, 1)
+    start = threading.Barrier(4)
+
+    def drain_one(thread: int) -> None:
+        def stream() -> Iterator[SimpleNamespace]:
+            start.wait(10)
+            for _ in range(1000):
+                time.sleep(0)  # so that threads take turns
+                yield SimpleNamespace(value=b"xx")
+
+        drain.run(thread, cast(Any, stream()))
+
+    threads = [threading.Thread(target=drain_one, args=(n,)) for n in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join(10)
+    assert (drain.count, drain.size) == (1000, 2000)
