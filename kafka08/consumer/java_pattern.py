@@ -46,7 +46,13 @@ def compile_java_pattern(pattern: str) -> re.Pattern[str]:
 
     ConfigError names the pattern, the construct and its position when it is not understood.
     """
-    return re.compile(_Translator(pattern).translate(), re.ASCII)
+    translated = _Translator(pattern).translate()
+    try:
+        return re.compile(translated, re.ASCII)
+    except RecursionError:
+        raise ConfigError(f"topic pattern {pattern!r}: groups in groups, too deep") from None
+    except (OverflowError, re.error) as error:
+        raise ConfigError(f"topic pattern {pattern!r}: {error}") from None
 
 
 class _Translator:

@@ -60,6 +60,9 @@ REFUSED = [
     ("[a", "unclosed character class"),
     ("[z-a]", "class that is not one"),
     ("a\\", "backslash"),
+    ("a{5000000000}", "too large"),
+    ("a{3,2}", "min repeat greater than max repeat"),
+    ("(" * 2000 + "a" + ")" * 2000, "too deep"),
 ]
 
 
