@@ -79,7 +79,8 @@ class PartitionFacts:
 @dataclass(frozen=True, slots=True)
 class GroupFacts:
     """A group. `members` and `partitions` are sorted; `topics` are all that exist, with their
-    partitions; `unanswered` says what could not be asked, and why."""
+    partitions; `unanswered` says what could not be asked, and why; `strays` are znodes beside those
+    of owners that name no partition."""
 
     group: str
     brokers: tuple[int, ...]
@@ -87,6 +88,7 @@ class GroupFacts:
     members: tuple[Member, ...]
     partitions: tuple[PartitionFacts, ...]
     unanswered: tuple[str, ...] = ()
+    strays: tuple[str, ...] = ()
     in_zookeeper: bool = field(default=True)
 
     @property

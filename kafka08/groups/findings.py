@@ -185,6 +185,17 @@ def _fault_of_owner(owner: Owner, sessions: dict[str, int]) -> tuple[str, str] |
     return None
 
 
+def _strays(facts: GroupFacts, _: Expected) -> Iterator[Finding]:
+    for path in facts.strays:
+        yield Finding(
+            "stray-znode",
+            path,
+            "its name is no partition's number; no client of 0.8 makes or reads such a znode",
+            "find out who makes it, or delete it",
+            problem=False,
+        )
+
+
 def _unowned(facts: GroupFacts, expected: Expected) -> Iterator[Finding]:
     """Partitions that somebody subscribes to and nobody owns."""
     blocked = _blocked_members(facts, expected)
@@ -387,6 +398,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     _idle,
     _unread_topics,
     _gone_partitions,
+    _strays,
     _disagreements,
     _half_migrated,
 )

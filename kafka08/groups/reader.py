@@ -87,7 +87,7 @@ class GroupReader(Closeable):
         topics = {name: tuple(numbers) for name, numbers in assignments.items()}
         members = self._members(group)
         existing = [TopicPartition(name, n) for name, numbers in topics.items() for n in numbers]
-        owners = self._owners(group)
+        owners, strays = self._owners(group)
         in_zookeeper = self._store.offsets(group, self._store.offset_partitions(group))
         unanswered: list[str] = []
         in_kafka = self._kafka_offsets(
@@ -118,6 +118,7 @@ class GroupReader(Closeable):
                 for tp in concerned
             ),
             tuple(unanswered),
+            strays,
             in_zookeeper=self._zk.exists(paths.group(group)),
         )
 
@@ -126,16 +127,20 @@ class GroupReader(Closeable):
         found = self._with_sessions({name: paths.consumer_id(group, name) for name in ids})
         return tuple(_member(name, node, session) for name, (node, session) in found.items())
 
-    def _owners(self, group: str) -> dict[TopicPartition, Owner]:
+    def _owners(self, group: str) -> tuple[dict[TopicPartition, Owner], tuple[str, ...]]:
+        """The owners, and the znodes beside them whose names are no partitions."""
         topics = self._zk.children_or_empty(paths.owners(group))
         listed = self._zk.pipeline([Children(paths.owners(group, topic)) for topic in topics])
-        partitions = [
-            TopicPartition(topic, number)
-            for topic, result in zip(topics, listed, strict=True)
-            for number in sorted(int(name) for name in unless_gone(result, []))
-        ]
+        partitions: list[TopicPartition] = []
+        strays: list[str] = []
+        for topic, result in zip(topics, listed, strict=True):
+            names = unless_gone(result, [])
+            numbers = {name for name in names if name.isascii() and name.isdigit()}
+            partitions += [TopicPartition(topic, number) for number in sorted(map(int, numbers))]
+            strays += [f"{paths.owners(group, topic)}/{n}" for n in names if n not in numbers]
         found = self._with_sessions({tp: paths.owner(group, *tp) for tp in partitions})
-        return {tp: Owner(node.data or "", session) for tp, (node, session) in found.items()}
+        owners = {tp: Owner(node.data or "", session) for tp, (node, session) in found.items()}
+        return owners, tuple(strays)
 
     def _with_sessions(self, wanted: dict[K, str]) -> dict[K, tuple[Node, int]]:
         """key → (znode, session it lives with) of those that are there."""

@@ -133,6 +133,13 @@ def test_a_pattern_subscribes_to_what_it_matches() -> None:
     assert kinds(group([by_pattern], [partition(0, "a")])) == []
 
 
+def test_a_znode_among_the_owners_that_names_no_partition() -> None:
+    """A note: it keeps nobody from anything."""
+    [finding] = explain(replace(SETTLED, strays=("/consumers/g/owners/tt/0.lock",)))
+    assert (finding.kind, finding.problem) == ("stray-znode", False)
+    assert finding.subject == "/consumers/g/owners/tt/0.lock"
+
+
 def test_nobody_and_nothing() -> None:
     """A stopped group is a problem only while messages wait for it; no broker always is."""
     stopped = group([], [partition(0, None)])

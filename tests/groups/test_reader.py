@@ -72,6 +72,17 @@ def test_brokers_that_do_not_answer_are_noted(cluster: PaperCluster) -> None:
     assert len(facts.unanswered) == 2
 
 
+def test_owner_znodes_that_name_no_partition_are_noted(cluster: PaperCluster) -> None:
+    """Whatever somebody has put there; the owners are read all the same."""
+    for name in ("0.lock", "1_0", "-1"):
+        cluster.zk.create(f"{paths.owners('g', 'tt')}/{name}", "x")
+    cluster.zk.create(paths.owner("g", "tt", 1), "g_a-0")
+    with reader(cluster, StoreCluster()) as looking:
+        facts = looking.facts("g")
+    assert [p.topic_partition for p in facts.partitions if p.owner] == [T1]
+    assert [path.rpartition("/")[2] for path in facts.strays] == ["-1", "0.lock", "1_0"]
+
+
 def run(cluster: PaperCluster, *words: str) -> subprocess.CompletedProcess[str]:
     where = ["--zookeeper", cluster.connect]
     return subprocess.run(
