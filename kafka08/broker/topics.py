@@ -9,9 +9,7 @@ sees the assignment and does the rest. Source: kafka.admin.AdminUtils and KafkaA
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Iterable, Mapping
-from typing import Final
 
 from kafka08.assignment import assign_replicas
 from kafka08.broker.config import BrokerConfig
@@ -19,30 +17,11 @@ from kafka08.broker.runtime import Runtime
 from kafka08.errors import InvalidTopic, NodeExists
 from kafka08.profile import topic_overrides
 from kafka08.structs import OFFSETS_TOPIC
+from kafka08.topic_name import fault_of
 from kafka08.zk import paths
 from kafka08.zk.store import ClusterStore
 
 log = logging.getLogger(__name__)
-
-NAME_LENGTH_MAX: Final = 255
-LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
-
-
-def check_topic_name(topic: str) -> None:
-    """InvalidTopic for a name that Kafka does not allow. Source: kafka.common.Topic 0.8.2.2."""
-    if not topic:
-        raise InvalidTopic("topic name is illegal, can't be empty")
-    if topic in {".", ".."}:
-        raise InvalidTopic('topic name cannot be "." or ".."')
-    if len(topic) > NAME_LENGTH_MAX:
-        raise InvalidTopic(
-            f"topic name is illegal, can't be longer than {NAME_LENGTH_MAX} characters"
-        )
-    if LEGAL_NAME.fullmatch(topic) is None:
-        raise InvalidTopic(
-            f"topic name {topic} is illegal,  contains a character other than ASCII "
-            "alphanumerics, '.', '_' and '-'"
-        )
 
 
 class TopicCreator:
@@ -62,7 +41,8 @@ class TopicCreator:
         created, AdminError when there are fewer brokers than replicas."""
         names = list(topics)
         for topic in names:
-            check_topic_name(topic)
+            if fault := fault_of(topic):
+                raise InvalidTopic(fault)
         for topic in names:
             if topic == OFFSETS_TOPIC:
                 self.create_offsets_topic()

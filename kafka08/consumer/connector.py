@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import socket
 import threading
 from collections.abc import Mapping, Sequence
@@ -52,6 +51,7 @@ from kafka08.errors import (
 )
 from kafka08.network.connection import Connect, Connection
 from kafka08.structs import Broker, TopicPartition
+from kafka08.topic_name import fault_of
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.orders import Storage
@@ -61,7 +61,6 @@ log = logging.getLogger(__name__)
 
 JOIN_PATIENCE_S: Final = 5.0
 """How long a shutdown waits for the rebalancer, and then for the fetchers."""
-LEGAL_TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,255}")
 
 
 class ConsumerConnector:
@@ -142,8 +141,8 @@ class ConsumerConnector:
         cannot be.
         """
         for topic, count in topic_streams.items():
-            if not LEGAL_TOPIC.fullmatch(topic) or topic in {".", ".."}:
-                raise ConfigError(f"topic {topic!r}: not of 1 to 255 characters [a-zA-Z0-9._-]")
+            if fault := fault_of(topic):
+                raise ConfigError(fault)
             if count < 1:
                 raise ConfigError(f"topic {topic}: {count} streams; the range is 1 to {INT_MAX}")
         streams: dict[tuple[str | None, str], KafkaStream] = {

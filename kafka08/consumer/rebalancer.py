@@ -55,7 +55,7 @@ class Event(enum.Enum):
 class Rebalancer:
     """One named daemon thread.
 
-    make_partition   (partition, thread id, offset) → what its stream reads
+    make_partitions  (partition → thread id, offsets) → what the streams read
     fetch            begins to fetch partitions
     on_stall         told when the member does not settle in time, so that streams say so
     """

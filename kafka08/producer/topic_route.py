@@ -11,7 +11,7 @@ from kafka08.structs import NO_LEADER
 
 
 class TopicRoute:
-    """Immutable: new metadata makes new routes, with the old queues in them.
+    """New metadata makes new routes, with the old queues in them; in one only `turns` moves on.
 
     partitions  all of the topic, by number
     queues      theirs, in the same order

@@ -5,27 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
-from kafka08.broker.topics import check_topic_name
-from kafka08.errors import InvalidTopic
 from kafka08.protocol.metadata import MetadataRequest
 from kafka08.structs import OFFSETS_TOPIC
 from kafka08.zk import nodes, paths
 from tests.broker.world import World
-
-
-@pytest.mark.parametrize("name", ["a", "A.b_c-9", "x" * 255, "..."])
-def test_legal_names(name: str) -> None:
-    """Letters, digits, dot, underscore and dash, up to 255 of them."""
-    check_topic_name(name)
-
-
-@pytest.mark.parametrize("name", ["", ".", "..", "x" * 256, "a b", "a/b", "é", "a\n"])
-def test_illegal_names(name: str) -> None:
-    """As kafka.common.Topic refuses them."""
-    with pytest.raises(InvalidTopic):
-        check_topic_name(name)
 
 
 def test_asking_creates_a_topic_with_the_brokers_defaults(tmp_path: Path) -> None:
