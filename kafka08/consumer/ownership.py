@@ -88,12 +88,13 @@ class Ownership:
         they are delivered as before then."""
         with self._locked():
             going = self._revoke(partitions)
-            if commit:
-                try:
+            try:
+                if commit:
                     self._commit({p.topic_partition: p.consumed_offset for p in going})
-                except KafkaError as error:
-                    log.warning("offsets were not committed before the release: %s", error)
-            self._forget(going)
+            except KafkaError as error:
+                log.warning("offsets were not committed before the release: %s", error)
+            finally:
+                self._forget(going)
 
     def between_commits(self, act: Callable[[Collection[TopicPartition]], None]) -> None:
         """Call `act` with what is owned, while this member commits nothing; not at all while a

@@ -88,6 +88,16 @@ def test_a_release_that_cannot_wait_takes_nothing_away(monkeypatch: pytest.Monke
     assert list(member.ownership.assignment) == [T0]
 
 
+def test_a_release_is_whole_whatever_its_commit_meets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bug in the store must not leave a partition that is owned and not read."""
+    member = Member()
+    monkeypatch.setattr(member.store, "commit", lambda offsets: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        member.ownership.give_up([T0], commit=True)
+    assert member.partition.revoked
+    assert member.ownership.assignment == {}
+
+
 def test_nothing_is_waited_for_between_commits() -> None:
     """The rebalancer, which asks again by itself, has other things to do."""
     member = Member()
