@@ -135,9 +135,10 @@ class GroupReader(Closeable):
         strays: list[str] = []
         for topic, result in zip(topics, listed, strict=True):
             names = unless_gone(result, [])
-            numbers = {name for name in names if name.isascii() and name.isdigit()}
-            partitions += [TopicPartition(topic, number) for number in sorted(map(int, numbers))]
-            strays += [f"{paths.owners(group, topic)}/{n}" for n in names if n not in numbers]
+            numbers = paths.partition_numbers(names)
+            partitions += [TopicPartition(topic, number) for number in numbers]
+            known = set(map(str, numbers))
+            strays += [f"{paths.owners(group, topic)}/{n}" for n in names if n not in known]
         found = self._with_sessions({tp: paths.owner(group, *tp) for tp in partitions})
         owners = {tp: Owner(node.data or "", session) for tp, (node, session) in found.items()}
         return owners, tuple(strays)

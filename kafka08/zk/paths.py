@@ -5,6 +5,8 @@ What stands in each znode, who writes it and who watches it: kafka08/zk/nodes.py
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import Final
 
 from kafka08.errors import ConfigError
@@ -26,6 +28,8 @@ CLUSTER_ID: Final = "/cluster/id"
 CONSUMERS: Final = "/consumers"
 MIGRATIONS: Final = "/kafka08/migrations"
 PROFILE: Final = "/kafka08/profile"
+
+_PARTITION: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 
 COMMON: Final = (
     CONSUMERS,
@@ -110,6 +114,12 @@ def offsets(group_name: str, topic_name: str | None = None) -> str:
 
 def offset(group_name: str, topic_name: str, number: int) -> str:
     return f"{CONSUMERS}/{group_name}/offsets/{topic_name}/{number}"
+
+
+def partition_numbers(names: Iterable[str]) -> list[int]:
+    """The children of a topic's owners or offsets that are partitions, in order; others, which some
+    client or person has put there, are left out."""
+    return sorted(int(name) for name in names if _PARTITION.fullmatch(name))
 
 
 def migration(group_name: str) -> str:

@@ -268,19 +268,9 @@ class ClusterStore:
     def groups(self) -> list[str]:
         return self.zk.children_or_empty(paths.CONSUMERS)
 
-    def consumers(self, group: str) -> dict[str, nodes.ConsumerRegistration]:
-        """consumer id → registration of the group's members, sorted by id."""
-        ids = self.zk.children_or_empty(paths.consumer_ids(group))
-        found = self._read_all({i: paths.consumer_id(group, i) for i in ids})
-        return {
-            i: self._decode(nodes.decode_consumer, paths.consumer_id(group, i), node.data)
-            for i, node in found.items()
-        }
-
     def owners(self, group: str, topic: str) -> dict[int, str]:
         """partition → consumer thread id that owns it."""
-        names = self.zk.children_or_empty(paths.owners(group, topic))
-        numbers = sorted(int(name) for name in names)
+        numbers = paths.partition_numbers(self.zk.children_or_empty(paths.owners(group, topic)))
         found = self._read_all({n: paths.owner(group, topic, n) for n in numbers})
         return {number: node.data or "" for number, node in found.items()}
 
@@ -291,7 +281,7 @@ class ClusterStore:
         return [
             TopicPartition(topic, number)
             for topic, names in zip(topics, listed, strict=True)
-            for number in sorted(int(name) for name in unless_gone(names, []))
+            for number in paths.partition_numbers(unless_gone(names, []))
         ]
 
     def offsets(

@@ -1,11 +1,11 @@
-"""kafka08.zk.paths.split_connect: what zookeeper.connect may look like, and what it may not."""
+"""kafka08.zk.paths: what zookeeper.connect may look like, and which znodes are partitions."""
 
 from __future__ import annotations
 
 import pytest
 
 from kafka08.errors import ConfigError
-from kafka08.zk.paths import split_connect
+from kafka08.zk.paths import partition_numbers, split_connect
 
 
 @pytest.mark.parametrize(
@@ -31,3 +31,9 @@ def test_what_cannot_be_reached_is_refused(connect: str) -> None:
     """A missing host, a port that is none, or a chroot that is no path: an error with the key."""
     with pytest.raises(ConfigError, match=r"zookeeper\.connect"):
         split_connect(connect)
+
+
+def test_partitions_are_told_from_what_else_lies_there() -> None:
+    """Numbers as they are written, in their order; nothing that int() would take besides."""
+    names = ["10", "9", "0", "old", "0.lock", "-1", "+1", "01", " 2", "", "1" * 5000, "\u0663"]
+    assert [0, 9, 10] == partition_numbers(names)

@@ -134,11 +134,11 @@ def test_groups_offsets_and_owners(store: ClusterStore, zk: ZkClient) -> None:
     assert zk.get("/consumers/g/offsets/t") == Node(None, 0)
     assert store.offset_partitions("g") == [*wanted]
     assert store.offsets("g", [*wanted, TopicPartition("x", 0)]) == wanted
-    registration = nodes.ConsumerRegistration({"t": 1}, nodes.STATIC, 3)
-    zk.create_ephemeral(paths.consumer_id("g", "g_h"), nodes.encode_consumer(registration))
     zk.create_ephemeral(paths.owner("g", "t", 2), "g_h-0")
-    assert store.consumers("g") == {"g_h": registration}
+    zk.put("/consumers/g/owners/t/old", "")
+    zk.put("/consumers/g/offsets/t/old", "5")
     assert store.owners("g", "t") == {2: "g_h-0"}
+    assert store.offset_partitions("g") == [*wanted]
     assert store.groups() == ["g"]
 
 
