@@ -21,6 +21,7 @@ COMMON = {
     "assignment",
     "hashing",
     "lifecycle",
+    "pace",
     "profile",
     "topic_config",
     "topic_name",

@@ -23,7 +23,8 @@ from kafka08.cli.options import admin_bootstrap_option, example, zookeeper_optio
 if TYPE_CHECKING:
     from kafka08.migration import OffsetMigration
     from kafka08.migration.connections import Connections
-    from kafka08.migration.fleet import Outcome, Pace
+    from kafka08.migration.fleet import Outcome
+    from kafka08.pace import Pace
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -300,7 +301,8 @@ def opened(
     if bool(groups) == every:
         raise click.UsageError("Name groups or patterns, or give --all.")
     from kafka08.migration.connections import Connections
-    from kafka08.migration.fleet import Pace, find_groups
+    from kafka08.migration.fleet import find_groups
+    from kafka08.pace import Pace
 
     with Connections(zookeeper, bootstrap) as connections:
         found = find_groups(connections, groups, every=every)

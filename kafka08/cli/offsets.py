@@ -194,8 +194,9 @@ def export(
     """Write the offsets of the GROUPs, of all that ZooKeeper knows if none is named. Exits 1 if a
     group had to be left out because not all of its offsets could be read."""
     from kafka08.migration.connections import Connections
-    from kafka08.migration.fleet import Pace, find_groups, read_groups
+    from kafka08.migration.fleet import find_groups, read_groups
     from kafka08.migration.offset_files import to_json, to_jvm_lines
+    from kafka08.pace import Pace
 
     with Connections(zookeeper, bootstrap) as connections:
         names = find_groups(connections, groups, every=not groups)

@@ -6,7 +6,7 @@ import sys
 import time
 from contextlib import closing
 from io import BufferedReader
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import click
 
@@ -19,13 +19,17 @@ from kafka08.cli.options import (
     legal_topic,
     read_client_config,
 )
-from kafka08.cli.pace import Pace, Progress
+from kafka08.cli.progress import Progress
 from kafka08.cli.signals import Stopped, StopRequest
 from kafka08.errors import FailedToSend, KafkaError
+from kafka08.pace import Pace
 from kafka08.producer.record import ProducerRecord
 
 if TYPE_CHECKING:
     from kafka08.producer import KafkaProducer, Producer
+
+SLICES_PER_SECOND: Final = 20
+"""Parts of a second in which a limited rate is sent."""
 
 
 class LinesNotSent(KafkaError):
@@ -84,7 +88,7 @@ def produce(
         raise click.UsageError("--key-separator is for lines of text; JSON has its own keys")
     make = record_sender if new_producer or form == "json" else line_sender
     sender = make(topic, key_separator, form)
-    pace, shown = Pace(rate), Progress(progress)
+    pace, shown = Pace(rate, slices=SLICES_PER_SECOND), Progress(progress)
     stop = StopRequest()
     with closing(sender), closing(open_input(path)) as source:
         batches = line_batches(source)

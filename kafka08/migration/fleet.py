@@ -6,14 +6,12 @@ not stop the others.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final, Generic, TypeVar
 
-from kafka08.clock import Clock
 from kafka08.errors import KafkaError, MigrationError
 from kafka08.migration.commit_times import CommitTimes, with_commit_times
 from kafka08.migration.connections import Connections
@@ -21,6 +19,7 @@ from kafka08.migration.facts import read_many, with_movement
 from kafka08.migration.offset_migration import MOVEMENT_PAUSE_S, OffsetMigration
 from kafka08.migration.plan import GroupFacts, Plan, make_plan
 from kafka08.migration.starting import Starting
+from kafka08.pace import Pace
 from kafka08.zk import paths
 
 T = TypeVar("T")
@@ -30,31 +29,6 @@ BATCH: Final = 200
 WORKERS: Final = 8
 """Groups that take another step side by side: it waits for live members most of the time."""
 WILD: Final = "*?["
-
-
-class Pace:
-    """At most `per_second` of something; None: as fast as it goes. Thread-safe."""
-
-    def __init__(self, per_second: float | None, clock: Clock) -> None:
-        self._interval_s = 0.0 if per_second is None else 1 / per_second
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._next = clock.monotonic()
-
-    def burst(self, most: int) -> int:
-        """How many may be taken together: what a second allows, at least one and `most` at most."""
-        return most if not self._interval_s else max(1, min(most, int(1 / self._interval_s)))
-
-    def take(self, count: int = 1) -> None:
-        """Wait for the turn of the next `count`."""
-        if not self._interval_s:
-            return
-        with self._lock:
-            now = self._clock.monotonic()
-            wait_s = self._next - now
-            self._next = max(self._next, now) + count * self._interval_s
-        if wait_s > 0:
-            self._clock.sleep(wait_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +66,10 @@ def read_groups(
     connections: Connections, groups: Sequence[str], pace: Pace, *, everywhere: bool
 ) -> Iterator[list[GroupFacts]]:
     """The facts of all groups, some at a time; `everywhere` as of `read_many`."""
-    size = pace.burst(BATCH)
+    size = pace.slice_of(BATCH)
     for first in range(0, len(groups), size):
         batch = groups[first : first + size]
-        pace.take(len(batch))
+        connections.clock.sleep(pace.wait_s(len(batch)))
         yield read_many(batch, connections, everywhere=everywhere)
 
 
@@ -176,7 +150,7 @@ def each_group(
     times = CommitTimes(connections)
 
     def carry_out(group: str) -> T:
-        pace.take()
+        connections.clock.sleep(pace.wait_s())
         with OffsetMigration(
             group=group,
             connections=connections,

@@ -13,14 +13,15 @@ from kafka08.migration.commit_times import CommitTimes
 from kafka08.migration.connections import Connections
 from kafka08.migration.fleet import (
     Outcome,
-    Pace,
     each_group,
     find_groups,
     plan_groups,
+    read_groups,
     start_groups,
 )
 from kafka08.migration.journal import Entry, State, read_journals
 from kafka08.migration.plan import Plan
+from kafka08.pace import Pace
 from kafka08.protocol.offset_fetch import OffsetFetchRequest
 from kafka08.structs import NO_LEADER, OFFSETS_TOPIC, LeaderAndIsr, TopicPartition
 from kafka08.zk import paths
@@ -230,19 +231,13 @@ def test_broken_off_at_every_write_and_repeated(
     assert rounds > 6
 
 
-def test_the_rate_bounds_what_is_done_together(cluster: StoreCluster) -> None:
-    """No more at once than a second allows, and no more in all than the rate times the time."""
-    clock = cluster.clock
-    pace = Pace(2.5, clock)
-    assert (pace.burst(200), Pace(0.1, clock).burst(200), Pace(None, clock).burst(200)) == (
-        2,
-        1,
-        200,
-    )
+def test_the_rate_bounds_what_is_done_together(connections: Connections) -> None:
+    """Two groups together, and the next two a second later."""
+    clock = connections.clock
     began = clock.monotonic()
-    for _ in range(5):
-        pace.take(2)
-    assert clock.monotonic() - began == pytest.approx(8 / 2.5)
+    batches = read_groups(connections, GROUPS, Pace(2, clock), everywhere=False)
+    assert [[facts.group for facts in batch] for batch in batches] == [["a", "b"], ["c", "d"]]
+    assert clock.monotonic() - began == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("name", ["../..", "a/b", ".."])

@@ -1,4 +1,4 @@
-"""How fast a command sends, and what it says of it on the way."""
+"""What a command that sends says of it on the way."""
 
 from __future__ import annotations
 
@@ -8,32 +8,7 @@ import click
 
 from kafka08.clock import SYSTEM_CLOCK, Clock
 
-SLICES_PER_SECOND: Final = 20
 REPORT_SECONDS: Final = 1.0
-
-
-class Pace:
-    """At most `rate` messages a second, evenly; None: no limit."""
-
-    def __init__(self, rate: float | None, clock: Clock = SYSTEM_CLOCK) -> None:
-        self._rate = rate
-        self._clock = clock
-        self._free_at = clock.monotonic()
-
-    def slice_of(self, count: int) -> int:
-        """How many of `count` messages may go together."""
-        if self._rate is None:
-            return count
-        return min(count, max(1, int(self._rate / SLICES_PER_SECOND)))
-
-    def wait_s(self, count: int) -> float:
-        """Seconds to wait before `count` more messages go; they are taken for sent."""
-        if self._rate is None:
-            return 0.0
-        now = self._clock.monotonic()
-        start = max(now, self._free_at)
-        self._free_at = start + count / self._rate
-        return start - now
 
 
 class Progress:
