@@ -492,7 +492,7 @@ class ReplicaManager:
 
     def shutdown(self) -> None:
         """Append nothing any more, for the logs are about to be closed: a set that is still being
-        packed comes back to a follower. Then write the HWs down."""
+        packed comes back to a follower. Then write the HWs down. Switches."""
         for partition in self:
             partition.is_leader = False
         self.checkpoint_high_watermarks()
@@ -500,7 +500,8 @@ class ReplicaManager:
     # Checkpoints
 
     def checkpoint_high_watermarks(self) -> None:
-        """Write the HW of every partition that has a log, one file in each log directory."""
+        """Write the HW of every partition that has a log, one file in each log directory. Switches:
+        the fsync may wait for much else that the disk has to take."""
         if not self.may_checkpoint:
             return
         by_directory: dict[Path, dict[TopicPartition, int]] = {d: {} for d in self._checkpoints}
@@ -510,7 +511,7 @@ class ReplicaManager:
                     partition.high_watermark
                 )
         for directory, watermarks in by_directory.items():
-            self._checkpoints[directory].write(watermarks)
+            self._runtime.run_native(self._checkpoints[directory].write, watermarks)
 
 
 def leader_and_isr(state: PartitionState) -> LeaderAndIsr:

@@ -132,8 +132,9 @@ class Runtime(Protocol):
         """A connected TCP socket whose calls wait like greenlets do (socket.create_connection)."""
 
     def run_native(self, call: Callable[..., T], *args: object) -> T:
-        """Run one native call in a thread while this greenlet waits. The call must be made of C
-        that releases the GIL and touch only what it is given (design.md 2a). Not in the hub."""
+        """Run one native call in a thread while this greenlet waits. The call must spend its time
+        in C that releases the GIL and touch only what it is given. A greenlet that is killed ends
+        when the call has, so what comes after it may touch the same. Not in the hub."""
 
     def run_native_later(
         self,
@@ -252,7 +253,11 @@ class GeventRuntime:
             answer.set(result) if error is None else answer.set_exception(error)
 
         self._native.submit(done, call, args)
-        result: T = answer.get()
+        try:
+            result: T = answer.get()
+        except gevent.GreenletExit:
+            answer.wait()
+            raise
         return result
 
     def run_native_later(

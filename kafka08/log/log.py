@@ -5,8 +5,9 @@
     everything below is on disk      = recovery point, start <= recovery point <= LEO
 
 Offsets ascend but may have gaps (compaction). A `Log` is used by one thread (the broker's hub); it
-never waits except for the disk: appends go to the page cache, fsync and deletes are handed to its
-`Background`. Source: kafka.log.Log 0.8.2.2.
+never waits except for the disk: appends go to the page cache, the fsync of a rolled segment and
+deletes are handed to its `Background`; `flush`, also for flush.messages, waits. Source:
+kafka.log.Log 0.8.2.2.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -99,6 +100,21 @@ def test_a_wrapper_without_messages_is_answered_with_the_log_end(
         assert [ProducePartitionResponse(n, 0, base_offset) for n in range(partitions)] == (
             answer.topics[0].partitions
         )
+
+
+def test_high_watermarks_are_written_in_a_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every few seconds, and the hub must not wait for the disk."""
+    world = World(tmp_path)
+    world.lead("t")
+    native: list[Any] = []
+    monkeypatch.setattr(world.runtime, "run_native", lambda *call: native.append(call))
+    world.replica_manager.checkpoint_high_watermarks()
+    ((write, watermarks),) = native
+    assert {TP: 0} == watermarks
+    write(watermarks)
+    assert "t 0 0" in (tmp_path / CHECKPOINT).read_text()
 
 
 def test_a_partition_of_others_is_left_out_of_the_answer(tmp_path: Path) -> None:

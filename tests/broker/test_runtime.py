@@ -1,12 +1,15 @@
-"""The native threads of the real runtime, with the event loop played by the test."""
+"""The native threads of the real runtime."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from kafka08.broker.runtime import NativePool
+import gevent
+
+from kafka08.broker.runtime import GeventRuntime, NativePool
 
 DEADLINE = 10.0
 
@@ -44,3 +47,31 @@ def test_a_job_whose_end_fails_holds_back_no_other() -> None:
     assert loop.callback is not None
     loop.callback()
     assert [(3, None)] == ended
+
+
+def test_a_killed_greenlet_ends_when_its_native_call_has() -> None:
+    """Whoever stops a task may then write the file that its thread was writing."""
+    began, go_on = threading.Event(), threading.Event()
+    ended: list[str] = []
+
+    def work() -> None:
+        began.set()
+        assert go_on.wait(DEADLINE)
+        ended.append("the call")
+
+    def scenario() -> list[str]:
+        runtime = GeventRuntime(native_threads=1)
+        task: Any = runtime.spawn(runtime.run_native, work, name="works")
+        while not began.is_set():
+            gevent.sleep(0.001)
+        task.kill(block=False)
+        gevent.sleep(0.01)
+        assert not task.dead
+        go_on.set()
+        task.join(DEADLINE)
+        ended.append("the greenlet")
+        gevent.get_hub().destroy(destroy_loop=True)
+        return ended
+
+    with ThreadPoolExecutor(1) as thread:  # with a hub of its own
+        assert ["the call", "the greenlet"] == thread.submit(scenario).result(DEADLINE)
