@@ -4,7 +4,7 @@ A large compressed set must be unpacked, numbered and packed again, which takes 
 done in a thread. Its offsets must be known before (inner offsets are absolute), so while one such
 job is out nothing else may be appended: later appends queue here. When the job is back, leadership
 and log end are checked again, for both may have changed meanwhile. A partition has a lane only
-while something is in it. Source: design.md section 2a.
+while something is in it. What else runs in threads: ARCHITECTURE.md, "Who runs where".
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class BrokerConfig(Config):
 
     Derived values, for keys of which several spell one thing: `log_directories`,
     `log_retention_time_ms`, `log_roll_time_ms`, `log_roll_jitter_time_ms`, `flush_interval_ms`,
-    `advertised_port_or_port`, `connection_limits`, `offsets_codec`.
+    `connection_limits`, `offsets_codec`.
     """
 
     ALIASES = {"log.dir": "log.dirs"}
@@ -319,10 +319,6 @@ class BrokerConfig(Config):
     @property
     def connection_timeout_ms(self) -> int:
         return self.zookeeper_connection_timeout_ms or self.zookeeper_session_timeout_ms
-
-    @property
-    def advertised_port_or_port(self) -> int:
-        return self.port if self.advertised_port is None else self.advertised_port
 
     @property
     def connection_limits(self) -> dict[str, int]:

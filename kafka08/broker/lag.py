@@ -1,7 +1,8 @@
 """LagMeter: notices when something held the hub.
 
 While one callback runs nothing else does, the ZooKeeper session included, so nothing may take
-100 ms. A timer that is due every second tells by how late it is. Source: design.md section 2a.
+100 ms (ARCHITECTURE.md, "Who runs where"). A timer that is due every second tells by how late it
+is.
 """
 
 from __future__ import annotations
@@ -18,15 +19,9 @@ ALLOWED_SECONDS: Final = 0.1
 
 
 class LagMeter:
-    """Runs from its making until `stop`.
-
-    held_count     how often the hub was held longer than allowed
-    worst_seconds  the longest time so far
-    """
+    """Runs from its making until `stop`, and logs when the hub was held longer than allowed."""
 
     def __init__(self, runtime: Runtime) -> None:
-        self.held_count = 0
-        self.worst_seconds = 0.0
         self._runtime = runtime
         self._handle: Handle | None = None
         self._wind()
@@ -42,8 +37,6 @@ class LagMeter:
 
     def _look(self) -> None:
         late = self._runtime.monotonic() - self._due
-        self.worst_seconds = max(self.worst_seconds, late)
         if late > ALLOWED_SECONDS:
-            self.held_count += 1
             log.warning("The event loop was held for %d ms", late * 1000)
         self._wind()

@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kafka08.broker.append_lane import AppendLane, needs_native
 from kafka08.broker.config import BrokerConfig
@@ -43,6 +43,7 @@ from kafka08.errors import (
 )
 from kafka08.log.checkpoint import OffsetCheckpoint
 from kafka08.log.manager import LogManager
+from kafka08.log.names import HIGH_WATERMARK_CHECKPOINT
 from kafka08.protocol.leader_and_isr import (
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
@@ -67,8 +68,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 state_change_log = logging.getLogger("state.change.logger")
-
-HIGH_WATERMARK_FILE: Final = "replication-offset-checkpoint"
 
 
 class LeadershipListener(Protocol):
@@ -120,7 +119,7 @@ class ReplicaManager:
         self._listeners: dict[str, LeadershipListener] = {}
         self._state_change_lock = runtime.lock()
         self._checkpoints = {
-            directory: OffsetCheckpoint(directory / HIGH_WATERMARK_FILE)
+            directory: OffsetCheckpoint(directory / HIGH_WATERMARK_CHECKPOINT)
             for directory in log_manager.directories
         }
         self._checkpointed: dict[TopicPartition, int] = {}

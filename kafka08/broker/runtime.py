@@ -152,7 +152,8 @@ class Runtime(Protocol):
 
 
 class GeventRuntime:
-    """The real world, on gevent's default loop of this thread. Source: design.md section 2a."""
+    """The real world, on gevent's default loop of this thread (ARCHITECTURE.md, "Who runs
+    where")."""
 
     def __init__(self, *, native_threads: int | None = None) -> None:
         self.random = random.Random()

@@ -32,7 +32,7 @@ CLEAN_SHUTDOWN_FILE: Final = ".kafka_cleanshutdown"
 RECOVERY_POINT_CHECKPOINT: Final = "recovery-point-offset-checkpoint"
 CLEANER_CHECKPOINT: Final = "cleaner-offset-checkpoint"
 HIGH_WATERMARK_CHECKPOINT: Final = "replication-offset-checkpoint"
-"""Written and read by the broker's replica manager; named here beside its sisters."""
+"""Written and read by the broker's replica manager."""
 
 _PARTITION_DIRECTORY: Final = re.compile(r"(.+)-([0-9]+)", re.DOTALL)
 _BASE_OFFSET: Final = re.compile(r"[0-9]{1,20}")

@@ -4,7 +4,8 @@ A connection has no greenlet: one io watcher of the loop calls its Exchange in t
 receives at most four times, handles each time at most 64 requests or 2 ms of them, and sends their
 answers joined; message sets above 16 KB go from their files to the socket by sendfile. When a
 socket takes no more, reading stops until it does. Limits: size of a request, connections from one
-address, time without a request. Source: kafka.network.SocketServer 0.8.2.2, design.md section 2a.
+address, time without a request. Source: kafka.network.SocketServer 0.8.2.2; ARCHITECTURE.md, "Who
+runs where".
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
 Every module has two functions, listed in kafka08/broker/dispatcher.py:
 
-    handle(broker: BrokerContext, request: SomeRequest, call: Call) -> Response | Later
+    handle(broker: BrokerContext, request: SomeRequest, call: Call) -> Response | Answer | Later
     refuse(request: SomeRequest, code: int) -> Response
 
 `handle` runs in the hub and may not switch: it reads and changes memory, appends to logs, and
-returns the answer, or
+returns the answer (a Response, or a frame in pieces, as Fetch does), or
 
     Later.PARKED    the answer comes by `call.answer(response)` later, from the hub or a greenlet
                     (`call.when_closed(abandon)` hears of a client that went away)
