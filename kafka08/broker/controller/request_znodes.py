@@ -125,9 +125,14 @@ class RequestZnodes:
     def remove_topic(self, topic: str) -> None:
         """The znodes of a deleted topic; the request goes last, so that a controller which dies in
         between leaves it to the next one."""
-        for path in (paths.topic(topic), paths.topic_config(topic), paths.delete_topic(topic)):
+        for path in (paths.topic(topic), paths.topic_config(topic)):
             with while_in_office():
                 self._zk.delete_recursive(path, self._in_office)
+        self.remove_deletion(topic)
+
+    def remove_deletion(self, topic: str) -> None:
+        """The request to delete a topic."""
+        self._write_one(Delete(paths.delete_topic(topic)))
 
     def _write_one(self, write: Write) -> None:
         """A znode that is gone is as good as written."""

@@ -184,7 +184,7 @@ class Term:
             if self._zk.exists(paths.topic(topic)):
                 continue  # Its creation is an event on its way; the request is looked at after it.
             log.warning("Ignoring request to delete non-existing topic %s", topic)
-            self._zk.delete(paths.delete_topic(topic), missing_ok=True)
+            self._requests.remove_deletion(topic)
         new = wanted & self.context.topics - self.context.topics_to_delete
         if new:
             self.context.history.add(f"topics {sorted(new)} are to be deleted")

@@ -70,6 +70,7 @@ WRITES: dict[str, Callable[[RequestZnodes], None]] = {
     "the end of all moves": lambda requests: requests.remove_reassignments([T0, T1]),
     "the end of an election": lambda requests: requests.remove_preferred_elections(),
     "the end of a topic": lambda requests: requests.remove_topic("t"),
+    "the end of a deletion": lambda requests: requests.remove_deletion("t"),
 }
 
 
