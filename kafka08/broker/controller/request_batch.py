@@ -4,8 +4,8 @@ To each broker, in this order, under one correlation id:
 
     1. LeaderAndIsr    one request with every partition it hosts that changed
     2. UpdateMetadata  one request with every changed partition, to all live brokers
-    3. StopReplica     one request with every partition, with an empty client id; where somebody
-                       waits for the answer, one per partition
+    3. StopReplica     one request with every partition that only stops, one for each whose log is
+                       dropped, for that may take its time; with an empty client id
 
 Partitions of topics that are being deleted go into UpdateMetadata with LEADER_DURING_DELETE and
 into every such request, as in 0.8.2.2. Source: kafka.controller.ControllerBrokerRequestBatch.
@@ -149,15 +149,15 @@ class RequestBatch:
         return partition_message(tp, state, self._context.assignments[tp])
 
     def _stop_requests(self) -> Iterable[BrokerRequest]:
-        together: dict[tuple[int, bool], list[PartitionReplica]] = {}
+        stopping: dict[int, list[PartitionReplica]] = {}
         for replica, delete, on_stopped in self._stop_replica:
-            if on_stopped is None:
-                together.setdefault((replica.replica, delete), []).append(replica)
-            else:
-                request = self._stop_request([replica], delete=delete)
+            if delete:
+                request = self._stop_request([replica], delete=True)
                 yield BrokerRequest(replica.replica, request, False, replica, on_stopped)
-        for (broker, delete), replicas in together.items():
-            yield BrokerRequest(broker, self._stop_request(replicas, delete=delete), False)
+            else:
+                stopping.setdefault(replica.replica, []).append(replica)
+        for broker, replicas in stopping.items():
+            yield BrokerRequest(broker, self._stop_request(replicas, delete=False), False)
 
     def _stop_request(
         self, replicas: Iterable[PartitionReplica], *, delete: bool
