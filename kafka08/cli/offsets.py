@@ -66,8 +66,7 @@ def get(
         (*p.topic_partition, p.zookeeper, p.kafka, p.log_start, p.log_end, p.lag)
         for p in facts.partitions
     ]
-    show(COLUMNS, rows, as_json)
-    sys.exit(1 if tell_unknown(facts.unknown) else 0)
+    show(COLUMNS, rows, as_json, facts.unknown)
 
 
 @offsets.command(epilog=example("kafka08 offsets lag readers --fail-above 10000"))
@@ -90,9 +89,7 @@ def lag(
         if p.lag is not None:
             by_topic.setdefault(p.topic_partition.topic, []).append(p.lag)
     rows = [(topic, len(lags), max(lags), sum(lags)) for topic, lags in by_topic.items()]
-    show(("topic", "partitions", "largest", "lag"), rows, as_json)
-    if tell_unknown(facts.unknown):
-        sys.exit(1)
+    show(("topic", "partitions", "largest", "lag"), rows, as_json, facts.unknown)
     total = sum(sum(lags) for lags in by_topic.values())
     if not as_json:
         click.echo(f"Group {group} is {total} messages behind", err=True)
@@ -214,8 +211,10 @@ def export(
         output.write_text(text)
     count = sum(len(f.partitions) for f in facts)
     click.echo(f"Exported {count} partitions of {len(facts)} groups", err=True)
-    left_out = [f"{group}: {text}; not exported" for group, of in unknown.items() for text in of]
-    sys.exit(1 if tell_unknown(left_out) else 0)
+    for group, texts in unknown.items():
+        for text in texts:
+            click.echo(f"Not exported: {group}: {text}", err=True)
+    sys.exit(0 if len(facts) == len(found) else 1)
 
 
 @offsets.command("import", epilog=example("kafka08 offsets import offsets.txt --execute"))
@@ -243,13 +242,6 @@ def import_(
         for of_group, plan in plans:
             carry_out(of_group, plan, store, as_json, execute=execute and possible)
     sys.exit(0 if possible else 1)
-
-
-def tell_unknown(texts: Sequence[str]) -> bool:
-    """On stderr, what could not be found out; whether there was any."""
-    for text in texts:
-        click.echo(f"Not known: {text}", err=True)
-    return bool(texts)
 
 
 def parse_position(text: str) -> tuple[Any, int]:
@@ -310,12 +302,22 @@ def carry_out(
     click.echo(f"Set the offsets of {count} partitions of group {plan.group}", err=True)
 
 
-def show(headings: Sequence[str], rows: Sequence[Sequence[object]], as_json: bool) -> None:
+def show(
+    headings: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    as_json: bool,
+    unknown: Sequence[str] = (),
+) -> None:
+    """The rows on stdout, what is not known on stderr; exits 1 if there is such a thing."""
     if as_json:
         names = [heading.replace(" ", "_") for heading in headings]
         click.echo(json.dumps([dict(zip(names, row, strict=True)) for row in rows]))
     elif rows:
         for line in table_lines(headings, rows):
             click.echo(line)
-    else:
+    elif not unknown:
         click.echo("No offsets are committed.", err=True)
+    for text in unknown:
+        click.echo(f"Not known: {text}", err=True)
+    if unknown:
+        sys.exit(1)

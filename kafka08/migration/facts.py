@@ -25,6 +25,7 @@ T = TypeVar("T")
 
 NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 """What a znode of a partition is called."""
+CURE: Final = "correct or remove this znode"
 
 
 def read_facts(
@@ -141,8 +142,8 @@ def with_movement(
 
 @dataclass(frozen=True, slots=True)
 class _Tree(Generic[T]):
-    """What stands below /consumers/<group>/<kind>: the topics, a value for each partition, and what
-    is wrong with the znodes that cannot be read."""
+    """What stands below /consumers/<group>/<kind>: the topics, a value for each partition, and why
+    a znode cannot be read."""
 
     topics: set[str]
     values: dict[TopicPartition, T]
@@ -169,7 +170,7 @@ def _read_trees(
                 leaves.append((group, TopicPartition(topic, int(name))))
             else:
                 path = f"{roots[group]}/{topic}/{name}"
-                found[group].faults.append(f"{path} is not named after a partition")
+                found[group].faults.append(f"{path} is not named after a partition; {CURE}")
     leaf_paths = [f"{roots[group]}/{tp.topic}/{tp.partition}" for group, tp in leaves]
     read = zk.pipeline([Get(path) for path in leaf_paths])
     for (group, tp), path, node in zip(leaves, leaf_paths, read, strict=True):
@@ -178,7 +179,7 @@ def _read_trees(
         try:
             found[group].values[tp] = decode(there.data or "")
         except ZooKeeperError as error:
-            found[group].faults.append(f"{path}: {error}")
+            found[group].faults.append(f"{path}: {error}; {CURE}")
     return found
 
 
@@ -221,5 +222,5 @@ def zookeeper_offsets_of(
         try:
             offsets[group][tp] = (nodes.decode_offset(there.data), there.version)
         except ZooKeeperError as error:
-            raise ZooKeeperError(f"{paths.offset(group, *tp)}: {error}") from error
+            raise ZooKeeperError(f"{paths.offset(group, *tp)}: {error}; {CURE}") from error
     return offsets

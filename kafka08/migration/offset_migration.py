@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -48,7 +48,6 @@ from kafka08.migration.starting import Starting
 from kafka08.migration.verification import Verification, Watching, watch
 from kafka08.migration.waiting import await_answers, unanswered, wait_for
 from kafka08.migration.writing import commit_to_kafka, raise_in_kafka, raise_in_zookeeper
-from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.operations import Delete
 from kafka08.zk.orders import Storage
@@ -129,10 +128,9 @@ class OffsetMigration(Closeable):
         """How far the migration has come; None if none was begun."""
         return self._journal.read()
 
-    def facts(self, also: Collection[TopicPartition] = ()) -> GroupFacts:
-        """The group as it is now, in both stores; `also`: these partitions, if there is no offset
-        of them either."""
-        return read_facts(self.group, self.connections, also)
+    def facts(self) -> GroupFacts:
+        """The group as it is now, in both stores."""
+        return read_facts(self.group, self.connections)
 
     def _watched_facts(self) -> GroupFacts:
         """With a second look at what nobody owns."""
@@ -140,7 +138,7 @@ class OffsetMigration(Closeable):
         return facts
 
     def _known_facts(self, entry: Entry) -> GroupFacts:
-        """What both stores have of what is known to be the group's."""
+        """The same, also of what both stores have lost since the migration began."""
         return read_facts(self.group, self.connections, entry.snapshot, everywhere=self._everywhere)
 
     def _watch(self, storage: Storage, watching: Watching, entry: Entry) -> Verification:
@@ -287,7 +285,7 @@ class OffsetMigration(Closeable):
     def _roll_to_snapshot(self, entry: Entry | None) -> Rollback:
         self._journal.check(State.ROLLING_TO_SNAPSHOT, entry)
         assert entry is not None, "check refuses a migration that has not begun"
-        facts = self.facts(entry.snapshot)
+        facts = self._known_facts(entry)
         self._refuse("rollback", [*live_refusals(facts), *group_refusals(facts)])
         rollback = rollback_to_snapshot(facts, entry.snapshot)
         self._refuse("rollback", rollback.refusals)
@@ -295,7 +293,7 @@ class OffsetMigration(Closeable):
         if rollback.to_kafka:
             commit_to_kafka(self.connections, self.group, rollback.to_kafka)
         self._write_zookeeper(rollback)
-        self._refuse("rollback", live_refusals(self.facts()))
+        self._refuse("rollback", live_refusals(self._known_facts(entry)))
         self._journal.enter(State.ROLLED_BACK, entry, self._clock.time_ms())
         return rollback
 
@@ -327,6 +325,9 @@ class OffsetMigration(Closeable):
 
         def is_level() -> bool:
             facts = self._known_facts(entry)
+            if facts.unavailable is not None:
+                found[:] = group_refusals(facts)
+                return False
             low = facts.behind_in_kafka
             if entry.state is State.FINISHED:
                 low = tuple(p for p in low if p.kafka is None)

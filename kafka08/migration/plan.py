@@ -138,7 +138,7 @@ class GroupFacts:
     unavailable   why the coordinator did not answer
     moving        partitions whose offset moves although nobody owns them
     fresh         those of `doubtful` whose offset in Kafka was seen to be no old one
-    faults        what is wrong with znodes of the group that cannot be read
+    faults        znodes of the group that cannot be read: why, and what to do
     """
 
     group: str
@@ -249,7 +249,7 @@ def group_refusals(facts: GroupFacts) -> list[str]:
         for p in facts.partitions
         if p.owner is not None and not facts.members
     ]
-    refusals += [f"{fault}; correct or remove this znode" for fault in facts.faults]
+    refusals += facts.faults
     if facts.unavailable is not None:
         refusals.append(f"the group's coordinator is not available: {facts.unavailable}")
     return refusals

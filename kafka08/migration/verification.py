@@ -113,7 +113,7 @@ def watch(
         problems = verification_problems(facts)
     else:
         problems = group_refusals(facts)
-    if storage is Storage.KAFKA:
+    if storage is Storage.KAFKA and facts.unavailable is None:
         problems += [p.disagreement for p in facts.behind_in_kafka if p.kafka is None]
     if facts.is_live and entry.order is not None:
         problems += [f"{m} has not answered" for m in behind(facts.members, entry.order)]

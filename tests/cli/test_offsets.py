@@ -35,7 +35,7 @@ def test_an_export_is_whole(kafka08: Commands, inspect: Inspector) -> None:
     done = kafka08.refused("offsets", "export", *groups)
     assert done.code == 1
     assert list(json.loads(done.out)["groups"]) == groups[1:]
-    assert f"Not known: {groups[0]}: /consumers/{groups[0]}" in done.err
+    assert f"Not exported: {groups[0]}: /consumers/{groups[0]}" in done.err
 
 
 def test_a_topic_that_does_not_exist_is_named(kafka08: Commands, inspect: Inspector) -> None:

@@ -119,6 +119,20 @@ def test_what_kafka_loses_after_the_cutover_is_a_problem(
     assert state_of(migration.journal()) is State.FINISHING
 
 
+def test_finish_says_why_kafka_cannot_be_compared(
+    zk: ZkClient, cluster: StoreCluster, migration: OffsetMigration
+) -> None:
+    """A coordinator that loads is no "Kafka has nothing"."""
+    migration.start()
+    migration.verify()
+    cluster.refuse(TPS[0], *[14] * 10_000)
+    with pytest.raises(MigrationError) as refused:
+        migration.finish()
+    assert "the group's coordinator is not available" in str(refused.value)
+    assert "Kafka nothing" not in str(refused.value)
+    assert state_of(migration.journal()) is State.VERIFIED
+
+
 def test_a_finished_group_that_was_set_back_stays_there(
     cluster: StoreCluster, migration: OffsetMigration
 ) -> None:
