@@ -135,7 +135,7 @@ class GroupReader(Closeable):
         strays: list[str] = []
         for topic, result in zip(topics, listed, strict=True):
             names = unless_gone(result, [])
-            numbers = paths.partition_numbers(names)
+            numbers = paths.numbers(names)
             partitions += [TopicPartition(topic, number) for number in numbers]
             known = set(map(str, numbers))
             strays += [f"{paths.owners(group, topic)}/{n}" for n in names if n not in known]

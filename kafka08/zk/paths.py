@@ -29,7 +29,7 @@ CONSUMERS: Final = "/consumers"
 MIGRATIONS: Final = "/kafka08/migrations"
 PROFILE: Final = "/kafka08/profile"
 
-_PARTITION: Final = re.compile(r"0|[1-9][0-9]{0,9}")
+_NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 
 COMMON: Final = (
     CONSUMERS,
@@ -116,10 +116,10 @@ def offset(group_name: str, topic_name: str, number: int) -> str:
     return f"{CONSUMERS}/{group_name}/offsets/{topic_name}/{number}"
 
 
-def partition_numbers(names: Iterable[str]) -> list[int]:
-    """The children of a topic's owners or offsets that are partitions, in order; others, which some
-    client or person has put there, are left out."""
-    return sorted(int(name) for name in names if _PARTITION.fullmatch(name))
+def numbers(names: Iterable[str]) -> list[int]:
+    """The children that are ids of brokers or partitions, ascending; others, which some client or
+    person has put there, are left out."""
+    return sorted(int(name) for name in names if _NUMBER.fullmatch(name))
 
 
 def migration(group_name: str) -> str:

@@ -92,7 +92,7 @@ class ClusterStore:
 
     def broker_ids(self) -> list[int]:
         """Ids of the registered brokers, ascending."""
-        return sorted(int(name) for name in self.zk.children_or_empty(paths.BROKER_IDS))
+        return paths.numbers(self.zk.children_or_empty(paths.BROKER_IDS))
 
     def registrations(
         self, broker_ids: Iterable[int] | None = None
@@ -270,7 +270,7 @@ class ClusterStore:
 
     def owners(self, group: str, topic: str) -> dict[int, str]:
         """partition → consumer thread id that owns it."""
-        numbers = paths.partition_numbers(self.zk.children_or_empty(paths.owners(group, topic)))
+        numbers = paths.numbers(self.zk.children_or_empty(paths.owners(group, topic)))
         found = self._read_all({n: paths.owner(group, topic, n) for n in numbers})
         return {number: node.data or "" for number, node in found.items()}
 
@@ -281,7 +281,7 @@ class ClusterStore:
         return [
             TopicPartition(topic, number)
             for topic, names in zip(topics, listed, strict=True)
-            for number in paths.partition_numbers(unless_gone(names, []))
+            for number in paths.numbers(unless_gone(names, []))
         ]
 
     def offsets(

@@ -1,11 +1,11 @@
-"""kafka08.zk.paths: what zookeeper.connect may look like, and which znodes are partitions."""
+"""kafka08.zk.paths: what zookeeper.connect may look like, and which children are numbers."""
 
 from __future__ import annotations
 
 import pytest
 
 from kafka08.errors import ConfigError
-from kafka08.zk.paths import partition_numbers, split_connect
+from kafka08.zk.paths import numbers, split_connect
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_what_cannot_be_reached_is_refused(connect: str) -> None:
         split_connect(connect)
 
 
-def test_partitions_are_told_from_what_else_lies_there() -> None:
+def test_numbers_are_told_from_what_else_lies_there() -> None:
     """Numbers as they are written, in their order; nothing that int() would take besides."""
     names = ["10", "9", "0", "old", "0.lock", "-1", "+1", "01", " 2", "", "1" * 5000, "\u0663"]
-    assert [0, 9, 10] == partition_numbers(names)
+    assert [0, 9, 10] == numbers(names)

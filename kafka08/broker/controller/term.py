@@ -236,7 +236,7 @@ class Term:
 
     def _read_registrations(self) -> dict[int, nodes.BrokerRegistration]:
         names = self._zk.watch_children(paths.BROKER_IDS, self._changed)
-        return self._store.registrations(int(name) for name in names)
+        return self._store.registrations(paths.numbers(names))
 
     def _read_assignments(self, topics: Iterable[str]) -> dict[TopicPartition, tuple[int, ...]]:
         """The assignments of topics, each watched. What cannot be read is logged and left out: one
