@@ -6,7 +6,6 @@ leader as one request, to each coordinator as one pipeline with a request per gr
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Generic, NamedTuple, TypeVar
@@ -23,8 +22,6 @@ from kafka08.zk.operations import Children, Get
 
 T = TypeVar("T")
 
-NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,9}")
-"""What a znode of a partition is called."""
 CURE: Final = "correct or remove this znode"
 
 
@@ -166,7 +163,7 @@ def _read_trees(
     leaves = []
     for (group, topic), names in zip(topics, numbers, strict=True):
         for name in unless_gone(names, []):
-            if NUMBER.fullmatch(name):
+            if paths.NUMBER.fullmatch(name):
                 leaves.append((group, TopicPartition(topic, int(name))))
             else:
                 path = f"{roots[group]}/{topic}/{name}"

@@ -29,7 +29,8 @@ CONSUMERS: Final = "/consumers"
 MIGRATIONS: Final = "/kafka08/migrations"
 PROFILE: Final = "/kafka08/profile"
 
-_NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,9}")
+NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,9}")
+"""What a znode of a broker or partition is called."""
 
 COMMON: Final = (
     CONSUMERS,
@@ -119,7 +120,7 @@ def offset(group_name: str, topic_name: str, number: int) -> str:
 def numbers(names: Iterable[str]) -> list[int]:
     """The children that are ids of brokers or partitions, ascending; others, which some client or
     person has put there, are left out."""
-    return sorted(int(name) for name in names if _NUMBER.fullmatch(name))
+    return sorted(int(name) for name in names if NUMBER.fullmatch(name))
 
 
 def migration(group_name: str) -> str:
