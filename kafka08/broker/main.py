@@ -37,8 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run(properties: Mapping[str, str]) -> int:
     """Be a broker until SIGTERM or SIGINT; the exit status. Patches this process for gevent."""
     # Before anything below is imported: it takes the patched modules for granted.
+    from kafka08.broker.gevent_runtime import GeventRuntime, patch_process
     from kafka08.broker.memory import keep_freed_memory
-    from kafka08.broker.runtime import GeventRuntime, patch_process
 
     patch_process()
     keep_freed_memory()

@@ -42,7 +42,7 @@ class BrokerRegistration:
             self._task.kill()
 
     def _register(self) -> None:
-        self._store.register_broker(self._broker, timestamp_ms=self._runtime.now_ms())
+        self._store.register_broker(self._broker, timestamp_ms=self._runtime.time_ms())
         log.info("Registered broker %d at %s:%d.", *self._broker)
 
     def _keep(self) -> None:

@@ -105,7 +105,7 @@ class TopicConfigChanges:
             stat = self._zk.stat(path)
             if stat is None:
                 continue
-            if self._runtime.now_ms() - stat.created_ms <= EXPIRATION_MS:
+            if self._runtime.time_ms() - stat.created_ms <= EXPIRATION_MS:
                 return
             log.debug("Purging config change notification %s", name)
             self._zk.delete(path, missing_ok=True)

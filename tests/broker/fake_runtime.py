@@ -89,10 +89,8 @@ class FakeRuntime:
 
     # Clock and timers
 
-    def now_ms(self) -> int:
+    def time_ms(self) -> int:
         return int(self.now * 1000)
-
-    time_ms = now_ms
 
     def monotonic(self) -> float:
         return self.now

@@ -38,10 +38,8 @@ class ThreadRuntime:
     def __init__(self) -> None:
         self.random = random.Random(0)
 
-    def now_ms(self) -> int:
+    def time_ms(self) -> int:
         return time.time_ns() // 1_000_000
-
-    time_ms = now_ms
 
     def monotonic(self) -> float:
         return time.monotonic()

@@ -137,7 +137,7 @@ class OffsetManager:
         limit = self._config.offset_metadata_max_bytes
         refused = [tp for tp, o in offsets.items() if java_length(o.metadata) > limit]
         codes: CommitCodes = dict.fromkeys(refused, OffsetMetadataTooLarge.code)
-        now = self._runtime.now_ms()
+        now = self._runtime.time_ms()
         stored = {
             OffsetKey(group, *tp): committed
             if committed.timestamp_ms != NOW
@@ -303,7 +303,7 @@ class OffsetManager:
     def expire(self) -> None:
         """Drop offsets that outlived their time: tombstones into the log, under acks 1, then out of
         the cache. A partition whose append fails keeps its offsets until the next time."""
-        expired = self._cache.expired(self._runtime.now_ms(), self._retention_ms)
+        expired = self._cache.expired(self._runtime.time_ms(), self._retention_ms)
         for number, keys in expired.items():
             self._append_tombstones(number, keys)
 

@@ -42,7 +42,7 @@ def test_the_record_is_that_of_0_8_2_2(coordinator: Coordinator) -> None:
     coordinator.commit("a", 0, 7, "note")
     coordinator.commit("a", 1, 8, "", when=1234)
     found = [(m.key, m.value) for m in message_set.decode(coordinator.log_bytes(1))]
-    now = coordinator.runtime.now_ms()
+    now = coordinator.runtime.time_ms()
     assert found == [
         (encode_key(OffsetKey("a", "t", 0)), encode_value(OffsetAndMetadata(7, "note", now))),
         (encode_key(OffsetKey("a", "t", 1)), encode_value(OffsetAndMetadata(8, "", 1234))),
@@ -238,7 +238,7 @@ def test_old_offsets_expire_with_tombstones(coordinator: Coordinator, tmp_path: 
 def test_a_client_that_commits_old_times_loses_them_quickly(coordinator: Coordinator) -> None:
     """0.8: the age of an offset counts from the time that the client gave."""
     coordinator.lead(1)
-    yesterday = coordinator.runtime.now_ms() - 25 * HOUR_SECONDS * 1000
+    yesterday = coordinator.runtime.time_ms() - 25 * HOUR_SECONDS * 1000
     coordinator.commit("a", 0, 4, when=yesterday)
     assert coordinator.fetch("a", 0).offset == 4
     coordinator.runtime.advance(601)
