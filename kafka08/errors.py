@@ -219,6 +219,13 @@ def error_of(code: int, detail: str = "") -> ApiError | None:
     return error(detail)
 
 
+def code_of(error: Exception | None) -> int:
+    """What an answer says of `error`: its code, UnknownError's if it has none, 0 for None."""
+    if error is None:
+        return NO_ERROR
+    return error.code if isinstance(error, ApiError) else UnknownError.code
+
+
 def check(code: int, detail: str = "") -> None:
     """Raise the error of `code`, if it is one."""
     error = error_of(code, detail)

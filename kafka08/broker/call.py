@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kafka08.broker.halt import halt_on
-from kafka08.errors import ApiError, ProtocolError, StorageError, UnknownError
+from kafka08.errors import ApiError, ProtocolError, StorageError, code_of
 from kafka08.protocol.codec import RequestHeader, encode_response
 from kafka08.protocol.types import Request, Response
 
@@ -97,10 +97,9 @@ class Call:
         A storage error stops the broker instead."""
         if isinstance(error, StorageError):
             halt_on(error, self._broker.runtime)
-        code = error.code if isinstance(error, ApiError) else UnknownError.code
         if not isinstance(error, ApiError):
             log.error("error when handling request %s", self.request, exc_info=error)
-        return self._refuse(self.request, code)
+        return self._refuse(self.request, code_of(error))
 
     def run_slowly(self, name: str, run: Callable[[], Response]) -> Later:
         """Park, and answer with what `run` returns from a greenlet of that name, where it may

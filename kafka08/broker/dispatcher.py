@@ -103,7 +103,7 @@ class Dispatcher:
             outcome = handle(self._broker, request, call)
         except ProtocolError:
             raise
-        except Exception as error:  # noqa: BLE001 - the one place where errors become codes
+        except Exception as error:  # noqa: BLE001 - the root of a request: becomes its answer
             outcome = call.refusal(error)
         if isinstance(outcome, Response):
             return encode_response(outcome, header.correlation_id)

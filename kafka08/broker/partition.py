@@ -23,7 +23,6 @@ from struct import pack
 from typing import TYPE_CHECKING, Final
 
 from kafka08.errors import (
-    ApiError,
     NotEnoughReplicas,
     NotEnoughReplicasAfterAppend,
     NotLeaderForPartition,
@@ -345,10 +344,3 @@ class Partition:
         """Log.read, ending at the HW if `committed_only`. Does not ask who leads."""
         assert self.log is not None, f"{self} is read without a log"
         return self.log.read(offset, max_bytes, self.high_watermark if committed_only else None)
-
-
-def error_code(error: Exception | None) -> int:
-    """The code an answer carries for what happened to one partition: 0 for None."""
-    if error is None:
-        return 0
-    return error.code if isinstance(error, ApiError) else UnknownError.code

@@ -11,7 +11,6 @@ kafka.server.AbstractFetcherThread and ReplicaFetcherThread 0.8.2.2.
 from __future__ import annotations
 
 import logging
-import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -32,6 +31,7 @@ from kafka08.errors import (
     StorageError,
     check,
 )
+from kafka08.kernel.types import ENTRY_HEADER
 from kafka08.network.connection import Connection
 from kafka08.protocol.fetch import (
     FetchPartition,
@@ -63,8 +63,6 @@ PARTITION_BACKOFF_SECONDS: Final = 0.05
 REQUEST_BYTES_MAX: Final = 16 * 1024 * 1024
 """About so much is let come in one answer, which must be there within replica.socket.timeout.ms;
 further partitions have their turn in the next."""
-ENTRY_HEADER: Final = struct.Struct(">qi")
-"""Offset and size in front of each message."""
 
 
 @dataclass(slots=True, eq=False)

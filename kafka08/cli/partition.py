@@ -19,7 +19,6 @@ from kafka08.admin.moves import (
     parse_topics,
 )
 from kafka08.cli.options import example, legal_topic, zookeeper_option
-from kafka08.cli.topic import admin_client
 from kafka08.errors import AdminError
 from kafka08.structs import TopicPartition
 
@@ -78,7 +77,7 @@ def reassign(
         raise click.UsageError("Give either --plan, or --brokers with --topic or --topics-file.")
     if verify and (execute or plan_file is None):
         raise click.UsageError("--verify needs the --plan that was executed, and goes alone.")
-    with admin_client(zookeeper) as admin:
+    with AdminClient(zookeeper) as admin:
         moves = (
             parse_moves(text_of(plan_file))
             if plan_file is not None
@@ -161,7 +160,7 @@ def elect(names: tuple[str, ...], partitions_file: Path | None, zookeeper: str) 
     wanted = [topic_partition(name) for name in names]
     if partitions_file is not None:
         wanted += parse_elections(text_of(partitions_file))
-    with admin_client(zookeeper) as admin:
+    with AdminClient(zookeeper) as admin:
         count = admin.elect_preferred(wanted or None)
     click.echo(f"Successfully started preferred replica election for {count} partitions.")
 

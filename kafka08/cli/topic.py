@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import click
 from click.core import ParameterSource
@@ -18,15 +16,6 @@ from kafka08.config import parse_overrides
 @click.group(epilog=example("kafka08 topic list --zookeeper localhost:2181"))
 def topic() -> None:
     """Create, list, describe, alter and delete topics."""
-
-
-@contextmanager
-def admin_client(zookeeper: str) -> Iterator[AdminClient]:
-    admin = AdminClient(zookeeper=zookeeper)
-    try:
-        yield admin
-    finally:
-        admin.close()
 
 
 @topic.command(
@@ -59,7 +48,7 @@ def create(
         for count in ("partitions", "replication_factor"):
             if context.get_parameter_source(count) is not ParameterSource.DEFAULT:
                 raise click.UsageError("--replica-assignment stands instead of the two counts.")
-    with admin_client(zookeeper) as admin:
+    with AdminClient(zookeeper) as admin:
         assignment = admin.create_topic(
             name,
             partitions,
@@ -79,7 +68,7 @@ def create(
 @zookeeper_option
 def list_(as_json: bool, zookeeper: str) -> None:
     """List all topics, sorted."""
-    with admin_client(zookeeper) as admin:
+    with AdminClient(zookeeper) as admin:
         names = admin.list_topics()
         doomed = admin.topics_marked_for_deletion()
     if as_json:
@@ -95,7 +84,7 @@ def list_(as_json: bool, zookeeper: str) -> None:
 @zookeeper_option
 def describe(names: tuple[str, ...], as_json: bool, zookeeper: str) -> None:
     """Describe the topics NAMES, or all: partitions, leader, replicas, ISR, overrides."""
-    with admin_client(zookeeper) as admin:
+    with AdminClient(zookeeper) as admin:
         topics = admin.describe_topics(list(names) or None)
     if as_json:
         click.echo(json.dumps([description.as_dict() for description in topics]))
@@ -123,7 +112,7 @@ def alter(
     if not (config or delete_config or partitions):
         raise click.UsageError("Give --config, --delete-config or --partitions.")
     overrides = parse_overrides(config, "--config")
-    with admin_client(zookeeper) as admin:
+    with AdminClient(zookeeper) as admin:
         added = admin.alter_topic(
             name,
             config=overrides,
@@ -154,7 +143,7 @@ def alter(
 @zookeeper_option
 def delete(name: str, dry_run: bool, zookeeper: str) -> None:
     """Ask the controller to delete the topic NAME (it must have delete.topic.enable=true)."""
-    with admin_client(zookeeper) as admin:
+    with AdminClient(zookeeper) as admin:
         admin.delete_topic(name, dry_run=dry_run)
     if dry_run:
         click.echo(f"Would mark topic {name} for deletion.")

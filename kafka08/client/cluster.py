@@ -20,6 +20,7 @@ from typing import Final, TypeVar
 
 from kafka08.client.metadata import ClusterMetadata, PartitionInfo
 from kafka08.client.pool import ConnectionPool
+from kafka08.client.requests import coordinator_of
 from kafka08.client.retry import (
     PASSING,
     RetryPolicy,
@@ -39,10 +40,9 @@ from kafka08.errors import (
     NoBrokersAvailable,
     NotCoordinatorForConsumer,
     ProtocolError,
-    check,
 )
 from kafka08.network.connection import DEFAULT_TIMEOUT_MS, Connect, Connection
-from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest, ConsumerMetadataResponse
+from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest
 from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
 from kafka08.protocol.types import Request, Response
 from kafka08.structs import Broker, TopicPartition
@@ -335,12 +335,7 @@ class ClusterClient:
         return split
 
     def _find_coordinator(self, group: str) -> Broker:
-        response = self.ask_any(ConsumerMetadataRequest(group))
-        assert isinstance(response, ConsumerMetadataResponse)
-        check(response.error_code, f"coordinator of group {group}")
-        if not response.host:
-            raise ConsumerCoordinatorNotAvailable(f"coordinator of group {group} has no address")
-        return Broker(response.coordinator_id, response.host, response.port)
+        return coordinator_of(group, self.ask_any(ConsumerMetadataRequest(group)))
 
 
 def _worst(errors: Iterable[KafkaError], passes: Callable[[KafkaError], bool]) -> KafkaError:

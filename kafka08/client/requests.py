@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, Protocol, TypeVar
 
+from kafka08.errors import ConsumerCoordinatorNotAvailable, check
+from kafka08.protocol.consumer_metadata import ConsumerMetadataResponse
 from kafka08.protocol.fetch import (
     FetchPartition,
     FetchPartitionResponse,
@@ -47,8 +49,8 @@ from kafka08.protocol.produce import (
     ProduceResponse,
     ProduceTopic,
 )
-from kafka08.protocol.types import Buffer
-from kafka08.structs import ORDINARY_CONSUMER, OffsetAndMetadata, TopicPartition
+from kafka08.protocol.types import Buffer, Response
+from kafka08.structs import ORDINARY_CONSUMER, Broker, OffsetAndMetadata, TopicPartition
 
 Storage = Literal["zookeeper", "kafka"]
 """Where a group's offsets are kept: version 0 of the requests, or version 1."""
@@ -70,6 +72,16 @@ class _OfTopic(Protocol[P_co]):
     def topic(self) -> str: ...
     @property
     def partitions(self) -> Sequence[P_co]: ...
+
+
+def coordinator_of(group: str, response: Response) -> Broker:
+    """The broker that a ConsumerMetadata answer names. Raises the answer's error, and
+    ConsumerCoordinatorNotAvailable if it names none without one."""
+    assert isinstance(response, ConsumerMetadataResponse)
+    check(response.error_code, f"coordinator of group {group}")
+    if not response.host:
+        raise ConsumerCoordinatorNotAvailable(f"coordinator of group {group} has no address")
+    return Broker(response.coordinator_id, response.host, response.port)
 
 
 def by_topic(items: Mapping[TopicPartition, T]) -> dict[str, list[tuple[int, T]]]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from kafka08.client import ClusterClient
-from kafka08.errors import Closed, NoBrokersAvailable
+from kafka08.errors import Closed
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
 
@@ -57,12 +57,10 @@ class BrokersFromZooKeeper:
             known = self._known()
         if known is not None:
             return known
-        brokers = ClusterStore(self._zk).brokers().values()
-        if not brokers:
-            raise NoBrokersAvailable("no broker is registered in /brokers/ids")
+        addresses = ClusterStore(self._zk).broker_addresses()
         with self._lock:
             if self._known() is None:  # nobody was faster
-                self._client = self._make_client([(b.host, b.port) for b in brokers])
+                self._client = self._make_client(addresses)
             assert self._client is not None
             return self._client
 

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from kafka08 import kernel
 from kafka08.errors import ApiError, InvalidMessage, MessageTooLarge
 from kafka08.kernel import MessageAndMetadata, MessageIterator
-from kafka08.kernel.types import MIN_MESSAGE_BYTES
+from kafka08.kernel.types import ENTRY_HEADER, MIN_MESSAGE_BYTES
 from kafka08.protocol import message_set
 from kafka08.protocol.types import Buffer
 from kafka08.structs import NO_OFFSET, TopicPartition
 
 Decoder = Callable[[bytes], Any]
-
-ENTRY_HEADER: Final = struct.Struct(">qi")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -21,6 +21,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Protocol, TypeAlias
 
 from kafka08.client import ClusterClient
+from kafka08.client.cluster import LOST_COORDINATOR
 from kafka08.client.requests import (
     commit_request,
     commit_results,
@@ -33,7 +34,6 @@ from kafka08.consumer.brokers import Brokers
 from kafka08.errors import (
     ApiError,
     ClientError,
-    ConsumerCoordinatorNotAvailable,
     KafkaError,
     NoBrokersAvailable,
     NodeExists,
@@ -57,7 +57,6 @@ from kafka08.zk.store import ClusterStore
 log = logging.getLogger(__name__)
 
 Offsets: TypeAlias = dict[TopicPartition, int]
-COORDINATOR_MOVED = (NotCoordinatorForConsumer, ConsumerCoordinatorNotAvailable)
 COMMIT_TRIES = 3
 """How often a transaction is made anew because znodes came or went meanwhile."""
 
@@ -220,7 +219,7 @@ class KafkaOffsetStore:
         response = self._ask(commit_request(self._group, known, "kafka"), self._fence)
         assert isinstance(response, OffsetCommitResponse)
         refused = refused_commits(response, self._group)
-        if any(isinstance(error, COORDINATOR_MOVED) for error in refused.values()):
+        if any(isinstance(error, LOST_COORDINATOR) for error in refused.values()):
             self._forget_coordinator()
         return refused
 

@@ -21,7 +21,7 @@ from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.consumer.brokers import BootstrapBrokers
 from kafka08.consumer.offset_store import KafkaOffsetStore, Offsets
 from kafka08.consumer.subscription import subscription_of
-from kafka08.errors import ConfigError, KafkaError, NoBrokersAvailable, ZooKeeperError
+from kafka08.errors import ConfigError, KafkaError, ZooKeeperError
 from kafka08.groups.facts import GroupFacts, GroupSummary, Member, Owner, PartitionFacts
 from kafka08.lifecycle import Closeable
 from kafka08.network.connection import Connect
@@ -202,10 +202,7 @@ class GroupReader(Closeable):
     def _client(self) -> ClusterClient:
         """A client of brokers of which one has just answered; else NoBrokersAvailable, at once."""
         if self._cluster is None:
-            registered = [(b.host, b.port) for b in self._store.brokers().values()]
-            addresses = self._bootstrap or registered
-            if not addresses:
-                raise NoBrokersAvailable("no broker is registered in /brokers/ids")
+            addresses = self._bootstrap or self._store.broker_addresses()
             self._cluster = ClusterClient(
                 addresses,
                 client_id="kafka08-group",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from kafka08.kernel._python_sets import (
-    ENTRY,
+    ENTRY_HEADER,
     MAX_OFFSET,
     check_crc,
     codec_of,
@@ -138,7 +138,7 @@ class DeepWalk:
                 self._frames.pop()
                 self.next_offset = max(self.next_offset, frame.end_offset)
                 continue
-            (stored_offset, _) = ENTRY.unpack_from(frame.view, frame.position)
+            (stored_offset, _) = ENTRY_HEADER.unpack_from(frame.view, frame.position)
             message = self._step(frame, signed64(stored_offset + frame.shift), size)
             if message is not None:
                 return message
@@ -154,7 +154,7 @@ class DeepWalk:
             return 0
         offset = -1
         if len(view) - at >= ENTRY_HEADER_BYTES:
-            stored_offset, size = ENTRY.unpack_from(view, at)
+            stored_offset, size = ENTRY_HEADER.unpack_from(view, at)
             offset = signed64(stored_offset + frame.shift)
             if size < MIN_MESSAGE_BYTES:
                 raise self._corrupt(offset, f"message with corrupt size {size}")

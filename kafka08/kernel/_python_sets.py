@@ -13,6 +13,7 @@ from typing import Final
 
 from kafka08.kernel.types import (
     CODEC_MASK,
+    ENTRY_HEADER,
     ENTRY_HEADER_BYTES,
     MAX_CODEC,
     MIN_MESSAGE_BYTES,
@@ -26,7 +27,6 @@ from kafka08.kernel.types import (
     UnknownCodec,
 )
 
-ENTRY: Final = Struct(">qi")
 """offset, size of the message that follows."""
 MESSAGE: Final = Struct(">Ibb")
 """crc, magic, attributes; the crc covers everything after itself."""
@@ -88,7 +88,7 @@ def walk(view: memoryview, position: int = 0) -> Iterator[tuple[int, int, int]]:
     """(position, offset, entry bytes) of each whole entry; a partial one ends the walk silently."""
     end = len(view)
     while end - position >= ENTRY_HEADER_BYTES:
-        offset, size = ENTRY.unpack_from(view, position)
+        offset, size = ENTRY_HEADER.unpack_from(view, position)
         if size < MIN_MESSAGE_BYTES:
             raise CorruptMessage(position, offset, f"message with corrupt size {size}")
         if size > end - position - ENTRY_HEADER_BYTES:
@@ -206,7 +206,7 @@ def scan(data: Buffer, target_offset: int) -> ScanResult:
     view = memoryview(data)
     position = 0
     while len(view) - position >= ENTRY_HEADER_BYTES:
-        offset, size = ENTRY.unpack_from(view, position)
+        offset, size = ENTRY_HEADER.unpack_from(view, position)
         if offset >= target_offset:
             return ScanResult(True, position, offset)
         if size < MIN_MESSAGE_BYTES:
@@ -434,7 +434,7 @@ def append_entry(
             body += view
     if len(built) + ENTRY_HEADER_BYTES + CRC.size + len(body) > MAX_SET_BYTES:
         _refuse_size()
-    built += ENTRY.pack(offset, CRC.size + len(body))
+    built += ENTRY_HEADER.pack(offset, CRC.size + len(body))
     built += CRC.pack(zlib.crc32(body))
     built += body
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from struct import Struct
 from typing import Final, NamedTuple, TypeAlias
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
@@ -18,10 +19,13 @@ Decoder: TypeAlias = Callable[[bytes], object]
 KeyAndValue: TypeAlias = tuple[Buffer | None, Buffer | None]
 Messages: TypeAlias = Sequence[KeyAndValue]
 
-ENTRY_HEADER_BYTES: Final = 12
-"""offset:i64 size:i32, in front of every message of a set."""
+ENTRY_HEADER: Final = Struct(">qi")
+"""Offset and size, in front of every message of a set."""
+ENTRY_HEADER_BYTES: Final = ENTRY_HEADER.size
 MIN_MESSAGE_BYTES: Final = 14
 """crc, magic, attributes and the lengths of an absent key and an absent value (magic 0)."""
+EMPTY_ENTRY_BYTES: Final = ENTRY_HEADER_BYTES + MIN_MESSAGE_BYTES
+"""What a message takes in a set beside its key and its value."""
 MAX_NESTING: Final = 16
 """How deep wrappers may sit in wrappers. Kafka's own broker flattens them to one level."""
 CODEC_MASK: Final = 0x07

@@ -13,12 +13,11 @@ from typing import Final, NamedTuple
 
 from kafka08 import kernel
 from kafka08.config import INT_MAX
-from kafka08.kernel.types import ENTRY_HEADER_BYTES
+from kafka08.kernel.types import ENTRY_HEADER, ENTRY_HEADER_BYTES
 from kafka08.log.offset_index import IndexEntry
 from kafka08.protocol import compression
 
 CHUNK_BYTES: Final = 1 << 20
-_ENTRY_HEADER: Final = struct.Struct(">qi")
 
 
 class Recovered(NamedTuple):
@@ -86,7 +85,7 @@ def _first_fall(entries: memoryview, lowest_offset: int) -> int | None:
             return None
     position = 0
     while position < len(entries):
-        offset, size = _ENTRY_HEADER.unpack_from(entries, position)
+        offset, size = ENTRY_HEADER.unpack_from(entries, position)
         if offset < lowest_offset:
             return position
         lowest_offset = offset + 1
@@ -98,7 +97,7 @@ def entry_bytes(chunk: memoryview) -> int | None:
     """Bytes of the entry that starts the chunk; None if not even its header is there."""
     if len(chunk) < ENTRY_HEADER_BYTES:
         return None
-    return ENTRY_HEADER_BYTES + int(_ENTRY_HEADER.unpack_from(chunk)[1])
+    return ENTRY_HEADER_BYTES + int(ENTRY_HEADER.unpack_from(chunk)[1])
 
 
 def _extend_index(
@@ -133,6 +132,6 @@ def first_inner_offset(wrapper: memoryview) -> int | None:
     try:
         entry = next(kernel.entries(wrapper))
         inner = compression.decompress(entry.codec, entry.value or b"", INT_MAX)
-        return int(_ENTRY_HEADER.unpack_from(inner)[0])
+        return int(ENTRY_HEADER.unpack_from(inner)[0])
     except (ValueError, struct.error, StopIteration):
         return None

@@ -11,7 +11,6 @@ from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.consumer.brokers import BootstrapBrokers
 from kafka08.consumer.offset_store import KafkaOffsetStore
 from kafka08.consumer.simple import SimpleConsumer
-from kafka08.errors import NoBrokersAvailable
 from kafka08.lifecycle import Closeable
 from kafka08.migration.coordinators import Coordinators
 from kafka08.structs import Broker
@@ -54,12 +53,10 @@ class Connections(Closeable):
         """The offsets topic, for many groups at once."""
 
     def _connect(self, bootstrap: str | None) -> ClusterClient:
-        if bootstrap is not None:
-            addresses = parse_bootstrap(bootstrap)
+        if bootstrap is None:
+            addresses = self.store.broker_addresses()
         else:
-            addresses = [(b.host, b.port) for b in self.store.brokers().values()]
-        if not addresses:
-            raise NoBrokersAvailable("no broker is registered in ZooKeeper")
+            addresses = parse_bootstrap(bootstrap)
         return ClusterClient(
             addresses,
             client_id="kafka08-migrate",

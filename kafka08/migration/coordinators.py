@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, TypeVar
 
 from kafka08.client import ClusterClient
-from kafka08.client.requests import commit_request, committed_request
+from kafka08.client.requests import commit_request, committed_request, coordinator_of
 from kafka08.client.retry import is_retriable
 from kafka08.clock import Clock
 from kafka08.consumer.offset_store import Offsets, committed_offsets, refused_commits
@@ -24,9 +24,8 @@ from kafka08.errors import (
     ConsumerCoordinatorNotAvailable,
     KafkaError,
     ProtocolError,
-    check,
 )
-from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest, ConsumerMetadataResponse
+from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest
 from kafka08.protocol.offset_commit import OffsetCommitResponse
 from kafka08.protocol.offset_fetch import OffsetFetchResponse
 from kafka08.protocol.types import Request, Response
@@ -145,7 +144,7 @@ class Coordinators:
             return found
         questions = [ConsumerMetadataRequest(group) for group in unknown]
         for group, answer in zip(unknown, self._of_any(questions), strict=True):
-            found[group] = coordinator = _result_of(group, answer, _coordinator)
+            found[group] = coordinator = _result_of(group, answer, coordinator_of)
             if isinstance(coordinator, Broker):
                 self._known[group] = coordinator
         return found
@@ -197,14 +196,6 @@ def _result_of(
         return result(group, answer)
     except KafkaError as error:
         return error
-
-
-def _coordinator(group: str, response: Response) -> Broker:
-    assert isinstance(response, ConsumerMetadataResponse)
-    check(response.error_code, f"coordinator of group {group}")
-    if not response.host:
-        raise ConsumerCoordinatorNotAvailable(f"coordinator of group {group} has no address")
-    return Broker(response.coordinator_id, response.host, response.port)
 
 
 def _may_pass(result: object) -> bool:

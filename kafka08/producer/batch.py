@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from kafka08 import kernel
 from kafka08.errors import KafkaError
@@ -15,9 +15,6 @@ from kafka08.protocol.types import Buffer
 from kafka08.structs import NO_OFFSET, TopicPartition
 
 log = logging.getLogger(__name__)
-
-ENTRY_BYTES: Final = 26
-"""Bytes of an entry beside key and value: offset, size, crc, magic, attributes, two lengths."""
 
 Append = Callable[..., Any]
 Callback = Callable[[RecordMetadata | None, KafkaError | None], Any]

@@ -11,8 +11,9 @@ from itertools import accumulate, repeat
 
 from kafka08 import kernel
 from kafka08.errors import BufferExhausted, KafkaError, MessageTooLarge, UnknownTopicOrPartition
+from kafka08.kernel.types import EMPTY_ENTRY_BYTES
 from kafka08.producer.accumulator import PartitionQueue, RecordAccumulator
-from kafka08.producer.batch import ENTRY_BYTES, RecordBatch
+from kafka08.producer.batch import RecordBatch
 from kafka08.producer.future import Stretch
 from kafka08.producer.hash_partitioner import partition_for_key
 from kafka08.producer.topic_route import TopicRoute
@@ -75,7 +76,7 @@ class Bulk:
         while start < len(ends):
             end = batch_end(ends, start, self._batch_bytes)
             before = ends[start - 1] if start else 0
-            size = ends[end - 1] - before + ENTRY_BYTES * (end - start)
+            size = ends[end - 1] - before + EMPTY_ENTRY_BYTES * (end - start)
             queue = next(queues)
             batch = self._send(queue, start, end, size, send)
             self.stretches.append(Stretch(batch, 0, places[start:end]))
@@ -103,10 +104,10 @@ class Bulk:
 def batch_end(ends: Sequence[int], start: int, batch_bytes: int) -> int:
     """The end of the longest batch that begins with record `start`: one record at least."""
     before = ends[start - 1] if start else 0
-    low, high = start + 1, min(len(ends), start + batch_bytes // ENTRY_BYTES + 1)
+    low, high = start + 1, min(len(ends), start + batch_bytes // EMPTY_ENTRY_BYTES + 1)
     while low < high:
         middle = (low + high + 1) // 2
-        if ends[middle - 1] - before + ENTRY_BYTES * (middle - start) <= batch_bytes:
+        if ends[middle - 1] - before + EMPTY_ENTRY_BYTES * (middle - start) <= batch_bytes:
             low = middle
         else:
             high = middle - 1
@@ -135,8 +136,8 @@ def queue_of(route: TopicRoute, topic: str, partition: int) -> PartitionQueue:
 
 def too_large(size: int, limit: int) -> MessageTooLarge:
     return MessageTooLarge(
-        f"a record of {size} bytes, its {ENTRY_BYTES} bytes of header included, is larger than "
-        f"max.request.size or buffer.memory allow: {limit}"
+        f"a record of {size} bytes, its {EMPTY_ENTRY_BYTES} bytes of header included, is larger "
+        f"than max.request.size or buffer.memory allow: {limit}"
     )
 
 

@@ -27,9 +27,10 @@ from kafka08.errors import (
     RequestTimeout,
     UnknownTopicOrPartition,
 )
+from kafka08.kernel.types import EMPTY_ENTRY_BYTES
 from kafka08.lifecycle import Closeable
 from kafka08.producer.accumulator import PartitionQueue, RecordAccumulator
-from kafka08.producer.batch import ENTRY_BYTES, Callback, RecordBatch
+from kafka08.producer.batch import Callback, RecordBatch
 from kafka08.producer.bulk import Bulk, Values, as_bytes, by_partition, queue_of, too_large
 from kafka08.producer.channels import Channels
 from kafka08.producer.future import BatchFuture, RecordFuture, Stretch
@@ -293,7 +294,7 @@ class KafkaProducer(Closeable):
     ) -> RecordFuture:
         """Into a new batch, if need be after waiting for memory."""
         key, value = (None if f is None else as_bytes(f) for f in (key, value))
-        size = ENTRY_BYTES + len(key or b"") + len(value or b"")
+        size = EMPTY_ENTRY_BYTES + len(key or b"") + len(value or b"")
         if size > self._record_bytes_max:
             return failed(queue.tp, too_large(size, self._record_bytes_max), callback)
         block_s = self.config.memory_block_s

@@ -12,7 +12,6 @@ from typing import Final
 from kafka08.client.cluster import ClusterClient
 from kafka08.client.pool import ConnectionPool
 from kafka08.client.retry import RetryPolicy
-from kafka08.errors import NoBrokersAvailable
 from kafka08.network.connection import MAX_RESPONSE_BYTES, Connection
 from kafka08.spark.settings import ClusterAddress, ReadSettings
 from kafka08.zk.client import ZkClient
@@ -40,10 +39,7 @@ def resolved(address: ClusterAddress) -> ClusterAddress:
         connection_timeout_ms=ZOOKEEPER_TIMEOUT_MS,
         name="spark",
     ) as zk:
-        brokers = ClusterStore(zk).brokers()
-    if not brokers:
-        raise NoBrokersAvailable(f"no broker is registered at {address.zookeeper}")
-    return ClusterAddress(tuple((b.host, b.port) for _, b in sorted(brokers.items())))
+        return ClusterAddress(tuple(ClusterStore(zk).broker_addresses()))
 
 
 def cluster_at(address: ClusterAddress, settings: ReadSettings) -> ClusterClient:

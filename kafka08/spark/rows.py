@@ -15,12 +15,11 @@ import pyarrow.compute as pc
 from kafka08 import kernel
 from kafka08.errors import ConfigError
 from kafka08.hashing import java_abs, java_bytes_hash
+from kafka08.kernel.types import EMPTY_ENTRY_BYTES
 from kafka08.protocol import compression
 from kafka08.spark.write_options import MURMUR2
 from kafka08.structs import TopicPartition
 
-ENTRY_BYTES: Final = 26
-"""Of a message without key and value, its entry's header included."""
 INT_MAX: Final = 0x7FFFFFFF
 
 PartitionCount = Callable[[str], int]
@@ -123,7 +122,9 @@ def _cuts(keys: pa.Array, values: pa.Array, batch_bytes: int) -> Iterator[tuple[
     ends = [_offsets(column) for column in (keys, values)]
 
     def bytes_before(row: int) -> int:
-        return ENTRY_BYTES * row + sum(offsets[row] for offsets in ends if offsets is not None)
+        return EMPTY_ENTRY_BYTES * row + sum(
+            offsets[row] for offsets in ends if offsets is not None
+        )
 
     start, total = 0, len(values)
     while start < total:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TypeVar
 
-from kafka08.errors import BrokerIdTaken, NodeExists, NoNode, ZooKeeperError
+from kafka08.errors import BrokerIdTaken, NoBrokersAvailable, NodeExists, NoNode, ZooKeeperError
 from kafka08.profile import CLASSIC
 from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
@@ -114,6 +114,18 @@ class ClusterStore:
             except ZooKeeperError as error:
                 log.warning("%s", error)
         return found
+
+    def broker_addresses(self) -> list[tuple[str, int]]:
+        """Where clients may begin: (host, port) of the brokers, by id. NoBrokersAvailable if there
+        are none."""
+        addresses = [(broker.host, broker.port) for broker in self.brokers().values()]
+        if not addresses:
+            raise NoBrokersAvailable(
+                f"no broker is registered in {paths.BROKER_IDS} at {self.zk.hosts}"
+                f"{self.zk.chroot}: start one, or compare its zookeeper.connect with this one (the "
+                "chroot too)"
+            )
+        return addresses
 
     def broker(self, broker_id: int) -> Broker | None:
         return self.brokers([broker_id]).get(broker_id)

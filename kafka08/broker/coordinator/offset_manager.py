@@ -21,7 +21,7 @@ from typing import Final
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.coordinator.offset_cache import LoadState, OffsetCache
 from kafka08.broker.delayed_produce import AppendResult, AppendResults
-from kafka08.broker.partition import Partition, error_code
+from kafka08.broker.partition import Partition
 from kafka08.broker.replica_manager import ReplicaManager
 from kafka08.broker.runtime import Runtime, Task
 from kafka08.errors import (
@@ -34,6 +34,7 @@ from kafka08.errors import (
     OffsetsLoadInProgress,
     ProtocolError,
     UnknownTopicOrPartition,
+    code_of,
 )
 from kafka08.hashing import group_partition
 from kafka08.kernel import CorruptMessage, MessageAndMetadata
@@ -147,7 +148,7 @@ class OffsetManager:
         }
 
         def appended(result: AppendResult) -> None:
-            code = error_code(result.error)
+            code = code_of(result.error)
             code = CODES_OF_GROUPS.get(code, code)
             codes.update({key.topic_partition: code for key in stored})
             done(codes)

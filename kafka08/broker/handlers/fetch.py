@@ -16,13 +16,13 @@ from kafka08.broker.call import Call, Later
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.delayed_fetch import DelayedFetch
 from kafka08.broker.halt import halt_on
-from kafka08.broker.partition import error_code
 from kafka08.broker.refused import Refused
 from kafka08.errors import (
     ApiError,
     NotLeaderForPartition,
     StorageError,
     UnknownTopicOrPartition,
+    code_of,
 )
 from kafka08.protocol.fetch import (
     FetchPartition,
@@ -120,7 +120,7 @@ def read(
             else:
                 report(error, topic_partition, partition.offset, call)
             reads[topic_partition] = PartitionData(
-                topic_partition.partition, error_code(error), NO_HIGH_WATERMARK, None
+                topic_partition.partition, code_of(error), NO_HIGH_WATERMARK, None
             )
         else:
             reads[topic_partition] = PartitionData(

@@ -11,8 +11,7 @@ import logging
 
 from kafka08.broker.call import Call
 from kafka08.broker.context import BrokerContext
-from kafka08.broker.partition import error_code
-from kafka08.errors import ApiError
+from kafka08.errors import ApiError, code_of
 from kafka08.protocol.offsets import (
     OffsetsPartition,
     OffsetsPartitionResponse,
@@ -37,7 +36,7 @@ def handle(broker: BrokerContext, request: OffsetsRequest, call: Call) -> Offset
         try:
             offsets = find(broker, topic_partition, partition, request.replica_id)
         except ApiError as error:
-            code = error_code(error)
+            code = code_of(error)
             log.warning(
                 "Offset request with correlation id %d from client %s on partition %s failed due "
                 "to %s",

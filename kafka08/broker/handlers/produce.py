@@ -16,8 +16,7 @@ import logging
 from kafka08.broker.call import Call, Later
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.delayed_produce import AppendResults
-from kafka08.broker.partition import error_code
-from kafka08.errors import ApiError
+from kafka08.errors import ApiError, code_of
 from kafka08.protocol.produce import (
     ProducePartitionResponse,
     ProduceRequest,
@@ -108,7 +107,7 @@ def response(results: AppendResults) -> ProduceResponse:
     for topic_partition, result in results.items():
         topics.setdefault(topic_partition.topic, []).append(
             ProducePartitionResponse(
-                topic_partition.partition, error_code(result.error), result.base_offset
+                topic_partition.partition, code_of(result.error), result.base_offset
             )
         )
     return ProduceResponse([ProduceTopicResponse(*item) for item in topics.items()])
