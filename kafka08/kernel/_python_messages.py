@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from kafka08.kernel._python_sets import (
-    ENTRY_HEADER,
     MAX_OFFSET,
     check_crc,
     codec_of,
@@ -17,6 +16,7 @@ from kafka08.kernel._python_sets import (
     walk,
 )
 from kafka08.kernel.types import (
+    ENTRY_HEADER,
     ENTRY_HEADER_BYTES,
     MAX_NESTING,
     MIN_MESSAGE_BYTES,
