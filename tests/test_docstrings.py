@@ -1,0 +1,56 @@
+"""Docstrings keep up with the code: names that they list exist, and pages that they cite."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.test_layout import ROOT, sources
+
+LISTED = re.compile(r"\s+([a-z_]\w*(?:, [a-z_]\w*)*) {2,}\S")
+"""`    name   what it is`, or `    one, other   what they are`."""
+PAGE = re.compile(r"[\w/.-]+\.md\b")
+
+Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def docstrings(path: Path) -> Iterator[tuple[Documented, str]]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, Documented) and (text := ast.get_docstring(node)):
+            yield node, text
+
+
+def identifiers(node: Documented) -> set[str]:
+    """Every name in the code of `node`, its docstring left out."""
+    del node.body[0]
+    return set(re.findall(r"\w+", ast.unparse(node)))
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_names_in_a_list_are_names_of_the_code(path: Path) -> None:
+    """A class or function that lists its fields or arguments lists such as it has; types of Python
+    itself may stand for values of theirs."""
+    for node, text in docstrings(path):
+        if isinstance(node, ast.Module):
+            continue
+        listed = {
+            name
+            for line in text.splitlines()[1:]
+            if (match := LISTED.match("    " + line))
+            for name in match[1].split(", ")
+        }
+        unknown = listed - identifiers(node) - set(dir(builtins)) if listed else set()
+        assert not unknown, f"{path}:{node.lineno} {node.name} has no {', '.join(sorted(unknown))}"
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_pages_that_are_cited_exist(path: Path) -> None:
+    """A reader can open them."""
+    for _, text in docstrings(path):
+        for page in PAGE.findall(text):
+            assert (ROOT / page).is_file(), f"{path} cites {page}, which is not there"
