@@ -36,6 +36,7 @@ class ManagedProcess:
         self._environ = dict(os.environ if environ is None else environ)
         self._popen: subprocess.Popen[bytes] | None = None
         self._exit_code: int | None = None
+        self._stopping = False
         self.is_paused = False
 
     @property
@@ -68,6 +69,7 @@ class ManagedProcess:
                 env=self._environ,
             )
         self.is_paused = False
+        self._stopping = False
         self._guard.add(self._popen.pid)
 
     def stop(self, timeout: float = STOP_SECONDS) -> int | None:
@@ -76,8 +78,10 @@ class ManagedProcess:
         return self.finish_stop(timeout)
 
     def begin_stop(self) -> None:
-        """Send SIGTERM and return at once; `finish_stop` must follow."""
-        if self.running:
+        """Send SIGTERM, once, and return; `finish_stop` must follow. (A second SIGTERM means that
+        a broker shall end at once.)"""
+        if self.running and not self._stopping:
+            self._stopping = True
             self._signal(signal.SIGTERM)
             self._signal(signal.SIGCONT)
 

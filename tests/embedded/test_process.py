@@ -60,6 +60,19 @@ def test_a_process_stops_by_sigterm(tmp_path: Path, guard: Guard) -> None:
     assert it.pid is None
 
 
+def test_it_is_told_once_to_stop(tmp_path: Path, guard: Guard) -> None:
+    """However often: a broker that is told twice ends at once, without closing its logs."""
+    script = (
+        "trap 'trap \"exit 9\" TERM; sleep 0.3; exit 5' TERM; echo up; while :; do sleep 0.01; done"
+    )
+    process = shell(script, tmp_path, guard)
+    process.start()
+    eventually(lambda: "up" in process.log_excerpt(), "the trap")
+    process.begin_stop()
+    time.sleep(0.1)
+    assert 5 == process.stop()
+
+
 def test_one_that_ignores_sigterm_is_killed(tmp_path: Path, guard: Guard) -> None:
     """SIGKILL after the time given; a paused one is resumed first."""
     it = shell("trap '' TERM; echo up; while :; do sleep 0.05; done", tmp_path, guard)
