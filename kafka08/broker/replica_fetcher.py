@@ -3,16 +3,21 @@
 One greenlet, one connection, one Fetch request after the other over all of its partitions; each
 asks for what follows the local LEO, which also tells the leader how far this replica is. Partitions
 that lag have their turns, so that an answer stays within bounds however many of them there are. The
-sets are appended as they are. Where the leader cannot give what is asked (OffsetOutOfRange), the
-local log is cut or begun anew, or the broker halts rather than lose messages. Source:
+sets are appended as they are.
+
+What a log has above its HW may not be what a new leader has, so the first request asks from the HW
+on, and where the answer is something else that end is cut. 0.8.2.2 cuts it before it asks: if the
+leader goes away then, and this replica, which is in the ISR, is elected, acknowledged messages are
+lost. Where the leader cannot give what is asked (OffsetOutOfRange), the local log is cut or begun
+anew, or the broker halts rather than lose messages. Source:
 kafka.server.AbstractFetcherThread and ReplicaFetcherThread 0.8.2.2.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from kafka08.broker.config import BrokerConfig
@@ -73,13 +78,22 @@ class Followed:
     max_bytes       fetch size; larger while one message needs it
     expected_bytes  what its next answer is taken to bring: as much as the last one, `max_bytes`
                     while that is not known
+    unsettled       the HW when this leader was heard of: what the log has above may not be what the
+                    leader has. None: it is, since the leader's first answer
     paused_until    monotonic time before which it is left out, after an error
     """
 
     partition: Partition
     max_bytes: int
     expected_bytes: int
+    unsettled: int | None
     paused_until: float = 0.0
+
+    @property
+    def position(self) -> int:
+        """The offset to ask for."""
+        assert self.partition.log is not None
+        return self.partition.log.log_end_offset if self.unsettled is None else self.unsettled
 
 
 class ReplicaFetcher:
@@ -122,11 +136,13 @@ class ReplicaFetcher:
         return len(self._followed)
 
     def add(self, partitions: Iterable[Partition]) -> None:
-        """Follow these too, from their LEO on. A fetch that is parked at the leader is given up, so
+        """Follow these too, from their HW on. A fetch that is parked at the leader is given up, so
         that the new ones need not wait for it."""
         max_bytes = self._config.replica_fetch_max_bytes
         for partition in partitions:
-            self._followed[partition.topic_partition] = Followed(partition, max_bytes, max_bytes)
+            self._followed[partition.topic_partition] = Followed(
+                partition, max_bytes, max_bytes, partition.high_watermark
+            )
         self._changed.set()
         if self._connection.in_flight:
             self._connection.abort()
@@ -174,13 +190,17 @@ class ReplicaFetcher:
                 self._changed.wait(CONNECTION_BACKOFF_SECONDS)
             return
         assert isinstance(response, FetchResponse)
+        answers = {
+            TopicPartition(topic.topic, data.partition): data
+            for topic in response.topics
+            for data in topic.partitions
+        }
+        self._settle_ends(wanted, answers)
         refused = Refused()
-        for topic in response.topics:
-            for data in topic.partitions:
-                tp = TopicPartition(topic.topic, data.partition)
-                followed = wanted.get(tp)
-                if followed is not None and followed is self._followed.get(tp):
-                    self._take(tp, followed, data, refused)
+        for tp, data in answers.items():
+            followed = wanted.get(tp)
+            if followed is not None and followed is self._followed.get(tp):
+                self._take(tp, followed, data, refused)
         for partitions, reason in refused:
             log.error("[%s], Error for %s: %s", self.name, partitions, reason)
 
@@ -201,9 +221,8 @@ class ReplicaFetcher:
     def _request(self, wanted: dict[TopicPartition, Followed], wait_ms: int) -> FetchRequest:
         topics: dict[str, list[FetchPartition]] = {}
         for (topic, number), followed in wanted.items():
-            assert followed.partition.log is not None
             topics.setdefault(topic, []).append(
-                FetchPartition(number, followed.partition.log.log_end_offset, followed.max_bytes)
+                FetchPartition(number, followed.position, followed.max_bytes)
             )
         config = self._config
         return FetchRequest(
@@ -212,6 +231,34 @@ class ReplicaFetcher:
             config.replica_fetch_min_bytes,
             [FetchTopic(topic, partitions) for topic, partitions in topics.items()],
         )
+
+    def _settle_ends(
+        self,
+        wanted: Mapping[TopicPartition, Followed],
+        answers: dict[TopicPartition, FetchPartitionResponse],
+    ) -> None:
+        """Deal with what logs have above their HW, now that their new leader has answered: keep it
+        where it is what the answer begins with, else cut it. All together, for recovery points must
+        be written before anything else is appended."""
+        cuts = {}
+        try:
+            for tp, data in answers.items():
+                followed = wanted.get(tp)
+                if followed is None or followed is not self._followed.get(tp) or data.error_code:
+                    continue
+                high_watermark, followed.unsettled = followed.unsettled, None
+                if high_watermark is None or high_watermark == followed.position:
+                    continue
+                known = _known_bytes(followed.partition, high_watermark, data.message_set)
+                if known:
+                    rest = memoryview(data.message_set)[known:]
+                    answers[tp] = replace(data, message_set=rest)
+                else:
+                    cuts[tp] = high_watermark
+            if cuts:
+                self._log_manager.truncate_to(cuts)
+        except StorageError as error:
+            halt_on(error, self._runtime)
 
     def _take(
         self,
@@ -269,10 +316,11 @@ class ReplicaFetcher:
     # Out of range
 
     def _reset(self, tp: TopicPartition, followed: Followed) -> None:
-        """The leader does not have our LEO: bring the log to where it can be followed. Switches."""
+        """The leader does not have what we ask for: bring the log to where it can be followed.
+        Switches."""
         try:
             leader_end = self._ask(tp, LATEST_OFFSET)
-            if leader_end < self._log_end_offset(followed):
+            if leader_end < followed.position:
                 self._cut(tp, followed, leader_end)
             else:
                 leader_start = self._ask(tp, EARLIEST_OFFSET)
@@ -285,7 +333,7 @@ class ReplicaFetcher:
     def _cut(self, tp: TopicPartition, followed: Followed, leader_end: int) -> None:
         """The leader was elected without having all that we have: drop what it lacks, if the topic
         allows to lose messages at all; else halt, for somebody must decide."""
-        end, me = self._log_end_offset(followed), self._config.broker_id
+        end, me = followed.position, self._config.broker_id
         allowed = self._may_lose_messages(tp.topic)
         if followed is not self._followed.get(tp):
             return
@@ -314,7 +362,7 @@ class ReplicaFetcher:
 
     def _begin_anew(self, tp: TopicPartition, followed: Followed, leader_start: int) -> None:
         """The leader has deleted what follows our end: go on where it begins."""
-        end = self._log_end_offset(followed)
+        end = followed.position
         self._log_manager.truncate_fully_and_start_at(tp, leader_start)
         self._clamp(followed)
         log.warning(
@@ -349,10 +397,21 @@ class ReplicaFetcher:
         raise ProtocolError(f"broker {self._leader.id} gave no offset of {tp}")
 
     @staticmethod
-    def _log_end_offset(followed: Followed) -> int:
-        assert followed.partition.log is not None
-        return followed.partition.log.log_end_offset
-
-    def _clamp(self, followed: Followed) -> None:
+    def _clamp(followed: Followed) -> None:
+        """The log was cut, or begun anew."""
+        followed.unsettled = None
         partition = followed.partition
-        partition.high_watermark = min(partition.high_watermark, self._log_end_offset(followed))
+        partition.high_watermark = min(partition.high_watermark, followed.position)
+
+
+def _known_bytes(partition: Partition, offset: int, message_set: Buffer) -> int:
+    """How much of a fetched set the end of the log, from `offset` on, has already; 0 if it has
+    something else, or more."""
+    log = partition.log
+    assert log is not None
+    if offset < log.log_start_offset:
+        return 0
+    end = log.read(offset, INT_MAX)
+    if end.segment_base_offset != log.active_base_offset or end.size > len(message_set):
+        return 0
+    return end.size if end.bytes() == memoryview(message_set)[: end.size] else 0

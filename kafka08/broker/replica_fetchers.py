@@ -32,7 +32,7 @@ class Followers(Protocol):
     """What the ReplicaManager asks of its fetchers. Nothing here switches."""
 
     def follow(self, partitions: Iterable[tuple[Partition, Broker]]) -> None:
-        """Copy each partition from its leader, from its LEO on."""
+        """Copy each partition from its leader, from its HW on."""
 
     def stop_following(self, topic_partitions: Collection[TopicPartition]) -> None:
         """Append nothing to these from now on; those that are not followed are ignored."""

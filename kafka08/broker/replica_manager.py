@@ -422,8 +422,7 @@ class ReplicaManager:
     def _make_followers(
         self, states: list[tuple[Partition, PartitionState]], leaders: Mapping[int, Broker]
     ) -> None:
-        """Follow new leaders: cut each log to its HW, for what is above may not be what the leader
-        has, write recovery points before anything else is appended, and fetch from there."""
+        """Follow new leaders."""
         moved: list[tuple[Partition, Broker]] = []
         now = self._runtime.monotonic()
         for partition, state in states:
@@ -446,7 +445,6 @@ class ReplicaManager:
                 listener.on_follower(state.partition)
         if moved:
             self._followers.stop_following({partition.topic_partition for partition, _ in moved})
-            self.log_manager.truncate_to({p.topic_partition: p.high_watermark for p, _ in moved})
             self._followers.follow(moved)
 
     def stop_replicas(self, request: StopReplicaRequest) -> StopReplicaResponse:

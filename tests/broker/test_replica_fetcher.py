@@ -127,6 +127,51 @@ def pair(tmp_path: Path) -> Pair:
     return Pair(tmp_path)
 
 
+class TestWhatIsAboveTheHighWatermark:
+    """The copy has it from an earlier leader; whether the new one has the same is seen when that
+    first answers."""
+
+    def follow_anew(self, pair: Pair, *values: bytes) -> None:
+        """The copy has these, and a high watermark of 0."""
+        entries = message_set.encode([(None, value) for value in values])
+        pair.copy.append_as_follower(bytearray(entries), 0)
+        pair.fetcher.add(pair.copies)
+
+    @pytest.mark.parametrize("produced", [(b"a", b"b"), (b"a", b"b", b"c")])
+    def test_what_the_leader_has_as_well_is_kept(
+        self, pair: Pair, produced: tuple[bytes, ...], caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Cut for a moment only, it would be lost if this broker were killed and elected then."""
+        pair.produce(*produced)
+        self.follow_anew(pair, b"a", b"b")
+        with caplog.at_level("INFO"):
+            pair.fetcher.round()
+        original, copy = pair.logs()
+        assert original == copy
+        assert "Truncating" not in caplog.text
+
+    @pytest.mark.parametrize("produced", [(), (b"a",), (b"x", b"b"), (b"x", b"b", b"c")])
+    def test_anything_else_is_cut(self, pair: Pair, produced: tuple[bytes, ...]) -> None:
+        """More than the leader has, or not the same; the recovery point goes down before."""
+        pair.produce(*produced)
+        self.follow_anew(pair, b"a", b"b")
+        pair.fetcher.round()
+        original, copy = pair.logs()
+        assert original == copy
+        recovery_points = (
+            pair.follower.log_manager.directories[0] / "recovery-point-offset-checkpoint"
+        )
+        assert "t 0 0\n" in recovery_points.read_text()
+
+    def test_nothing_is_cut_before_the_leader_has_answered(self, pair: Pair) -> None:
+        """It may be gone for good, and this broker the next to lead."""
+        pair.produce(b"x")
+        self.follow_anew(pair, b"a", b"b")
+        pair.while_fetching = lose_the_connection
+        pair.fetcher.round()
+        assert 2 == pair.copy.log.log_end_offset
+
+
 def test_the_copy_is_byte_for_byte_and_its_hw_one_fetch_late(pair: Pair) -> None:
     """Also over several sets, one of them compressed."""
     pair.produce(b"a", b"b")

@@ -134,17 +134,6 @@ def test_without_its_leader_a_follower_only_gets_its_log(tmp_path: Path) -> None
     assert 0 == world.partition("t").leader_epoch
 
 
-def test_a_follower_cuts_its_log_to_the_high_watermark(tmp_path: Path) -> None:
-    """What was appended above it may not be what the new leader has."""
-    world = World(tmp_path)
-    obey(world, state(0, isr=(1, 2)))
-    append(world, 5)
-    world.replica_manager.record_follower_fetch(TP, 2, 3)
-    obey(world, state(1, leader=2, isr=(2,)))
-    assert 3 == world.partition("t").log.log_end_offset
-    assert "t 0 0\n" in (tmp_path / "recovery-point-offset-checkpoint").read_text()
-
-
 def test_who_is_asked_for_a_partition_says_what_it_lacks(tmp_path: Path) -> None:
     """3 not here, 6 not led here, 9 no replica here."""
     world = World(tmp_path)

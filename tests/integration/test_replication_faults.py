@@ -9,15 +9,20 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 
 import pytest
 
 from kafka08.admin import AdminClient
+from kafka08.client import ClusterClient, parse_bootstrap
+from kafka08.client.log_offsets import log_ends
 from kafka08.embedded.broker import EmbeddedBroker
 from kafka08.embedded.cluster import EmbeddedCluster
 from kafka08.errors import KafkaError
 from kafka08.log.check import check_log
+from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
 from kafka08.profile import CLASSIC, PROFILES
+from kafka08.structs import TopicPartition
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
 from tests.histories.workload import Workload
@@ -110,6 +115,14 @@ def assert_replicas_equal(cluster: EmbeddedCluster, topic: str) -> None:
 def kill_all(cluster: EmbeddedCluster) -> None:
     for broker in cluster.brokers:
         broker.kill()
+
+
+def stop_all(cluster: EmbeddedCluster) -> None:
+    """Each hands over what it leads to others that are stopping as well."""
+    for broker in cluster.brokers:
+        broker.begin_stop()
+    for broker in cluster.brokers:
+        broker.stop()
 
 
 def torn_tail(cluster: EmbeddedCluster, topic: str) -> None:
@@ -212,6 +225,25 @@ def test_nothing_is_lost_when_all_brokers_are_killed_at_once(
         work.await_progress()
     assert [] == work.problems()
     assert_replicas_equal(cluster, topic)
+
+
+def test_nothing_is_lost_when_all_brokers_stop_at_once(cluster: EmbeddedCluster) -> None:
+    """Each hands what it leads to brokers that stop as well and know an older high watermark: what
+    they were to cut, and to copy again, they keep."""
+    topic = next(topics)
+    partitions = range(12)
+    cluster.create_topic(topic, len(partitions), 3)
+    await_full_isr(cluster, topic)
+    config = KafkaProducerConfig({"bootstrap.servers": cluster.bootstrap, "acks": "all"})
+    with KafkaProducer(config) as producer:
+        sent = [producer.send(ProducerRecord(topic, b"v", partition=p)) for p in partitions]
+        assert [0] * len(sent) == [future.result(DEADLINE_SECONDS).offset for future in sent]
+    stop_all(cluster)
+    cluster.heal()
+    await_full_isr(cluster, topic)
+    with closing(ClusterClient(parse_bootstrap(cluster.bootstrap))) as client:
+        ends = log_ends(client, [TopicPartition(topic, p) for p in partitions])
+    assert {1} == set(ends.values())
 
 
 @pytest.mark.parametrize("profile", PROFILES)
