@@ -93,7 +93,8 @@ class Followed:
     def position(self) -> int:
         """The offset to ask for."""
         assert self.partition.log is not None
-        return self.partition.log.log_end_offset if self.unsettled is None else self.unsettled
+        end = self.partition.log.log_end_offset
+        return end if self.unsettled is None else min(end, self.unsettled)
 
 
 class ReplicaFetcher:
@@ -247,7 +248,7 @@ class ReplicaFetcher:
                 if followed is None or followed is not self._followed.get(tp) or data.error_code:
                     continue
                 high_watermark, followed.unsettled = followed.unsettled, None
-                if high_watermark is None or high_watermark == followed.position:
+                if high_watermark is None or high_watermark >= followed.position:
                     continue
                 known = _known_bytes(followed.partition, high_watermark, data.message_set)
                 if known:
