@@ -11,7 +11,6 @@ from typing import Final
 
 from kafka08.client.cluster import ClusterClient
 from kafka08.client.pool import ConnectionPool
-from kafka08.client.retry import RetryPolicy
 from kafka08.network.connection import MAX_RESPONSE_BYTES, Connection
 from kafka08.spark.settings import ClusterAddress, ReadSettings
 from kafka08.zk.client import ZkClient
@@ -51,7 +50,7 @@ def cluster_at(address: ClusterAddress, settings: ReadSettings) -> ClusterClient
                 address.bootstrap,
                 client_id=settings.client_id,
                 timeout_ms=settings.socket_timeout_ms,
-                retry_policy=RetryPolicy(settings.retries + 1, settings.retry_interval_ms),
+                retry_policy=settings.retry_policy,
             )
         return cluster
 

@@ -47,20 +47,16 @@ def _ask(cluster: ClusterClient, group: str, request: Request, storage: Storage)
     """An answer without errors. ZooKeeper's version is served by any broker, Kafka's by the
     group's coordinator, which is asked again while it is loading, or does not know a partition."""
     if storage == "zookeeper":
-        response = cluster.ask_any(request)
-        _raise_errors(response, group, storage)
-        return response
+        return _checked(cluster.ask_any(request), group, storage)
 
     def ask(connection: Connection) -> Response:
-        response = connection.send(request)
-        _raise_errors(response, group, storage)
-        return response
+        return _checked(connection.send(request), group, storage)
 
     return cluster.ask_coordinator(group, ask, passes=is_retriable)
 
 
-def _raise_errors(response: Response, group: str, storage: Storage) -> None:
-    """Raise the first partition's error."""
+def _checked(response: Response, group: str, storage: Storage) -> Response:
+    """The response; raises the first partition's error."""
     assert isinstance(response, OffsetCommitResponse | OffsetFetchResponse)
     # 0.8: version 0 of OffsetFetch answers a missing znode with error 3 and offset -1.
     fetched_v0 = storage == "zookeeper" and isinstance(response, OffsetFetchResponse)
@@ -72,3 +68,4 @@ def _raise_errors(response: Response, group: str, storage: Storage) -> None:
                     answer.error_code,
                     f"[{topic.topic},{answer.partition}] of group {group} in {storage}",
                 )
+    return response

@@ -13,12 +13,16 @@ from kafka08.structs import TopicPartition
 log = logging.getLogger(__name__)
 
 
-class DataLost(ClientError):
-    """Some of the offsets asked for are gone; `facts` lists every missing range."""
+class Advised(ClientError):
+    """`facts` is what is so; the advice depends on who asked."""
 
     def __init__(self, facts: str, advice: str = "") -> None:
         super().__init__(f"{facts}. {advice}" if advice else facts)
         self.facts = facts
+
+
+class DataLost(Advised):
+    """Some of the offsets asked for are gone; `facts` lists every missing range."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from pyspark import SparkContext
 
-from kafka08.client.retry import RetryPolicy
 from kafka08.errors import ConfigError
 from kafka08.spark.access import cluster_at, resolved
 from kafka08.spark.data_loss import DataLost, Loss
@@ -42,9 +41,7 @@ class OldCluster:
             backoff_ms=keys.refresh_leader_backoff_ms,
         )
         self.client = cluster_at(self.address, self.settings)
-        self.offsets = LogOffsets(
-            self.client, RetryPolicy(self.settings.retries + 1, self.settings.retry_interval_ms)
-        )
+        self.offsets = LogOffsets(self.client, self.settings.retry_policy)
 
     def check(self, wanted: Sequence[OffsetRange]) -> None:
         """Every range, empty ones too, against its leader."""

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from kafka08.client.cluster import ClusterClient
-from kafka08.client.retry import RetryPolicy
 from kafka08.clock import SYSTEM_CLOCK, Clock
-from kafka08.errors import ClientError, ConfigError, KafkaError
+from kafka08.errors import ConfigError, KafkaError
 from kafka08.spark.access import cluster_at
 from kafka08.spark.bounds import Bound, Committed, Extreme, Offsets, Times
 from kafka08.spark.committed import committed_offsets
-from kafka08.spark.data_loss import Loss, clamp, report
+from kafka08.spark.data_loss import Advised, Loss, clamp, report
 from kafka08.spark.log_offsets import LogOffsets
 from kafka08.spark.options import ReadOptions, check_same_partitions
 from kafka08.spark.plan import move_to_borders, split
@@ -24,13 +23,9 @@ from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, Broker, TopicPartiti
 Numbers = Mapping[TopicPartition, int]
 
 
-class NothingCommitted(ClientError):
+class NothingCommitted(Advised):
     """A read was to start where a group stands, and it stands nowhere in some partitions, which
     `facts` names."""
-
-    def __init__(self, facts: str, advice: str = "") -> None:
-        super().__init__(f"{facts}. {advice}" if advice else facts)
-        self.facts = facts
 
 
 class Resolver:
@@ -47,11 +42,7 @@ class Resolver:
     ) -> None:
         self.options = options
         self.cluster = cluster or cluster_at(options.address, options.settings)
-        self.log_offsets = LogOffsets(
-            self.cluster,
-            RetryPolicy(options.settings.retries + 1, options.settings.retry_interval_ms),
-            clock,
-        )
+        self.log_offsets = LogOffsets(self.cluster, options.settings.retry_policy, clock)
 
     def partitions(self) -> tuple[TopicPartition, ...]:
         """The subscribed partitions there are now."""

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from kafka08.client.bootstrap import parse_bootstrap
 from kafka08.client.requests import Storage
+from kafka08.client.retry import RetryPolicy
 from kafka08.config import Config, key
 from kafka08.errors import ConfigError
 from kafka08.spark.option_text import OptionText
@@ -94,6 +95,11 @@ class ReadSettings:
     retries: int = NUM_RETRIES
     retry_interval_ms: int = RETRY_INTERVAL_MS
     fail_on_data_loss: bool = True
+
+    @property
+    def retry_policy(self) -> RetryPolicy:
+        """Of the driver's questions."""
+        return RetryPolicy(self.retries + 1, self.retry_interval_ms)
 
 
 def take_settings(text: OptionText) -> tuple[ClusterAddress, ReadSettings, str, Storage]:

@@ -21,7 +21,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import ArrayType, BinaryType, IntegerType, StringType, StructType
 
 from kafka08.client.requests import produce_request, produce_results
-from kafka08.client.retry import RetryPolicy, retry
+from kafka08.client.retry import retry
 from kafka08.clock import SYSTEM_CLOCK
 from kafka08.errors import ApiError, ConfigError, error_of
 from kafka08.network.connection import Connection
@@ -57,7 +57,7 @@ class RowWriter:
         self._options = options
         settings = options.settings
         self._cluster = cluster_at(options.address, settings)
-        self._policy = RetryPolicy(settings.retries + 1, settings.retry_interval_ms)
+        self._policy = settings.retry_policy
         self._partition_counts: dict[str, int] = {}
         self._counts: dict[str, tuple[int, int]] = {}
 
