@@ -98,14 +98,8 @@ def unclean_elections_allowed(topic: str, overrides: Mapping[str, str], default:
     """Whether the topic may get a leader that is not in sync, and so lose messages: its override as
     it stands in ZooKeeper, else `default`, the broker's; that also, with an error in the log, for
     an override that is neither true nor false."""
-    text = overrides.get(UNCLEAN_ELECTIONS)
-    if text is None:
-        return default
-    try:
-        return bool(_parse(UNCLEAN_ELECTIONS, text, TOPIC_KEYS[UNCLEAN_ELECTIONS].declared))
-    except ConfigError as error:
-        log.error("Topic %s: %s; the broker's default, %s, holds", topic, error, default)
-        return default
+    found = {name: text for name, text in overrides.items() if name == UNCLEAN_ELECTIONS}
+    return bool(parse_stored_config(topic, found).get(UNCLEAN_ELECTIONS, default))
 
 
 def override_texts(values: Mapping[str, object]) -> dict[str, str]:

@@ -192,16 +192,16 @@ class ReplicaFetcher:
             return
         assert isinstance(response, FetchResponse)
         answers = {
-            TopicPartition(topic.topic, data.partition): data
+            tp: data
             for topic in response.topics
             for data in topic.partitions
+            if (tp := TopicPartition(topic.topic, data.partition)) in wanted
         }
         self._settle_ends(wanted, answers)
         refused = Refused()
         for tp, data in answers.items():
-            followed = wanted.get(tp)
-            if followed is not None and followed is self._followed.get(tp):
-                self._take(tp, followed, data, refused)
+            if wanted[tp] is self._followed.get(tp):
+                self._take(tp, wanted[tp], data, refused)
         for partitions, reason in refused:
             log.error("[%s], Error for %s: %s", self.name, partitions, reason)
 
@@ -244,8 +244,8 @@ class ReplicaFetcher:
         cuts = {}
         try:
             for tp, data in answers.items():
-                followed = wanted.get(tp)
-                if followed is None or followed is not self._followed.get(tp) or data.error_code:
+                followed = wanted[tp]
+                if followed is not self._followed.get(tp) or data.error_code:
                     continue
                 high_watermark, followed.unsettled = followed.unsettled, None
                 if high_watermark is None or high_watermark >= followed.position:

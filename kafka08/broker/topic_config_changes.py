@@ -20,7 +20,6 @@ from kafka08.zk.store import ClusterStore
 
 log = logging.getLogger(__name__)
 
-PREFIX: Final = "config_change_"
 EXPIRATION_MS: Final = 15 * 60 * 1000
 RETRY_SECONDS: Final = 1.0
 
@@ -64,10 +63,12 @@ class TopicConfigChanges:
     def _process(self, names: list[str]) -> None:
         """Apply the notifications among `names` that are new; what else somebody put there is no
         business of ours."""
-        notifications = sorted(name for name in names if name.removeprefix(PREFIX).isdecimal())
+        notifications = sorted(
+            name for name in names if name.removeprefix(paths.CONFIG_CHANGE_PREFIX).isdecimal()
+        )
         changed = False
         for name in notifications:
-            number = int(name.removeprefix(PREFIX))
+            number = int(name.removeprefix(paths.CONFIG_CHANGE_PREFIX))
             if number > self._last_executed:
                 changed |= self._apply(name, number)
                 self._last_executed = number

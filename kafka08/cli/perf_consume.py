@@ -110,9 +110,8 @@ class Drain:
         last = self.started
         try:
             for message in stream:
-                number = next(
-                    numbers
-                )  # of all threads' messages: one call into C, so no two get one
+                # Of all threads' messages: one call into C, so no two of them get one.
+                number = next(numbers)
                 if number <= limit:
                     count += 1
                     size += len(message.value or b"")

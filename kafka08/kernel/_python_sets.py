@@ -27,7 +27,6 @@ from kafka08.kernel.types import (
     UnknownCodec,
 )
 
-"""offset, size of the message that follows."""
 MESSAGE: Final = Struct(">Ibb")
 """crc, magic, attributes; the crc covers everything after itself."""
 OFFSET: Final = Struct(">q")

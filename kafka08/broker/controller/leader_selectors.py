@@ -86,7 +86,7 @@ def elect_offline(
     """
     receivers = _alive(assignment, live)
     isr = _alive(current.isr, live)
-    leader = next((r for r in receivers if r in isr), None)
+    leader = first_in_sync(assignment, live, current.isr)
     if leader is not None:
         return Election(_elected(current, leader, isr, controller_epoch), receivers)
     if not unclean_allowed:
@@ -103,6 +103,13 @@ def elect_offline(
     return Election(state, receivers, unclean=True)
 
 
+def first_in_sync(
+    assignment: Sequence[int], live: Collection[int], isr: Collection[int]
+) -> int | None:
+    """The first assigned replica that lives and is in the ISR; None if there is none."""
+    return next((r for r in assignment if r in live and r in isr), None)
+
+
 def elect_reassigned(
     new_replicas: Sequence[int],
     live: Collection[int],
@@ -116,7 +123,7 @@ def elect_reassigned(
     2. The new replicas hear of it.
     3. None in sync: ElectionFailed.
     """
-    leader = next((r for r in _alive(new_replicas, live) if r in current.isr), None)
+    leader = first_in_sync(new_replicas, live, current.isr)
     if leader is None:
         raise ElectionFailed(
             f"none of the reassigned replicas {_ids(new_replicas)} is alive and in the ISR "

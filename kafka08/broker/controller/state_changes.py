@@ -19,6 +19,7 @@ from kafka08.broker.controller.leader_selectors import (
     ElectionNotNeeded,
     elect_new,
     elect_offline,
+    first_in_sync,
     with_next_epoch,
     without_replica,
 )
@@ -123,7 +124,7 @@ class StateChanges:
         was not loaded."""
         context = self._context
         live, assignment = context.live, context.assignments[tp]
-        has_in_sync = any(r in live and r in current.isr for r in assignment)
+        has_in_sync = first_in_sync(assignment, live, current.isr) is not None
         return elect_offline(
             assignment,
             live,
