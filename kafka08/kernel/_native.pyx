@@ -33,12 +33,12 @@ from kafka08.kernel.types import (
 
 cdef extern from "crc32.h" nogil:
     uint32_t kafka08_crc32(uint32_t crc, const uint8_t* data, size_t size)
-    const char* kafka08_crc32_select(int portable)
+    const char* kafka08_crc32_select(const char* wanted)
 
 INTERFACE = 3
 NAME = "native"
 
-kafka08_crc32_select(0)
+kafka08_crc32_select(NULL)
 
 cdef enum:
     # The names and meanings are those of types.py and _python_sets.py.
@@ -57,9 +57,14 @@ cdef enum:
     GIL_RELEASE_BYTES = 256 << 10
 
 
-def select_crc32(portable=False):
-    """Use the best CRC-32 of this processor, or the portable one (for tests); returns its name."""
-    return kafka08_crc32_select(portable).decode()
+def select_crc32(name=None):
+    """Use the best CRC-32 of this processor, or for tests the one of that name, "portable" if it
+    has no such one; returns the name of the one in use."""
+    cdef bytes wanted
+    if name is None:
+        return kafka08_crc32_select(NULL).decode()
+    wanted = name.encode()
+    return kafka08_crc32_select(wanted).decode()
 
 
 def crc32(data, uint32_t value=0):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import zlib
+from itertools import product
 from types import ModuleType
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from tests.kernel.conftest import native_or_skip
 
 NOISE = random.Random(8).randbytes(70_000)
+WAYS = ("vpclmul", "pclmul", "arm", "portable")
 
 
 def test_every_short_length(kernel: ModuleType) -> None:
@@ -38,10 +40,26 @@ def test_data_above_the_gil_limit(kernel: ModuleType) -> None:
     assert zlib.crc32(data) == kernel.crc32(data)
 
 
-def test_the_portable_way_can_be_forced() -> None:
-    """Tests can run the tables on a processor that has something better."""
+def test_each_way_of_this_processor() -> None:
+    """Whichever instructions are used, every start value counts, and no byte before the data."""
     native = native_or_skip()
     try:
-        assert native.select_crc32(portable=True) == "portable"
+        for name in sorted({native.select_crc32(name) for name in WAYS}):
+            assert native.select_crc32(name) == name
+            for length, start in product((*range(300), 4096, 70_000), (0, 1, 0x89ABCDEF)):
+                data = NOISE[-length:] if length else b""
+                found = native.crc32(data, start)
+                assert zlib.crc32(data, start) == found, (name, length, start)
     finally:
-        assert native.select_crc32() in ("pclmul", "arm", "portable")
+        assert native.select_crc32() in WAYS
+
+
+def test_the_portable_way_can_be_forced() -> None:
+    """Tests can run the tables on a processor that has something better, and get them for a name
+    that nothing has."""
+    native = native_or_skip()
+    try:
+        assert native.select_crc32("portable") == "portable"
+        assert native.select_crc32("no such") == "portable"
+    finally:
+        native.select_crc32()
