@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import signal
 import socket
 import sys
-import tempfile
 from pathlib import Path
 
 from kafka08 import kernel
+from scripts.benchmarks import scratch
 from scripts.benchmarks.broker_cases import CASES, Case
 from scripts.benchmarks.consumer_cases import consumer_cases
 from scripts.benchmarks.failovers import failover_cases
@@ -30,32 +29,24 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=2.0, help="length of a round (default 2)")
     parser.add_argument("--only", default="", help="only cases whose name contains this")
     parser.add_argument("--json", dest="json_file", help="write the medians to this file")
+    scratch.add_option(parser)
     options = parser.parse_args()
     cases = [case for case in CASES if options.only in case.name]
-    base = Path("/dev/shm") if Path("/dev/shm").is_dir() else None
-    directory = Path(tempfile.mkdtemp(prefix="kafka08-bench-", dir=base))
     rows: list[dict[str, object]] = []
-    try:
-        with JvmZooKeeper(directory / "zk") as zookeeper:
-            print(f"kernel: {kernel.NAME}; {options.rounds} rounds of {options.seconds} s")
-            if cases or options.only in "start":
-                rows += one_broker_cases(cases, directory, zookeeper, options)
-            rows += recovery_case(directory, zookeeper.connect_string, options.only)
-            rows += producer_cases(
-                directory, zookeeper.connect_string, options.only, options.rounds
-            )
-            rows += replicated_cases(
-                directory, zookeeper.connect_string, options.only, options.rounds, options.seconds
-            )
-            rows += failover_cases(
-                directory, zookeeper.connect_string, options.only, options.rounds
-            )
-            rows += consumer_cases(
-                directory, zookeeper.connect_string, options.only, options.rounds
-            )
-            rows += migration_case(options.only)
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
+    with (
+        scratch.scratch(options) as directory,
+        JvmZooKeeper(directory / "zk") as zookeeper,
+    ):
+        print(f"kernel: {kernel.NAME}; {options.rounds} rounds of {options.seconds} s")
+        if cases or options.only in "start":
+            rows += one_broker_cases(cases, directory, zookeeper, options)
+        connect_string, rounds = zookeeper.connect_string, options.rounds
+        rows += recovery_case(directory, connect_string, options.only)
+        rows += producer_cases(directory, connect_string, options.only, rounds)
+        rows += replicated_cases(directory, connect_string, options.only, rounds, options.seconds)
+        rows += failover_cases(directory, connect_string, options.only, rounds)
+        rows += consumer_cases(directory, connect_string, options.only, rounds)
+        rows += migration_case(options.only)
     if options.json_file:
         Path(options.json_file).write_text(json.dumps(rows, indent=1))
     return 0

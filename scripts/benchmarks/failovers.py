@@ -112,8 +112,9 @@ def one_gap(cluster: Cluster, tp: TopicPartition, signal: str) -> Figures:
         broker = cluster.broker(victim)
         stopped_at = time.time()
         broker.kill() if signal == "kill" else broker.begin_stop()
-        while producer.leader == victim or time.time() < producer.leads_since + QUIET_SECONDS:
+        while producer.leader == victim or not producer.is_through:
             producer.run(until=time.time() + POLL_SECONDS)
+            assert time.time() < stopped_at + PATIENCE_SECONDS, "nobody acknowledges any more"
         ended_at = ended.wait()
         broker.finish_stop()
     broker.start()
@@ -160,6 +161,11 @@ class Producer:
         self.leader = -1
         self.leads_since = 0.0
         self.acknowledged: list[float] = []
+
+    @property
+    def is_through(self) -> bool:
+        """The leader that it has found last has acknowledged for a while."""
+        return self.acknowledged[-1] > self.leads_since + QUIET_SECONDS
 
     def run(self, until: float) -> None:
         while time.time() < until:

@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import statistics
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -26,7 +24,7 @@ from kafka08.embedded.java import find_java
 from kafka08.embedded.spark_java import make_java_home
 from kafka08.embedded.zookeeper import ZooKeeperServer
 from kafka08.spark.session import local_session
-from scripts.benchmarks import spark_load
+from scripts.benchmarks import scratch, spark_load
 from scripts.benchmarks.report import Goal, report
 from scripts.benchmarks.spark_load import PARTITIONS, Filling
 from scripts.benchmarks.spark_peer.broker import ModernBroker
@@ -76,24 +74,24 @@ def main() -> int:
         "--broker", choices=["ours", "jvm"], default="ours", help="whose 0.8 broker ours reads"
     )
     parser.add_argument("--json", dest="json_file", help="write the medians to this file")
+    scratch.add_option(parser)
     options = parser.parse_args()
-    base = Path("/dev/shm") if Path("/dev/shm").is_dir() else None
-    directory = Path(tempfile.mkdtemp(prefix="kafka08-bench-", dir=base))
     rows: list[dict[str, object]] = []
-    try:
-        with sides(directory, options.broker) as both, session(directory) as spark:
-            print(f"kernel: {kernel.NAME}; {options.rounds} rounds; ours reads {options.broker}")
-            for size, value_bytes in SIZES.items():
-                actions = [a for a in RATES[size] if options.only in f"{size} {a}"]
-                if actions:
-                    count = options.rows if size == "100 B" else options.rows // 5
-                    rows += size_rows(
-                        spark, both, size, actions, value_bytes, count, options.rounds, directory
-                    )
-            if options.only in "memory":
-                rows.append(memory_row(spark, both[1], directory))
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
+    with (
+        scratch.scratch(options) as directory,
+        sides(directory, options.broker) as both,
+        session(directory) as spark,
+    ):
+        print(f"kernel: {kernel.NAME}; {options.rounds} rounds; ours reads {options.broker}")
+        for size, value_bytes in SIZES.items():
+            actions = [a for a in RATES[size] if options.only in f"{size} {a}"]
+            if actions:
+                count = options.rows if size == "100 B" else options.rows // 5
+                rows += size_rows(
+                    spark, both, size, actions, value_bytes, count, options.rounds, directory
+                )
+        if options.only in "memory":
+            rows.append(memory_row(spark, both[1], directory))
     if options.json_file:
         Path(options.json_file).write_text(json.dumps(rows, indent=1))
     return 0
