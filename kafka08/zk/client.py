@@ -393,20 +393,17 @@ class ZkClient:
         data: str,
         *,
         expected_mine: Callable[[str], bool] | None = None,
-        patience_ms: int | None = None,
     ) -> None:
         """Make an ephemeral znode of this session, minding what an earlier session left behind.
 
         A znode that is there already is fine if it belongs to this session and has the same data
         (its creation was answered by a lost connection). Otherwise, if `expected_mine` says of its
-        data that we wrote it in an earlier session, wait until it vanishes with that session and
-        try again, at most `patience_ms` (None: as long as it takes, as 0.8.2.2 does). Otherwise
-        NodeExists.
+        data that we wrote it in an earlier session, wait until it vanishes with that session,
+        however long that takes (so does 0.8.2.2), and try again. Otherwise NodeExists.
 
         Source: ZkUtils.createEphemeralPathExpectConflictHandleZKBug 0.8.2.2, but stricter on
         equal data: there the znode of an earlier session passes, and vanishes a little later.
         """
-        deadline = None if patience_ms is None else self._clock.monotonic() + patience_ms / 1000
         while True:
             try:
                 self.create(path, data, ephemeral=True)
@@ -417,8 +414,7 @@ class ZkClient:
                     continue
                 if stat.ephemeral_owner == self.session_id and node.data == data:
                     return
-                mine = expected_mine is not None and expected_mine(node.data or "")
-                if not mine or (deadline is not None and self._clock.monotonic() > deadline):
+                if expected_mine is None or not expected_mine(node.data or ""):
                     raise NodeExists(f"{path} exists already with {node.data!r}") from conflict
             log.info("%s is left from an earlier session of ours; waiting for its end", path)
             self._wait_for_change(path)
