@@ -5,11 +5,11 @@ asks for what follows the local LEO, which also tells the leader how far this re
 that lag have their turns, so that an answer stays within bounds however many of them there are. The
 sets are appended as they are.
 
-What a log has above its HW may not be what a new leader has, so the first request asks from the HW
-on, and where the answer is something else that end is cut. 0.8.2.2 cuts it before it asks: if the
-leader goes away then, and this replica, which is in the ISR, is elected, acknowledged messages are
-lost. Where the leader cannot give what is asked (OffsetOutOfRange), the local log is cut or begun
-anew, or the broker halts rather than lose messages. Source:
+What a log has above its HW may not be what a new leader has, so that is asked for first, from the
+HW on, and cut where the leader has something else. 0.8.2.2 cuts it before it asks: if the leader
+goes away then, and this replica, which is in the ISR, is elected, acknowledged messages are lost.
+Where the leader cannot give what is asked (OffsetOutOfRange), the local log is cut or begun anew,
+or the broker halts rather than lose messages. Source:
 kafka.server.AbstractFetcherThread and ReplicaFetcherThread 0.8.2.2.
 """
 
@@ -20,6 +20,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from kafka08 import kernel
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.halt import halt_on
 from kafka08.broker.partition import Partition
@@ -45,6 +46,7 @@ from kafka08.protocol.fetch import (
     FetchResponse,
     FetchTopic,
 )
+from kafka08.protocol.message_set import NO_LIMIT
 from kafka08.protocol.offsets import (
     OffsetsPartition,
     OffsetsRequest,
@@ -56,6 +58,7 @@ from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, Broker, TopicPartiti
 from kafka08.topic_config import unclean_elections_allowed
 
 if TYPE_CHECKING:
+    from kafka08.log.log import Log
     from kafka08.log.manager import LogManager
     from kafka08.zk.store import ClusterStore
 
@@ -78,8 +81,8 @@ class Followed:
     max_bytes       fetch size; larger while one message needs it
     expected_bytes  what its next answer is taken to bring: as much as the last one, `max_bytes`
                     while that is not known
-    unsettled       the HW when this leader was heard of: what the log has above may not be what the
-                    leader has. None: it is, since the leader's first answer
+    unsettled       what the log has from here on may not be what the leader has: at first the HW
+                    when this leader was heard of. None: it is
     paused_until    monotonic time before which it is left out, after an error
     """
 
@@ -90,10 +93,14 @@ class Followed:
     paused_until: float = 0.0
 
     @property
+    def log(self) -> Log:
+        assert self.partition.log is not None, f"{self.partition} is followed without a log"
+        return self.partition.log
+
+    @property
     def position(self) -> int:
         """The offset to ask for."""
-        assert self.partition.log is not None
-        end = self.partition.log.log_end_offset
+        end = self.log.log_end_offset
         return end if self.unsettled is None else min(end, self.unsettled)
 
 
@@ -238,24 +245,31 @@ class ReplicaFetcher:
         wanted: Mapping[TopicPartition, Followed],
         answers: dict[TopicPartition, FetchPartitionResponse],
     ) -> None:
-        """Deal with what logs have above their HW, now that their new leader has answered: keep it
-        where it is what the answer begins with, else cut it. All together, for recovery points must
-        be written before anything else is appended."""
+        """Compare what logs have above their HW with what their new leader sent. The same is kept,
+        and the next request asks for what follows; else the log is cut there. All together, for
+        recovery points must be written before anything else is appended."""
         cuts = {}
         try:
-            for tp, data in answers.items():
-                followed = wanted[tp]
+            for tp in list(answers):
+                followed, data = wanted[tp], answers[tp]
                 if followed is not self._followed.get(tp) or data.error_code:
                     continue
-                high_watermark, followed.unsettled = followed.unsettled, None
-                if high_watermark is None or high_watermark >= followed.position:
+                start, end = followed.unsettled, followed.log.log_end_offset
+                if start is None or start >= end:
+                    followed.unsettled = None
                     continue
-                known = _known_bytes(followed.partition, high_watermark, data.message_set)
-                if known:
-                    rest = memoryview(data.message_set)[known:]
+                same = _same_entries(followed.log, start, data.message_set)
+                if same is None:
+                    followed.unsettled = None
+                    cuts[tp] = start
+                elif same.last_offset + 1 == end:
+                    followed.unsettled = None
+                    rest = memoryview(data.message_set)[same.size :]
                     answers[tp] = replace(data, message_set=rest)
-                else:
-                    cuts[tp] = high_watermark
+                elif same.count:
+                    followed.unsettled = same.last_offset + 1
+                    followed.max_bytes = self._config.replica_fetch_max_bytes
+                    del answers[tp]
             if cuts:
                 self._log_manager.truncate_to(cuts)
         except StorageError as error:
@@ -285,8 +299,10 @@ class ReplicaFetcher:
 
     def _append(self, tp: TopicPartition, followed: Followed, data: FetchPartitionResponse) -> None:
         message_set = data.message_set
-        info = followed.partition.append_as_follower(message_set, data.high_watermark)
-        if info.count or len(message_set) < ENTRY_HEADER.size:
+        appended = followed.unsettled is None and (
+            followed.partition.append_as_follower(message_set, data.high_watermark).count
+        )
+        if appended or len(message_set) < ENTRY_HEADER.size:
             followed.max_bytes = self._config.replica_fetch_max_bytes
             followed.expected_bytes = len(message_set)
         else:
@@ -295,14 +311,13 @@ class ReplicaFetcher:
     def _give_room(self, tp: TopicPartition, followed: Followed, message_set: Buffer) -> None:
         """The first message is not whole: fetch as much as it needs. InvalidMessage if its length
         is none that the log would take."""
-        assert followed.partition.log is not None
         _, size = ENTRY_HEADER.unpack_from(message_set)
-        needed, most = ENTRY_HEADER.size + size, followed.partition.log.config.max_message_bytes
+        needed, most = ENTRY_HEADER.size + size, followed.log.config.max_message_bytes
         if not len(message_set) < needed <= most:
             followed.max_bytes = self._config.replica_fetch_max_bytes
             raise InvalidMessage(
-                f"a message of {size} bytes at offset {followed.partition.log.log_end_offset} of "
-                f"leader {self._leader.id}, where max.message.bytes is {most}; check its log there"
+                f"a message of {size} bytes at offset {followed.position} of leader "
+                f"{self._leader.id}, where max.message.bytes is {most}; check its log there"
             )
         followed.max_bytes = followed.expected_bytes = needed
         log.warning(
@@ -405,14 +420,12 @@ class ReplicaFetcher:
         partition.high_watermark = min(partition.high_watermark, followed.position)
 
 
-def _known_bytes(partition: Partition, offset: int, message_set: Buffer) -> int:
-    """How much of a fetched set the end of the log, from `offset` on, has already; 0 if it has
-    something else, or more."""
-    log = partition.log
-    assert log is not None
+def _same_entries(log: Log, offset: int, message_set: Buffer) -> kernel.SetSummary | None:
+    """The whole entries from `offset` on with which the log and a fetched set begin alike; none if
+    the first is not whole. None where they differ, or the set has nothing."""
     if offset < log.log_start_offset:
-        return 0
-    end = log.read(offset, INT_MAX)
-    if end.segment_base_offset != log.active_base_offset or end.size > len(message_set):
-        return 0
-    return end.size if end.bytes() == memoryview(message_set)[: end.size] else 0
+        return None
+    own = log.read(offset, len(message_set)).bytes()
+    if not own or own != memoryview(message_set)[: len(own)]:
+        return None
+    return kernel.validate(own, NO_LIMIT)

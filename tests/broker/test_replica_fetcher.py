@@ -110,9 +110,15 @@ def append(world: World, data: Buffer, tp: TopicPartition = TP) -> None:
     )
 
 
-def pair_with_large_messages(directory: Path) -> Pair:
+def contents(partition: Any) -> bytes:
+    """The bytes of all segments, one after the other."""
+    files = sorted(partition.log.directory.glob("*.log"))
+    return b"".join(file.read_bytes() for file in files)
+
+
+def pair_with_large_messages(directory: Path, **keys: Any) -> Pair:
     """Fetches are 500 bytes long, messages of up to 5000 are allowed."""
-    pair = Pair(directory, message_max_bytes=500, replica_fetch_max_bytes=500)
+    pair = Pair(directory, message_max_bytes=500, replica_fetch_max_bytes=500, **keys)
     for world in (pair.leader, pair.follower):
         world.log_manager.update_topic_config("t", {"max.message.bytes": "5000"})
     return pair
@@ -137,6 +143,16 @@ class TestWhatIsAboveTheHighWatermark:
         pair.copy.append_as_follower(bytearray(entries), 0)
         pair.fetcher.add(pair.copies)
 
+    def follow_from_the_leader(self, pair: Pair, *values: bytes) -> None:
+        """The copy has these sets, as the leader has, and a high watermark of 0; the leader has
+        one more."""
+        for offset, value in enumerate(values):
+            pair.produce(value)
+            entry = message_set.encode([(None, value)], base_offset=offset)
+            pair.copy.append_as_follower(bytearray(entry), 0)
+        pair.produce(b"more")
+        pair.fetcher.add(pair.copies)
+
     @pytest.mark.parametrize("produced", [(b"a", b"b"), (b"a", b"b", b"c")])
     def test_what_the_leader_has_as_well_is_kept(
         self, pair: Pair, produced: tuple[bytes, ...], caplog: pytest.LogCaptureFixture
@@ -156,12 +172,48 @@ class TestWhatIsAboveTheHighWatermark:
         pair.produce(*produced)
         self.follow_anew(pair, b"a", b"b")
         pair.fetcher.round()
+        pair.fetcher.round()
         original, copy = pair.logs()
         assert original == copy
         recovery_points = (
             pair.follower.log_manager.directories[0] / "recovery-point-offset-checkpoint"
         )
         assert "t 0 0\n" in recovery_points.read_text()
+
+    @pytest.mark.parametrize("segment_bytes", [1 << 20, 600])
+    def test_what_is_longer_than_one_answer_is_compared_piece_by_piece(
+        self, tmp_path: Path, segment_bytes: int, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Also where the log has rolled, and a message needs a larger fetch than the others."""
+        pair = pair_with_large_messages(tmp_path, log_segment_bytes=segment_bytes)
+        values = [b"%d" % n * 100 for n in range(10)]
+        values[5] = b"5" * 570
+        self.follow_from_the_leader(pair, *values)
+        with caplog.at_level("INFO"):
+            for _ in range(12):
+                pair.fetcher.round()
+        original, copy = contents(pair.original), contents(pair.copy)
+        assert original == copy
+        assert 11 == pair.copy.log.log_end_offset
+        assert "Truncating" not in caplog.text
+
+    def test_a_difference_behind_the_first_answer_is_cut_there(self, tmp_path: Path) -> None:
+        """What the leader has as well stays, and the HW waits below until all is compared."""
+        pair = pair_with_large_messages(tmp_path)
+        self.follow_from_the_leader(pair, *[b"%d" % n * 100 for n in range(8)])
+        pair.copy.log.truncate_to(6)
+        other = message_set.encode([(None, b"other")] * 4, base_offset=6)
+        pair.copy.append_as_follower(bytearray(other), 0)
+        pair.fetcher.add(pair.copies)
+        pair.fetcher.round()
+        assert (10, 0) == (pair.copy.log.log_end_offset, pair.copy.high_watermark)
+        cut_to = []
+        while pair.copy.log.log_end_offset != 9:
+            pair.fetcher.round()
+            cut_to.append(pair.copy.log.log_end_offset)
+        original, copy = contents(pair.original), contents(pair.copy)
+        assert original == copy
+        assert 6 <= min(cut_to)
 
     def test_nothing_is_cut_before_the_leader_has_answered(self, pair: Pair) -> None:
         """It may be gone for good, and this broker the next to lead."""
