@@ -3,8 +3,9 @@
 A large compressed set must be unpacked, numbered and packed again, which takes long enough to be
 done in a thread. Its offsets must be known before (inner offsets are absolute), so while one such
 job is out nothing else may be appended: later appends queue here. When the job is back, leadership
-and log end are checked again, for both may have changed meanwhile. A partition has a lane only
-while something is in it. What else runs in threads: ARCHITECTURE.md, "Who runs where".
+and log end are checked again, for both may have changed meanwhile. The fsync of flush.messages is
+such a job too: what it covers is acknowledged after it, and so is what follows. A partition has a
+lane only while something is in it. What else runs in threads: ARCHITECTURE.md, "Who runs where".
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from kafka08.broker.runtime import Runtime
+from kafka08.config import LONG_MAX
 from kafka08.errors import NotLeaderForPartition
 from kafka08.protocol import message_set
 
 if TYPE_CHECKING:
     from kafka08.broker.partition import Partition
+    from kafka08.log.log import Log
     from kafka08.log.slices import AppendInfo
 
 NATIVE_MIN_BYTES: Final = 64 << 10
@@ -47,9 +50,13 @@ class LaneAppend:
         except Exception:
             log.exception("Uncaught exception while answering an append")
 
+    def fail(self, error: BaseException) -> None:
+        """Tell that its native job failed."""
+        self.tell(None, error if isinstance(error, Exception) else RuntimeError(error))
+
 
 class AppendLane:
-    """Made for a partition by its first large compressed set; gone when the last append is done."""
+    """Made for a partition by the first append that `needs_lane`; gone when the last is done."""
 
     def __init__(self, partition: Partition, runtime: Runtime) -> None:
         self._partition = partition
@@ -61,36 +68,35 @@ class AppendLane:
         """Append after everything that is in the lane already. Never switches."""
         self._partition.lane = self
         self._waiting.append(LaneAppend(data, required_acks, done))
-        if not self._busy:
-            self._go_on()
+        self._go_on()
 
     def _go_on(self) -> None:
-        """Append what needs no job, until one does or nothing is left."""
-        while self._waiting:
+        """Append until a job is out or nothing is left."""
+        while self._waiting and not self._busy:
             append = self._waiting.popleft()
             if needs_native(append.message_set):
-                if self._start(append):
-                    return
+                self._start(append)
             else:
                 self._append_inline(append)
-        self._partition.lane = None
+        if not self._busy:
+            self._partition.lane = None
 
     def _append_inline(self, append: LaneAppend) -> None:
         try:
-            info = self._partition.append(append.message_set, append.required_acks)
+            log = self._partition.check_append(append.required_acks)
+            info = log.append(append.message_set, flush=False)
         except Exception as error:  # noqa: BLE001 - carried to who waits for this append
             append.tell(None, error)
         else:
-            append.tell(info)
+            self._finish(append, log, info)
 
-    def _start(self, append: LaneAppend) -> bool:
-        """Send the set out to be packed for the offsets it will have. False if it may not be
-        appended at all."""
+    def _start(self, append: LaneAppend) -> None:
+        """Send the set out to be packed for the offsets it will have, if it may be appended."""
         try:
             log = self._partition.check_append(append.required_acks)
         except Exception as error:  # noqa: BLE001 - carried to who waits for this append
             append.tell(None, error)
-            return False
+            return
         epoch, base_offset = self._partition.leader_epoch, log.log_end_offset
 
         def finished(prepared: message_set.PreparedSet, error: BaseException | None) -> None:
@@ -98,7 +104,7 @@ class AppendLane:
             if error is None:
                 self._commit(append, prepared, epoch, base_offset)
             else:
-                append.tell(None, error if isinstance(error, Exception) else RuntimeError(error))
+                append.fail(error)
             self._go_on()
 
         self._busy = True
@@ -110,7 +116,6 @@ class AppendLane:
             log.config.max_message_bytes,
             log.config.segment_bytes,
         )
-        return True
 
     def _commit(
         self,
@@ -127,12 +132,43 @@ class AppendLane:
                 raise NotLeaderForPartition(
                     f"leadership of {partition.topic_partition} changed during the append"
                 )
-            info = log.append_prepared(prepared)
-            partition.maybe_raise_high_watermark()
+            info = log.append_prepared(prepared, flush=False)
         except Exception as error:  # noqa: BLE001 - carried to who waits for this append
             append.tell(None, error)
         else:
-            append.tell(info)
+            self._finish(append, log, info)
+
+    def _finish(self, append: LaneAppend, log: Log, info: AppendInfo) -> None:
+        """What was appended is acknowledged, after its fsync if that is due."""
+        flush = log.owed_flush()
+        if flush is None:
+            self._acknowledge(append, info)
+            return
+
+        def flushed(_: object, error: BaseException | None) -> None:
+            self._busy = False
+            if error is None:
+                flush.complete()
+                self._acknowledge(append, info)
+            else:
+                append.fail(error)
+            self._go_on()
+
+        self._busy = True
+        self._runtime.run_native_later(flushed, flush.sync)
+
+    def _acknowledge(self, append: LaneAppend, info: AppendInfo) -> None:
+        if self._partition.is_leader:
+            self._partition.maybe_raise_high_watermark()
+        append.tell(info)
+
+
+def needs_lane(partition: Partition, data: bytes | bytearray | memoryview) -> bool:
+    """Whether an append may take a native job: packing, or the fsync of flush.messages."""
+    log = partition.log
+    return needs_native(data) or (
+        log is not None and log.config.flush_messages < LONG_MAX and log.may_owe_flush(data)
+    )
 
 
 def needs_native(data: bytes | bytearray | memoryview) -> bool:

@@ -330,10 +330,11 @@ class Partition:
 
     def append_as_follower(self, message_set: Buffer, leader_high_watermark: int) -> AppendInfo:
         """Append what the leader sent for this replica's LEO, offsets as they are, and take over
-        its HW as far as the log reaches. Raises what Log.append_as_follower does."""
+        its HW as far as the log reaches. What flush.messages asks for is left to the caller
+        (Log.owed_flush). Raises what Log.append_as_follower does."""
         assert self.log is not None
         assert not self.is_leader, f"{self} appends as a follower"
-        info = self.log.append_as_follower(message_set)
+        info = self.log.append_as_follower(message_set, flush=False)
         # 0.8: it may fall, when a new leader has yet to learn how far the old one had come.
         self.high_watermark = min(self.log.log_end_offset, leader_high_watermark)
         return info

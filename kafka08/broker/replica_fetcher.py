@@ -282,7 +282,7 @@ class ReplicaFetcher:
         data: FetchPartitionResponse,
         refused: Refused,
     ) -> None:
-        """Append one partition's set, or deal with its error; on failure it pauses."""
+        """Append one partition's set, or deal with its error; on failure it pauses. Switches."""
         try:
             check(data.error_code, f"broker {self._leader.id} refused")
             self._append(tp, followed, data)
@@ -305,6 +305,10 @@ class ReplicaFetcher:
         if appended or len(message_set) < ENTRY_HEADER.size:
             followed.max_bytes = self._config.replica_fetch_max_bytes
             followed.expected_bytes = len(message_set)
+            flush = followed.log.owed_flush()
+            if flush is not None:
+                self._runtime.run_native(flush.sync)
+                flush.complete()
         else:
             self._give_room(tp, followed, message_set)
 

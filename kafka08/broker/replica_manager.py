@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from kafka08.broker.append_lane import AppendLane, needs_native
+from kafka08.broker.append_lane import AppendLane, needs_lane
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.delayed_produce import (
     AppendResult,
@@ -227,7 +227,7 @@ class ReplicaManager:
             if topic_partition.topic in INTERNAL_TOPICS and not internal:
                 raise InvalidTopic(f"Cannot append to internal topic {topic_partition.topic}")
             partition = self.partition(topic_partition)
-            if partition.lane is not None or needs_native(message_set):
+            if partition.lane is not None or needs_lane(partition, message_set):
                 lane = partition.lane or AppendLane(partition, self._runtime)
                 lane.submit(bytearray(message_set), required_acks, appended)
                 return

@@ -19,7 +19,7 @@ from struct import Struct
 from struct import error as struct_error
 from typing import TYPE_CHECKING, Final
 
-from kafka08.broker.append_lane import needs_native
+from kafka08.broker.append_lane import needs_lane
 from kafka08.errors import ApiError
 from kafka08.structs import ORDINARY_CONSUMER
 
@@ -76,7 +76,7 @@ class ShortWays:
         data = payload[end + SIZE.size : end + SIZE.size + size]
         if len(data) != size or partition.is_internal:
             return None
-        if needs_native(data):
+        if needs_lane(partition, data):
             return None
         try:
             info = partition.append(data, acks)

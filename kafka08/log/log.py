@@ -6,7 +6,8 @@
 
 Offsets ascend but may have gaps (compaction). A `Log` is used by one thread (the broker's hub); it
 never waits except for the disk: appends go to the page cache, the fsync of a rolled segment and
-deletes are handed to its `Background`; `flush`, also for flush.messages, waits. Source:
+deletes are handed to its `Background`; `flush` waits. So do the appends for flush.messages, unless
+the caller sees to it: `flush=False`, and then what `owed_flush` gives. Source:
 kafka.log.Log 0.8.2.2.
 """
 
@@ -28,7 +29,7 @@ from kafka08.errors import (
     OffsetOutOfRange,
     UnknownError,
 )
-from kafka08.kernel.types import Buffer
+from kafka08.kernel.types import EMPTY_ENTRY_BYTES, Buffer
 from kafka08.log import crashpoints
 from kafka08.log.background import Background, Inline, PendingFlush
 from kafka08.log.cleaned_segment import CleanedSegment
@@ -174,7 +175,7 @@ class Log:
 
     # Appending
 
-    def append(self, message_set_data: Buffer) -> AppendInfo:
+    def append(self, message_set_data: Buffer, *, flush: bool = True) -> AppendInfo:
         """Append what a producer sent: validate, number in place (or repack), one write.
 
         `message_set_data` must be writable and is changed. Raises InvalidMessage,
@@ -188,10 +189,13 @@ class Log:
                 self._log_end_offset,
                 config.max_message_bytes,
                 config.segment_bytes,
-            )
+            ),
+            flush=flush,
         )
 
-    def append_prepared(self, prepared: message_set.PreparedSet) -> AppendInfo:
+    def append_prepared(
+        self, prepared: message_set.PreparedSet, *, flush: bool = True
+    ) -> AppendInfo:
         """Append a set that `message_set.prepare` numbered from the present LEO.
 
         For those that prepare elsewhere (repacking in a native thread); nothing may have been
@@ -203,9 +207,10 @@ class Log:
         assert first_offset == self._log_end_offset, (
             f"{self.name}: a set numbered from {first_offset} does not go to {self._log_end_offset}"
         )
-        return self._write(prepared.data, first_offset, prepared.last_offset, prepared.count)
+        last_offset, count = prepared.last_offset, prepared.count
+        return self._write(prepared.data, first_offset, last_offset, count, flush)
 
-    def append_as_follower(self, message_set_data: Buffer) -> AppendInfo:
+    def append_as_follower(self, message_set_data: Buffer, *, flush: bool = True) -> AppendInfo:
         """Append what was fetched from the leader, offsets as they are; a partial entry at the end
         is left out.
 
@@ -236,9 +241,26 @@ class Log:
         if active.size and summary.last_offset - active.base_offset > INT_MAX:
             self.roll()  # the index counts offsets from the base in 32 bits
         data = memoryview(message_set_data)[: summary.size]
-        return self._write(data, self._log_end_offset, summary.last_offset, summary.count)
+        return self._write(data, self._log_end_offset, summary.last_offset, summary.count, flush)
 
-    def _write(self, data: Buffer, first_offset: int, last_offset: int, count: int) -> AppendInfo:
+    def may_owe_flush(self, message_set_data: Buffer) -> bool:
+        """Whether an append of this set may make the fsync of flush.messages due; a compressed one
+        may hold any number of messages."""
+        most = len(message_set_data) // EMPTY_ENTRY_BYTES
+        return (
+            self.unflushed_messages + most >= self.config.flush_messages
+            or message_set.begins_compressed(message_set_data)
+        )
+
+    def owed_flush(self) -> PendingFlush | None:
+        """The fsync that flush.messages asks for before the last append is acknowledged; None if
+        it does not."""
+        due = self.unflushed_messages >= self.config.flush_messages
+        return self.begin_flush() if due else None
+
+    def _write(
+        self, data: Buffer, first_offset: int, last_offset: int, count: int, flush: bool
+    ) -> AppendInfo:
         assert not self._closed, f"{self.name} is closed"
         size = len(data)
         segment = self._active
@@ -252,7 +274,7 @@ class Log:
             segment = self._active
         segment.append(data, first_offset)
         self._log_end_offset = last_offset + 1
-        if self._log_end_offset - self.recovery_point >= config.flush_messages:
+        if flush and self._log_end_offset - self.recovery_point >= config.flush_messages:
             self.flush()
         return AppendInfo(first_offset, last_offset, count, size)
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import random
 from pathlib import Path
+
+import pytest
 
 from kafka08.broker.append_lane import NATIVE_MIN_BYTES
 from kafka08.broker.delayed_produce import AppendResults
@@ -12,6 +16,7 @@ from kafka08.protocol import message_set
 from kafka08.protocol.codec import encode_request
 from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
 from kafka08.structs import TopicPartition
+from tests.broker.fake_runtime import Halted
 from tests.broker.world import Client, World
 
 TP = TopicPartition("t", 0)
@@ -27,6 +32,10 @@ def large(count: int = 100) -> bytearray:
 
 def small(text: bytes) -> bytearray:
     return bytearray(message_set.encode([(None, text)]))
+
+
+def compressed(text: bytes) -> bytearray:
+    return bytearray(message_set.encode([(None, text)], GZIP))
 
 
 def start(tmp_path: Path) -> tuple[World, list[AppendResults]]:
@@ -145,3 +154,77 @@ def test_a_new_epoch_during_a_job_appends_nothing(tmp_path: Path) -> None:
     world.lead("t", replicas=(1, 2))
     world.runtime.run_native_jobs()
     assert isinstance(results[0][TP].error, NotLeaderForPartition)
+
+
+class TestFlushMessages:
+    """Every third message must be on disk before it is acknowledged; the fsync is a native job."""
+
+    @pytest.fixture
+    def world(self, tmp_path: Path) -> World:
+        world = World(tmp_path, native_inline=False, log_flush_interval_messages=3)
+        world.lead("t", replicas=(1, 2))
+        return world
+
+    def offsets(self, results: list[AppendResults]) -> list[int]:
+        return [result[TP].base_offset for result in results]
+
+    def test_what_owes_the_fsync_is_acknowledged_after_it(self, world: World) -> None:
+        """And so is what comes behind; what came before is not held up."""
+        results: list[AppendResults] = []
+        for text in (b"a", b"b", b"c", b"d"):
+            append(world, small(text), results)
+        partition = world.partition("t")
+        assert [0, 1] == self.offsets(results)
+        assert (3, 2) == (partition.log.log_end_offset, partition.high_watermark)
+        assert 0 == partition.log.recovery_point
+        world.runtime.run_native_jobs()
+        assert [0, 1, 2, 3] == self.offsets(results)
+        assert (3, 4) == (partition.log.recovery_point, partition.high_watermark)
+        assert partition.lane is None
+
+    def test_a_request_of_one_partition_is_answered_after_it(self, world: World) -> None:
+        """The short way leaves it to the lane."""
+        client = Client(world)
+        produce = ProduceRequest(
+            1, 1000, [ProduceTopic("t", [ProducePartition(0, bytes(small(b"a") * 3))])]
+        )
+        client.send(encode_request(produce, 1, "test"))
+        assert client.parked
+        world.runtime.run_native_jobs()
+        assert 1 == len(client.frames())
+        assert 3 == world.partition("t").log.recovery_point
+
+    @pytest.mark.parametrize("count", [1, 200])
+    def test_compressed_sets_are_counted_by_their_messages(self, world: World, count: int) -> None:
+        """Packed inline or in a thread: the fsync comes after it, and not when it is not due."""
+        results: list[AppendResults] = []
+        append(world, large(count) if count > 1 else compressed(b"a"), results)
+        while world.runtime.native_jobs:
+            assert [] == results
+            world.runtime.run_native_jobs()
+        assert [0] == self.offsets(results)
+        assert (count if count > 1 else 0) == world.partition("t").log.recovery_point
+
+    def test_a_disk_that_fails_then_ends_the_process(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Nobody is told that something is on disk which may not be."""
+
+        def fail(_descriptor: int) -> None:
+            raise OSError(errno.EIO, "Input/output error")
+
+        results: list[AppendResults] = []
+        append(world, small(b"a") * 3, results)
+        monkeypatch.setattr(os, "fsync", fail)
+        with pytest.raises(Halted):
+            world.runtime.run_native_jobs()
+        assert [] == results
+
+    def test_leadership_lost_during_the_fsync_leaves_the_high_watermark(self, world: World) -> None:
+        """It is the new leader's to raise; the append stays acknowledged, as in 0.8.2.2."""
+        results: list[AppendResults] = []
+        append(world, small(b"a") * 3, results)
+        world.lead("t", leader=2, isr=(2,), replicas=(1, 2))
+        world.runtime.run_native_jobs()
+        assert [0] == self.offsets(results)
+        assert 0 == world.partition("t").high_watermark

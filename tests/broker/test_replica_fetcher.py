@@ -236,6 +236,17 @@ def test_the_copy_is_byte_for_byte_and_its_hw_one_fetch_late(pair: Pair) -> None
     assert original == copy
 
 
+def test_a_follower_flushes_every_so_many_messages_too(tmp_path: Path) -> None:
+    """flush.messages, before the next fetch tells the leader that it has them."""
+    pair = Pair(tmp_path, log_flush_interval_messages=2)
+    pair.produce(b"a")
+    pair.fetcher.round()
+    assert 0 == pair.copy.log.recovery_point
+    pair.produce(b"b")
+    pair.fetcher.round()
+    assert 2 == pair.copy.log.recovery_point
+
+
 def test_a_message_above_the_fetch_size_gets_room(tmp_path: Path) -> None:
     """replica.fetch.max.bytes is raised for its partition: the topic may allow more."""
     pair = pair_with_large_messages(tmp_path)

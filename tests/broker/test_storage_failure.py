@@ -17,7 +17,7 @@ from tests.broker.fake_runtime import Halted
 from tests.broker.world import World
 
 
-def fail(*_: Any) -> Any:
+def fail(*_: Any, **__: Any) -> Any:
     raise StorageError("cannot write t-0: No space left on device")
 
 
