@@ -8,36 +8,30 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Protocol
 
-from kafka08.log.files import OpenFile, storage_errors, sync_directory
+from kafka08.log.files import OpenFile, storage_errors
 
 
 class PendingFlush:
     """An fsync that has been decided on. `sync` may run in any thread: it touches nothing but
-    descriptors. `complete` belongs to the thread of the log and moves its recovery point."""
+    descriptors, so the log may be deleted meanwhile. `complete` belongs to the thread of the log
+    and moves its recovery point.
 
-    def __init__(
-        self,
-        directory: Path,
-        files: Sequence[OpenFile],
-        complete: Callable[[], None],
-        *,
-        names_too: bool,
-    ) -> None:
-        self._directory = directory
+    name    of the log, for errors
+    files   what is to be synced, in this order: segments, and the directory for new names in it
+    """
+
+    def __init__(self, name: str, files: Sequence[OpenFile], complete: Callable[[], None]) -> None:
+        self._name = name
         self._files = files
-        self._names_too = names_too
         self.complete = complete
 
     def sync(self) -> None:
-        """Wait until the files (and the names of new ones) are on disk; StorageError if not."""
-        with storage_errors("sync", self._directory):
+        """Wait until all of it is on disk; StorageError if it cannot be."""
+        with storage_errors("sync", self._name):
             for file in self._files:
                 os.fsync(file.fd)
-        if self._names_too:
-            sync_directory(self._directory)
 
     def run(self) -> None:
         """Both halves, here and now."""

@@ -18,6 +18,7 @@ from kafka08.kernel.types import Buffer
 NEW: Final = os.O_RDWR | os.O_CREAT
 READ_ONLY: Final = os.O_RDONLY
 READ_WRITE: Final = os.O_RDWR
+DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY
 
 
 def storage_error(action: str, path: object, error: OSError) -> StorageError:
@@ -101,9 +102,6 @@ def remove(path: Path) -> None:
 
 def sync_directory(path: Path) -> None:
     """Make created, renamed and deleted names of a directory survive a power failure."""
+    directory = OpenFile(path, DIRECTORY)
     with storage_errors("sync", path):
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+        os.fsync(directory.fd)

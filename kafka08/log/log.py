@@ -34,7 +34,7 @@ from kafka08.log import crashpoints
 from kafka08.log.background import Background, Inline, PendingFlush
 from kafka08.log.cleaned_segment import CleanedSegment
 from kafka08.log.config import LogConfig
-from kafka08.log.files import remove, storage_errors
+from kafka08.log.files import DIRECTORY, OpenFile, remove, storage_errors
 from kafka08.log.loader import load_segments
 from kafka08.log.names import index_file, log_file, parse_partition_directory
 from kafka08.log.retention import RetentionPolicy, SegmentFacts, deletable
@@ -393,7 +393,9 @@ class Log:
             for file in (segment.file, segment.index.opened())
         ]
         truncations = self._truncations
-        names_too, self._unsynced_names = self._unsynced_names, False
+        if self._unsynced_names:
+            files.append(OpenFile(self.directory, DIRECTORY))
+            self._unsynced_names = False
 
         def complete() -> None:
             self._crash(crashpoints.FLUSH_SYNCED)
@@ -401,7 +403,7 @@ class Log:
                 self.recovery_point = up_to
                 self.last_flush_ms = self._clock.time_ms()
 
-        return PendingFlush(self.directory, files, complete, names_too=names_too)
+        return PendingFlush(str(self.directory), files, complete)
 
     def flush(self) -> None:
         """Wait until everything below the LEO is on disk; it is the new recovery point."""
@@ -447,7 +449,8 @@ class Log:
         """Drop everything at or above `offset`; it is the new LEO, unless it was lower already.
 
         The recovery point moves down with it and must be checkpointed before anything is appended
-        again: LogManager.truncate_to does both.
+        again: LogManager.truncate_to does both. CorruptLog, with nothing dropped, if the place
+        cannot be found.
         """
         assert offset >= 0, f"cannot truncate to a negative offset ({offset})"
         if offset > self._log_end_offset:
@@ -460,15 +463,16 @@ class Log:
         if self._bases[0] > offset:
             self.truncate_fully_and_start_at(offset)
             return
-        self._truncations += 1
         keep = bisect_right(self._bases, offset)
+        position = self._segments[keep - 1].position_of(offset)
+        self._truncations += 1
         if keep < len(self._segments):
             self.sealed_changes += 1
         self._delete_segments(keep, len(self._segments))
         self._crash(crashpoints.TRUNCATE_SEGMENTS_DELETED)
         self._active = self._segments[-1]
         self._active.truncate_to(
-            offset, self.config.segment_index_bytes, self._clock.time_ms(), self._crash
+            offset, position, self.config.segment_index_bytes, self._clock.time_ms(), self._crash
         )
         self._log_end_offset = offset
         self.recovery_point = min(offset, self.recovery_point)

@@ -216,15 +216,23 @@ class LogManager:
             if topic_partition.topic == topic:
                 one.config = config
 
-    def truncate_to(self, offsets: Mapping[TopicPartition, int]) -> None:
+    def truncate_to(
+        self, offsets: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, CorruptLog]:
         """Truncate logs (those that exist) and checkpoint, so that a crash cannot leave a recovery
-        point above what was cut and written anew."""
+        point above what was cut and written anew. Returns those that are as they were, because
+        they cannot be read."""
+        refused = {}
         for topic_partition, offset in offsets.items():
             found = self.logs.get(topic_partition)
             if found is not None:
                 self._lower_cleaner_point(found, offset)
-                found.truncate_to(offset)
+                try:
+                    found.truncate_to(offset)
+                except CorruptLog as error:
+                    refused[topic_partition] = error
         self.checkpoint_recovery_points()
+        return refused
 
     def truncate_fully_and_start_at(self, topic_partition: TopicPartition, offset: int) -> None:
         """Empty a log (if it exists), let it go on at `offset`, and checkpoint."""

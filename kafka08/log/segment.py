@@ -156,13 +156,13 @@ class LogSegment:
     def truncate_to(
         self,
         offset: int,
+        position: int | None,
         index_bytes: int,
         now_ms: int,
         crash: crashpoints.CrashPoint = crashpoints.never,
     ) -> None:
-        """Drop the entries at or above `offset` (a wrapper that holds it as well); the segment is
-        active afterwards."""
-        position = self.position_of(offset)
+        """Drop the entries at or above `offset` (a wrapper that holds it as well), which is at
+        `position_of` it; the segment is active afterwards."""
         self.index.grow(index_bytes)
         if position is None:
             return

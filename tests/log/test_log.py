@@ -397,6 +397,16 @@ def test_a_flush_syncs_messages_index_and_names(
     assert log.begin_flush() is None
 
 
+def test_a_log_may_be_deleted_while_it_is_synced(open_log: OpenLog) -> None:
+    """The fsync of a roll is on its way in a thread when a topic is deleted."""
+    log = open_log()
+    log.append(a_set(b"a"))
+    flush = log.begin_flush()
+    assert flush is not None
+    log.delete()
+    flush.run()
+
+
 def test_a_flush_that_was_overtaken_by_a_truncation_moves_nothing(open_log: OpenLog) -> None:
     """What it synced is not what the log holds now."""
     log = open_log()

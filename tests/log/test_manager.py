@@ -270,6 +270,22 @@ def test_truncation_checkpoints_the_recovery_point(
     assert {T0: 0} == OffsetCheckpoint(path).read()
 
 
+def test_a_log_that_cannot_be_read_is_not_cut(open_manager: OpenManager, tmp_path: Path) -> None:
+    """It is named and as it was, not cut half way; the others are cut."""
+    manager = open_manager()
+    for tp in (T0, U1):
+        log = manager.get_or_create(tp)
+        log.append(a_set(b"a", b"b", b"c"))
+        log.roll()
+        log.append(a_set(b"d"))
+    path = manager.logs[T0].directory / f"{0:020d}.log"
+    path.write_bytes(b"\xff" * path.stat().st_size)
+    assert [T0] == list(manager.truncate_to({T0: 1, U1: 1}))
+    assert [4, 1] == [manager.logs[tp].log_end_offset for tp in (T0, U1)]
+    assert 2 == len(manager.logs[T0].segment_facts)
+    manager.delete(T0)
+
+
 def test_delete_removes_log_and_directory(open_manager: OpenManager, tmp_path: Path) -> None:
     """And the next checkpoint has no entry for it."""
     manager = open_manager()
