@@ -30,6 +30,7 @@ from kafka08.config import INT_MAX
 from kafka08.errors import (
     ApiError,
     ClientError,
+    CorruptLog,
     InvalidMessage,
     KafkaError,
     OffsetOutOfRange,
@@ -71,6 +72,9 @@ PARTITION_BACKOFF_SECONDS: Final = 0.05
 REQUEST_BYTES_MAX: Final = 16 * 1024 * 1024
 """About so much is let come in one answer, which must be there within replica.socket.timeout.ms;
 further partitions have their turn in the next."""
+REFUSED_BYTES: Final = 64 * 1024
+"""What a partition is taken to bring after an error: it will mostly be refused again, but many that
+are led at last must not come in one answer."""
 
 
 @dataclass(slots=True, eq=False)
@@ -172,7 +176,11 @@ class ReplicaFetcher:
         log.info("[%s], Starting", self.name)
         try:
             while not self._stopped:
-                self.round()
+                try:
+                    self.round()
+                except Exception:  # the greenlet's root: other partitions are copied all the same
+                    log.exception("[%s], Error due to", self.name)
+                    self._changed.wait(CONNECTION_BACKOFF_SECONDS)
         finally:
             self._connection.close()
         log.info("[%s], Stopped", self.name)
@@ -248,32 +256,54 @@ class ReplicaFetcher:
         """Compare what logs have above their HW with what their new leader sent. The same is kept,
         and the next request asks for what follows; else the log is cut there. All together, for
         recovery points must be written before anything else is appended."""
-        cuts = {}
+        cuts: dict[TopicPartition, int] = {}
+        unreadable: dict[TopicPartition, CorruptLog] = {}
         try:
-            for tp in list(answers):
-                followed, data = wanted[tp], answers[tp]
-                if followed is not self._followed.get(tp) or data.error_code:
-                    continue
-                start, end = followed.unsettled, followed.log.log_end_offset
-                if start is None or start >= end:
-                    followed.unsettled = None
-                    continue
-                same = _same_entries(followed.log, start, data.message_set)
-                if same is None:
-                    followed.unsettled = None
-                    cuts[tp] = start
-                elif same.last_offset + 1 == end:
-                    followed.unsettled = None
-                    rest = memoryview(data.message_set)[same.size :]
-                    answers[tp] = replace(data, message_set=rest)
-                elif same.count:
-                    followed.unsettled = same.last_offset + 1
-                    followed.max_bytes = self._config.replica_fetch_max_bytes
-                    del answers[tp]
+            for tp, followed in wanted.items():
+                if tp in answers and followed is self._followed.get(tp):
+                    try:
+                        self._settle(tp, followed, answers, cuts)
+                    except CorruptLog as error:
+                        unreadable[tp] = error
             if cuts:
-                self._log_manager.truncate_to(cuts)
+                unreadable |= self._log_manager.truncate_to(cuts)
         except StorageError as error:
             halt_on(error, self._runtime)
+        for tp in cuts:
+            if tp not in unreadable:
+                wanted[tp].unsettled = None
+        for tp, problem in unreadable.items():
+            log.error("[%s], The log of %s cannot be read: %s", self.name, tp, problem)
+            self._pause(wanted[tp])
+            del answers[tp]
+
+    def _settle(
+        self,
+        tp: TopicPartition,
+        followed: Followed,
+        answers: dict[TopicPartition, FetchPartitionResponse],
+        cuts: dict[TopicPartition, int],
+    ) -> None:
+        """Leave in its answer what is to be appended, no answer where more is to be compared, or
+        note the cut."""
+        data = answers[tp]
+        if data.error_code:
+            return
+        start, end = followed.unsettled, followed.log.log_end_offset
+        if start is None or start >= end:
+            followed.unsettled = None
+            return
+        same = _same_entries(followed.log, start, data.message_set)
+        if same is None:
+            cuts[tp] = start
+        elif same.last_offset + 1 == end:
+            followed.unsettled = None
+            rest = memoryview(data.message_set)[same.size :]
+            answers[tp] = replace(data, message_set=rest)
+        elif same.count:
+            followed.unsettled = same.last_offset + 1
+            followed.max_bytes = self._config.replica_fetch_max_bytes
+            del answers[tp]
 
     def _take(
         self,
@@ -331,6 +361,7 @@ class ReplicaFetcher:
         )
 
     def _pause(self, followed: Followed) -> None:
+        followed.expected_bytes = min(followed.max_bytes, REFUSED_BYTES)
         followed.paused_until = self._runtime.monotonic() + PARTITION_BACKOFF_SECONDS
 
     # Out of range
@@ -346,6 +377,8 @@ class ReplicaFetcher:
                 leader_start = self._ask(tp, EARLIEST_OFFSET)
                 if followed is self._followed.get(tp):
                     self._begin_anew(tp, followed, leader_start)
+        except StorageError as error:
+            halt_on(error, self._runtime)
         except KafkaError as error:
             log.error("Error getting offset for partition %s: %s", tp, error)
             self._pause(followed)
@@ -368,7 +401,8 @@ class ReplicaFetcher:
                 end,
             )
             self._runtime.halt(1)
-        self._log_manager.truncate_to({tp: leader_end})
+        for unreadable in self._log_manager.truncate_to({tp: leader_end}).values():
+            raise unreadable
         self._clamp(followed)
         log.warning(
             "Replica %d for partition %s reset its fetch offset from %d to current leader %d's "
@@ -426,10 +460,14 @@ class ReplicaFetcher:
 
 def _same_entries(log: Log, offset: int, message_set: Buffer) -> kernel.SetSummary | None:
     """The whole entries from `offset` on with which the log and a fetched set begin alike; none if
-    the first is not whole. None where they differ, or the set has nothing."""
+    the first is not whole. None where they differ, or the set has nothing. CorruptLog if the log
+    has no sound entries there."""
     if offset < log.log_start_offset:
         return None
     own = log.read(offset, len(message_set)).bytes()
     if not own or own != memoryview(message_set)[: len(own)]:
         return None
-    return kernel.validate(own, NO_LIMIT)
+    try:
+        return kernel.validate(own, NO_LIMIT)
+    except ValueError as error:
+        raise CorruptLog(f"{log.name} from offset {offset} on: {error}") from error

@@ -10,7 +10,8 @@ from typing import Any, cast
 
 import pytest
 
-from kafka08.broker.replica_fetcher import ReplicaFetcher
+from kafka08.broker.replica_fetcher import PARTITION_BACKOFF_SECONDS, ReplicaFetcher
+from kafka08.errors import StorageError
 from kafka08.protocol import message_set
 from kafka08.protocol.types import Buffer
 from kafka08.structs import Broker, TopicPartition
@@ -223,6 +224,26 @@ class TestWhatIsAboveTheHighWatermark:
         pair.fetcher.round()
         assert 2 == pair.copy.log.log_end_offset
 
+    def test_a_log_that_cannot_be_read_holds_up_its_own_partition_alone(
+        self, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """The fetcher tells so and goes on with the others; nothing is cut."""
+        pair = Pair(tmp_path, partitions=2)
+        broken, sound = pair.copies
+        entries = message_set.encode([(None, b"a"), (None, b"b")])
+        for copy in pair.copies:
+            append(pair.leader, entries, copy.topic_partition)
+            append(pair.leader, message_set.encode([(None, b"c")]), copy.topic_partition)
+            copy.append_as_follower(entries, 1)
+        [segment] = broken.log.directory.glob("*.log")
+        with segment.open("r+b") as file:
+            file.seek(8)
+            file.write(struct.pack(">i", -16))
+        pair.fetcher.add(pair.copies)
+        pair.fetcher.round()
+        assert [2, 3] == [broken.log.log_end_offset, sound.log.log_end_offset]
+        assert f"The log of {broken.topic_partition} cannot be read" in caplog.text
+
 
 def test_the_copy_is_byte_for_byte_and_its_hw_one_fetch_late(pair: Pair) -> None:
     """Also over several sets, one of them compressed."""
@@ -245,6 +266,38 @@ def test_a_follower_flushes_every_so_many_messages_too(tmp_path: Path) -> None:
     pair.produce(b"b")
     pair.fetcher.round()
     assert 2 == pair.copy.log.recovery_point
+
+
+def test_a_disk_that_fails_while_a_log_is_cut_ends_the_process(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The leader has less than this replica: what is on disk would not fit its recovery point."""
+    pair.produce(b"a", b"b")
+    pair.fetcher.round()
+    pair.fetcher.round()
+    pair.leader.log_manager.truncate_to({TP: 1})
+
+    def fail() -> None:
+        raise StorageError("cannot write recovery-point-offset-checkpoint: No space left on device")
+
+    monkeypatch.setattr(pair.follower.log_manager, "checkpoint_recovery_points", fail)
+    with pytest.raises(Halted):
+        pair.fetcher.round()
+
+
+def test_an_error_of_one_round_does_not_end_the_fetcher(pair: Pair) -> None:
+    """It would never come back, and nothing of its leader's be copied until the next restart."""
+    errors = [RuntimeError("a bug")]
+
+    def meet() -> None:
+        if errors:
+            raise errors.pop()
+        pair.fetcher.stop()
+
+    pair.while_fetching = meet
+    pair.produce(b"a")
+    pair.fetcher.run()
+    assert [] == errors
 
 
 def test_a_message_above_the_fetch_size_gets_room(tmp_path: Path) -> None:
@@ -301,6 +354,17 @@ class TestManyPartitionsThatLag:
 
     def copied(self, pair: Pair) -> int:
         return sum(copy.log.log_end_offset for copy in pair.copies)
+
+    def test_those_that_are_refused_leave_room_for_the_others(self, pair: Pair) -> None:
+        """As during a failover: what is refused again brings nothing."""
+        for copy in pair.copies[:6]:
+            pair.leader.partition("t", copy.topic_partition.partition).is_leader = False
+        for _ in range(3):
+            pair.fetcher.round()
+            pair.follower.runtime.advance(PARTITION_BACKOFF_SECONDS)
+        append(pair.leader, message_set.encode([(None, b"b")]), pair.copies[9].topic_partition)
+        pair.fetcher.round()
+        assert 2 == pair.copies[9].log.log_end_offset
 
     def test_they_have_turns(self, pair: Pair) -> None:
         """As many in each request as fit, the others in the next ones, until all are copied."""
