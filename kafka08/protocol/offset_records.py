@@ -4,7 +4,7 @@
                           2      group:string                                 a group of 0.9+
     value    version:i16  0      offset:i64 metadata:string timestamp:i64     of an offset
                           1      offset:i64 metadata:string commit:i64 expire:i64
-             version:i16  0, 1   the members of a group (1 adds a rebalance timeout); of key 2
+             of key 2: the members of a group, which nobody here reads
 
 A null value deletes what its key names. Version 0 is written, as 0.8.2.2 writes it; the others
 are what 0.9 and 0.10 brokers wrote, and are read. Null metadata is written as "": a length of -1
@@ -20,7 +20,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from kafka08.errors import ProtocolError
 from kafka08.protocol.codec import decode_body, encode_body
-from kafka08.protocol.types import Buffer, Bytes, Int32, Int64, NullableString, String
+from kafka08.protocol.types import Buffer, Int32, Int64, NullableString, String
 from kafka08.structs import OffsetAndMetadata, TopicPartition
 
 VERSION: Final = Struct(">h")
@@ -60,30 +60,6 @@ class OffsetValue:
     expire_ms: int = NO_EXPIRY
 
 
-@dataclass(slots=True)
-class GroupMember:
-    """A member of a group, as 0.9 and later store it. `rebalance_timeout_ms` -1: not stored."""
-
-    member_id: str
-    client_id: str
-    client_host: str
-    rebalance_timeout_ms: int
-    session_timeout_ms: int
-    subscription: bytes
-    assignment: bytes
-
-
-@dataclass(slots=True)
-class GroupValue:
-    """A generation of a group, as 0.9 and later store it."""
-
-    protocol_type: str
-    generation: int
-    protocol: str | None
-    leader: str | None
-    members: list[GroupMember]
-
-
 RecordKey: TypeAlias = OffsetKey | GroupKey
 
 
@@ -112,45 +88,6 @@ class _OffsetValueV1:
     metadata: NullableString
     commit_ms: Int64
     expire_ms: Int64
-
-
-@dataclass(slots=True)
-class _MemberV0:
-    member_id: String
-    client_id: String
-    client_host: String
-    session_timeout_ms: Int32
-    subscription: Bytes
-    assignment: Bytes
-
-
-@dataclass(slots=True)
-class _MemberV1:
-    member_id: String
-    client_id: String
-    client_host: String
-    rebalance_timeout_ms: Int32
-    session_timeout_ms: Int32
-    subscription: Bytes
-    assignment: Bytes
-
-
-@dataclass(slots=True)
-class _GroupValueV0:
-    protocol_type: String
-    generation: Int32
-    protocol: NullableString
-    leader: NullableString
-    members: list[_MemberV0]
-
-
-@dataclass(slots=True)
-class _GroupValueV1:
-    protocol_type: String
-    generation: Int32
-    protocol: NullableString
-    leader: NullableString
-    members: list[_MemberV1]
 
 
 def encode_key(key: OffsetKey) -> bytes:
@@ -185,32 +122,6 @@ def decode_offset_value(data: Buffer) -> OffsetValue:
         committed = OffsetAndMetadata(v1.offset, v1.metadata, v1.commit_ms)
         return OffsetValue(committed, v1.expire_ms)
     raise ProtocolError(f"offsets topic: unknown offset value version {version}")
-
-
-def decode_group_value(data: Buffer) -> GroupValue:
-    """The value of a GroupKey. ProtocolError as above."""
-    version = _version(data, "group value")
-    value: _GroupValueV0 | _GroupValueV1
-    if version == 0:
-        value, _ = decode_body(_GroupValueV0, data, VERSION.size)
-    elif version == 1:
-        value, _ = decode_body(_GroupValueV1, data, VERSION.size)
-    else:
-        raise ProtocolError(f"offsets topic: unknown group value version {version}")
-    members = [_member(member) for member in value.members]
-    return GroupValue(value.protocol_type, value.generation, value.protocol, value.leader, members)
-
-
-def _member(member: _MemberV0 | _MemberV1) -> GroupMember:
-    return GroupMember(
-        member.member_id,
-        member.client_id,
-        member.client_host,
-        member.rebalance_timeout_ms if isinstance(member, _MemberV1) else -1,
-        member.session_timeout_ms,
-        bytes(member.subscription or b""),
-        bytes(member.assignment or b""),
-    )
 
 
 def _version(data: Buffer, what: str) -> int:
