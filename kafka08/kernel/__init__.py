@@ -39,11 +39,9 @@ if TYPE_CHECKING:
         Place,
         SetBuilder,
         SetSummary,
-        assign_offsets,
         build_from_columns,
         build_set,
         column_batches,
-        columns,
         crc32,
         entries,
         find_offset,
@@ -68,11 +66,9 @@ else:
     Place = _chosen.Place
     SetBuilder = _chosen.SetBuilder
     SetSummary = _chosen.SetSummary
-    assign_offsets = _chosen.assign_offsets
     build_from_columns = _chosen.build_from_columns
     build_set = _chosen.build_set
     column_batches = _chosen.column_batches
-    columns = _chosen.columns
     crc32 = _chosen.crc32
     entries = _chosen.entries
     find_offset = _chosen.find_offset
@@ -104,11 +100,9 @@ __all__ = [
     "SetBuilder",
     "SetSummary",
     "UnknownCodec",
-    "assign_offsets",
     "build_from_columns",
     "build_set",
     "column_batches",
-    "columns",
     "crc32",
     "entries",
     "find_offset",

@@ -232,19 +232,6 @@ cdef int check_limits(int64_t max_rows, int64_t max_bytes) except -1:
     return 0
 
 
-def columns(
-    data, int64_t from_offset, until_offset, decompress, bint keys=True, bint values=True,
-    bint verify_crc=True, int64_t max_rows=DEFAULT_MAX_ROWS,
-    int64_t max_bytes=DEFAULT_MAX_COLUMN_BYTES,
-):
-    return next(
-        column_batches(
-            data, from_offset, until_offset, decompress, keys, values, verify_crc, max_rows,
-            max_bytes,
-        )
-    )
-
-
 cdef struct Rows:
     # An Arrow `binary` column to read from; without offsets every row is null.
     const int32_t* offsets

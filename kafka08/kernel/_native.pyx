@@ -35,7 +35,7 @@ cdef extern from "crc32.h" nogil:
     uint32_t kafka08_crc32(uint32_t crc, const uint8_t* data, size_t size)
     const char* kafka08_crc32_select(const char* wanted)
 
-INTERFACE = 3
+INTERFACE = 4
 NAME = "native"
 
 kafka08_crc32_select(NULL)

@@ -13,13 +13,12 @@ from typing import Final
 
 from kafka08.hashing import murmur2
 from kafka08.kernel._python_builder import Place, SetBuilder
-from kafka08.kernel._python_columns import build_from_columns, column_batches, columns
+from kafka08.kernel._python_columns import build_from_columns, column_batches
 from kafka08.kernel._python_compaction import OffsetMap
 from kafka08.kernel._python_messages import MessageAndMetadata, MessageIterator, messages
 from kafka08.kernel._python_sets import (
     MessageAndOffset,
     SetSummary,
-    assign_offsets,
     build_set,
     crc32,
     entries,
@@ -46,11 +45,9 @@ __all__ = [
     "Place",
     "SetBuilder",
     "SetSummary",
-    "assign_offsets",
     "build_from_columns",
     "build_set",
     "column_batches",
-    "columns",
     "crc32",
     "entries",
     "find_offset",

@@ -137,33 +137,6 @@ def _finish(
     )
 
 
-def columns(
-    data: Buffer,
-    from_offset: int,
-    until_offset: int | None,
-    decompress: Decompress,
-    keys: bool = True,
-    values: bool = True,
-    verify_crc: bool = True,
-    max_rows: int = DEFAULT_MAX_ROWS,
-    max_bytes: int = DEFAULT_MAX_COLUMN_BYTES,
-) -> Columns:
-    """The first of `column_batches`."""
-    return next(
-        column_batches(
-            data,
-            from_offset,
-            until_offset,
-            decompress,
-            keys,
-            values,
-            verify_crc,
-            max_rows,
-            max_bytes,
-        )
-    )
-
-
 class BinaryRows:
     """Read access to an Arrow `binary` column; everything is checked before it is read."""
 

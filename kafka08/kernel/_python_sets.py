@@ -167,23 +167,6 @@ def _check(
     return summary
 
 
-def assign_offsets(data: Buffer, size: int, base_offset: int) -> int:
-    """Number the entries of data[:size] from `base_offset`; returns the next offset.
-
-    The set must have been validated: CorruptMessage if a size is impossible. Codecs are not
-    looked at.
-    """
-    view = _writable(data)
-    if not 0 <= size <= len(view):
-        raise ValueError(f"size {size} is not within the {len(view)} bytes given")
-    check_base_offset(base_offset, size)
-    offset = base_offset
-    for position, _, _ in walk(view[:size]):
-        OFFSET.pack_into(view, position, offset)
-        offset += 1
-    return offset
-
-
 def _writable(data: Buffer) -> memoryview:
     view = memoryview(data)
     if view.readonly:

@@ -170,35 +170,6 @@ cdef int check_base_offset(int64_t base_offset, int64_t room) except -1:
     return 0
 
 
-def assign_offsets(data, Py_ssize_t size, int64_t base_offset):
-    cdef Py_buffer view
-    cdef uint8_t* entry
-    cdef uint8_t* end
-    cdef int64_t message_size, offset = base_offset
-    PyObject_GetBuffer(data, &view, PyBUF_WRITABLE)
-    try:
-        if not 0 <= size <= view.len:
-            raise ValueError(f"size {size} is not within the {view.len} bytes given")
-        check_base_offset(base_offset, size)
-        entry = <uint8_t*>view.buf
-        end = entry + size
-        while end - entry >= ENTRY_HEADER_BYTES:
-            message_size = <int32_t>load32(entry + 8)
-            if message_size < MIN_MESSAGE_BYTES:
-                raise CorruptMessage(
-                    entry - <uint8_t*>view.buf, load64(entry),
-                    f"message with corrupt size {message_size}",
-                )
-            if message_size > end - entry - ENTRY_HEADER_BYTES:
-                break
-            store64(entry, offset)
-            offset += 1
-            entry += ENTRY_HEADER_BYTES + message_size
-    finally:
-        PyBuffer_Release(&view)
-    return offset
-
-
 cdef struct Scan:
     bint found
     int64_t position

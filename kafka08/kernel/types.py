@@ -30,7 +30,7 @@ MAX_NESTING: Final = 16
 """How deep wrappers may sit in wrappers. Kafka's own broker flattens them to one level."""
 CODEC_MASK: Final = 0x07
 MAX_CODEC: Final = 3
-INTERFACE: Final = 3
+INTERFACE: Final = 4
 """Rises with every change of a name, signature or meaning; `_native` carries the same number."""
 DEFAULT_MAX_ROWS: Final = 65536
 DEFAULT_MAX_COLUMN_BYTES: Final = 8 << 20

@@ -35,5 +35,7 @@ MESSAGES = [(None, b"a"), (b"k", None), ("é".encode(), b'"'), (b"\xff", b"\xfe"
 def test_each_message_is_a_line(form: str, lines: list[bytes]) -> None:
     """Null is `null`; the last line has an end too. Bytes that are no UTF-8 are in base64."""
     data = message_set.encode(MESSAGES, base_offset=7)
-    batch = MessageBatch(TopicPartition("t", 2), kernel.columns(data, 0, None, message_set.unpack))
+    batch = MessageBatch(
+        TopicPartition("t", 2), next(kernel.column_batches(data, 0, None, message_set.unpack))
+    )
     assert b"".join(line + b"\n" for line in lines) == FORMATS[form](batch)

@@ -51,13 +51,13 @@ def all_rows(kernel: ModuleType, data: bytes, from_offset: int = 0, **limits: in
 
 
 def test_rows_are_the_messages(kernel: ModuleType) -> None:
-    found = kernel.columns(plain(THREE, 5), 0, None, refuse)
+    found = next(kernel.column_batches(plain(THREE, 5), 0, None, refuse))
     assert rows(found) == [(5, *THREE[0]), (6, *THREE[1]), (7, *THREE[2])]
     assert (8, False) == (found.next_offset, found.more)
 
 
 def test_a_column_without_nulls_has_no_bitmap(kernel: ModuleType) -> None:
-    found = kernel.columns(plain([(b"", b"")] * 3), 0, None, refuse)
+    found = next(kernel.column_batches(plain([(b"", b"")] * 3), 0, None, refuse))
     assert (None, None) == (found.key_validity, found.value_validity)
 
 
@@ -74,11 +74,11 @@ def test_no_rows(kernel: ModuleType) -> None:
 
 
 def test_columns_that_were_not_asked_for_are_not_built(kernel: ModuleType) -> None:
-    found = kernel.columns(plain(THREE), 0, None, refuse, keys=False, values=False)
+    found = next(kernel.column_batches(plain(THREE), 0, None, refuse, keys=False, values=False))
     assert found.count == 3
     assert found.key_offsets is found.key_data is found.key_validity is None
     assert found.value_offsets is found.value_data is found.value_validity is None
-    found = kernel.columns(plain(THREE), 0, None, refuse, keys=False)
+    found = next(kernel.column_batches(plain(THREE), 0, None, refuse, keys=False))
     assert found.key_data is None
     assert found.value_data == b"value" + b"x" * 10
 
@@ -88,7 +88,7 @@ def test_wrappers_are_unpacked(kernel: ModuleType) -> None:
     expected = [(i, *THREE[i % 3]) for i in range(9)]
     assert expected == all_rows(kernel, data)
     assert expected[4:] == all_rows(kernel, data, 4)
-    found = kernel.columns(data, 4, 7, unpack)
+    found = next(kernel.column_batches(data, 4, 7, unpack))
     assert expected[4:7] == rows(found)
     assert (7, False) == (found.next_offset, found.more)
 
@@ -134,7 +134,7 @@ def test_rows_in_front_of_an_error_come_first(kernel: ModuleType) -> None:
     assert (3, 3, True) == (first.count, first.next_offset, first.more)
     with pytest.raises(CorruptMessage, match="crc"):
         next(batches)
-    assert kernel.columns(data, 0, None, refuse, verify_crc=False).count == 4
+    assert next(kernel.column_batches(data, 0, None, refuse, verify_crc=False)).count == 4
 
 
 def test_many_rows_of_changing_sizes(kernel: ModuleType) -> None:
@@ -190,7 +190,7 @@ def test_build_from_columns_without_keys_or_bitmap(kernel: ModuleType) -> None:
 
 
 def test_columns_there_and_back(kernel: ModuleType) -> None:
-    found = kernel.columns(plain(THREE, 5), 0, None, refuse)
+    found = next(kernel.column_batches(plain(THREE, 5), 0, None, refuse))
     built = kernel.build_from_columns(
         found.key_offsets,
         found.key_data,

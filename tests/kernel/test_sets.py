@@ -152,28 +152,9 @@ def test_crc_can_be_left_out(kernel: ModuleType) -> None:
     assert kernel.validate_and_assign(data, 0, NO_LIMIT, verify_crc=False).count == 3
 
 
-def test_assign_offsets_numbers_what_lies_in_size(kernel: ModuleType) -> None:
-    data = bytearray(plain(THREE))
-    assert kernel.assign_offsets(data, 68, 50) == 52
-    assert plain(THREE[:2], 50) + plain(THREE, 0)[68:] == data
-
-
-@pytest.mark.parametrize("size", [-1, 95])
-def test_assign_offsets_refuses_a_size_outside(kernel: ModuleType, size: int) -> None:
-    with pytest.raises(ValueError, match="not within"):
-        kernel.assign_offsets(bytearray(plain(THREE)), size, 0)
-
-
-def test_assign_offsets_stops_at_an_impossible_size(kernel: ModuleType) -> None:
-    with pytest.raises(CorruptMessage):
-        kernel.assign_offsets(bytearray(pack(">qi", 0, 5) + bytes(20)), 32, 0)
-
-
 def test_read_only_data_is_refused(kernel: ModuleType) -> None:
     with pytest.raises(BufferError):
         kernel.validate_and_assign(plain(THREE), 0, NO_LIMIT)
-    with pytest.raises(BufferError):
-        kernel.assign_offsets(plain(THREE), 94, 0)
 
 
 @pytest.mark.parametrize("base_offset", [-1, (1 << 63) - 1])

@@ -42,11 +42,6 @@ def number(kernel: ModuleType, data: bytes) -> Any:
     return found.codec or (repr(found), target)
 
 
-def assign(kernel: ModuleType, data: bytes) -> Any:
-    target = bytearray(data)
-    return kernel.assign_offsets(target, len(data), 7), target
-
-
 def scan(kernel: ModuleType, data: bytes) -> Any:
     return [kernel.scan(data, target) for target in (0, 6, 9, 1 << 62)]
 
@@ -128,7 +123,6 @@ def gather(iterator: Any, show: Callable[[Any], Any]) -> list[Any]:
 CALLS = [
     validate,
     number,
-    assign,
     scan,
     recover,
     compressed,
