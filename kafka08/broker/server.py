@@ -166,7 +166,7 @@ class KafkaServer:
         store.create_common_paths()
         if config.is_safe:
             store.put_profile(config.kafka08_profile)
-        self._say(f"Cluster ID = {store.cluster_id(new_id=self.runtime.new_cluster_id)}")
+        self._say(f"Cluster ID = {store.cluster_id(self.runtime.new_cluster_id)}")
         return store
 
     def _load_logs(self, store: ClusterStore, timer: Timer) -> LogManager:

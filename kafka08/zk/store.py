@@ -7,7 +7,6 @@ read raises ZooKeeperError with the path.
 
 from __future__ import annotations
 
-import base64
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -26,13 +25,6 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-def new_cluster_id() -> str:
-    """22 characters of URL-safe base64: a random UUID without its padding."""
-    from uuid import uuid4  # for brokers only; clients that import this module never need it
-
-    return base64.urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
-
-
 class ClusterStore:
     """Typed access to one cluster's znodes through a started client."""
 
@@ -46,16 +38,12 @@ class ClusterStore:
         for path in paths.COMMON:
             self.zk.ensure(path)
 
-    def cluster_id(
-        self, create: bool = True, new_id: Callable[[], str] = new_cluster_id
-    ) -> str | None:
+    def cluster_id(self, new_id: Callable[[], str]) -> str:
         """The id in /cluster/id; when there is none, make one (of two makers the first wins)."""
         while True:
             node = self.zk.get_or_none(paths.CLUSTER_ID)
             if node is not None:
                 return self._decode(nodes.decode_cluster_id, paths.CLUSTER_ID, node.data).id
-            if not create:
-                return None
             try:
                 self.zk.create(paths.CLUSTER_ID, nodes.encode_cluster_id(nodes.ClusterId(new_id())))
             except NodeExists:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -20,7 +21,7 @@ from kafka08.protocol import message_set
 from kafka08.protocol.fetch import FetchPartition, FetchRequest, FetchTopic
 from kafka08.protocol.metadata import MetadataRequest
 from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
-from kafka08.zk import paths
+from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
 
@@ -164,7 +165,8 @@ def test_a_topic_created_by_asking_survives_kill_and_stop(
     assert (tmp_path / "logs-1" / ".kafka_cleanshutdown").exists()
     with ZkClient(connect) as zk:
         assert [] == ClusterStore(zk).broker_ids()
-        assert len(ClusterStore(zk).cluster_id(create=False) or "") == 22
+        cluster = nodes.decode_cluster_id(zk.get(paths.CLUSTER_ID).data)
+        assert re.fullmatch(r"[A-Za-z0-9_-]{22}", cluster.id)
 
     start(port=port).await_started()
     with connection_to(connect) as connection:

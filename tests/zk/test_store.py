@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 
 import pytest
 
@@ -12,7 +11,7 @@ from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.operations import Node
-from kafka08.zk.store import ClusterStore, new_cluster_id
+from kafka08.zk.store import ClusterStore
 
 
 @pytest.fixture
@@ -25,7 +24,6 @@ def test_an_empty_cluster_reads_as_empty(store: ClusterStore) -> None:
     assert (store.brokers(), store.topics(), store.groups()) == ({}, [], [])
     assert (store.controller(), store.controller_epoch()) == (None, None)
     assert (store.reassignments(), store.preferred_elections()) == ({}, ())
-    assert store.cluster_id(create=False) is None
     assert store.topic_config("t") == {}
     assert store.offset_partitions("g") == []
 
@@ -79,11 +77,9 @@ def test_brokers_without_an_address_for_us_are_left_out(store: ClusterStore, zk:
 
 
 def test_the_first_cluster_id_wins(store: ClusterStore) -> None:
-    """One is made when there is none: 22 characters of URL-safe base64; later ones are ignored."""
-    first = store.cluster_id()
-    assert first is not None
-    assert re.fullmatch(r"[A-Za-z0-9_-]{22}", first)
-    assert store.cluster_id(new_id=new_cluster_id) == first
+    """One is made when there is none; later ones are ignored."""
+    assert "rVp1fIJ2T0y0hgTLbRHLTg" == store.cluster_id(lambda: "rVp1fIJ2T0y0hgTLbRHLTg")
+    assert "rVp1fIJ2T0y0hgTLbRHLTg" == store.cluster_id(lambda: "GsL8bJ3zQ9eDkQ0bE1mWwA")
 
 
 def test_partition_states_are_written_conditionally(store: ClusterStore) -> None:
