@@ -58,8 +58,6 @@ class Queue(Protocol):
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
         """The oldest item; `queue.Empty` after `timeout` seconds without one."""
 
-    def qsize(self) -> int: ...
-
 
 class Runtime(Protocol):
     """What the broker asks of the world. Also a `kafka08.clock.Clock`."""

@@ -168,11 +168,6 @@ class Log:
         """Closed or deleted."""
         return self._closed
 
-    @property
-    def unflushed_messages(self) -> int:
-        """Messages whose fsync is still to come."""
-        return self._log_end_offset - self.recovery_point
-
     # Appending
 
     def append(self, message_set_data: Buffer, *, flush: bool = True) -> AppendInfo:

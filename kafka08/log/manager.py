@@ -87,11 +87,6 @@ class LogManager:
         """The log directories, in the order given."""
         return [directory.path for directory in self._directories]
 
-    @property
-    def needs_recovery(self) -> bool:
-        """Whether some directory was not shut down cleanly. Ask before `load`."""
-        return not all(directory.was_clean for directory in self._directories)
-
     # Start and end
 
     def load(self, run: RunJobs = run_one_by_one) -> None:
@@ -198,11 +193,6 @@ class LogManager:
         removed.delete()
         log.info("Deleted log for partition %s in %s.", topic_partition, removed.directory)
         return True
-
-    def directory_of(self, topic_partition: TopicPartition) -> Path | None:
-        """The log directory (of log.dirs) that holds the partition, None if there is no log."""
-        found = self.logs.get(topic_partition)
-        return None if found is None else found.directory.parent
 
     def config_of(self, topic: str) -> LogConfig:
         """The configuration of a topic's logs: its overrides over the broker's defaults."""

@@ -147,10 +147,6 @@ class OffsetIndex:
             return f"the last position {self.last.position} is beyond the {log_size} bytes there"
         return None
 
-    def all_entries(self) -> list[IndexEntry]:
-        """Every entry, in order."""
-        return [self._entry(slot) for slot in range(self.entries)]
-
     def opened(self) -> OpenFile:
         """A descriptor of the file, to sync it."""
         return self._file or OpenFile(self.path, READ_WRITE)

@@ -65,9 +65,6 @@ class FakeQueue:
             raise queue.Empty
         return self.items.pop(0)
 
-    def qsize(self) -> int:
-        return len(self.items)
-
 
 class Halted(BaseException):
     """The broker ended its process: nothing but the test may catch it."""

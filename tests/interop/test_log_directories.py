@@ -6,6 +6,7 @@ from pathlib import Path
 
 from kafka08.log import LogConfig, LogManager
 from kafka08.log.check import check_log
+from kafka08.log.names import CLEAN_SHUTDOWN_FILE
 from kafka08.network.connection import Connection
 from kafka08.protocol import message_set
 from kafka08.protocol.fetch import (
@@ -123,9 +124,8 @@ def test_a_log_directory_changes_hands(tmp_path: Path) -> None:
         for first in range(200, 300, 5):
             produce(broker, first, 5)
         broker.stop()
-        manager = LogManager([broker.log_dir], CONFIG)
-        assert not manager.needs_recovery
-        manager.load()
+        assert (broker.log_dir / CLEAN_SHUTDOWN_FILE).exists()
+        manager = open_ours(broker.log_dir)
         assert [] == check_log(directory)
         assert expected[:300] == read_from_ours(manager)
         for first in range(300, 400, 5):

@@ -12,6 +12,7 @@ import pytest
 
 from kafka08.log import Log, LogConfig, PendingFlush
 from kafka08.log.check import check_log
+from kafka08.log.offset_index import INDEX_ENTRY, IndexEntry, OffsetIndex
 from kafka08.protocol import message_set
 
 START_MS = 1_700_000_000_000
@@ -131,6 +132,12 @@ def every_log_is_sound(tmp_path: Path, request: pytest.FixtureRequest) -> Iterat
         return
     directories = {path.parent for path in tmp_path.rglob("*.log")}
     assert [] == [str(problem) for path in sorted(directories) for problem in check_log(path)]
+
+
+def index_entries(index: OffsetIndex) -> list[IndexEntry]:
+    """Every entry of an index as it stands in its file, in order."""
+    pairs = INDEX_ENTRY.iter_unpack(index.path.read_bytes()[: index.size])
+    return [IndexEntry(index.base_offset + relative, position) for relative, position in pairs]
 
 
 def a_set(*values: bytes, codec: int = 0, base_offset: int = 0) -> bytearray:

@@ -26,6 +26,7 @@ from tests.log.conftest import (
     OpenLog,
     a_set,
     all_values,
+    index_entries,
     names_in,
     values_of,
 )
@@ -371,9 +372,9 @@ def test_it_flushes_every_so_many_messages(open_log: OpenLog) -> None:
     """flush.messages counts what is above the recovery point."""
     log = open_log(flush_messages=3)
     log.append(a_set(b"a", b"b"))
-    assert (0, 2) == (log.recovery_point, log.unflushed_messages)
+    assert (0, 2) == (log.recovery_point, log.log_end_offset)
     log.append(a_set(b"c"))
-    assert (3, 0) == (log.recovery_point, log.unflushed_messages)
+    assert (3, 3) == (log.recovery_point, log.log_end_offset)
 
 
 def test_a_flush_syncs_messages_index_and_names(
@@ -526,7 +527,7 @@ def test_no_index_entry_stays_behind_a_truncation(open_log: OpenLog, target: int
     log.append_as_follower(a_set(b"a", base_offset=9))
     log.append_as_follower(a_set(b"b", b"c", b"d", codec=1, base_offset=11))
     log.truncate_to(target)
-    assert [] == log._active.index.all_entries()
+    assert [] == index_entries(log._active.index)
     log.append_as_follower(a_set(b"e", base_offset=13))
     assert [(9, b"a"), (13, b"e")] == all_values(log)
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka08.log.offset_index import IndexEntry, OffsetIndex
+from tests.log.conftest import index_entries
 
 DATA = Path(__file__).parent.parent / "data"
 CAPTURED = json.loads((DATA / "logs-0.8.2.2.json").read_text())["index"]["files"]
@@ -30,7 +31,7 @@ def test_entries_are_those_of_a_real_index(tmp_path: Path) -> None:
     path.write_bytes(bytes.fromhex(captured["hex_head"])[: captured["size"]])
     opened = OffsetIndex(path, 19)
     expected = [IndexEntry(19 + o, p) for o, p in captured["entries_rel_offset_position"]]
-    assert expected == opened.all_entries()
+    assert expected == index_entries(opened)
     written = an_index(tmp_path / "ours.index", *expected, base_offset=19)
     written.close()
     assert path.read_bytes() == (tmp_path / "ours.index").read_bytes()
@@ -54,7 +55,7 @@ def test_zeros_of_a_crash_are_no_entries(tmp_path: Path) -> None:
     index = an_index(tmp_path / "i", (101, 10), (105, 20))
     assert 8000 == (tmp_path / "i").stat().st_size
     again = OffsetIndex(tmp_path / "i", 100)
-    assert index.all_entries() == again.all_entries()
+    assert index_entries(index) == index_entries(again)
     assert IndexEntry(105, 20) == again.last
     assert 16 == (tmp_path / "i").stat().st_size
     (tmp_path / "z").write_bytes(bytes(8000))
@@ -131,6 +132,6 @@ def test_it_is_a_sorted_list(
     if reopen:
         index = OffsetIndex(path, 100)
         index.grow(8000)
-    assert model == index.all_entries()
+    assert model == index_entries(index)
     index.append(cut + 700, position + 1)
-    assert [*model, IndexEntry(cut + 700, position + 1)] == index.all_entries()
+    assert [*model, IndexEntry(cut + 700, position + 1)] == index_entries(index)

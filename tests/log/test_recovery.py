@@ -15,7 +15,7 @@ from kafka08.log import recovery
 from kafka08.log.offset_index import IndexEntry
 from kafka08.log.recovery import Recovered, recover_messages
 from kafka08.protocol import compression
-from tests.log.conftest import OpenLog, a_set
+from tests.log.conftest import OpenLog, a_set, index_entries
 
 FACTS = json.loads((Path(__file__).parent.parent / "data/extra-0.8.2.2.json").read_text())["facts"]
 INTERVAL = 256
@@ -58,7 +58,7 @@ def test_a_live_index_is_that_of_0_8_2_2(open_log: OpenLog) -> None:
             log.append_as_follower(entries.pop(0))
         wrapper = 3
     live = [IndexEntry(offset, position) for offset, position in FACTS["index live"]]
-    assert live == log._active.index.all_entries()
+    assert live == index_entries(log._active.index)
 
 
 def test_a_rebuilt_index_is_that_of_0_8_2_2(tmp_path: Path) -> None:
