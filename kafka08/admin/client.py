@@ -31,6 +31,8 @@ from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
 
+SESSION_TIMEOUT_MS = 30_000
+CONNECTION_TIMEOUT_MS = 10_000
 _POLL_SECONDS = 0.02
 
 Assignment = Mapping[int, Sequence[int]]
@@ -46,8 +48,6 @@ class AdminClient(Closeable):
         zookeeper: str | None = None,
         *,
         zk: ZkClient | None = None,
-        session_timeout_ms: int = 30_000,
-        connection_timeout_ms: int = 10_000,
         rng: random.Random | None = None,
     ) -> None:
         if (zookeeper is None) == (zk is None):
@@ -56,8 +56,8 @@ class AdminClient(Closeable):
         if zookeeper is not None:
             self._own = ZkClient(
                 zookeeper,
-                session_timeout_ms=session_timeout_ms,
-                connection_timeout_ms=connection_timeout_ms,
+                session_timeout_ms=SESSION_TIMEOUT_MS,
+                connection_timeout_ms=CONNECTION_TIMEOUT_MS,
                 name="admin",
             )
             self._own.start()

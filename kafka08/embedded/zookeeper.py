@@ -22,6 +22,9 @@ from kafka08.lifecycle import Startable
 
 START_SECONDS = 30.0
 ATTEMPTS = 4
+TICK_MS = 500
+"""A session's timeout is two ticks at least."""
+MAX_SESSION_MS = 60_000
 _POLL_SECONDS = 0.02
 
 _JVM_FLAGS = (
@@ -44,7 +47,6 @@ class ZooKeeperServer(Startable):
     data_dir      where data, configuration and log go; None: a temporary directory, removed at stop
     durable       force every write to disk (None: yes in a directory that was given). Without, a
                   crash of the machine LOSES data; a crash of the process does not
-    tick_ms       sessions may have timeouts from 2 to 120 ticks' time
     """
 
     def __init__(
@@ -55,14 +57,12 @@ class ZooKeeperServer(Startable):
         *,
         preferred_port: int = 0,
         durable: bool | None = None,
-        tick_ms: int = 500,
         guard: Guard | None = None,
     ) -> None:
         self.host = host
         self.port = port
         self._wanted_port = port
         self._preferred_port = preferred_port
-        self._tick_ms = tick_ms
         self._temporary = data_dir is None
         self._durable = not self._temporary if durable is None else durable
         self._directory = Path(data_dir or tempfile.mkdtemp(prefix="kafka08-zookeeper-")).absolute()
@@ -165,8 +165,8 @@ class ZooKeeperServer(Startable):
             f"dataDir={self._directory / 'data'}\n"
             f"clientPort={self.port}\n"
             f"clientPortAddress={self.host}\n"
-            f"tickTime={self._tick_ms}\n"
-            f"maxSessionTimeout={self._tick_ms * 120}\n"
+            f"tickTime={TICK_MS}\n"
+            f"maxSessionTimeout={MAX_SESSION_MS}\n"
             "maxClientCnxns=0\n"
             "4lw.commands.whitelist=ruok,srvr,stat,mntr,cons,dump,wchs\n"
         )

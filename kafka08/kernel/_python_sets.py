@@ -83,8 +83,9 @@ class SetSummary:
         return f"SetSummary({fields})"
 
 
-def walk(view: memoryview, position: int = 0) -> Iterator[tuple[int, int, int]]:
+def walk(view: memoryview) -> Iterator[tuple[int, int, int]]:
     """(position, offset, entry bytes) of each whole entry; a partial one ends the walk silently."""
+    position = 0
     end = len(view)
     while end - position >= ENTRY_HEADER_BYTES:
         offset, size = ENTRY_HEADER.unpack_from(view, position)

@@ -10,7 +10,7 @@ Nothing is changed: unlike the original this does not open indexes for writing.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -41,15 +41,15 @@ class _Found(NamedTuple):
     is_valid: bool
 
 
-def text(data: bytes) -> str:
-    """How keys and values print by default: UTF-8, as StringDecoder reads it."""
+def _text(data: bytes) -> str:
+    """How keys and values print: UTF-8, as StringDecoder reads it."""
     return data.decode("utf-8", "replace")
 
 
 class LogDump:
     """Dumps .log and .index files with one set of options, and remembers what was wrong with them.
 
-    print_data_log      keys and values too, through key_decoder and value_decoder
+    print_data_log      keys and values too, as UTF-8
     deep_iteration      the messages inside wrappers instead of the wrappers
     verify_index_only   compare index entries with the messages, print none
     max_message_bytes   CorruptLog if a message is larger than this
@@ -62,15 +62,11 @@ class LogDump:
         deep_iteration: bool = False,
         verify_index_only: bool = False,
         max_message_bytes: int = DEFAULT_MAX_MESSAGE_BYTES,
-        key_decoder: Callable[[bytes], object] = text,
-        value_decoder: Callable[[bytes], object] = text,
     ) -> None:
         self._print_data_log = print_data_log
         self._deep_iteration = deep_iteration
         self._verify_index_only = verify_index_only
         self._max_message_bytes = max_message_bytes
-        self._key_decoder = key_decoder
-        self._value_decoder = value_decoder
         self._mismatches: dict[Path, list[tuple[int, int]]] = {}
         self._gaps: dict[Path, list[tuple[int, int]]] = {}
 
@@ -124,9 +120,8 @@ class LogDump:
             line += f" keysize: {len(message.key)}"
         if self._print_data_log:
             if message.key is not None:
-                line += f" key: {self._key_decoder(message.key)}"
-            value = None if message.value is None else self._value_decoder(message.value)
-            line += f" payload: {'null' if value is None else value}"
+                line += f" key: {_text(message.key)}"
+            line += f" payload: {'null' if message.value is None else _text(message.value)}"
         return line
 
     def _index_lines(self, path: Path) -> Iterator[str]:

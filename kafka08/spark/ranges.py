@@ -39,29 +39,29 @@ def ranges_to_json(ranges: Iterable[OffsetRange | tuple[str, int, int, int]]) ->
     return json.dumps([list(of_partition) for of_partition in ranges])
 
 
-def ranges_from_json(text: str, option: str = "offsetRanges") -> tuple[OffsetRange, ...]:
+def ranges_from_json(text: str) -> tuple[OffsetRange, ...]:
     """The ranges of such a text, in its order; a partition may occur more than once.
 
-    ConfigError naming `option` and what is wrong: no list of [topic, partition, from, until], a
-    negative number, from > until.
+    ConfigError says what is wrong: no list of [topic, partition, from, until], a negative number,
+    from > until.
     """
     try:
         parsed = json.loads(text)
     except ValueError as error:
-        raise ConfigError(f"{option}: {text!r} is not JSON: {error}") from error
+        raise ConfigError(f"offsetRanges: {text!r} is not JSON: {error}") from error
     if not isinstance(parsed, list):
-        raise ConfigError(f'{option}: {text!r} is not a list like [["topic",0,100,200]]')
-    return tuple(_range(item, option) for item in parsed)
+        raise ConfigError(f'offsetRanges: {text!r} is not a list like [["topic",0,100,200]]')
+    return tuple(_range(item) for item in parsed)
 
 
-def _range(item: Any, option: str) -> OffsetRange:
+def _range(item: Any) -> OffsetRange:
     match item:
         case [str(topic), int(partition), int(start), int(until)] if topic:
             pass
         case _:
-            raise ConfigError(f"{option}: {item!r} is not [topic, partition, from, until]")
+            raise ConfigError(f"offsetRanges: {item!r} is not [topic, partition, from, until]")
     if partition < 0 or start < 0:
-        raise ConfigError(f"{option}: {item!r} has a negative number")
+        raise ConfigError(f"offsetRanges: {item!r} has a negative number")
     if start > until:
-        raise ConfigError(f"{option}: {item!r} starts behind its end")
+        raise ConfigError(f"offsetRanges: {item!r} starts behind its end")
     return OffsetRange(topic, partition, start, until)
