@@ -1,9 +1,9 @@
-"""The hashes of the JVM that decide where a key, a group or an owner goes. Pure.
+"""The hashes of the JVM that decide where a key, a group or a fetched partition goes. Pure.
 
 Every result is a signed 32-bit int, as in Java. Two different roads lead from there to a partition:
 
     old producer, offset manager    abs(hash) % n            `partition_of` (abs of MIN_VALUE is 0)
-    new producer (0.8.2)            (hash & 0x7fffffff) % n
+    new producer (0.8.2)            (hash & 0x7fffffff) % n  `masked_partition_of`
 
 so `ref-g1` belongs to partition 42 of 50 by the first and to 6 by the second. Sources:
 java.lang.String, java.util.Arrays; kafka.utils.Utils.abs and
@@ -14,8 +14,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from kafka08.config import INT_MAX
+from kafka08.structs import TopicPartition
+
 _MASK: Final = 0xFFFFFFFF
-_INT_MIN: Final = -(2**31)
+_INT_MIN: Final = -INT_MAX - 1
 
 
 def java_string_hash(text: str) -> int:
@@ -45,12 +48,26 @@ def partition_of(value: int, partitions: int) -> int:
     return java_abs(value) % partitions
 
 
+def masked_partition_of(value: int, partitions: int) -> int:
+    """Partition of a hash among `partitions` (> 0), as the new producer takes it."""
+    return (value & INT_MAX) % partitions
+
+
 def group_partition(group: str, partitions: int) -> int:
     """Partition of __consumer_offsets that keeps `group`, of `partitions` (> 0).
 
     Source: kafka.server.OffsetManager.partitionFor.
     """
     return partition_of(java_string_hash(group), partitions)
+
+
+def fetcher_of(topic_partition: TopicPartition, fetchers: int) -> int:
+    """Which of `fetchers` (> 0), as `num.replica.fetchers` counts them, fetches a partition.
+
+    Source: kafka.server.AbstractFetcherManager.getFetcherId.
+    """
+    value = 31 * java_string_hash(topic_partition.topic) + topic_partition.partition
+    return partition_of(_signed(value & _MASK), fetchers)
 
 
 def murmur2(data: bytes | bytearray | memoryview) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kafka08 import hashing
+from kafka08.structs import TopicPartition
 
 VECTORS: list[dict[str, Any]] = json.loads(
     (Path(__file__).parent / "data" / "hashes.json").read_text(encoding="utf-8")
@@ -24,7 +25,8 @@ def test_every_vector_of_the_jvm(vector: dict[str, Any]) -> None:
     assert hashing.group_partition(text, 50) == vector["group_partition_of_50"]
     assert hashing.java_bytes_hash(data) == vector["Arrays.hashCode(utf8)"]
     assert hashing.murmur2(data) == vector["murmur2(utf8)"]
-    assert (hashing.murmur2(data) & 0x7FFFFFFF) % 7 == vector["new_producer_partition_of_7"]
+    of_7 = hashing.masked_partition_of(hashing.murmur2(data), 7)
+    assert of_7 == vector["new_producer_partition_of_7"]
 
 
 def test_text_outside_the_basic_plane_counts_as_two_units() -> None:
@@ -37,6 +39,13 @@ def test_the_smallest_int_has_the_absolute_value_zero() -> None:
     assert hashing.java_abs(-(2**31)) == 0
     assert hashing.java_abs(-7) == 7
     assert hashing.partition_of(-(2**31), 50) == 0
+
+
+def test_a_fetcher_is_numbered_in_32_bits() -> None:
+    """31 times the hash of "pages" does not fit an int: Java goes on with -995751748."""
+    assert hashing.java_string_hash("pages") == 106426308
+    assert hashing.fetcher_of(TopicPartition("pages", 0), 1000) == 748
+    assert hashing.fetcher_of(TopicPartition("pages", 1), 1000) == 747
 
 
 def test_views_hash_as_their_bytes() -> None:

@@ -15,7 +15,7 @@ from kafka08.broker.config import BrokerConfig
 from kafka08.broker.partition import Partition
 from kafka08.broker.replica_fetcher import ReplicaFetcher
 from kafka08.broker.runtime import Runtime, Task
-from kafka08.hashing import java_abs, java_string_hash
+from kafka08.hashing import fetcher_of
 from kafka08.structs import Broker, TopicPartition
 
 if TYPE_CHECKING:
@@ -70,7 +70,8 @@ class ReplicaFetchers:
             return
         by_source: dict[Source, list[Partition]] = {}
         for partition, leader in partitions:
-            source = Source(leader, self._fetcher_id(partition.topic_partition))
+            fetcher_id = fetcher_of(partition.topic_partition, self._config.num_replica_fetchers)
+            source = Source(leader, fetcher_id)
             by_source.setdefault(source, []).append(partition)
         for source, added in by_source.items():
             self._fetcher(source).add(added)
@@ -106,10 +107,6 @@ class ReplicaFetchers:
         for _, task in ending:
             task.join(STOP_SECONDS)
             task.kill()
-
-    def _fetcher_id(self, topic_partition: TopicPartition) -> int:
-        value = 31 * java_string_hash(topic_partition.topic) + topic_partition.partition
-        return java_abs(value) % self._config.num_replica_fetchers
 
     def _fetcher(self, source: Source) -> ReplicaFetcher:
         if source not in self._fetchers:

@@ -16,9 +16,9 @@ from kafka08.consumer.config import ConsumerConfig
 from kafka08.consumer.fetcher import PartitionFetcher
 from kafka08.consumer.progress import OwnedPartition
 from kafka08.errors import ApiError, KafkaError, NoBrokersAvailable
-from kafka08.hashing import java_abs, java_string_hash
+from kafka08.hashing import fetcher_of
 from kafka08.network.connection import Connection
-from kafka08.structs import Broker, TopicPartition
+from kafka08.structs import Broker
 
 log = logging.getLogger(__name__)
 
@@ -142,7 +142,8 @@ class FetcherManager:
         """Give each partition to its leader's thread; end the threads left without any."""
         by_fetcher: dict[FetcherKey, list[OwnedPartition]] = {}
         for partition, broker in found.items():
-            key = (broker, self._fetcher_number(partition.topic_partition))
+            number = fetcher_of(partition.topic_partition, self._config.num_consumer_fetchers)
+            key = (broker, number)
             by_fetcher.setdefault(key, []).append(partition)
         with self._condition:
             if self._stopping:
@@ -161,8 +162,3 @@ class FetcherManager:
         self._fetchers[key] = fetcher
         fetcher.start()
         return fetcher
-
-    def _fetcher_number(self, tp: TopicPartition) -> int:
-        """Source: AbstractFetcherManager.getFetcherId."""
-        value = java_abs(31 * java_string_hash(tp.topic) + tp.partition)
-        return value % self._config.num_consumer_fetchers

@@ -17,6 +17,7 @@ from typing import Any
 
 from kafka08 import kernel
 from kafka08.client.metadata import PartitionInfo
+from kafka08.hashing import masked_partition_of
 
 RecordPartitioner = Callable[[str, Any, bytes | None, Any, bytes | None, Sequence[PartitionInfo]],
                              int]  # fmt: skip
@@ -26,4 +27,4 @@ RecordPartitioner = Callable[[str, Any, bytes | None, Any, bytes | None, Sequenc
 
 def partition_for_key(key: bytes, partitions: int) -> int:
     """The partition, of `partitions`, that every new producer puts this serialized key into."""
-    return (kernel.murmur2(key) & 0x7FFFFFFF) % partitions
+    return masked_partition_of(kernel.murmur2(key), partitions)

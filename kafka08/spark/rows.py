@@ -7,20 +7,18 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka08 import kernel
 from kafka08.errors import ConfigError
-from kafka08.hashing import java_abs, java_bytes_hash
+from kafka08.hashing import java_bytes_hash, masked_partition_of, partition_of
 from kafka08.kernel.types import EMPTY_ENTRY_BYTES
 from kafka08.protocol import compression
 from kafka08.spark.write_options import MURMUR2
 from kafka08.structs import TopicPartition
-
-INT_MAX: Final = 0x7FFFFFFF
 
 PartitionCount = Callable[[str], int]
 
@@ -38,8 +36,8 @@ class Partitioner:
 
     def partition(self, key: bytes, partitions: int) -> int:
         if self._hash_name == MURMUR2:
-            return (kernel.murmur2(key) & INT_MAX) % partitions
-        return java_abs(java_bytes_hash(key)) % partitions
+            return masked_partition_of(kernel.murmur2(key), partitions)
+        return partition_of(java_bytes_hash(key), partitions)
 
     def partitions(self, keys: pa.Array, given: pa.Array | None, count: int) -> pa.Array:
         """The partition of each row of one topic with `count` partitions."""
