@@ -25,6 +25,17 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
+def reachable(registrations: Mapping[int, nodes.BrokerRegistration]) -> dict[int, Broker]:
+    """id → address, without those that a client of 0.8 cannot reach (logged)."""
+    found = {}
+    for broker_id, registration in registrations.items():
+        try:
+            found[broker_id] = registration.broker(broker_id)
+        except ZooKeeperError as error:
+            log.warning("%s", error)
+    return found
+
+
 class ClusterStore:
     """Typed access to one cluster's znodes through a started client."""
 
@@ -94,14 +105,8 @@ class ClusterStore:
         }
 
     def brokers(self, broker_ids: Iterable[int] | None = None) -> dict[int, Broker]:
-        """id → address, ascending, without those that a client of 0.8 cannot reach (logged)."""
-        found = {}
-        for broker_id, registration in self.registrations(broker_ids).items():
-            try:
-                found[broker_id] = registration.broker(broker_id)
-            except ZooKeeperError as error:
-                log.warning("%s", error)
-        return found
+        """id → address of the brokers named (None: all) that can be reached, ascending."""
+        return reachable(self.registrations(broker_ids))
 
     def broker_addresses(self) -> list[tuple[str, int]]:
         """Where clients may begin: (host, port) of the brokers, by id. NoBrokersAvailable if there

@@ -9,7 +9,7 @@ starts from nothing but ZooKeeper. Source: kafka.controller.KafkaController 0.8.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from kafka08.broker.config import BrokerConfig
@@ -28,10 +28,10 @@ from kafka08.broker.controller.unclean_elections import TopicUncleanElections
 from kafka08.broker.runtime import Handle, Runtime
 from kafka08.errors import NoNode, ZooKeeperError
 from kafka08.protocol.stop_replica import StopReplicaResponse
-from kafka08.structs import Broker, TopicPartition
+from kafka08.structs import TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.operations import Get, Node, Watcher
-from kafka08.zk.store import ClusterStore
+from kafka08.zk.store import ClusterStore, reachable
 
 log = logging.getLogger(__name__)
 
@@ -101,7 +101,7 @@ class Term:
         context.leadership = self._store.leader_and_isr(context.assignments)
         check_epochs(context.leadership, context.epoch)
         self._registrations = self._read_registrations()
-        context.brokers = addresses(self._registrations)
+        context.brokers = reachable(self._registrations)
         for broker in context.brokers.values():
             self._channels.add(broker)
         if self._config.delete_topic_enable:
@@ -133,7 +133,7 @@ class Term:
         back before its absence was seen, which 0.8.2.2 misses) has both left and joined."""
         before, now = self._registrations, self._read_registrations()
         left = [i for i in before if before[i] != now.get(i)]
-        joined = addresses({i: r for i, r in now.items() if before.get(i) != r})
+        joined = reachable({i: r for i, r in now.items() if before.get(i) != r})
         self._registrations = now
         if left:
             log.info("Deleted brokers: %s, all live brokers: %s", left, sorted(now))
@@ -304,17 +304,6 @@ def client_id(config: BrokerConfig) -> str:
     """What a 0.8.2.2 controller calls itself."""
     host = config.host_name if config.host_name is not None else "null"
     return f"id_{config.broker_id}-host_{host}-port_{config.port}"
-
-
-def addresses(registrations: Mapping[int, nodes.BrokerRegistration]) -> dict[int, Broker]:
-    """The brokers that can be reached; others are logged."""
-    found = {}
-    for broker_id, registration in registrations.items():
-        try:
-            found[broker_id] = registration.broker(broker_id)
-        except ZooKeeperError as error:
-            log.warning("%s", error)
-    return found
 
 
 def decode_assignment(topic: str, text: str | None) -> dict[TopicPartition, tuple[int, ...]]:
