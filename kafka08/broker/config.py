@@ -15,6 +15,7 @@ from kafka08.config import INT_MAX, LONG_MAX, Config, key
 from kafka08.errors import ConfigError
 from kafka08.log.cleaner_plan import MAX_CHUNK_BYTES, CleanerConfig
 from kafka08.log.config import LogConfig
+from kafka08.protocol import compression
 
 HOUR_MS: Final = 3_600_000
 MINUTE_MS: Final = 60_000
@@ -22,7 +23,6 @@ MEGABYTE: Final = 1 << 20
 MIN_MESSAGE_BYTES: Final = 14
 """The header of a message without key and value; no segment can be smaller."""
 DOUBLE_MAX: Final = 1.7976931348623157e308
-CODECS: Final = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3}
 
 
 class BrokerConfig(Config):
@@ -338,14 +338,10 @@ class BrokerConfig(Config):
     @property
     def offsets_codec(self) -> int:
         """offsets.topic.compression.codec as its number."""
-        text = self.offsets_topic_compression_codec
-        if text in CODECS:
-            return CODECS[text]
-        if text in map(str, CODECS.values()):
-            return int(text)
-        raise ConfigError(
-            f"offsets.topic.compression.codec: {text!r} is not one of 0 to 3, {', '.join(CODECS)}"
-        )
+        try:
+            return compression.by_name(self.offsets_topic_compression_codec)
+        except ValueError as error:
+            raise ConfigError(f"offsets.topic.compression.codec: {error}") from None
 
     def cleaner_config(self) -> CleanerConfig:
         """What these keys give each worker of the cleaner."""

@@ -13,7 +13,6 @@ from kafka08.cli.java_dates import DateFormat
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 MEGABYTE: Final = 1024 * 1024
-CODECS: Final = ("none", "gzip", "snappy", "lz4")
 
 
 def figure_options(function: Function) -> Function:

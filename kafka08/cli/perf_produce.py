@@ -23,7 +23,7 @@ from kafka08.cli.options import (
     legal_topic,
     read_client_config,
 )
-from kafka08.cli.perf_figures import CODECS, MEGABYTE, Reports, figure_options, in_threads
+from kafka08.cli.perf_figures import MEGABYTE, Reports, figure_options, in_threads
 from kafka08.errors import FailedToSend, KafkaError
 
 Send = Callable[[str, bytes, int], None]
@@ -233,6 +233,8 @@ class NewSender:
 
 def properties_of(options: dict[str, Any]) -> dict[str, str]:
     """The producer's configuration; --config and --override are stronger than the options."""
+    from kafka08.protocol.compression import CODECS
+
     acks, timeout = options["request_num_acks"], str(options["request_timeout_ms"])
     retries, codec = str(options["producer_num_retries"]), options["compression_codec"]
     backoff = str(options["producer_retry_backoff_ms"])

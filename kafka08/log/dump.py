@@ -22,12 +22,13 @@ from kafka08.log.names import INDEX_SUFFIX, LOG_SUFFIX, base_offset_of
 from kafka08.log.offset_index import INDEX_ENTRY, INDEX_ENTRY_BYTES
 from kafka08.log.recovery import CHUNK_BYTES, entry_bytes
 from kafka08.protocol import message_set
+from kafka08.protocol.compression import GZIP, LZ4, NONE, SNAPPY
 
 CODEC_NAMES: Final = {
-    0: "NoCompressionCodec",
-    1: "GZIPCompressionCodec",
-    2: "SnappyCompressionCodec",
-    3: "LZ4CompressionCodec",
+    NONE: "NoCompressionCodec",
+    GZIP: "GZIPCompressionCodec",
+    SNAPPY: "SnappyCompressionCodec",
+    LZ4: "LZ4CompressionCodec",
 }
 DEFAULT_MAX_MESSAGE_BYTES: Final = 5 << 20
 _CRC_END: Final = ENTRY_HEADER_BYTES + 4

@@ -46,7 +46,7 @@ class KafkaProducerConfig(Config):
         32 << 20, low=0, high=LONG_MAX, doc="What all batches together may hold."
     )
     compression_type: str = key(
-        "none", choices=("none", "gzip", "snappy", "lz4"), doc="Codec of all batches."
+        "none", choices=tuple(compression.CODECS.values()), doc="Codec of all batches."
     )
     max_request_size: int = key(
         1 << 20, low=0, doc="Largest record, and about the largest request."

@@ -69,15 +69,14 @@ def by_name(name: str) -> int:
 
 def compress(codec: int, data: Buffer) -> bytes | bytearray:
     """`data` as the value of a wrapper of that codec; for `NONE` the bytes themselves."""
-    match codec:
-        case 0:
-            return bytes(data)
-        case 1:
-            return isal_zlib.compress(data, GZIP_LEVEL, GZIP_WINDOW_BITS)
-        case 2:
-            return _compress_snappy(data)
-        case 3:
-            return _compress_lz4(data)
+    if codec == NONE:
+        return bytes(data)
+    if codec == GZIP:
+        return isal_zlib.compress(data, GZIP_LEVEL, GZIP_WINDOW_BITS)
+    if codec == SNAPPY:
+        return _compress_snappy(data)
+    if codec == LZ4:
+        return _compress_lz4(data)
     raise UnknownCodec(codec)
 
 
@@ -91,15 +90,14 @@ def decompress(
     ends early, or would unpack to more; memory for more than `max_size` is never taken.
     UnknownCodec for a codec that 0.8 does not have.
     """
-    match codec:
-        case 0:
-            return _check_size(bytes(data), max_size)
-        case 1:
-            return _decompress_gzip(data, max_size)
-        case 2:
-            return _decompress_snappy(memoryview(data), max_size)
-        case 3:
-            return _decompress_lz4(data, max_size, strict)
+    if codec == NONE:
+        return _check_size(bytes(data), max_size)
+    if codec == GZIP:
+        return _decompress_gzip(data, max_size)
+    if codec == SNAPPY:
+        return _decompress_snappy(memoryview(data), max_size)
+    if codec == LZ4:
+        return _decompress_lz4(data, max_size, strict)
     raise UnknownCodec(codec)
 
 
