@@ -1,7 +1,8 @@
 """What both sides of a client share: where the brokers are, who leads what, and asking again.
 
 Start with `cluster.ClusterClient`. `metadata` is its picture of the cluster and `requests` the
-translation between `{TopicPartition: …}` and the wire, both pure; `pool` keeps the connections.
+translation between `{TopicPartition: …}` and the wire, both pure; so is `committed`, what answers
+about a group's offsets mean. `pool` keeps the connections.
 """
 
 from __future__ import annotations

@@ -22,12 +22,8 @@ from typing import Protocol, TypeAlias
 
 from kafka08.client import ClusterClient
 from kafka08.client.cluster import LOST_COORDINATOR
-from kafka08.client.requests import (
-    commit_request,
-    commit_results,
-    committed_request,
-    committed_results,
-)
+from kafka08.client.committed import committed_in_kafka, refused_commits
+from kafka08.client.requests import commit_request, committed_request
 from kafka08.client.retry import is_retriable
 from kafka08.clock import Clock
 from kafka08.consumer.brokers import Brokers
@@ -39,14 +35,10 @@ from kafka08.errors import (
     NodeExists,
     NoNode,
     NotCoordinatorForConsumer,
-    OffsetsLoadInProgress,
     ProtocolError,
     SessionLost,
     UnknownTopicOrPartition,
-    error_for,
 )
-from kafka08.protocol.offset_commit import OffsetCommitResponse
-from kafka08.protocol.offset_fetch import OffsetFetchResponse
 from kafka08.protocol.types import Request, Response
 from kafka08.structs import NO_OFFSET, OffsetAndMetadata, TopicPartition
 from kafka08.zk import nodes, paths
@@ -187,17 +179,12 @@ class KafkaOffsetStore:
             self._clock.sleep(self._backoff_ms / 1000)
 
     def fetch_once(self, partitions: Collection[TopicPartition]) -> Offsets:
-        """Raises NotCoordinatorForConsumer, OffsetsLoadInProgress, ClientError, ProtocolError; with
-        `known` UnknownTopicOrPartition.
-
-        0.8: any other error of a partition counts as "nothing committed".
-        """
+        """Raises as `committed_in_kafka`, and ClientError or ProtocolError."""
         if not partitions:
             return {}
         response = self._ask(committed_request(self._group, sorted(partitions), "kafka"))
-        assert isinstance(response, OffsetFetchResponse)
         try:
-            return committed_offsets(response, self._group, partitions, known=self._known)
+            return committed_in_kafka(response, self._group, partitions, known=self._known)
         except (NotCoordinatorForConsumer, UnknownTopicOrPartition):
             self._forget_coordinator()
             raise
@@ -217,7 +204,6 @@ class KafkaOffsetStore:
         if not known:
             return {}
         response = self._ask(commit_request(self._group, known, "kafka"), self._fence)
-        assert isinstance(response, OffsetCommitResponse)
         refused = refused_commits(response, self._group)
         if any(isinstance(error, LOST_COORDINATOR) for error in refused.values()):
             self._forget_coordinator()
@@ -245,38 +231,6 @@ class KafkaOffsetStore:
 
     def _forget_coordinator(self) -> None:
         self._brokers.client().forget_coordinator(self._group)
-
-
-def committed_offsets(
-    response: OffsetFetchResponse,
-    group: str,
-    partitions: Collection[TopicPartition],
-    *,
-    known: bool = False,
-) -> Offsets:
-    """What a coordinator has answered about `partitions`; raises as `fetch_once`."""
-    answers = committed_results(response)
-    errors = {error_for(answer.error_code) for answer in answers.values()}
-    if NotCoordinatorForConsumer in errors:
-        raise NotCoordinatorForConsumer(f"group {group}")
-    if OffsetsLoadInProgress in errors:
-        raise OffsetsLoadInProgress(f"group {group}")
-    if known and UnknownTopicOrPartition in errors:
-        unknown = min(
-            tp for tp, a in answers.items() if error_for(a.error_code) is UnknownTopicOrPartition
-        )
-        raise UnknownTopicOrPartition(f"{unknown}: offsets of group {group}")
-    return {tp: answers[tp].offset if tp in answers else NO_OFFSET for tp in partitions}
-
-
-def refused_commits(response: OffsetCommitResponse, group: str) -> dict[TopicPartition, ApiError]:
-    """The partitions whose commit a coordinator has refused, each with its error."""
-    refused = {}
-    for tp, answer in commit_results(response).items():
-        error = error_for(answer.error_code)
-        if error is not None:
-            refused[tp] = error(f"commit of {tp} for group {group}")
-    return refused
 
 
 class DualOffsetStore:

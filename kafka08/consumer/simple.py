@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 from kafka08.client.cluster import ClusterClient
+from kafka08.client.committed import error_codes
 from kafka08.client.metadata import ClusterMetadata
 from kafka08.client.requests import (
     Storage,
     commit_request,
-    commit_results,
     committed_request,
     committed_results,
     fetch_request,
@@ -38,7 +38,6 @@ from kafka08.errors import (
     NO_ERROR,
     OffsetOutOfRange,
     ProtocolError,
-    UnknownTopicOrPartition,
     check,
     error_of,
 )
@@ -47,7 +46,6 @@ from kafka08.lifecycle import Closeable
 from kafka08.network.connection import DEFAULT_TIMEOUT_MS, Connect, Connection
 from kafka08.protocol.fetch import FetchResponse
 from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
-from kafka08.protocol.offset_commit import OffsetCommitResponse
 from kafka08.protocol.offset_fetch import OffsetFetchResponse
 from kafka08.protocol.offsets import OffsetsResponse
 from kafka08.protocol.types import Request, Response
@@ -252,9 +250,8 @@ class SimpleConsumer(Closeable):
         }
 
         def read(response: Response, source: str) -> None:
-            assert isinstance(response, OffsetCommitResponse)
-            results = self._complete(values, commit_results(response))
-            _raise_first({tp: results[tp].error_code for tp in values}, source)
+            codes = self._complete(values, error_codes(response, storage))
+            _raise_first({tp: codes[tp] for tp in values}, source)
 
         self._at_store(group, storage, commit_request(group, values, storage), read)
 
@@ -264,14 +261,12 @@ class SimpleConsumer(Closeable):
         """What the group has committed in that store; offset NO_OFFSET where nothing is. In Kafka a
         partition that no broker knows raises UnknownTopicOrPartition; ZooKeeper cannot tell."""
         wanted = list(partitions)
-        # 0.8: version 0 answers a missing znode with error 3 and offset -1.
-        none_stored = UnknownTopicOrPartition.code if storage == "zookeeper" else NO_ERROR
 
         def read(response: Response, source: str) -> dict[TopicPartition, OffsetAndMetadata]:
             assert isinstance(response, OffsetFetchResponse)
             results = self._complete(wanted, committed_results(response))
-            codes = {tp: results[tp].error_code for tp in wanted}
-            _raise_first({tp: code for tp, code in codes.items() if code != none_stored}, source)
+            codes = error_codes(response, storage)
+            _raise_first({tp: codes[tp] for tp in wanted}, source)
             return {
                 tp: OffsetAndMetadata(results[tp].offset, results[tp].metadata) for tp in wanted
             }

@@ -14,10 +14,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, TypeVar
 
 from kafka08.client import ClusterClient
+from kafka08.client.committed import committed_in_kafka, refused_commits
 from kafka08.client.requests import commit_request, committed_request, coordinator_of
 from kafka08.client.retry import is_retriable
 from kafka08.clock import Clock
-from kafka08.consumer.offset_store import Offsets, committed_offsets, refused_commits
+from kafka08.consumer.offset_store import Offsets
 from kafka08.errors import (
     ClientError,
     Closed,
@@ -26,8 +27,6 @@ from kafka08.errors import (
     ProtocolError,
 )
 from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest
-from kafka08.protocol.offset_commit import OffsetCommitResponse
-from kafka08.protocol.offset_fetch import OffsetFetchResponse
 from kafka08.protocol.types import Request, Response
 from kafka08.structs import Broker, OffsetAndMetadata, TopicPartition
 
@@ -62,8 +61,7 @@ class Coordinators:
         exist: a broker that has just started calls them unknown, and is asked again."""
 
         def result(group: str, response: Response) -> Offsets:
-            assert isinstance(response, OffsetFetchResponse)
-            return committed_offsets(response, group, wanted[group], known=True)
+            return committed_in_kafka(response, group, wanted[group], known=True)
 
         asked = {
             group: committed_request(group, sorted(partitions), "kafka")
@@ -79,7 +77,6 @@ class Coordinators:
         """group → the offsets that were committed: all that are wanted, or the first refusal."""
 
         def result(group: str, response: Response) -> Offsets:
-            assert isinstance(response, OffsetCommitResponse)
             for refusal in refused_commits(response, group).values():
                 raise refusal
             return dict(wanted[group])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kafka08.client.cluster import ClusterClient
+from kafka08.client.committed import error_codes
 from kafka08.client.requests import (
     Storage,
     commit_request,
@@ -12,9 +13,8 @@ from kafka08.client.requests import (
     committed_results,
 )
 from kafka08.client.retry import is_retriable
-from kafka08.errors import NO_ERROR, UnknownTopicOrPartition, check
+from kafka08.errors import check
 from kafka08.network.connection import Connection
-from kafka08.protocol.offset_commit import OffsetCommitResponse
 from kafka08.protocol.offset_fetch import OffsetFetchResponse
 from kafka08.protocol.types import Request, Response
 from kafka08.structs import NO_OFFSET, OffsetAndMetadata, TopicPartition
@@ -57,15 +57,6 @@ def _ask(cluster: ClusterClient, group: str, request: Request, storage: Storage)
 
 def _checked(response: Response, group: str, storage: Storage) -> Response:
     """The response; raises the first partition's error."""
-    assert isinstance(response, OffsetCommitResponse | OffsetFetchResponse)
-    # 0.8: version 0 of OffsetFetch answers a missing znode with error 3 and offset -1.
-    fetched_v0 = storage == "zookeeper" and isinstance(response, OffsetFetchResponse)
-    none_stored = UnknownTopicOrPartition.code if fetched_v0 else NO_ERROR
-    for topic in response.topics:
-        for answer in topic.partitions:
-            if answer.error_code != none_stored:
-                check(
-                    answer.error_code,
-                    f"[{topic.topic},{answer.partition}] of group {group} in {storage}",
-                )
+    for tp, code in error_codes(response, storage).items():
+        check(code, f"{tp} of group {group} in {storage}")
     return response

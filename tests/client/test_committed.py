@@ -1,0 +1,83 @@
+"""What the answers about a group's committed offsets mean."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka08.client.committed import committed_in_kafka, error_codes, refused_commits
+from kafka08.client.requests import Storage
+from kafka08.errors import (
+    NO_ERROR,
+    ApiError,
+    NotCoordinatorForConsumer,
+    OffsetMetadataTooLarge,
+    OffsetsLoadInProgress,
+    UnknownTopicOrPartition,
+)
+from kafka08.protocol.offset_commit import (
+    OffsetCommitPartitionResponse,
+    OffsetCommitResponse,
+    OffsetCommitTopicResponse,
+)
+from kafka08.protocol.offset_fetch import (
+    OffsetFetchPartitionResponse,
+    OffsetFetchResponse,
+    OffsetFetchTopicResponse,
+)
+from kafka08.structs import NO_OFFSET, TopicPartition
+
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+LOADING, UNKNOWN = OffsetsLoadInProgress.code, UnknownTopicOrPartition.code
+
+
+def fetched(*answers: tuple[int, int]) -> OffsetFetchResponse:
+    """(error code, offset) of [t,0], [t,1], …"""
+    partitions = [
+        OffsetFetchPartitionResponse(number, offset, "", code)
+        for number, (code, offset) in enumerate(answers)
+    ]
+    return OffsetFetchResponse([OffsetFetchTopicResponse("t", partitions)])
+
+
+def committed(*codes: int) -> OffsetCommitResponse:
+    partitions = [OffsetCommitPartitionResponse(number, code) for number, code in enumerate(codes)]
+    return OffsetCommitResponse([OffsetCommitTopicResponse("t", partitions)])
+
+
+def test_error_3_is_nothing_committed_only_where_zookeeper_was_read() -> None:
+    """Of Kafka, and of a commit to either store, it is an error."""
+    answer = fetched((NO_ERROR, 5), (UNKNOWN, NO_OFFSET))
+    assert error_codes(answer, "zookeeper") == {T0: NO_ERROR, T1: NO_ERROR}
+    assert error_codes(answer, "kafka") == {T0: NO_ERROR, T1: UNKNOWN}
+    assert error_codes(committed(UNKNOWN), "zookeeper") == {T0: UNKNOWN}
+
+
+@pytest.mark.parametrize("storage", ["zookeeper", "kafka"])
+def test_other_errors_stay_what_they_are(storage: Storage) -> None:
+    """In either store; loading, for one."""
+    assert error_codes(fetched((LOADING, NO_OFFSET)), storage) == {T0: LOADING}
+
+
+@pytest.mark.parametrize("error", [NotCoordinatorForConsumer, OffsetsLoadInProgress])
+def test_an_answer_about_the_coordinator_is_never_nothing_committed(
+    error: type[ApiError],
+) -> None:
+    """It counts for all partitions, whichever has it."""
+    answer = fetched((NO_ERROR, 5), (error.code, NO_OFFSET))
+    with pytest.raises(error, match="group g"):
+        committed_in_kafka(answer, "g", [T0, T1])
+
+
+def test_only_a_partition_that_exists_must_be_known() -> None:
+    """Otherwise, as in 0.8.2.2, nothing is committed for it: nor for one that was left out."""
+    answer = fetched((UNKNOWN, NO_OFFSET))
+    assert committed_in_kafka(answer, "g", [T0, T1]) == {T0: NO_OFFSET, T1: NO_OFFSET}
+    with pytest.raises(UnknownTopicOrPartition, match=r"\[t,0\]: offsets of group g"):
+        committed_in_kafka(answer, "g", [T0, T1], known=True)
+
+
+def test_a_refused_commit_is_of_its_partition_alone() -> None:
+    """Those beside it were stored."""
+    refused = refused_commits(committed(NO_ERROR, OffsetMetadataTooLarge.code), "g")
+    assert list(refused) == [T1]
+    assert isinstance(refused[T1], OffsetMetadataTooLarge)
