@@ -20,12 +20,11 @@ from kafka08.protocol.types import Request, Response
 from kafka08.structs import NO_OFFSET, OffsetAndMetadata, TopicPartition
 
 
-def committed_offsets(
+def committed_only(
     cluster: ClusterClient, group: str, partitions: Sequence[TopicPartition], storage: Storage
 ) -> dict[TopicPartition, int]:
-    """What the group has committed; partitions without a commit are left out. `partitions` exist: a
-    coordinator that has just started and does not know them yet is asked again, for its answer does
-    not mean that nothing is committed."""
+    """What the group has committed; partitions without a commit are left out. `partitions` exist:
+    one that the coordinator does not know yet is asked for again (why: client.committed)."""
     response = _ask(cluster, group, committed_request(group, partitions, storage), storage)
     assert isinstance(response, OffsetFetchResponse)
     return {

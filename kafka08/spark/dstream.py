@@ -21,7 +21,7 @@ from pyspark.streaming.dstream import TransformedDStream
 from kafka08.client.retry import RetryPolicy, retry
 from kafka08.clock import SYSTEM_CLOCK
 from kafka08.errors import ConfigError, KafkaError
-from kafka08.spark.committed import commit_offsets, committed_offsets
+from kafka08.spark.committed import commit_offsets, committed_only
 from kafka08.spark.old_cluster import OldCluster
 from kafka08.spark.old_values import OffsetRange
 from kafka08.spark.options import Topics
@@ -164,7 +164,7 @@ def group_stream(
     """See KafkaUtils.createStream."""
     subscribed = Topics(tuple(topics))
     partitions = cluster.offsets.subscribed(subscribed)
-    committed = committed_offsets(cluster.client, group, partitions, "zookeeper")
+    committed = committed_only(cluster.client, group, partitions, "zookeeper")
     earliest, latest = cluster.offsets.earliest(partitions), cluster.offsets.latest(partitions)
     start = group_starts(
         committed, earliest, latest, earliest if cluster.starts_at_earliest else latest

@@ -12,7 +12,7 @@ from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.errors import ConfigError, KafkaError
 from kafka08.spark.access import cluster_at
 from kafka08.spark.bounds import Bound, Committed, Extreme, Offsets, Times
-from kafka08.spark.committed import committed_offsets
+from kafka08.spark.committed import committed_only
 from kafka08.spark.data_loss import Advised, Loss, clamp, report
 from kafka08.spark.log_offsets import LogOffsets
 from kafka08.spark.options import ReadOptions, check_same_partitions
@@ -133,9 +133,7 @@ class Resolver:
         self, bound: Committed, partitions: Sequence[TopicPartition]
     ) -> dict[TopicPartition, int]:
         """The group's offsets. One that was never committed is an error, or the fallback."""
-        found = committed_offsets(
-            self.cluster, self.options.group, partitions, self.options.storage
-        )
+        found = committed_only(self.cluster, self.options.group, partitions, self.options.storage)
         missing = [tp for tp in partitions if tp not in found]
         if missing and bound.fallback is None:
             raise NothingCommitted(

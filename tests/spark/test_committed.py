@@ -15,7 +15,7 @@ from kafka08.protocol.offset_fetch import (
     OffsetFetchTopicResponse,
 )
 from kafka08.protocol.types import Request, Response
-from kafka08.spark.committed import committed_offsets
+from kafka08.spark.committed import committed_only
 from kafka08.structs import NO_OFFSET, TopicPartition
 from tests.client.fake_cluster import PORT
 from tests.spark.logs import T0, LogCluster
@@ -47,20 +47,20 @@ class GroupCluster(LogCluster):
 def test_error_3_from_zookeeper_is_nothing_committed() -> None:
     """Version 0 answers a missing znode so: the partition is left out, and nobody asks again."""
     cluster = GroupCluster(NOT_THERE)
-    assert committed_offsets(cluster.client, "g", [T0, T1], "zookeeper") == {T0: 5}
+    assert committed_only(cluster.client, "g", [T0, T1], "zookeeper") == {T0: 5}
     assert cluster.clock.slept == []
 
 
 def test_no_offset_from_kafka_is_nothing_committed() -> None:
     """Version 1 says -1 without an error."""
     cluster = GroupCluster((NO_ERROR, NO_OFFSET))
-    assert committed_offsets(cluster.client, "g", [T0, T1], "kafka") == {T0: 5}
+    assert committed_only(cluster.client, "g", [T0, T1], "kafka") == {T0: 5}
 
 
 def test_a_coordinator_that_does_not_know_a_partition_yet_is_asked_again() -> None:
     """It has just started and will know: error 3 from Kafka is not "nothing committed"."""
     cluster = GroupCluster(NOT_THERE, NOT_THERE, (NO_ERROR, 7))
-    assert committed_offsets(cluster.client, "g", [T0, T1], "kafka") == {T0: 5, T1: 7}
+    assert committed_only(cluster.client, "g", [T0, T1], "kafka") == {T0: 5, T1: 7}
     assert len(cluster.clock.slept) == 2
 
 
@@ -68,4 +68,4 @@ def test_a_partition_that_stays_unknown_to_the_coordinator_is_an_error() -> None
     """Not a start at the fallback; it names partition, group and store."""
     cluster = GroupCluster(*[NOT_THERE] * 4)
     with pytest.raises(UnknownTopicOrPartition, match=r"\[t,1\] of group g in kafka"):
-        committed_offsets(cluster.client, "g", [T0, T1], "kafka")
+        committed_only(cluster.client, "g", [T0, T1], "kafka")
