@@ -52,8 +52,9 @@ from kafka08.protocol.produce import (
 from kafka08.protocol.types import Buffer, Response
 from kafka08.structs import ORDINARY_CONSUMER, Broker, OffsetAndMetadata, TopicPartition
 
-Storage = Literal["zookeeper", "kafka"]
-"""Where a group's offsets are kept: version 0 of the requests, or version 1."""
+OffsetsStorage = Literal["zookeeper", "kafka"]
+"""Where a request reads or writes a group's offsets, by the words of offsets.storage: version 0 of
+it, or version 1. Where a member keeps them, which may be both, is kafka08.zk.orders.Storage."""
 
 NO_GENERATION = -1
 NO_MEMBER = ""
@@ -162,7 +163,7 @@ def offsets_results(response: OffsetsResponse) -> dict[TopicPartition, OffsetsPa
 
 
 def commit_request(
-    group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata], storage: Storage
+    group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata], storage: OffsetsStorage
 ) -> OffsetCommitRequest | OffsetCommitRequestV0:
     """Commit from outside any generation. ZooKeeper's version sends no time."""
     topics = by_topic(offsets)
@@ -197,7 +198,7 @@ def commit_results(
 
 
 def committed_request(
-    group: str, partitions: Iterable[TopicPartition], storage: Storage
+    group: str, partitions: Iterable[TopicPartition], storage: OffsetsStorage
 ) -> OffsetFetchRequest | OffsetFetchRequestV0:
     topics = [
         OffsetFetchTopic(topic, [partition for partition, _ in items])

@@ -10,16 +10,15 @@ attributes hold the resolved values.
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Any, Final, get_args
 
+from kafka08.client.requests import OffsetsStorage
 from kafka08.config import INT_MAX, Config, key
 from kafka08.errors import ConfigError
 
 LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]*")
 SMALLEST: Final = "smallest"
 LARGEST: Final = "largest"
-ZOOKEEPER: Final = "zookeeper"
-KAFKA: Final = "kafka"
 ROUND_ROBIN: Final = "roundrobin"
 
 
@@ -38,7 +37,7 @@ class ConsumerConfig(Config):
     )
     auto_commit_enable: bool = key(True, doc="Commit finished messages from time to time.")
     auto_commit_interval_ms: int = key(60_000, low=1, doc="Time between automatic commits.")
-    offsets_storage: str = key(ZOOKEEPER, doc="zookeeper or kafka; upper case is accepted.")
+    offsets_storage: str = key("zookeeper", doc="zookeeper or kafka; upper case is accepted.")
     dual_commit_enabled: bool = key(None, doc="Also commit to ZooKeeper; true with storage kafka.")
     offsets_channel_backoff_ms: int = key(
         1000, low=0, doc="Wait before the coordinator is asked again."
@@ -89,12 +88,13 @@ class ConsumerConfig(Config):
 
     def validate(self) -> None:
         self._resolve("offsets_storage", self.offsets_storage.lower())
-        if self.offsets_storage not in {ZOOKEEPER, KAFKA}:
+        if self.offsets_storage not in get_args(OffsetsStorage):
             raise ConfigError(
-                f"offsets.storage: {self.offsets_storage!r} is not one of zookeeper, kafka"
+                f"offsets.storage: {self.offsets_storage!r} is not one of "
+                f"{', '.join(get_args(OffsetsStorage))}"
             )
         self._default("client_id", self.group_id)
-        self._default("dual_commit_enabled", self.offsets_storage == KAFKA)
+        self._default("dual_commit_enabled", self.offsets_storage == "kafka")
         self._default("rebalance_backoff_ms", self.zookeeper_sync_time_ms)
         self._default("zookeeper_connection_timeout_ms", self.zookeeper_session_timeout_ms)
         check_group(self.group_id)

@@ -21,7 +21,7 @@ from kafka08.client.cluster import ClusterClient
 from kafka08.client.committed import error_codes
 from kafka08.client.metadata import ClusterMetadata
 from kafka08.client.requests import (
-    Storage,
+    OffsetsStorage,
     commit_request,
     committed_request,
     committed_results,
@@ -239,7 +239,7 @@ class SimpleConsumer(Closeable):
         self,
         group: str,
         offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
-        storage: Storage = "zookeeper",
+        storage: OffsetsStorage = "zookeeper",
     ) -> None:
         """Store the group's offsets: through this broker in ZooKeeper (metadata is dropped), or at
         the group's coordinator, found and found again as needed, in Kafka. Raises the first
@@ -256,7 +256,10 @@ class SimpleConsumer(Closeable):
         self._at_store(group, storage, commit_request(group, values, storage), read)
 
     def fetch_offsets(
-        self, group: str, partitions: Iterable[TopicPartition], storage: Storage = "zookeeper"
+        self,
+        group: str,
+        partitions: Iterable[TopicPartition],
+        storage: OffsetsStorage = "zookeeper",
     ) -> dict[TopicPartition, OffsetAndMetadata]:
         """What the group has committed in that store; offset NO_OFFSET where nothing is. In Kafka a
         partition that no broker knows raises UnknownTopicOrPartition; ZooKeeper cannot tell."""
@@ -274,7 +277,11 @@ class SimpleConsumer(Closeable):
         return self._at_store(group, storage, committed_request(group, wanted, storage), read)
 
     def _at_store(
-        self, group: str, storage: Storage, request: Request, read: Callable[[Response, str], T]
+        self,
+        group: str,
+        storage: OffsetsStorage,
+        request: Request,
+        read: Callable[[Response, str], T],
     ) -> T:
         """`read(answer, broker)` of the broker that `storage` asks for: this one, or the group's
         coordinator, tried again while that is loading or moving."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from kafka08.client.cluster import ClusterClient
 from kafka08.client.committed import error_codes
 from kafka08.client.requests import (
-    Storage,
+    OffsetsStorage,
     commit_request,
     committed_request,
     committed_results,
@@ -21,7 +21,10 @@ from kafka08.structs import NO_OFFSET, OffsetAndMetadata, TopicPartition
 
 
 def committed_only(
-    cluster: ClusterClient, group: str, partitions: Sequence[TopicPartition], storage: Storage
+    cluster: ClusterClient,
+    group: str,
+    partitions: Sequence[TopicPartition],
+    storage: OffsetsStorage,
 ) -> dict[TopicPartition, int]:
     """What the group has committed; partitions without a commit are left out. `partitions` exist:
     one that the coordinator does not know yet is asked for again (why: client.committed)."""
@@ -35,14 +38,17 @@ def committed_only(
 
 
 def commit_offsets(
-    cluster: ClusterClient, group: str, offsets: Mapping[TopicPartition, int], storage: Storage
+    cluster: ClusterClient,
+    group: str,
+    offsets: Mapping[TopicPartition, int],
+    storage: OffsetsStorage,
 ) -> None:
     """Commit for the group. Raises the first partition's error; the others are stored."""
     values = {tp: OffsetAndMetadata(offset) for tp, offset in offsets.items()}
     _ask(cluster, group, commit_request(group, values, storage), storage)
 
 
-def _ask(cluster: ClusterClient, group: str, request: Request, storage: Storage) -> Response:
+def _ask(cluster: ClusterClient, group: str, request: Request, storage: OffsetsStorage) -> Response:
     """An answer without errors. ZooKeeper's version is served by any broker, Kafka's by the
     group's coordinator, which is asked again while it is loading, or does not know a partition."""
     if storage == "zookeeper":
@@ -54,7 +60,7 @@ def _ask(cluster: ClusterClient, group: str, request: Request, storage: Storage)
     return cluster.ask_coordinator(group, ask, passes=is_retriable)
 
 
-def _checked(response: Response, group: str, storage: Storage) -> Response:
+def _checked(response: Response, group: str, storage: OffsetsStorage) -> Response:
     """The response; raises the first partition's error."""
     for tp, code in error_codes(response, storage).items():
         check(code, f"{tp} of group {group} in {storage}")
