@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 
-from kafka08.client.retry import is_retriable
+from kafka08.client.retry import RetryPolicy, retry
 from kafka08.clock import Clock
 from kafka08.consumer.assignors import Assignment
 from kafka08.consumer.offset_store import Offsets, OffsetStore
@@ -66,16 +66,12 @@ class Ownership:
     def commit(self, *, retries: int = 0, backoff_ms: int = 0) -> None:
         """Commit the positions of everything owned. Errors that may pass are tried again `retries`
         times; the last one is raised. SessionLost while the session is in doubt."""
-        for retries_left in range(retries, -1, -1):
-            try:
-                with self._locked():
-                    self._commit(self.positions())
-                return
-            except KafkaError as error:
-                if not retries_left or not is_retriable(error):
-                    raise
-                log.info("commit failed, %d tries left: %s", retries_left, error)
-            self._clock.sleep(backoff_ms / 1000)
+
+        def attempt() -> None:
+            with self._locked():
+                self._commit(self.positions())
+
+        retry(attempt, RetryPolicy(retries + 1, backoff_ms), self._clock, what="committing offsets")
 
     def take(self, partitions: Collection[OwnedPartition]) -> None:
         """These were claimed."""

@@ -15,7 +15,12 @@ from kafka08.consumer.offset_store import Offsets
 from kafka08.consumer.ownership import Ownership
 from kafka08.consumer.session import SessionGate
 from kafka08.consumer.stream import KafkaStream
-from kafka08.errors import KafkaError
+from kafka08.errors import (
+    ConnectionFailed,
+    KafkaError,
+    NotCoordinatorForConsumer,
+    OffsetMetadataTooLarge,
+)
 from kafka08.structs import TopicPartition
 from tests.consumer.groups import until
 from tests.consumer.streams import AllIsWell, partition_of
@@ -69,6 +74,10 @@ class Member:
                 self.store.go.set()
 
 
+def raise_(error: KafkaError) -> None:
+    raise error
+
+
 @contextmanager
 def running(action: Callable[[], object]) -> Iterator[threading.Thread]:
     thread = threading.Thread(target=action, daemon=True)
@@ -86,6 +95,24 @@ def test_a_release_that_cannot_wait_takes_nothing_away(monkeypatch: pytest.Monke
         member.ownership.give_up([T0], commit=True)
     assert not member.partition.revoked
     assert list(member.ownership.assignment) == [T0]
+
+
+def test_a_commit_is_tried_again_where_that_may_help(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As often as is asked for, with the wait in between, and for no error that would stay."""
+    clock, member = MockClock(), Member()
+    ownership = Ownership(member.store, cast(SessionGate, OpenGate()), [member.stream], clock)
+    ownership.take([member.partition])
+    errors: list[KafkaError] = []
+    monkeypatch.setattr(member.store, "commit", lambda offsets: raise_(errors.pop(0)))
+
+    errors[:] = [NotCoordinatorForConsumer(), ConnectionFailed(), OffsetMetadataTooLarge()]
+    with pytest.raises(OffsetMetadataTooLarge):
+        ownership.commit(retries=5, backoff_ms=200)
+    assert clock.slept == [0.2, 0.2]
+
+    errors[:] = [ConnectionFailed("first"), ConnectionFailed("second")]
+    with pytest.raises(ConnectionFailed, match="second"):
+        ownership.commit(retries=1, backoff_ms=200)
 
 
 def test_a_release_is_whole_whatever_its_commit_meets(monkeypatch: pytest.MonkeyPatch) -> None:
