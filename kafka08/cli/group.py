@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kafka08.cli.options import admin_bootstrap_option, example, zookeeper_option
-from kafka08.cli.table import table_lines
+from kafka08.cli.options import admin_bootstrap_option, example, json_option, zookeeper_option
+from kafka08.cli.table import as_objects, show_table
 from kafka08.errors import KafkaError
 
 if TYPE_CHECKING:
     from kafka08.groups import GroupFacts, Member, PartitionFacts
-
-json_option = click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
 
 MEMBER_COLUMNS = ("member", "subscribes", "owns")
 PARTITION_COLUMNS = (
@@ -37,7 +34,7 @@ def group() -> None:
 
 
 @group.command("list", epilog=example("kafka08 group list --json"))
-@json_option
+@json_option()
 @zookeeper_option
 def list_(as_json: bool, zookeeper: str) -> None:
     """List the groups that ZooKeeper knows, with their live members."""
@@ -49,12 +46,13 @@ def list_(as_json: bool, zookeeper: str) -> None:
     if as_json:
         click.echo(json.dumps(rows))
         return
-    show(("group", "members", "topics"), [(g.name, g.members, ",".join(g.topics)) for g in found])
+    listed = [(g.name, g.members, ",".join(g.topics)) for g in found]
+    show_table(("group", "members", "topics"), listed)
 
 
 @group.command(epilog=example("kafka08 group describe readers"))
 @click.argument("name", metavar="GROUP")
-@json_option
+@json_option()
 @admin_bootstrap_option
 @zookeeper_option
 def describe(name: str, as_json: bool, bootstrap: str | None, zookeeper: str) -> None:
@@ -64,17 +62,17 @@ def describe(name: str, as_json: bool, bootstrap: str | None, zookeeper: str) ->
         click.echo(json.dumps(as_dict(facts)))
         return
     members = [member_row(facts, member) for member in facts.members]
-    show(MEMBER_COLUMNS, [tuple(row.values())[: len(MEMBER_COLUMNS)] for row in members])
+    show_table(MEMBER_COLUMNS, [tuple(row.values())[: len(MEMBER_COLUMNS)] for row in members])
     if facts.members and facts.partitions:
         click.echo()
-    show(PARTITION_COLUMNS, [tuple(partition_row(p).values()) for p in facts.partitions])
+    show_table(PARTITION_COLUMNS, [partition_row(p) for p in facts.partitions])
     for what in facts.unanswered:
         click.echo(f"Not known: {what}", err=True)
 
 
 @group.command(epilog=example("kafka08 group explain readers"))
 @click.argument("name", metavar="GROUP")
-@json_option
+@json_option()
 @admin_bootstrap_option
 @zookeeper_option
 def explain(name: str, as_json: bool, bootstrap: str | None, zookeeper: str) -> None:
@@ -114,7 +112,7 @@ def as_dict(facts: GroupFacts) -> dict[str, Any]:
     return {
         "group": facts.group,
         "members": [member_row(facts, member) for member in facts.members],
-        "partitions": [partition_row(partition) for partition in facts.partitions],
+        "partitions": as_objects(PARTITION_COLUMNS, map(partition_row, facts.partitions)),
         "unanswered": list(facts.unanswered),
     }
 
@@ -132,9 +130,9 @@ def member_row(facts: GroupFacts, member: Member) -> dict[str, Any]:
     }
 
 
-def partition_row(partition: PartitionFacts) -> dict[str, Any]:
-    """The columns of a partition, None where there is nothing."""
-    values = (
+def partition_row(partition: PartitionFacts) -> tuple[object, ...]:
+    """One row of PARTITION_COLUMNS; None where there is nothing."""
+    return (
         partition.topic_partition.topic,
         partition.topic_partition.partition,
         None if partition.owner is None else partition.owner.thread_id,
@@ -144,10 +142,3 @@ def partition_row(partition: PartitionFacts) -> dict[str, Any]:
         partition.log_end,
         partition.lag,
     )
-    return dict(zip((c.replace(" ", "_") for c in PARTITION_COLUMNS), values, strict=True))
-
-
-def show(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    if rows:
-        for line in table_lines(headings, rows):
-            click.echo(line)

@@ -18,7 +18,7 @@ from kafka08.cli.migration_output import (
     show_to_do,
     show_verification,
 )
-from kafka08.cli.options import admin_bootstrap_option, example, zookeeper_option
+from kafka08.cli.options import admin_bootstrap_option, example, json_option, zookeeper_option
 
 if TYPE_CHECKING:
     from kafka08.migration import OffsetMigration
@@ -35,7 +35,7 @@ max_disagreement_option = click.option(
     metavar="N",
     help="Refuse where the two stores are more than N messages apart.",
 )
-json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object a group.")
+group_json_option = json_option("One JSON object a group.")
 answer_option = click.option(
     "--answer-seconds",
     type=click.FloatRange(0),
@@ -93,7 +93,7 @@ def migrate() -> None:
 @migrate.command(epilog=example("kafka08 migrate plan readers --max-disagreement 1000"))
 @max_disagreement_option
 @retention_option
-@json_option
+@group_json_option
 @group_options
 def plan(max_disagreement: int | None, retention_minutes: int, as_json: bool, **where: Any) -> None:
     """Show both stores' offsets and what start would do. Changes nothing; exits 1 if start would
@@ -116,7 +116,7 @@ def plan(max_disagreement: int | None, retention_minutes: int, as_json: bool, **
 @migrate.command(epilog=example("kafka08 migrate start readers"))
 @max_disagreement_option
 @answer_option
-@json_option
+@group_json_option
 @group_options
 def start(max_disagreement: int | None, answer_seconds: float, as_json: bool, **where: Any) -> None:
     """Note both stores in a journal, copy to Kafka whatever is newer in ZooKeeper, and have live
@@ -149,7 +149,7 @@ def start(max_disagreement: int | None, answer_seconds: float, as_json: bool, **
 
 
 @migrate.command(epilog=example("kafka08 migrate status readers --json"))
-@json_option
+@group_json_option
 @group_options
 def status(as_json: bool, **where: Any) -> None:
     """Show how far a migration has come, what every member does, and whom it waits for."""
@@ -172,7 +172,7 @@ def status(as_json: bool, **where: Any) -> None:
     type=click.Path(dir_okay=False, path_type=Path),
     help="Also write FILE.md and FILE.json (of several groups: FILE-GROUP.md).",
 )
-@json_option
+@group_json_option
 @group_options
 def verify(
     seconds: float | None,
@@ -205,7 +205,7 @@ def verify(
 @seconds_option
 @allow_idle_option
 @answer_option
-@json_option
+@group_json_option
 @group_options
 def finish(
     seconds: float | None, allow_idle: bool, answer_seconds: float, as_json: bool, **where: Any
@@ -233,7 +233,7 @@ def finish(
     "stopped group.",
 )
 @answer_option
-@json_option
+@group_json_option
 @group_options
 def rollback(to: Any, answer_seconds: float, as_json: bool, **where: Any) -> None:
     """Make ZooKeeper's offsets the ones that members go on from, and have live members do so."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kafka08.cli.table import table_lines
+from kafka08.cli.table import as_objects, show_table
 from kafka08.clock import SYSTEM_CLOCK
 
 if TYPE_CHECKING:
@@ -29,6 +28,8 @@ PLAN_COLUMNS = (
     "time left",
     "to do",
 )
+MEMBER_COLUMNS = ("member", "kafka08", "configured", "commits to", "answered step")
+NOTHING = "No offsets are committed."
 
 
 def show_error(outcome: Outcome[Any]) -> bool:
@@ -62,7 +63,7 @@ def show_plan(plan: Plan, as_json: bool, retention_ms: int | None = None) -> Non
                 {
                     "group": plan.group,
                     "members": [str(member) for member in plan.members],
-                    "partitions": [dict(zip(PLAN_COLUMNS, row, strict=True)) for row in rows],
+                    "partitions": as_objects(PLAN_COLUMNS, rows),
                     "refusals": plan.refusals,
                 }
             )
@@ -71,7 +72,7 @@ def show_plan(plan: Plan, as_json: bool, retention_ms: int | None = None) -> Non
         left = [None if seconds is None else hours_and_minutes(seconds) for seconds in left_s]
         click.echo(f"Group {plan.group}, {len(plan.members)} live members")
         rows = [plan_row(plan, *pair) for pair in zip(plan.steps, left, strict=True)]
-        show_table(PLAN_COLUMNS, rows)
+        show_table(PLAN_COLUMNS, rows, if_none=NOTHING)
     for refusal in plan.refusals:
         click.echo(f"Refused: {plan.group}: {refusal}", err=True)
 
@@ -98,13 +99,13 @@ def show_status(status: Status, as_json: bool) -> None:
     entry = status.entry
     order = None if entry is None else entry.order
     members = [
-        {
-            "member": m.consumer_id,
-            "kafka08": m.is_ours,
-            "configured": None if m.configured is None else m.configured.value,
-            "commits to": None if m.storage is None else m.storage.value,
-            "answered step": None if m.answer is None else m.answer.step,
-        }
+        (
+            m.consumer_id,
+            m.is_ours,
+            None if m.configured is None else m.configured.value,
+            None if m.storage is None else m.storage.value,
+            None if m.answer is None else m.answer.step,
+        )
         for m in status.members
     ]
     if as_json:
@@ -113,7 +114,7 @@ def show_status(status: Status, as_json: bool) -> None:
             "state": None if entry is None else entry.state.value,
             "step": None if order is None else order.step,
             "storage": None if order is None else order.storage.value,
-            "members": members,
+            "members": as_objects(MEMBER_COLUMNS, members),
             "waiting_for": status.waiting_for,
             "to_do": status.to_do,
             "mirrored": status.is_mirrored,
@@ -123,8 +124,7 @@ def show_status(status: Status, as_json: bool) -> None:
     state = "no migration was begun" if entry is None else entry.state.value
     ordered = "" if order is None else f"; step {order.step}: commit to {order.storage.value}"
     click.echo(f"Group {status.group}: {state}{ordered}")
-    if members:
-        show_table(tuple(members[0]), [tuple(member.values()) for member in members])
+    show_table(MEMBER_COLUMNS, members)
     for name in status.waiting_for:
         click.echo(f"Waiting for: {name}", err=True)
     for line in status.to_do:
@@ -138,7 +138,7 @@ def show_verification(found: Verification, as_json: bool, success: str) -> bool:
     if as_json:
         click.echo(json.dumps(as_dict(found)))
     else:
-        show_table(COLUMNS, rows(found))
+        show_table(COLUMNS, rows(found), if_none=NOTHING)
     for title, texts in (
         ("Problem", found.problems),
         ("Note", found.notes),
@@ -179,12 +179,3 @@ def show_rollback(group: str, done: Rollback, as_json: bool) -> bool:
     for problem in done.problems:
         click.echo(f"Problem: {group}: {problem}", err=True)
     return bool(done.problems)
-
-
-def show_table(headings: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> None:
-    listed = list(rows)
-    if not listed:
-        click.echo("No offsets are committed.", err=True)
-        return
-    for line in table_lines(headings, listed):
-        click.echo(line)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from kafka08.cli.options import admin_bootstrap_option, example, zookeeper_option
-from kafka08.cli.table import table_lines
+from kafka08.cli.options import admin_bootstrap_option, example, json_option, zookeeper_option
+from kafka08.cli.table import as_objects, show_table
 
 if TYPE_CHECKING:
     from kafka08.migration.group_offsets import GroupOffsets
@@ -25,7 +25,6 @@ COLUMNS = ("topic", "partition", "zookeeper", "kafka", "log start", "log end", "
 PLAN_COLUMNS = ("topic", "partition", "zookeeper", "kafka", "log start", "log end", "new", "moved")
 STORES = {"both": "dual", "zookeeper": "zookeeper", "kafka": "kafka"}
 
-json_option = click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
 execute_option = click.option(
     "--execute", is_flag=True, help="Do it. Without this the plan is shown and nothing changes."
 )
@@ -51,7 +50,7 @@ def offsets() -> None:
 @offsets.command(epilog=example("kafka08 offsets get readers --topic pages"))
 @click.argument("group")
 @click.option("--topic", "topics", multiple=True, help="Only these topics (repeat for more).")
-@json_option
+@json_option()
 @cluster_options
 def get(
     group: str, topics: tuple[str, ...], as_json: bool, bootstrap: str | None, zookeeper: str
@@ -72,7 +71,7 @@ def get(
 @offsets.command(epilog=example("kafka08 offsets lag readers --fail-above 10000"))
 @click.argument("group")
 @click.option("--fail-above", type=click.IntRange(0), metavar="N", help="Exit 1 if it is more.")
-@json_option
+@json_option()
 @cluster_options
 def lag(
     group: str, fail_above: int | None, as_json: bool, bootstrap: str | None, zookeeper: str
@@ -101,7 +100,7 @@ def lag(
 @click.argument("positions", nargs=-1, required=True, metavar="TOPIC:PARTITION=OFFSET...")
 @store_option
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
-@json_option
+@json_option()
 @cluster_options
 def set_(
     group: str,
@@ -135,7 +134,7 @@ def set_(
 @click.option("--topic", "topics", multiple=True, help="Only these topics (repeat for more).")
 @store_option
 @execute_option
-@json_option
+@json_option()
 @cluster_options
 def reset(
     group: str,
@@ -221,7 +220,7 @@ def export(
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @store_option
 @execute_option
-@json_option
+@json_option()
 @cluster_options
 def import_(
     file: Path, store: str, execute: bool, as_json: bool, bootstrap: str | None, zookeeper: str
@@ -310,13 +309,9 @@ def show(
 ) -> None:
     """The rows on stdout, what is not known on stderr; exits 1 if there is such a thing."""
     if as_json:
-        names = [heading.replace(" ", "_") for heading in headings]
-        click.echo(json.dumps([dict(zip(names, row, strict=True)) for row in rows]))
-    elif rows:
-        for line in table_lines(headings, rows):
-            click.echo(line)
-    elif not unknown:
-        click.echo("No offsets are committed.", err=True)
+        click.echo(json.dumps(as_objects(headings, rows)))
+    else:
+        show_table(headings, rows, if_none=None if unknown else "No offsets are committed.")
     for text in unknown:
         click.echo(f"Not known: {text}", err=True)
     if unknown:

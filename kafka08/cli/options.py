@@ -62,6 +62,11 @@ def admin_bootstrap_option(function: Function) -> Function:
     )(function)
 
 
+def json_option(prints: str = "JSON instead of a table.") -> Callable[[Function], Function]:
+    """--json, passed on as `as_json`."""
+    return click.option("--json", "as_json", is_flag=True, help=prints)
+
+
 def config_options(function: Function) -> Function:
     """--config FILE and --override KEY=VALUE, passed on as `config_file` and `overrides`."""
     function = click.option(

@@ -18,7 +18,7 @@ from kafka08.admin.moves import (
     parse_moves,
     parse_topics,
 )
-from kafka08.cli.options import example, legal_topic, zookeeper_option
+from kafka08.cli.options import example, json_option, legal_topic, zookeeper_option
 from kafka08.errors import AdminError
 from kafka08.structs import TopicPartition
 
@@ -55,7 +55,7 @@ def partition() -> None:
 @click.option("--execute", is_flag=True, help="Move; without it the plan is only shown.")
 @click.option("--verify", is_flag=True, help="Say how far the moves of --plan are.")
 @click.option("--wait", is_flag=True, help="With --execute: show progress until all is done.")
-@click.option("--json", "as_json", is_flag=True, help="With --verify: one JSON object.")
+@json_option("With --verify: one JSON object.")
 @zookeeper_option
 def reassign(
     plan_file: Path | None,

@@ -9,7 +9,7 @@ from click.core import ParameterSource
 
 from kafka08.admin import AdminClient, describe_lines
 from kafka08.assignment import parse_assignment
-from kafka08.cli.options import example, legal_topic, zookeeper_option
+from kafka08.cli.options import example, json_option, legal_topic, zookeeper_option
 from kafka08.config import parse_overrides
 
 
@@ -64,7 +64,7 @@ def create(
 
 
 @topic.command("list", epilog=example("kafka08 topic list --json"))
-@click.option("--json", "as_json", is_flag=True, help="One JSON list.")
+@json_option("One JSON list.")
 @zookeeper_option
 def list_(as_json: bool, zookeeper: str) -> None:
     """List all topics, sorted."""
@@ -80,7 +80,7 @@ def list_(as_json: bool, zookeeper: str) -> None:
 
 @topic.command(epilog=example("kafka08 topic describe words"))
 @click.argument("names", nargs=-1, callback=legal_topic)
-@click.option("--json", "as_json", is_flag=True, help="One JSON list.")
+@json_option("One JSON list.")
 @zookeeper_option
 def describe(names: tuple[str, ...], as_json: bool, zookeeper: str) -> None:
     """Describe the topics NAMES, or all: partitions, leader, replicas, ISR, overrides."""

@@ -15,6 +15,7 @@ import click
 from kafka08.cli.options import (
     config_options,
     example,
+    json_option,
     profile_keys,
     profile_option,
     read_config,
@@ -80,7 +81,7 @@ def up(
 
 @click.command(epilog=example('eval "$(kafka08 status --env)"'))
 @data_dir_option
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@json_option("One JSON object.")
 @click.option("--env", "as_env", is_flag=True, help="Shell lines that set the other commands up.")
 def status(data_dir: Path | None, as_json: bool, as_env: bool) -> None:
     """Say where the detached cluster answers; exits 1 if none runs."""

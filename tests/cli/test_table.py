@@ -1,0 +1,72 @@
+"""Rows under headings, for people and for machines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kafka08.cli.table import as_objects, show_table, table_lines
+from kafka08.structs import TopicPartition
+from kafka08.zk import paths
+from tests.cli.conftest import Commands, Inspector
+
+
+def keys_in(value: Any) -> Iterator[str]:
+    """Every key of every object in a value of JSON."""
+    if isinstance(value, list):
+        for item in value:
+            yield from keys_in(item)
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield key
+            yield from keys_in(item)
+
+
+def test_columns_are_as_wide_as_what_is_in_them() -> None:
+    """Headings and cells start together; `-` stands for None, and no line ends in blanks."""
+    lines = table_lines(("topic", "log start"), [("words", None), ("a", 17)])
+    assert ["topic  log start", "words  -", "a      17"] == list(lines)
+
+
+def test_rows_as_objects_name_their_fields_by_the_headings() -> None:
+    """Values keep their type; a heading of two words becomes one key."""
+    assert [{"topic": "t", "log_start": None}, {"topic": "u", "log_start": 3}] == as_objects(
+        ("topic", "log start"), [("t", None), ("u", 3)]
+    )
+
+
+def test_a_table_without_rows_is_told_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    """A program that reads stdout is given no heading and no sentence."""
+    show_table(("topic",), [], if_none="No offsets are committed.")
+    assert ("", "No offsets are committed.\n") == capsys.readouterr()
+
+
+def test_no_key_of_json_has_a_blank(kafka08: Commands, inspect: Inspector) -> None:
+    """What `group`, `offsets` and `migrate` call a field is one word, and the same in each."""
+    topic = group = inspect.create_topic("keys-by-cli")
+    inspect.store.commit_offsets(group, {TopicPartition(topic, 0): 0})
+    kafka08.refused("migrate", "start", group)
+    registration = f'{{"version":1,"subscription":{{"{topic}":1}}}}'
+    inspect.zk.create(paths.consumer_id(group, f"{group}_m"), registration, ephemeral=True)
+    keys = {}
+    for line in (
+        "group list",
+        f"group describe {group}",
+        f"group explain {group}",
+        f"offsets get {group}",
+        f"offsets lag {group}",
+        f"migrate plan {group}",
+        f"migrate status {group}",
+        f"migrate verify {group} --seconds 0.1",
+        f"migrate rollback {group}",
+    ):
+        done = kafka08.refused(*line.split(), "--json")
+        assert done.out, f"{line}: {done.err}"
+        keys[line.rpartition(f" {group}")[0] or line] = set(keys_in(json.loads(done.out)))
+    assert not {key for found in keys.values() for key in found if " " in key}
+    common = {"topic", "partition", "zookeeper", "kafka", "log_start", "log_end", "lag"}
+    for name in ("group describe", "offsets get", "migrate plan"):
+        assert common <= keys[name], name
