@@ -1,4 +1,5 @@
-"""Docstrings keep up with the code: names that they list exist, and pages that they cite."""
+"""Docstrings keep up with the code: names that they list and pages that they cite exist. Every test
+has one."""
 
 from __future__ import annotations
 
@@ -54,3 +55,18 @@ def test_pages_that_are_cited_exist(path: Path) -> None:
     for _, text in docstrings(path):
         for page in PAGE.findall(text):
             assert (ROOT / page).is_file(), f"{path} cites {page}, which is not there"
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "tests").rglob("test_*.py")), ids=lambda p: str(p.relative_to(ROOT))
+)
+def test_a_test_says_what_it_holds_us_to(path: Path) -> None:
+    """Its docstring has the property; the name alone seldom has all of it."""
+    without = [
+        f"{path}:{node.lineno} {node.name}"
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef)
+        and node.name.startswith("test_")
+        and not ast.get_docstring(node)
+    ]
+    assert not without, "no docstring: " + ", ".join(without)

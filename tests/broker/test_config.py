@@ -68,6 +68,7 @@ def test_defaults_reach_the_logs() -> None:
     ],
 )
 def test_the_finest_retention_key_wins(keys: dict[str, int], expected: int) -> None:
+    """log.retention.ms before .minutes before .hours, whichever of them are set."""
     assert expected == BrokerConfig({**REQUIRED, **keys}).log_config().retention_ms
 
 
@@ -121,6 +122,7 @@ def test_connection_limits_by_host() -> None:
 
 
 def test_the_offsets_codec_is_a_number_or_a_name() -> None:
+    """Both forms of offsets.topic.compression.codec give the codec's number."""
     for text, number in (("0", 0), ("gzip", 1), ("2", 2), ("lz4", 3)):
         config = BrokerConfig({**REQUIRED, "offsets.topic.compression.codec": text})
         assert number == config.offsets_codec

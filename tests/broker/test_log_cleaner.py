@@ -112,6 +112,7 @@ def test_it_stays_below_the_high_watermark(
 
 
 def test_no_backoff_is_no_busy_loop(manager: LogManager) -> None:
+    """A worker with nothing to clean sleeps even if log.cleaner.backoff.ms is 0."""
     runtime = Napping()
     workers(manager, runtime, log_cleaner_enable=True, log_cleaner_backoff_ms=0).start()
     assert 0 < min(runtime.naps)
@@ -120,6 +121,8 @@ def test_no_backoff_is_no_busy_loop(manager: LogManager) -> None:
 def test_a_bug_does_not_end_it(
     manager: LogManager, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """The error of a pass is logged, and the worker goes on with the next one."""
+
     def fail(_: LogCleaner) -> bool:
         raise AssertionError("a bug")
 

@@ -29,6 +29,7 @@ def fitting() -> ModuleType:
 
 
 def test_native_is_preferred() -> None:
+    """The compiled kernel is taken where it is there and of this version."""
     assert choose("", fitting).__name__ == "fitting"
 
 
@@ -38,6 +39,7 @@ def test_twin_runs_where_nothing_was_compiled() -> None:
 
 
 def test_twin_can_be_forced() -> None:
+    """KAFKA08_KERNEL=python gives the twin although the compiled kernel would do."""
     assert choose("python", fitting) is _python
 
 
@@ -56,6 +58,7 @@ def test_stale_build_gives_the_twin_and_a_warning() -> None:
 
 
 def test_unknown_name_is_refused() -> None:
+    """An ImportError repeats what KAFKA08_KERNEL was set to."""
     with pytest.raises(ImportError, match="'rust'"):
         choose("rust")
 

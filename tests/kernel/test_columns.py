@@ -51,12 +51,14 @@ def all_rows(kernel: ModuleType, data: bytes, from_offset: int = 0, **limits: in
 
 
 def test_rows_are_the_messages(kernel: ModuleType) -> None:
+    """Row by row offset, key and value, nulls told from empty ones, and where to go on."""
     found = next(kernel.column_batches(plain(THREE, 5), 0, None, refuse))
     assert rows(found) == [(5, *THREE[0]), (6, *THREE[1]), (7, *THREE[2])]
     assert (8, False) == (found.next_offset, found.more)
 
 
 def test_a_column_without_nulls_has_no_bitmap(kernel: ModuleType) -> None:
+    """Arrow takes None for "all valid"; empty values are no nulls."""
     found = next(kernel.column_batches(plain([(b"", b"")] * 3), 0, None, refuse))
     assert (None, None) == (found.key_validity, found.value_validity)
 
@@ -74,6 +76,7 @@ def test_no_rows(kernel: ModuleType) -> None:
 
 
 def test_columns_that_were_not_asked_for_are_not_built(kernel: ModuleType) -> None:
+    """Their three buffers are None; rows are counted and other columns filled all the same."""
     found = next(kernel.column_batches(plain(THREE), 0, None, refuse, keys=False, values=False))
     assert found.count == 3
     assert found.key_offsets is found.key_data is found.key_validity is None
@@ -84,6 +87,7 @@ def test_columns_that_were_not_asked_for_are_not_built(kernel: ModuleType) -> No
 
 
 def test_wrappers_are_unpacked(kernel: ModuleType) -> None:
+    """Rows come out numbered through, also of a wrapper in a wrapper and of a part of one."""
     data = plain(THREE) + wrapper(5, plain(THREE, 3)) + wrapper(8, wrapper(8, plain(THREE, 6)))
     expected = [(i, *THREE[i % 3]) for i in range(9)]
     assert expected == all_rows(kernel, data)
@@ -114,6 +118,7 @@ def test_batches_are_limited_and_lose_nothing(kernel: ModuleType, limits: dict[s
 
 
 def test_one_row_may_be_larger_than_max_bytes(kernel: ModuleType) -> None:
+    """It is a batch by itself; those behind it are limited again."""
     data = plain([(None, b"x" * 100), (None, b"y" * 50), (None, b"z" * 40)])
     batches = list(kernel.column_batches(data, 0, None, refuse, max_bytes=90))
     assert [batch.count for batch in batches] == [1, 2]
@@ -152,6 +157,7 @@ def test_any_messages(
     max_rows: int,
     max_bytes: int,
 ) -> None:
+    """Packed and plain, whatever the limits: the rows of all batches are the messages in order."""
     data = wrapper(len(pairs) - 1, plain(pairs)) + plain(pairs, len(pairs))
     found = all_rows(kernel, data, max_rows=max_rows, max_bytes=max_bytes)
     assert [(i, *pair) for i, pair in enumerate(pairs + pairs)] == found
@@ -184,12 +190,14 @@ def test_build_from_columns(
 
 
 def test_build_from_columns_without_keys_or_bitmap(kernel: ModuleType) -> None:
+    """No key column gives null keys, no bitmap gives values without nulls."""
     offsets, data, _ = arrow([b"a", b"bc"])
     built = kernel.build_from_columns(None, None, None, offsets, data, None, 2)
     assert plain([(None, b"a"), (None, b"bc")]) == built
 
 
 def test_columns_there_and_back(kernel: ModuleType) -> None:
+    """A set built from its own columns is the same bytes."""
     found = next(kernel.column_batches(plain(THREE, 5), 0, None, refuse))
     built = kernel.build_from_columns(
         found.key_offsets,
@@ -226,6 +234,7 @@ def test_build_from_columns_checks_before_it_reads(
     rows: int,
     reason: str,
 ) -> None:
+    """Buffers that contradict each other or the count of rows are a ValueError."""
     packed = array("i", offsets).tobytes()
     with pytest.raises(ValueError, match=reason):
         kernel.build_from_columns(packed, data, validity, None, None, None, rows)

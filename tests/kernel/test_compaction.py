@@ -23,6 +23,7 @@ def retained(offset_map: object, data: bytes, *, keep_tombstones: bool = True) -
 
 
 def test_the_last_message_of_a_key_stays(kernel: ModuleType) -> None:
+    """At its own offset, also of the empty key, which is a key."""
     data = plain([(b"a", b"1"), (b"b", b"2"), (b"a", b"3"), (b"", b"4"), (b"", b"5")], 10)
     offset_map = kernel.OffsetMap(10, 5)
     assert -1 == offset_map.add(data)
@@ -53,6 +54,7 @@ def test_tombstones_stay_only_if_asked(kernel: ModuleType) -> None:
 
 
 def test_messages_without_key_go_and_are_counted(kernel: ModuleType) -> None:
+    """They are never mapped, and `retain` says how many it dropped."""
     data = entry(1, None, b"1") + entry(2, b"", b"2") + entry(3, None, None)
     offset_map = kernel.OffsetMap(10, 5)
     assert -1 == offset_map.add(data)
@@ -73,6 +75,7 @@ def test_messages_that_cannot_be_read_stay(kernel: ModuleType) -> None:
 
 
 def test_magic_1_is_read_by_its_own_layout(kernel: ModuleType) -> None:
+    """The key lies behind the timestamp; what stays is copied with it."""
     data = entry(1, b"a", b"1", magic=1, timestamp_ms=5) + entry(2, b"a", b"2", magic=1)
     offset_map = kernel.OffsetMap(10, 5)
     offset_map.add(data)
@@ -101,6 +104,7 @@ def test_many_keys_in_a_table_that_is_nearly_full(kernel: ModuleType) -> None:
 
 
 def test_a_partial_entry_is_left_out(kernel: ModuleType) -> None:
+    """A set that ends within an entry is mapped and copied up to its last whole one."""
     data = plain([(b"a", b"1"), (b"b", b"2")])
     offset_map = kernel.OffsetMap(10, 5)
     assert -1 == offset_map.add(data[:-1])
@@ -109,6 +113,7 @@ def test_a_partial_entry_is_left_out(kernel: ModuleType) -> None:
 
 
 def test_a_corrupt_size_is_an_error(kernel: ModuleType) -> None:
+    """Both `add` and `retain` raise CorruptMessage, with the size in its text."""
     data = entry(1, b"a", b"1") + bytes(12)
     offset_map = kernel.OffsetMap(10, 5)
     with pytest.raises(CorruptMessage, match="size 0"):
@@ -125,6 +130,7 @@ def test_impossible_maps(kernel: ModuleType, slots: int, capacity: int) -> None:
 
 
 def test_buffers_that_do_not_fit(kernel: ModuleType) -> None:
+    """A smaller output or a negative offset is a ValueError, a read-only output a BufferError."""
     offset_map = kernel.OffsetMap(10, 5)
     with pytest.raises(ValueError, match="smaller"):
         offset_map.retain(bytes(50), bytearray(49), True)

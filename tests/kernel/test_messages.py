@@ -32,10 +32,12 @@ def numbered(base_offset: int) -> list[tuple[int, bytes | None, bytes | None]]:
 
 
 def test_plain_messages(kernel: ModuleType) -> None:
+    """An uncompressed set gives its offsets, keys and values as they lie in it."""
     assert numbered(5) == read(kernel, plain(THREE, 5))
 
 
 def test_message_knows_where_it_comes_from(kernel: ModuleType) -> None:
+    """Topic, partition, offset; and it is a value: equal by all fields, hashable, picklable."""
     (message,) = kernel.messages(entry(5, b"k", b"v"), "topic", 3, 0, refuse)
     assert ("topic", 3, 5) == (message.topic, message.partition, message.offset)
     assert message.message is message.value
@@ -101,6 +103,7 @@ def test_decoder_that_raises_stop_iteration(kernel: ModuleType) -> None:
 
 
 def test_position_is_that_of_the_message_handed_out_last(kernel: ModuleType) -> None:
+    """-1 before the first; `next_offset` lies one above. Behind the end there is nothing to get."""
     messages = kernel.messages(plain(THREE, 5), "t", 0, 2, refuse)
     assert (-1, 2) == (messages.position_offset, messages.next_offset)
     for offset in (5, 6, 7):
@@ -125,6 +128,7 @@ def test_partial_entry_ends_the_set_silently(kernel: ModuleType) -> None:
 
 
 def test_wrappers_are_unpacked_on_the_way(kernel: ModuleType) -> None:
+    """Compressed and plain messages of one set come in the order of their offsets."""
     data = plain(THREE, 0) + wrapper(5, plain(THREE, 3)) + plain(THREE, 6)
     assert numbered(0) + numbered(3) + numbered(6) == read(kernel, data)
 
@@ -137,6 +141,7 @@ def test_inner_messages_below_from_offset_are_left_out(kernel: ModuleType) -> No
 
 
 def test_wrappers_below_from_offset_are_not_unpacked(kernel: ModuleType) -> None:
+    """The offset on the outside is the last one's, and enough to pass a wrapper over."""
     calls = []
 
     def count(codec: int, value: Buffer) -> bytes:
@@ -162,6 +167,7 @@ def test_decompress_gets_the_value_without_a_copy(kernel: ModuleType) -> None:
 
 
 def test_wrappers_in_wrappers(kernel: ModuleType) -> None:
+    """MAX_NESTING levels are read; one more is CorruptMessage."""
     data = plain(THREE)
     for _ in range(MAX_NESTING):
         data = wrapper(2, data)
@@ -203,6 +209,7 @@ def corrupt(kernel: ModuleType, data: bytes, **options: Any) -> CorruptMessage:
 
 
 def test_bad_crc(kernel: ModuleType) -> None:
+    """CorruptMessage has the offset; with verify_crc=False the message is handed out."""
     data = entry(7, b"k", b"v")[:-1] + b"w"
     assert corrupt(kernel, data).offset == 7
     assert read(kernel, data, verify_crc=False) == [(7, b"k", b"w")]
@@ -231,6 +238,7 @@ def test_broken_entries(kernel: ModuleType, data: bytes, offset: int, reason: st
 
 
 def test_unknown_codec(kernel: ModuleType) -> None:
+    """Attributes that name no codec of 0.8 are UnknownCodec."""
     with pytest.raises(UnknownCodec):
         read(kernel, entry(8, None, b"x", attributes=4))
 

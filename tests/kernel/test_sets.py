@@ -26,6 +26,7 @@ def flipped(data: bytes, position: int, bits: int = 1) -> bytes:
 
 
 def test_summary_of_a_sound_set(kernel: ModuleType) -> None:
+    """Count, bytes, both ends, codec, largest entry and the order of its offsets."""
     summary = kernel.validate(plain(THREE, 7), NO_LIMIT)
     assert (3, 32 + 36 + 26, 7, 9) == (
         summary.count,
@@ -101,6 +102,7 @@ def test_limit_is_looked_at_before_the_crc(kernel: ModuleType) -> None:
 
 
 def test_codec_of_the_last_wrapper(kernel: ModuleType) -> None:
+    """Of several codecs in a set the last counts; plain entries behind it do not."""
     data = wrapper(0, b"") + wrapper(1, b"", codec=3) + entry(2, None, b"x")
     assert kernel.validate(data, NO_LIMIT).codec == 3
 
@@ -119,6 +121,7 @@ def test_unknown_codec(kernel: ModuleType, codec: int) -> None:
     ("offsets", "monotonic"), [([3, 4, 9], True), ([3, 3], False), ([4, 3], False), ([-1], False)]
 )
 def test_monotonic(kernel: ModuleType, offsets: list[int], monotonic: bool) -> None:
+    """Every offset is above the one before, and none is negative."""
     data = b"".join(entry(offset, None, b"x") for offset in offsets)
     assert kernel.validate(data, NO_LIMIT).monotonic is monotonic
 
@@ -142,6 +145,7 @@ def test_numbers_a_slice_of_a_larger_buffer(kernel: ModuleType) -> None:
 
 
 def test_tells_a_compressed_set(kernel: ModuleType) -> None:
+    """Its codec is told while it is numbered, for such a set must be unpacked first."""
     data = bytearray(wrapper(2, plain(THREE)))
     assert kernel.validate_and_assign(data, 5, NO_LIMIT).codec == 1
 
@@ -153,12 +157,14 @@ def test_crc_can_be_left_out(kernel: ModuleType) -> None:
 
 
 def test_read_only_data_is_refused(kernel: ModuleType) -> None:
+    """What numbers in place takes no bytes object: BufferError."""
     with pytest.raises(BufferError):
         kernel.validate_and_assign(plain(THREE), 0, NO_LIMIT)
 
 
 @pytest.mark.parametrize("base_offset", [-1, (1 << 63) - 1])
 def test_offsets_stay_within_63_bits(kernel: ModuleType, base_offset: int) -> None:
+    """A base offset that is negative or would run over is an OverflowError."""
     with pytest.raises(OverflowError):
         kernel.validate_and_assign(bytearray(plain(THREE)), base_offset, NO_LIMIT)
     with pytest.raises(OverflowError):
@@ -199,6 +205,7 @@ def test_scan_says_where_to_read_on(kernel: ModuleType) -> None:
 
 
 def test_scan_refuses_an_impossible_size(kernel: ModuleType) -> None:
+    """An entry whose size is less than a header's is CorruptMessage."""
     with pytest.raises(CorruptMessage):
         kernel.scan(pack(">qi", 3, 5), 10)
 
@@ -235,6 +242,7 @@ def test_runs(kernel: ModuleType) -> None:
 
 
 def test_recover_stops_at_the_first_broken_entry(kernel: ModuleType) -> None:
+    """What lies before it is counted as valid; the error says where it lies."""
     data = plain(THREE, 5)
     found = kernel.recover(flipped(data, 85), NO_LIMIT, 4096, 0)
     assert (68, 6, 2) == (found.valid_bytes, found.last_offset, found.count)
@@ -243,6 +251,7 @@ def test_recover_stops_at_the_first_broken_entry(kernel: ModuleType) -> None:
 
 
 def test_recover_takes_an_incomplete_entry_for_the_end_of_the_chunk(kernel: ModuleType) -> None:
+    """It is no error: the next chunk begins with that entry."""
     data = plain(THREE, 5)
     found = kernel.recover(data[:-1], NO_LIMIT, 4096, 0)
     assert (68, 6, None) == (found.valid_bytes, found.last_offset, found.error)
@@ -291,6 +300,7 @@ def test_recover_many_points(kernel: ModuleType) -> None:
 
 
 def test_entries_show_everything(kernel: ModuleType) -> None:
+    """All fields of both magics, and where each entry lies."""
     data = entry(3, b"k", b"v", magic=1, attributes=0x08, timestamp_ms=99) + wrapper(7, b"inner")
     first, second = kernel.entries(data, verify_crc=True)
     assert (3, 1, 0x08, 99, b"k", b"v") == (
@@ -307,12 +317,14 @@ def test_entries_show_everything(kernel: ModuleType) -> None:
 
 
 def test_entries_of_a_captured_message(kernel: ModuleType) -> None:
+    """A message that 0.8.2.2 stored is read, and is built again byte for byte."""
     (only,) = kernel.entries(SAMPLE, verify_crc=True)
     assert (0xE4FFC829, b"key-0", b"value-0") == (only.crc, only.key, only.value)
     assert kernel.build_set([(b"key-0", b"value-0")]) == SAMPLE
 
 
 def test_entries_check_the_crc_if_asked(kernel: ModuleType) -> None:
+    """A flipped bit is CorruptMessage with verify_crc, and passes without."""
     data = flipped(plain(THREE), 31)
     assert len(list(kernel.entries(data))) == 3
     with pytest.raises(CorruptMessage, match="crc"):
@@ -359,6 +371,7 @@ def test_negative_lengths_are_null_and_what_follows_the_value_is_ignored(
 
 
 def test_build_set(kernel: ModuleType) -> None:
+    """Numbered from the base offset, with the attributes given; no messages are no bytes."""
     assert plain(THREE, 7) == kernel.build_set(THREE, 7)
     assert kernel.build_set([]) == b""
     assert kernel.build_set([(None, b"x")], 1, attributes=0x78) == entry(
@@ -367,16 +380,19 @@ def test_build_set(kernel: ModuleType) -> None:
 
 
 def test_build_set_takes_any_bytes_like_field(kernel: ModuleType) -> None:
+    """bytearray and memoryview give what bytes give."""
     pairs = [(bytearray(b"k"), memoryview(b"value")), (None, bytearray(10)), (b"", None)]
     assert plain([(b"k", b"value"), (None, bytes(10)), (b"", None)]) == kernel.build_set(pairs)
 
 
 @pytest.mark.parametrize("pair", [("text", None), (None, 5)])
 def test_build_set_refuses_what_is_not_bytes(kernel: ModuleType, pair: tuple[object]) -> None:
+    """A key of text, or a number as value, is a TypeError."""
     with pytest.raises(TypeError):
         kernel.build_set([pair])
 
 
 def test_wrap(kernel: ModuleType) -> None:
+    """One entry without a key around packed bytes, at the offset and with the codec given."""
     assert entry(9, None, b"packed", attributes=2) == kernel.wrap(b"packed", 9, 2)
     assert entry(9, None, b"", attributes=3) == kernel.wrap(memoryview(b""), 9, 3)

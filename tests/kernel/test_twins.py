@@ -152,6 +152,7 @@ each_call = pytest.mark.parametrize("call", CALLS, ids=lambda call: call.__name_
 
 @each_call
 def test_cut_at_every_byte(native: ModuleType, call: Callable[..., Any]) -> None:
+    """Both kernels give the same result or the same error wherever the data ends."""
     for size in range(len(SAMPLE) + 1):
         assert_same(native, call, SAMPLE[:size])
 
@@ -198,4 +199,5 @@ def damaged(data: bytes, changes: list[tuple[int, int]]) -> bytes:
 @each_call
 @given(data=st.binary(max_size=120))
 def test_noise(native: ModuleType, call: Callable[..., Any], data: bytes) -> None:
+    """Both kernels give the same result or the same error for any bytes."""
     assert_same(native, call, data)

@@ -54,6 +54,7 @@ def offsets_of(log: Log) -> list[int]:
 
 
 def test_only_compacted_logs_are_cleaned(manager: LogManager) -> None:
+    """Each of those in turn, until none is worth it; other topics keep every message."""
     logs = [fill(manager, tp) for tp in (A, B, C)]
     cleaner = cleaner_of(manager)
     assert [True, True, False] == [cleaner.clean_one() for _ in range(3)]
@@ -89,6 +90,7 @@ def test_the_dirtiest_goes_first(manager: LogManager) -> None:
 
 
 def test_the_threshold_is_the_topics_own(manager: LogManager) -> None:
+    """min.cleanable.dirty.ratio of the topic goes before the broker's."""
     fill(manager, A)
     manager.update_topic_config("a", {**COMPACT, "min.cleanable.dirty.ratio": "1.0"})
     assert cleaner_of(manager).filthiest() is None
@@ -163,6 +165,7 @@ def test_a_log_deleted_meanwhile(manager: LogManager, caplog: pytest.LogCaptureF
 
 
 def test_a_log_truncated_meanwhile_is_cleaned_again(manager: LogManager) -> None:
+    """The pass that met the truncation leaves no trace, and the next one does its work."""
     log = fill(manager, A)
     left = [1]
 
@@ -199,6 +202,7 @@ def test_a_log_that_cannot_be_cleaned_is_set_aside(
 def test_messages_without_a_key_are_told(
     manager: LogManager, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """A compacted log cannot keep them: they are counted, and logged with its name."""
     log = manager.get_or_create(A)
     log.append(keyed((None, b"1"), (b"a", b"2"), (None, b"3")))
     log.roll()
@@ -211,6 +215,7 @@ def test_messages_without_a_key_are_told(
 def test_what_was_done_is_told_in_kafkas_words(
     manager: LogManager, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """Operators who search the log for LogCleaner's sentences find them."""
     caplog.set_level(logging.INFO, "kafka.log.LogCleaner")
     fill(manager, A)
     cleaner_of(manager).clean_one()

@@ -43,6 +43,7 @@ def test_cleaning_goes_on_at_the_checkpoint(checkpoint: int | None, expected: in
 
 
 def test_a_segment_is_clean_if_all_of_it_is() -> None:
+    """One that the first dirty offset lies in counts as dirty with all of its bytes."""
     assert DirtyLog(TP, 20, 30, 30) == measure(TP, sealed(10, 20, 30), 20)
     assert DirtyLog(TP, 19, 10, 50) == measure(TP, sealed(10, 20, 30), 19)
     assert 0.5 == measure(TP, sealed(10, 20, 30), 20).dirty_ratio
@@ -70,6 +71,7 @@ def test_groups_stay_below_the_limits() -> None:
 
 
 def test_a_group_fits_the_32_bits_of_an_index() -> None:
+    """No offset of it lies 2**31 or more above its first, for an index holds the difference."""
     segments = sealed(1, 1, 1, step=1 << 30)
     assert [(0, 2), (2, 3)] == group_segments(segments, 1000, 1000)
 
@@ -98,6 +100,7 @@ def test_every_segment_is_in_one_group(
 
 
 def test_the_last_clean_segment_begins_below_the_dirty_part() -> None:
+    """It may hold dirty messages as well; None if none begins below."""
     assert last_clean(sealed(1, 1, 1), 0) is None
     assert 0 == last_clean(sealed(1, 1, 1), 10)
     assert 1 == last_clean(sealed(1, 1, 1), 15)
@@ -114,6 +117,7 @@ def test_tombstones_go_from_old_clean_segments() -> None:
 
 
 def test_no_tombstone_goes_while_nothing_is_clean() -> None:
+    """The horizon lies the retention before the last clean segment's time; at 0 without one."""
     assert 0 == delete_horizon_ms(None, 100)
     assert 900 == delete_horizon_ms(1000, 100)
 

@@ -58,6 +58,7 @@ def test_a_truncation_lowers_the_point_to_its_segment(tmp_path: Path) -> None:
 
 
 def test_a_deleted_log_has_no_point(tmp_path: Path) -> None:
+    """Its line leaves the checkpoint file with it."""
     manager = open_manager(tmp_path)
     manager.get_or_create(TP)
     manager.cleaner_points.record(tmp_path, TP, 0)

@@ -55,6 +55,7 @@ def test_the_last_message_of_each_key_stays(open_log: OpenLog) -> None:
 
 
 def test_a_second_pass_changes_nothing(open_log: OpenLog) -> None:
+    """From where the first one ended there is nothing to map, and all messages stay."""
     log = open_log()
     segments_of(log, keyed((b"a", b"1"), (b"b", b"2")), keyed((b"a", b"3")))
     end = cleaning(log).run()
@@ -249,6 +250,7 @@ def test_an_index_that_would_be_too_large_ends_early(open_log: OpenLog) -> None:
 
 
 def test_messages_larger_than_a_chunk(open_log: OpenLog) -> None:
+    """chunk_bytes is no limit: a larger message is mapped and copied whole."""
     log = open_log()
     segments_of(log, keyed((b"a", b"x" * 5000), (b"b", b"y" * 5000)), keyed((b"a", b"z" * 5000)))
     cleaning(log, config=CleanerConfig(chunk_bytes=1)).run()
@@ -256,6 +258,7 @@ def test_messages_larger_than_a_chunk(open_log: OpenLog) -> None:
 
 
 def test_a_log_without_sealed_segments(open_log: OpenLog) -> None:
+    """A pass ends where it began, for the active segment is never cleaned."""
     log = open_log()
     log.append(keyed((b"a", b"1")))
     assert 0 == cleaning(log).run()
@@ -386,6 +389,7 @@ def test_a_truncation_ends_the_pass(two_segments: Log, number: int, offset: int)
 
 @pytest.mark.parametrize("number", range(JOBS))
 def test_a_truncation_of_the_active_segment_does_not(two_segments: Log, number: int) -> None:
+    """The pass goes on to its end: the sealed segments that it works on are untouched."""
     log = two_segments
     log.append(keyed((b"d", b"5")))
     assert 4 == cleaning(log, native=At(number, lambda: log.truncate_to(4))).run()
@@ -395,6 +399,7 @@ def test_a_truncation_of_the_active_segment_does_not(two_segments: Log, number: 
 @pytest.mark.parametrize("number", range(JOBS))
 @pytest.mark.parametrize("how", ["close", "delete", "start anew", "retention"])
 def test_a_log_that_goes_ends_the_pass(two_segments: Log, number: int, how: str) -> None:
+    """CleaningAborted whenever that comes, and no file of the pass is left behind."""
     log = two_segments
     ways: dict[str, Callable[[], object]] = {
         "close": log.close,
@@ -462,6 +467,7 @@ def test_a_broken_segment_is_left_as_it_is(open_log: OpenLog) -> None:
 
 
 def test_a_wrapper_that_cannot_be_unpacked(open_log: OpenLog) -> None:
+    """CleaningFailed gives the codec's reason."""
     log = open_log()
     wrapper = kernel.wrap(b"no gzip", 0, 1)
     log.append_as_follower(wrapper)
@@ -504,6 +510,7 @@ def test_a_full_disk_ends_the_pass_alone(
 
 
 def test_no_room_for_the_new_files(two_segments: Log) -> None:
+    """An error of the file system is CleaningFailed with the system's reason."""
     in_the_way = two_segments.directory / f"{0:020d}.log.cleaned"
     in_the_way.mkdir()
     with pytest.raises(CleaningFailed, match="Is a directory"):

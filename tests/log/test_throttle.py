@@ -19,6 +19,7 @@ def test_work_that_is_too_fast_waits() -> None:
 
 
 def test_slow_work_does_not_wait() -> None:
+    """Work at exactly the rate is never held up."""
     clock = MockClock()
     throttle = Throttle(100, clock)
     for _ in range(10):

@@ -37,6 +37,7 @@ def test_the_jvms_form_is_one_line_for_each_znode() -> None:
 
 @pytest.mark.parametrize("text", ["/consumers/g/offsets/t:5", "x", "/a\n/consumers/g/x/t/0:1"])
 def test_a_strange_line_is_named(text: str) -> None:
+    """A line that is no path of an offset is a ConfigError with its number."""
     with pytest.raises(ConfigError, match="line 1"):
         parse(text)
 
@@ -58,5 +59,6 @@ def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["{", "{}", '{"version":2,"groups":{}}', '{"version":1}'])
 def test_a_strange_object_is_refused(text: str) -> None:
+    """JSON of another kind or version is a ConfigError that says what is read."""
     with pytest.raises(ConfigError, match="not a file of"):
         parse(text)

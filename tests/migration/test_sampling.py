@@ -46,6 +46,7 @@ def verdict(
     ],
 )
 def test_agreement(pairs: list[tuple[Offset, Offset]]) -> None:
+    """Stores that reach each other within the interval, or rest at one offset, agree."""
     assert verdict(*pairs).problems == ()
 
 
@@ -63,6 +64,7 @@ def test_agreement(pairs: list[tuple[Offset, Offset]]) -> None:
     ],
 )
 def test_each_fault_is_named(pairs: list[tuple[Offset, Offset]], problem: str) -> None:
+    """A store that stands still, lags, has nothing or goes back is told by name and numbers."""
     assert problem in "\n".join(verdict(*pairs).problems)
 
 

@@ -58,10 +58,12 @@ def test_there_and_back(codec: int, data: bytes) -> None:
 @each_codec
 @given(data=st.binary(max_size=300))
 def test_anything_there_and_back(codec: int, data: bytes) -> None:
+    """What is packed unpacks to the same, also as strictly as 0.8.2.2 reads it."""
     assert data == decompress(codec, compress(codec, memoryview(data)), LIMIT, strict=True)
 
 
 def test_no_codec() -> None:
+    """NONE passes the bytes on; more of them than the limit is an error."""
     assert compress(NONE, b"data") == b"data"
     assert decompress(NONE, b"data", 4) == b"data"
     with pytest.raises(DecompressionError):
@@ -70,6 +72,7 @@ def test_no_codec() -> None:
 
 @pytest.mark.parametrize("codec", [-1, 4, 7])
 def test_unknown_codec(codec: int) -> None:
+    """Numbers that name no codec of 0.8 are UnknownCodec both ways."""
     with pytest.raises(UnknownCodec):
         compress(codec, b"")
     with pytest.raises(UnknownCodec):
@@ -87,6 +90,7 @@ def test_names(name: str, codec: int) -> None:
 
 @pytest.mark.parametrize("name", ["", "zstd", "4", "-1"])
 def test_unknown_names(name: str) -> None:
+    """A ValueError lists the names that there are."""
     with pytest.raises(ValueError, match="none, gzip, snappy, lz4"):
         compression.by_name(name)
 
@@ -124,6 +128,7 @@ def test_flipped_anywhere(codec: int) -> None:
 @each_codec
 @given(data=st.binary(max_size=60))
 def test_noise(codec: int, data: bytes) -> None:
+    """Any bytes give DecompressionError or data within the limit, never another error."""
     try:
         assert len(decompress(codec, data, 1000)) <= 1000
     except DecompressionError:
@@ -149,6 +154,7 @@ def test_snappy_size_that_cannot_be() -> None:
 
 
 def test_gzip_members_follow_one_another() -> None:
+    """All of them are read, and the limit is that of their sum."""
     packed = gzip.compress(b"one ") + compress(GZIP, b"two ") + gzip.compress(b"three")
     assert decompress(GZIP, packed, LIMIT) == b"one two three"
     with pytest.raises(DecompressionError):
@@ -171,6 +177,7 @@ def test_captured_from_the_jvm(codec: int) -> None:
 
 
 def test_others_read_our_gzip() -> None:
+    """Python's own gzip gets the text back."""
     assert gzip.decompress(compress(GZIP, TEXT)) == TEXT
 
 
@@ -208,6 +215,7 @@ def test_snappy_block_sizes(size: int) -> None:
 
 
 def test_snappy_version_0() -> None:
+    """The block format begins with version 1: a header that says 0 is DecompressionError."""
     with pytest.raises(DecompressionError, match="version"):
         decompress(SNAPPY, b"\x82SNAPPY\0" + pack(">ii", 0, 0), LIMIT)
 
@@ -240,6 +248,7 @@ def test_lz4_standard_checksum_is_refused_where_08_refuses_it() -> None:
     "options", [{"content_checksum": True}, {"store_size": True}, {"block_linked": True}]
 )
 def test_lz4_options_that_08_does_not_read(options: dict[str, bool]) -> None:
+    """They are read unless `strict`, which refuses them although the checksum is 0.8's."""
     framed = bytearray(standard_lz4(TEXT, **options))
     assert decompress(LZ4, framed, LIMIT) == TEXT
     framed[6] = compression.kafka_header_checksum(framed)
@@ -250,6 +259,7 @@ def test_lz4_options_that_08_does_not_read(options: dict[str, bool]) -> None:
 @pytest.mark.parametrize("block_size", [4, 5, 6, 7])
 @pytest.mark.parametrize("block_checksum", [False, True])
 def test_lz4_options_that_08_reads(block_size: int, block_checksum: bool) -> None:
+    """Every size of block, with checksums of blocks and without, passes `strict`."""
     framed = bytearray(standard_lz4(TEXT, block_size=block_size, block_checksum=block_checksum))
     framed[6] = compression.kafka_header_checksum(framed)
     assert decompress(LZ4, framed, LIMIT, strict=True) == TEXT

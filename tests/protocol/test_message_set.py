@@ -62,6 +62,7 @@ def pack_set(codec: int, inner: bytes | bytearray, offset: int = 0) -> bytes:
     base_offset=st.integers(0, 1 << 40),
 )
 def test_there_and_back(pairs: list[Any], codec: int, base_offset: int) -> None:
+    """With every codec messages are read as they were written, from the first or a later one."""
     data = message_set.encode(pairs, codec, base_offset)
     assert numbered(base_offset, pairs) == read(data)
     assert numbered(base_offset, pairs)[1:] == read(data, base_offset + 1)
@@ -76,6 +77,7 @@ def test_compressed_set_is_one_wrapper(codec: int) -> None:
 
 
 def test_empty_set() -> None:
+    """No messages are no bytes, compressed or not: there is no empty wrapper."""
     for codec in (NONE, GZIP):
         assert message_set.encode([], codec) == b""
     assert read(b"") == []
@@ -83,6 +85,7 @@ def test_empty_set() -> None:
 
 @each_codec
 def test_begins_compressed(codec: int) -> None:
+    """The first entry alone decides; too few bytes to tell are not compressed."""
     wrapped, plain = message_set.encode(THREE, codec), message_set.encode(THREE)
     assert message_set.begins_compressed(wrapped + plain)
     assert not message_set.begins_compressed(plain + wrapped)
@@ -108,6 +111,7 @@ def test_plain_set_is_numbered_where_it_lies() -> None:
 
 
 def test_partial_entry_is_cut_off() -> None:
+    """What is stored ends with the last whole entry."""
     prepared = prepare(bytes(build_set(THREE)) + bytes(build_set(THREE))[:20])
     assert (94, 3) == (prepared.size, prepared.count)
     assert build_set(THREE, 100) == prepared.data
@@ -126,12 +130,14 @@ def test_nothing_whole(data: bytes) -> None:
 
 
 def test_bad_crc() -> None:
+    """An entry that does not match its CRC is InvalidMessage, and so is the whole set."""
     with pytest.raises(InvalidMessage):
         prepare(bytes(build_set(THREE))[:-1] + b"x")
 
 
 @pytest.mark.parametrize("size", [13, -1])
 def test_impossible_size(size: int) -> None:
+    """An entry whose size is less than a header's is InvalidMessage."""
     with pytest.raises(InvalidMessage):
         prepare(bytes(build_set(THREE)) + pack(">qi", 0, size))
 
@@ -221,6 +227,7 @@ def test_wrapper_without_messages() -> None:
 
 
 def test_partial_entry_inside_a_wrapper_is_cut_off() -> None:
+    """The wrapper is packed again with its whole entries."""
     prepared = prepare(pack_set(GZIP, build_set(THREE)[:-1]))
     assert numbered(100)[:2] == read(prepared.data)
 
@@ -233,11 +240,13 @@ def test_inner_crcs_are_not_checked() -> None:
 
 
 def test_impossible_size_inside_a_wrapper() -> None:
+    """An entry whose size is less than a header's is InvalidMessage there too."""
     with pytest.raises(InvalidMessage):
         prepare(pack_set(GZIP, pack(">qi", 0, 13) + bytes(20)))
 
 
 def test_wrapper_crc_is_checked() -> None:
+    """A wrapper that does not match its CRC is InvalidMessage and is not unpacked."""
     with pytest.raises(InvalidMessage):
         prepare(pack_set(GZIP, build_set(THREE))[:-1] + b"x")
 
@@ -262,11 +271,13 @@ def test_unknown_codec(codec: int) -> None:
     ],
 )
 def test_wrapper_that_cannot_be_unpacked(entry: bytes) -> None:
+    """Broken, empty or without a value, with a key or without: UnknownError."""
     with pytest.raises(UnknownError):
         prepare(entry)
 
 
 def test_key_of_a_wrapper_is_dropped() -> None:
+    """The wrapper is packed again without it; the messages inside keep theirs."""
     value = compression.compress(GZIP, build_set(THREE))
     prepared = prepare(bytes(build_set([(b"key", value)], attributes=GZIP)))
     (wrapper,) = entries(prepared.data)
@@ -307,6 +318,7 @@ def test_bombs(codec: int) -> None:
 
 
 def test_endless_nesting() -> None:
+    """MAX_NESTING levels are taken; one more is UnknownError."""
     data = bytes(build_set(THREE))
     for _ in range(MAX_NESTING):
         data = pack_set(GZIP, data)
@@ -335,6 +347,7 @@ def test_cut_and_flipped_anywhere(codec: int) -> None:
 
 @given(inner=st.binary(max_size=80), codec=st.sampled_from([GZIP, SNAPPY, LZ4]))
 def test_noise_inside_a_wrapper(inner: bytes, codec: int) -> None:
+    """Any bytes inside are taken or are an error of the protocol's, never another."""
     for data in (pack_set(codec, inner), bytes(wrap(inner, 0, codec))):
         try:
             prepare(data, max_unpacked_bytes=10_000)

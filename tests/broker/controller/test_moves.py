@@ -158,7 +158,7 @@ class TestReassignment:
         cluster.wait_for_state("t", 0, 2, (2, 3))
 
     def test_a_deletion_waits_for_the_move(self, cluster: Cluster) -> None:
-        """And then takes the topic away."""
+        """A topic with a partition on the move is taken away once the move has ended."""
         for number in (1, 2):
             cluster.broker(number)
         cluster.active_controller(1, delete_topic_enable=True)
@@ -172,7 +172,7 @@ class TestReassignment:
         wait_until(lambda: cluster.store.topics() == [], "the deletion")
 
     def test_a_request_that_cannot_be_read_is_removed(self, cluster: Cluster) -> None:
-        """Otherwise no other could ever be made."""
+        """Its znode goes without a move, or no other request could ever be made."""
         cluster.broker(1)
         cluster.active_controller(1)
         cluster.zk.create(paths.REASSIGN_PARTITIONS, "{")
