@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.errors import FailedToSend, ProducerClosed, QueueFull
 from kafka08.producer import CallbackHandler, KeyedMessage, Producer, ProducerConfig
 from kafka08.structs import TopicPartition
 from tests.client.fake_cluster import FakeCluster
+from tests.mock_clock import MockClock
 
 SECONDS = 10
 
@@ -43,6 +45,18 @@ class Recorder:
 
     def close(self) -> None:
         self.closed += 1
+
+
+class AskedClock(MockClock):
+    """Counts how often it was asked, so that a test knows that a thread has looked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = 0
+
+    def monotonic(self) -> float:
+        self.asked += 1
+        return super().monotonic()
 
 
 class Hooks(CallbackHandler):
@@ -83,11 +97,14 @@ class Hooks(CallbackHandler):
 
 
 def async_producer(
-    handler: Recorder, hooks: CallbackHandler | None = None, **keys: Any
+    handler: Recorder,
+    hooks: CallbackHandler | None = None,
+    clock: Clock = SYSTEM_CLOCK,
+    **keys: Any,
 ) -> Producer:
     keys.setdefault("queue_buffering_max_ms", 1_000_000)
     config = ProducerConfig(metadata_broker_list="b1:9092", producer_type="async", **keys)
-    return Producer(config, event_handler=handler, callback_handler=hooks)
+    return Producer(config, event_handler=handler, callback_handler=hooks, clock=clock)
 
 
 def messages(count: int, first: int = 0) -> list[KeyedMessage]:
@@ -117,11 +134,25 @@ def test_a_batch_goes_when_it_is_full() -> None:
 
 
 def test_a_batch_goes_when_its_time_has_come() -> None:
-    """queue.buffering.max.ms, counted from its first message."""
-    handler = Recorder()
-    with async_producer(handler, queue_buffering_max_ms=1) as producer:
-        producer.send(messages(2))
-        await_true(lambda: sum(map(len, handler.batches)) == 2)
+    """queue.buffering.max.ms, counted from its first message; not before, and in one piece."""
+    handler, clock = Recorder(), AskedClock()
+
+    def await_looks() -> None:
+        """Until the thread, which waits for real milliseconds, has looked twice: what it made of
+        the first answer is done then."""
+        before = clock.asked
+        await_true(lambda: clock.asked >= before + 2)
+
+    with async_producer(handler, clock=clock, queue_buffering_max_ms=10) as producer:
+        producer.send(messages(1))
+        await_looks()
+        clock.advance(0.004)
+        producer.send(messages(1, 1))
+        clock.advance(0.005)
+        await_looks()
+        assert handler.batches == []
+        clock.advance(0.002)
+        await_true(lambda: handler.batches == [["m0", "m1"]])
 
 
 def test_a_backlog_goes_in_whole_batches() -> None:
