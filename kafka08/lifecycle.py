@@ -1,4 +1,5 @@
-"""What `with` does to our clients and servers, in one place."""
+"""What `with` does to what has `close`, or `start` and `stop`. ConsumerConnector, with `shutdown`,
+and ZkClient, with `start` and `close`, say it themselves."""
 
 from __future__ import annotations
 

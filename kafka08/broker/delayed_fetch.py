@@ -5,7 +5,7 @@ Over when
     B  this broker does not know some partition any more
     C  the fetch offset and the end lie in different segments, so a whole segment's rest waits
     D  the bytes between the fetch offsets and the ends reach min_bytes
-    E  retention has passed the HW, so the end is nowhere any more: a stuck follower holds it back
+    E  the HW lies below the log start (retention passed a stuck follower), so it has no position
 The end is the HW for consumers, the LEO for followers; bytes are counted by file positions inside
 one segment, without regard to max_bytes. Out of time, it reads what there is. Source:
 kafka.server.DelayedFetch 0.8.2.2.

@@ -66,8 +66,8 @@ class Partition:
     zk_version        of the state znode as last known; the key to conditional ISR writes
     least_in_sync     in-sync replicas that acks=-1 needs if the topic does not say, as far as there
                       are so many replicas
-    reached_in_sync   as much of that as counts: where replicas were added while this broker has
-                      the partition, no more than the ISR has had since
+    reached_in_sync   what acks=-1 needs now: min(least_in_sync, replicas) at first, and never more;
+                      after replicas were added, it rises only as the ISR grows
     replicas          assigned replicas (AR) as the controller sent them
     isr               in-sync replicas while leading, as far as they stand in ZooKeeper; else ()
     maximal_isr       `isr`, and those that a change being written adds: the HW waits for them all

@@ -85,8 +85,8 @@ class Followed:
     max_bytes       fetch size; larger while one message needs it
     expected_bytes  what its next answer is taken to bring: as much as the last one, `max_bytes`
                     while that is not known
-    unsettled       what the log has from here on may not be what the leader has: at first the HW
-                    when this leader was heard of. None: it is
+    unsettled       offset from which on the log may differ from the leader's, at first the HW when
+                    this leader was heard of. None: it does not
     paused_until    monotonic time before which it is left out, after an error
     """
 

@@ -339,8 +339,8 @@ class ClusterClient:
 
 
 def _worst(errors: Iterable[KafkaError], passes: Callable[[KafkaError], bool]) -> KafkaError:
-    """The first error that does not pass, else the first that asks for metadata, else the first:
-    one error stands for a round, and the others must not be waited for, or forgotten, behind it."""
+    """The error that decides the round: the first that does not pass, else the first that asks for
+    metadata, else the first."""
     ordered = list(errors)
     return min(
         ordered,

@@ -46,11 +46,7 @@ class _Start:
 
 
 class Starting:
-    """Starts the migration of groups, once.
-
-    Repeating it copies what is newer by then and keeps the first snapshot. Once the members commit
-    to both stores they bring Kafka up themselves, and it only waits for their answers.
-    """
+    """Starts the migration of groups, once; `OffsetMigration.start` says what a repetition does."""
 
     def __init__(
         self,

@@ -79,9 +79,9 @@ def raise_in_zookeeper(
     wanted: Mapping[TopicPartition, int],
     out_of_log: Mapping[TopicPartition, int] = {},
 ) -> Offsets:
-    """Bring ZooKeeper up to `wanted`, and down from the offsets of `out_of_log`, each write
-    conditional on the version that was seen to have such a one: an owner that commits meanwhile is
-    not overwritten. What was written."""
+    """Bring ZooKeeper up to `wanted`, and down from the offsets of `out_of_log`. Each write is
+    conditional on the version read; a commit made meanwhile is looked at first, and wins unless it
+    must give way as well. Returns what was written."""
 
     def gives_way(tp: TopicPartition, offset: int) -> bool:
         return offset < wanted[tp] or offset == out_of_log.get(tp)

@@ -39,8 +39,8 @@ class Encoded(NamedTuple):
 
     @classmethod
     def of(cls, messages: Sequence[KeyedMessage], encoder: Encoder, key_encoder: Encoder) -> Self:
-        """ValueError for a message without a topic, TypeError for a topic that is no text or what
-        an encoder made that is no bytes; what an encoder raises."""
+        """ValueError: a message has no topic. TypeError: a topic is not str, or an encoder gave no
+        bytes. An encoder's own error passes through."""
         flat = FlatMessages.of(messages)
         topics, keys = flat.column("topic"), flat.column("key")
         if not all(topics):

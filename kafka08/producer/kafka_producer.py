@@ -55,8 +55,8 @@ SHOWN_MAX: Final = 5
 
 
 class KafkaProducer(Closeable):
-    """Thread-safe. Records of one thread for one partition are stored in the order of its calls,
-    as far as retries with several requests in flight leave it.
+    """Thread-safe. Records of one thread for one partition keep their order, unless a retry
+    overtakes: max.in.flight.requests.per.connection=1 prevents that.
 
     `key_serializer`, `value_serializer`, `partitioner` and `interceptors` win over the configured
     ones. Close it: what was accepted is sent then; an abandoned producer sends nothing more once

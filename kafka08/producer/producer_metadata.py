@@ -58,17 +58,16 @@ class ProducerMetadata:
 
     @property
     def addresses(self) -> list[tuple[str, int]]:
-        """Where to ask: the brokers known, else those of bootstrap.servers.
-
-        When all known brokers are gone at once the bootstrap list is the only way back, so its
-        addresses are always among them."""
+        """Where to ask: the brokers known, then those of bootstrap.servers: when all known ones are
+        gone at once, these are the only way back."""
         known = {(broker.host, broker.port): None for broker in self.cluster.brokers.values()}
         return list(known | dict.fromkeys(self._bootstrap))
 
     @contextmanager
     def awaited(self, topic: str) -> Iterator[int]:
         """Somebody waits for `topic` in this block: ask for it too, as soon as may be. Gives the
-        version that does not know it yet. If nobody has waited long enough it is forgotten."""
+        version that does not know it yet. Once nobody waits and no answer knew it, the topic is not
+        asked for again."""
         with self._changed:
             self._waiting[topic] += 1
             self._wanted = True

@@ -11,7 +11,8 @@ from kafka08.structs import NO_LEADER
 
 
 class TopicRoute:
-    """New metadata makes new routes, with the old queues in them; in one only `turns` moves on.
+    """Replaced by a new one at each metadata update; the queues stay the same objects. Only `turns`
+    changes.
 
     partitions  all of the topic, by number
     queues      theirs, in the same order

@@ -29,8 +29,8 @@ def write_all(
     condition: Check | None,
     together: int = TOGETHER_MAX,
 ) -> list[Any]:
-    """The result of each write, or the ZooKeeperError it met, in the order of the writes, in which
-    they are done but for those that are done one by one.
+    """The result of each write, or the ZooKeeperError it met, in the order given. Writes of a
+    refused transaction are done later, one by one.
 
     After a lost connection a write may meet what its own first attempt did (BadVersion,
     NodeExists): whoever gets such an error looks what stands there and decides anew.

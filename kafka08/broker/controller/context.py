@@ -38,8 +38,8 @@ class ControllerContext:
     leadership               partition → last known state; absent while the partition is NEW.
                              The znode may be newer, because leaders change the ISR by themselves
     topics_to_delete         topics queued for deletion
-    reassigning              partition → replicas that it is being moved to
     topics_ineligible        those among them whose deletion waits (a replica's broker is dead)
+    reassigning              partition → replicas that it is being moved to
     """
 
     epoch: int = NO_EPOCH
