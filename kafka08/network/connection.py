@@ -135,16 +135,27 @@ class Connection(Closeable):
         broker does not answer (Produce with acks 0). Raises ConnectionFailed, RequestTimeout."""
         correlation_id = self._next_correlation_id
         frame = codec.encode_request(request, correlation_id, self.client_id)
+        self._next_correlation_id = (correlation_id + 1) & _CORRELATION_ID_MAX
+        self.write_frame(frame, correlation_id, type(request), answered=answered)
+
+    def write_frame(
+        self,
+        frame: bytes,
+        correlation_id: int,
+        request_class: type[Request],
+        *,
+        answered: bool = True,
+    ) -> None:
+        """`write` for a frame that was encoded before, because several connections send it."""
         self.open()
         assert self._socket is not None
-        self._next_correlation_id = (correlation_id + 1) & _CORRELATION_ID_MAX
         try:
             self._socket.settimeout(self.timeout_ms / 1000)
             self._socket.sendall(frame)
         except TimeoutError as error:
             self.close()
             raise RequestTimeout(
-                f"{self} did not take a {type(request).__name__} within {self.timeout_ms} ms"
+                f"{self} did not take a {request_class.__name__} within {self.timeout_ms} ms"
             ) from error
         except OSError as error:
             self.close()
@@ -153,7 +164,7 @@ class Connection(Closeable):
             self.close()
             raise
         if answered:
-            self._unanswered.append((correlation_id, type(request)))
+            self._unanswered.append((correlation_id, request_class))
         else:
             self.sent_unconfirmed = True
 

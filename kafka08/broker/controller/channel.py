@@ -1,32 +1,30 @@
 """The controller's connections: one per live broker, one request in flight on it.
 
-A request that finds no broker, no answer or a broken connection is sent again on a new connection,
-300 ms later and for ever, until the broker leaves /brokers/ids and its channel is closed. So every
-broker sees the controller's requests in order, though perhaps twice. Source:
-kafka.controller.ControllerChannelManager 0.8.2.2.
+A request that finds no broker, a broken connection, no answer or none that can be read is sent
+again on a new connection, 300 ms later and for ever, until the broker leaves /brokers/ids and its
+channel is closed. So every broker sees the controller's requests in order, though perhaps twice.
+Source: kafka.controller.ControllerChannelManager 0.8.2.2.
 """
 
 from __future__ import annotations
 
 import logging
-import socket
-import struct
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 from kafka08.broker.controller.request_batch import BrokerRequest
 from kafka08.broker.runtime import Runtime
-from kafka08.errors import ConnectionFailed, KafkaError
-from kafka08.protocol.codec import decode_response, encode_request
+from kafka08.errors import ClientError, ProtocolError
+from kafka08.network.connection import Connection
+from kafka08.protocol.codec import encode_request
+from kafka08.protocol.types import Response
 from kafka08.structs import Broker
 
 log = logging.getLogger(__name__)
 state_change_log = logging.getLogger("state.change.logger")
 
 BACKOFF_SECONDS: Final = 0.3
-FRAME_SIZE: Final = struct.Struct(">i")
 MAX_RESPONSE_BYTES: Final = 100 << 20
 """No answer to a controller request is near that; more means that this is no broker."""
 
@@ -48,17 +46,23 @@ class BrokerChannel:
         runtime: Runtime,
         controller_id: int,
         broker: Broker,
-        timeout_seconds: float,
+        timeout_ms: int,
         on_answer: Callable[[BrokerRequest, Any], object],
     ) -> None:
         self.broker = broker
         self._runtime = runtime
         self._prefix = f"[Controller-{controller_id}-to-broker-{broker.id}-send-thread]"
-        self._timeout_seconds = timeout_seconds
         self._on_answer = on_answer
         self._queue = runtime.queue()
         self._stopped = runtime.event()
-        self._socket: socket.socket | None = None
+        self._connection = Connection(
+            broker.host,
+            broker.port,
+            timeout_ms=timeout_ms,
+            connect=runtime.connect,
+            max_response_bytes=MAX_RESPONSE_BYTES,
+            clock=runtime,
+        )
         self._task = runtime.spawn(
             self._run, name=f"Controller-{controller_id}-to-broker-{broker.id}-send-thread"
         )
@@ -72,26 +76,29 @@ class BrokerChannel:
         """Drop what is queued and end. Never switches: the greenlet leaves when it runs again."""
         self._stopped.set()
         self._queue.put(None)
-        if self._socket is not None:
-            with suppress(OSError):
-                self._socket.shutdown(socket.SHUT_RDWR)  # wakes the greenlet, which closes it
+        self._connection.abort()
 
     def _run(self) -> None:
         while (outgoing := self._queue.get()) is not None and not self._stopped.is_set():
-            payload = self._exchange(outgoing)
-            if payload is None:
+            response = self._exchange(outgoing)
+            if response is None:
                 break
-            self._deliver(outgoing, payload)
-        self._disconnect()
+            state_change_log.debug(
+                "%s received %s for correlation id %d",
+                self._prefix,
+                response,
+                outgoing.correlation_id,
+            )
+            self._on_answer(outgoing.request, response)
+        self._connection.close()
 
-    def _exchange(self, outgoing: Outgoing) -> bytes | None:
+    def _exchange(self, outgoing: Outgoing) -> Response | None:
         """Send until an answer comes; None once the channel is closed."""
         while not self._stopped.is_set():
-            reused = self._socket is not None
+            reused = self._connection.is_open
             try:
-                return self._try(outgoing.frame)
-            except (OSError, KafkaError) as error:
-                self._disconnect()
+                return self._try(outgoing)
+            except (ClientError, ProtocolError) as error:
                 if self._stopped.is_set():
                     break
                 log.warning(
@@ -106,36 +113,14 @@ class BrokerChannel:
                     self._stopped.wait(BACKOFF_SECONDS)
         return None
 
-    def _try(self, frame: bytes) -> bytes:
-        if self._socket is None:
-            address = (self.broker.host, self.broker.port)
-            self._socket = self._runtime.connect(address, self._timeout_seconds)
-            self._socket.settimeout(self._timeout_seconds)
-            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    def _try(self, outgoing: Outgoing) -> Response:
+        if not self._connection.is_open:
+            self._connection.open()
             log.info("%s connected to %s for sending requests", self._prefix, self.broker)
-        self._socket.sendall(frame)
-        (size,) = FRAME_SIZE.unpack(read_exactly(self._socket, FRAME_SIZE.size))
-        if not 0 < size <= MAX_RESPONSE_BYTES:
-            raise ConnectionFailed(f"an answer of {size} bytes")
-        return read_exactly(self._socket, size)
-
-    def _deliver(self, outgoing: Outgoing, payload: bytes) -> None:
-        request = outgoing.request.request
-        try:
-            correlation_id, response = decode_response(type(request), payload)
-        except KafkaError as error:
-            log.error("%s cannot read the answer of %s: %s", self._prefix, self.broker, error)
-            self._disconnect()
-            return
-        state_change_log.debug(
-            "%s received %s for correlation id %d", self._prefix, response, correlation_id
+        self._connection.write_frame(
+            outgoing.frame, outgoing.correlation_id, type(outgoing.request.request)
         )
-        self._on_answer(outgoing.request, response)
-
-    def _disconnect(self) -> None:
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
+        return self._connection.read()
 
 
 class ChannelManager:
@@ -157,14 +142,14 @@ class ChannelManager:
         self._runtime = runtime
         self._controller_id = controller_id
         self._client_id = client_id
-        self._timeout_seconds = timeout_ms / 1000
+        self._timeout_ms = timeout_ms
         self._on_answer = on_answer
         self._channels: dict[int, BrokerChannel] = {}
 
     def add(self, broker: Broker) -> None:
         if broker.id not in self._channels:
             self._channels[broker.id] = BrokerChannel(
-                self._runtime, self._controller_id, broker, self._timeout_seconds, self._on_answer
+                self._runtime, self._controller_id, broker, self._timeout_ms, self._on_answer
             )
 
     def remove(self, broker_id: int) -> None:
@@ -190,16 +175,3 @@ class ChannelManager:
                 client_id = self._client_id if wanted.named else ""
                 frames[key] = encode_request(wanted.request, correlation_id, client_id)
             channel.send(Outgoing(wanted, correlation_id, frames[key]))
-
-
-def read_exactly(connection: socket.socket, size: int) -> bytes:
-    """`size` bytes, as many reads as it takes; ConnectionFailed at the end of the stream."""
-    data = bytearray(size)
-    view = memoryview(data)
-    received = 0
-    while received < size:
-        count = connection.recv_into(view[received:])
-        if count == 0:
-            raise ConnectionFailed("the broker closed the connection")
-        received += count
-    return bytes(data)

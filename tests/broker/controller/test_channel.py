@@ -1,0 +1,146 @@
+"""ChannelManager: every request until it is answered, in order, whatever the broker does."""
+
+from __future__ import annotations
+
+import queue
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from kafka08.broker.controller import channel
+from kafka08.broker.controller.channel import ChannelManager
+from kafka08.broker.controller.request_batch import BrokerRequest
+from kafka08.protocol.codec import encode_request, encode_response
+from kafka08.protocol.types import Request, Response
+from kafka08.protocol.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+from kafka08.structs import Broker
+from tests.broker.thread_runtime import ThreadRuntime
+from tests.network.scripted import Hangup, ScriptedNetwork
+
+DEADLINE_SECONDS = 20.0
+PORT = 9092
+CORRELATION_ID = 7
+FIRST, SECOND = (UpdateMetadataRequest(9, epoch, [], []) for epoch in (1, 2))
+ANSWER = UpdateMetadataResponse(0)
+MALFORMED = bytes([0, 0, 0, 5, 0, 0, 0, CORRELATION_ID, 0])
+"""Its error code has one byte."""
+
+
+class Channels:
+    """A ChannelManager that knows one broker, and what it heard from that."""
+
+    def __init__(
+        self, port: int, connect: Callable[..., socket.socket], timeout_ms: int = 60_000
+    ) -> None:
+        self._answers: queue.SimpleQueue[tuple[Request, Response]] = queue.SimpleQueue()
+        runtime: Any = ThreadRuntime()
+        runtime.connect = connect
+        self.manager = ChannelManager(
+            runtime,
+            controller_id=9,
+            client_id="me",
+            timeout_ms=timeout_ms,
+            on_answer=lambda asked, response: self._answers.put((asked.request, response)),
+        )
+        self.manager.add(Broker(1, "127.0.0.1", port))
+
+    def send(self, *requests: Request) -> None:
+        self.manager.send([BrokerRequest(1, request) for request in requests], CORRELATION_ID)
+
+    def answered(self) -> tuple[Request, Response]:
+        """The next request that was answered, with its answer."""
+        return self._answers.get(timeout=DEADLINE_SECONDS)
+
+
+@pytest.fixture(autouse=True)
+def no_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channel, "BACKOFF_SECONDS", 0)
+
+
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(DEADLINE_SECONDS)
+        yield server
+
+
+def accept_first(listener: socket.socket) -> socket.socket:
+    """The next connection, after FIRST has come over it."""
+    connection, _ = listener.accept()
+    connection.settimeout(DEADLINE_SECONDS)
+    frame = encode_request(FIRST, CORRELATION_ID, "me")
+    assert connection.recv(len(frame), socket.MSG_WAITALL) == frame
+    return connection
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        Hangup(),
+        None,
+        b"HTTP/1.1 400 Bad Request",
+        encode_response(ANSWER, CORRELATION_ID + 1),
+        MALFORMED,
+    ],
+    ids=["closed", "silent", "no broker", "to another request", "malformed"],
+)
+def test_a_request_is_sent_until_it_is_answered(failure: bytes | Hangup | None) -> None:
+    """Anything but its answer brings the same request on a new connection; what was queued behind
+    it waits."""
+    network = ScriptedNetwork()
+    failures = [failure, failure]
+
+    def script(_: Request) -> Response | bytes | None:
+        answer = failures.pop() if failures else ANSWER
+        if isinstance(answer, Hangup):
+            raise answer
+        return answer
+
+    network.broker("127.0.0.1", PORT, script)
+    channels = Channels(PORT, network.connect)
+    channels.send(FIRST, SECOND)
+    assert channels.answered() == (FIRST, ANSWER)
+    assert channels.answered() == (SECOND, ANSWER)
+    assert [request for _, request in network.asked] == [FIRST, FIRST, FIRST, SECOND]
+    assert len(network.opened) == 3
+    channels.manager.close()
+
+
+def test_a_request_waits_for_its_broker_to_listen() -> None:
+    """A broker that cannot be reached is tried again and again."""
+    network = ScriptedNetwork()
+    tries = []
+
+    def connect(address: tuple[str, int], timeout: float) -> socket.socket:
+        tries.append(address)
+        if len(tries) == 3:
+            network.broker(*address, lambda _: ANSWER)
+        return network.connect(address, timeout)
+
+    channels = Channels(PORT, connect)
+    channels.send(FIRST)
+    assert channels.answered() == (FIRST, ANSWER)
+    channels.manager.close()
+
+
+def test_a_silent_broker_is_asked_again_after_controller_socket_timeout_ms(
+    listener: socket.socket,
+) -> None:
+    """Over real sockets: it took the request, and gets it again on a new connection."""
+    channels = Channels(listener.getsockname()[1], socket.create_connection, timeout_ms=20)
+    channels.send(FIRST)
+    with accept_first(listener) as silent, accept_first(listener):
+        channels.manager.close()
+        assert silent.recv(1) == b""
+
+
+def test_closing_ends_a_wait_for_an_answer(listener: socket.socket) -> None:
+    """Over real sockets: the channel leaves at once, its connection with it; what is queued is not
+    sent."""
+    channels = Channels(listener.getsockname()[1], socket.create_connection)
+    channels.send(FIRST, SECOND)
+    with accept_first(listener) as silent:
+        channels.manager.remove(1)
+        assert silent.recv(1) == b""
