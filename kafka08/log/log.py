@@ -243,15 +243,19 @@ class Log:
         may hold any number of messages."""
         most = len(message_set_data) // EMPTY_ENTRY_BYTES
         return (
-            self.unflushed_messages + most >= self.config.flush_messages
+            self._unflushed_messages + most >= self.config.flush_messages
             or message_set.begins_compressed(message_set_data)
         )
 
     def owed_flush(self) -> PendingFlush | None:
         """The fsync that flush.messages asks for before the last append is acknowledged; None if
         it does not."""
-        due = self.unflushed_messages >= self.config.flush_messages
+        due = self._unflushed_messages >= self.config.flush_messages
         return self.begin_flush() if due else None
+
+    @property
+    def _unflushed_messages(self) -> int:
+        return self._log_end_offset - self.recovery_point
 
     def _write(
         self, data: Buffer, first_offset: int, last_offset: int, count: int, flush: bool
