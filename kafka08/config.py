@@ -25,7 +25,9 @@ from kafka08.errors import ConfigError
 log = logging.getLogger(__name__)
 
 INT_MAX: Final = 2**31 - 1
+INT_MIN: Final = -(2**31)
 LONG_MAX: Final = 2**63 - 1
+LONG_MIN: Final = -(2**63)
 REQUIRED: Final[Any] = object()
 
 
@@ -176,7 +178,7 @@ def parse_value(name: str, value: Any, wanted: Any, declared: Key) -> Any:
         parsed = kind(str(value).strip())
     except ValueError:
         raise ConfigError(f"{name}: {value!r} is not a number{_bounds(declared)}") from None
-    low = -INT_MAX - 1 if declared.low is None else declared.low
+    low = INT_MIN if declared.low is None else declared.low
     high = INT_MAX if declared.high is None else declared.high
     if kind is int and not low <= parsed <= high:
         raise ConfigError(f"{name}: {value!r} is outside the range {low} to {high}")
@@ -188,7 +190,7 @@ def parse_value(name: str, value: Any, wanted: Any, declared: Key) -> Any:
 def _bounds(declared: Key) -> str:
     if declared.low is None and declared.high is None:
         return ""
-    low = -INT_MAX - 1 if declared.low is None else declared.low
+    low = INT_MIN if declared.low is None else declared.low
     return f" in the range {low} to {INT_MAX if declared.high is None else declared.high}"
 
 

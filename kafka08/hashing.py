@@ -14,11 +14,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from kafka08.config import INT_MAX
+from kafka08.config import INT_MAX, INT_MIN
 from kafka08.structs import TopicPartition
 
 _MASK: Final = 0xFFFFFFFF
-_INT_MIN: Final = -INT_MAX - 1
 
 
 def java_string_hash(text: str) -> int:
@@ -40,7 +39,7 @@ def java_bytes_hash(data: bytes | bytearray | memoryview) -> int:
 
 def java_abs(value: int) -> int:
     """Absolute value of a Java int, with MIN_VALUE → 0. Source: kafka.utils.Utils.abs."""
-    return 0 if value == _INT_MIN else abs(value)
+    return 0 if value == INT_MIN else abs(value)
 
 
 def partition_of(value: int, partitions: int) -> int:

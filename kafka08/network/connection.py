@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Final
 
 from kafka08.clock import SYSTEM_CLOCK, Clock
+from kafka08.config import INT_MAX
 from kafka08.errors import ConnectionFailed, ProtocolError, RequestTimeout
 from kafka08.lifecycle import Closeable
 from kafka08.protocol import codec
@@ -30,7 +31,6 @@ Connect = Callable[[tuple[str, int], float], socket.socket]
 
 DEFAULT_TIMEOUT_MS: Final = 30_000
 MAX_RESPONSE_BYTES: Final = 256 * 1024 * 1024
-_CORRELATION_ID_MAX: Final = 2**31 - 1
 
 
 class Connection(Closeable):
@@ -135,7 +135,7 @@ class Connection(Closeable):
         broker does not answer (Produce with acks 0). Raises ConnectionFailed, RequestTimeout."""
         correlation_id = self._next_correlation_id
         frame = codec.encode_request(request, correlation_id, self.client_id)
-        self._next_correlation_id = (correlation_id + 1) & _CORRELATION_ID_MAX
+        self._next_correlation_id = (correlation_id + 1) & INT_MAX
         self.write_frame(frame, correlation_id, type(request), answered=answered)
 
     def write_frame(

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kafka08.clock import Clock
+from kafka08.config import INT_MAX
 from kafka08.errors import ConnectionFailed, KafkaError, ProtocolError, RequestTimeout
 from kafka08.producer.channel import Address, Answer, Channel, Sent, State
 from kafka08.protocol.types import Request
@@ -20,7 +21,6 @@ from kafka08.protocol.types import Request
 log = logging.getLogger(__name__)
 
 CONNECT_SECONDS_MAX: Final = 10.0
-_CORRELATION_ID_MAX: Final = 2**31 - 1
 _WAKE_BYTES: Final = 4096
 
 
@@ -115,7 +115,7 @@ class Channels:
         written) by `deadline` comes back from `poll` as lost."""
         channel = self._channels[address]
         sent = Sent(type(request), self._next_correlation_id, context, deadline, answered)
-        self._next_correlation_id = (self._next_correlation_id + 1) & _CORRELATION_ID_MAX
+        self._next_correlation_id = (self._next_correlation_id + 1) & INT_MAX
         channel.send(request, sent)
         return sent
 

@@ -9,16 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from kafka08.config import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
 from kafka08.hashing import java_bytes_hash, java_string_hash, partition_of
 
 Partitioner = Callable[[Any, int], int]
 
 _LIKE_BYTES: Final = (bytes, bytearray, memoryview)
 """A tuple: a union would be made anew for every key."""
-_INT_MIN = -(2**31)
-_INT_MAX = 2**31 - 1
-_LONG_MIN = -(2**63)
-_LONG_MAX = 2**63 - 1
 
 
 class DefaultPartitioner:
@@ -34,7 +31,7 @@ class DefaultPartitioner:
     """
 
     def __call__(self, key: Any, partitions: int) -> int:
-        if type(key) is int and -_INT_MAX <= key <= _INT_MAX:
+        if type(key) is int and -INT_MAX <= key <= INT_MAX:
             return abs(key) % partitions  # what comes of it below, without four calls
         return partition_of(java_hash(key), partitions)
 
@@ -50,8 +47,8 @@ def java_hash(key: Any) -> int:
     """`hashCode` of the Java object that corresponds to `key`, see DefaultPartitioner."""
     if isinstance(key, str):
         return java_string_hash(key)
-    if isinstance(key, int) and not isinstance(key, bool) and _LONG_MIN <= key <= _LONG_MAX:
-        return key if _INT_MIN <= key <= _INT_MAX else _long_hash(key)
+    if isinstance(key, int) and not isinstance(key, bool) and LONG_MIN <= key <= LONG_MAX:
+        return key if INT_MIN <= key <= INT_MAX else _long_hash(key)
     if isinstance(key, _LIKE_BYTES):
         return java_bytes_hash(key)
     raise TypeError(
@@ -63,4 +60,4 @@ def java_hash(key: Any) -> int:
 def _long_hash(value: int) -> int:
     """`Long.hashCode`: the upper half xor the lower one."""
     folded = (value ^ (value >> 32)) & 0xFFFFFFFF
-    return folded - 2**32 if folded > _INT_MAX else folded
+    return folded - 2**32 if folded > INT_MAX else folded

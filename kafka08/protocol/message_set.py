@@ -14,6 +14,7 @@ from struct import Struct, error
 from typing import Final
 
 from kafka08 import kernel
+from kafka08.config import LONG_MAX
 from kafka08.errors import (
     ApiError,
     InvalidMessage,
@@ -30,7 +31,7 @@ MAX_UNPACKED_BYTES: Final = 100 << 20
 uncompressed under the default socket.request.max.bytes. The JVM has no such limit."""
 MAX_FETCHED_UNPACKED_BYTES: Final = 1 << 30
 """What a reader unpacks of one wrapper at most."""
-NO_LIMIT: Final = (1 << 63) - 1
+NO_LIMIT: Final = LONG_MAX
 ATTRIBUTES_POSITION: Final = 17
 KEY_LENGTH_POSITION: Final = 18
 """Of a magic-0 entry: after offset, size, crc, magic and attributes."""

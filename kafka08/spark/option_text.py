@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from kafka08.config import LONG_MAX
 from kafka08.errors import ConfigError
 from kafka08.structs import TopicPartition
 
@@ -21,8 +22,6 @@ UNIT_MS: Final = {
     "d": 86_400_000,
 }
 KAFKA_PREFIX: Final = "kafka."
-INT64_MAX: Final = 2**63 - 1
-"""Offsets and times are numbers of 8 bytes."""
 
 
 class OptionText:
@@ -48,7 +47,7 @@ class OptionText:
         return text.lower() == "true"
 
     def take_number(
-        self, name: str, default: Any = None, *, low: int = 1, high: int = INT64_MAX
+        self, name: str, default: Any = None, *, low: int = 1, high: int = LONG_MAX
     ) -> Any:
         """A whole number from `low` to `high`."""
         text = self.take(name)
@@ -124,7 +123,7 @@ def partitions_from_json(text: str, option: str) -> tuple[TopicPartition, ...]:
 
 
 def numbers_from_json(text: str, option: str, *, low: int) -> dict[TopicPartition, int]:
-    """`{"topic":{"0":23}}`: a number from `low` to INT64_MAX for each partition."""
+    """`{"topic":{"0":23}}`: a number from `low` to LONG_MAX for each partition."""
     parsed = _json_object(text, option)
     numbers = {}
     for topic, of_topic in parsed.items():
@@ -133,10 +132,10 @@ def numbers_from_json(text: str, option: str, *, low: int) -> dict[TopicPartitio
         for partition, number in of_topic.items():
             if not (partition.isascii() and partition.isdigit()):
                 raise ConfigError(f"{option}: {partition!r} is not a partition")
-            if type(number) is not int or not low <= number <= INT64_MAX:
+            if type(number) is not int or not low <= number <= LONG_MAX:
                 raise ConfigError(
                     f"{option}: {number!r} of {TopicPartition(topic, int(partition))} is not a "
-                    f"number from {low} to {INT64_MAX}"
+                    f"number from {low} to {LONG_MAX}"
                 )
             numbers[TopicPartition(topic, int(partition))] = number
     return numbers

@@ -13,7 +13,6 @@ import logging
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Final
 
 from kafka08 import kernel
 from kafka08.client.cluster import ClusterClient
@@ -26,6 +25,7 @@ from kafka08.client.requests import (
 )
 from kafka08.client.retry import is_retriable
 from kafka08.clock import SYSTEM_CLOCK, Clock
+from kafka08.config import INT_MAX
 from kafka08.consumer.fetched import FetchedSet
 from kafka08.errors import (
     ClientError,
@@ -46,8 +46,6 @@ from kafka08.spark.settings import ReadSettings
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, Broker
 
 log = logging.getLogger(__name__)
-
-NO_LIMIT: Final = 2**31 - 1
 
 
 class RangeReader:
@@ -269,7 +267,7 @@ def _sound(fetched: FetchedSet, until_offset: int) -> tuple[FetchedSet, int] | N
     InvalidMessage, naming partition and offset, if that damaged entry is in the range.
     """
     try:
-        summary = kernel.validate(fetched.data, NO_LIMIT)
+        summary = kernel.validate(fetched.data, INT_MAX)
     except (kernel.CorruptMessage, kernel.UnknownCodec) as error:
         position, offset = _place_of(error, fetched)
         if position > 0:

@@ -13,14 +13,13 @@ from typing import Any, Final
 from kafka08.client.bootstrap import parse_bootstrap
 from kafka08.client.requests import OffsetsStorage
 from kafka08.client.retry import RetryPolicy
-from kafka08.config import Config, key
+from kafka08.config import INT_MAX, Config, key
 from kafka08.errors import ConfigError
 from kafka08.spark.option_text import OptionText
 
 FETCH_BYTES: Final = 4 << 20
 """0.8 scans from an index entry on every fetch, so a few large ones spare the broker."""
 MAX_FETCH_BYTES: Final = 256 << 20
-INT32_MAX: Final = 2**31 - 1
 NUM_RETRIES: Final = 50
 RETRY_INTERVAL_MS: Final = 200
 """About 10 s, which an election may take. Spark's connector says 3 and 10 ms, but each of its tries
@@ -113,7 +112,7 @@ def take_settings(text: OptionText) -> tuple[ClusterAddress, ReadSettings, str, 
     settings = ReadSettings(
         client_id=keys.client_id,
         fetch_bytes=keys.fetch_message_max_bytes,
-        max_fetch_bytes=text.take_number("maxFetchBytes", MAX_FETCH_BYTES, high=INT32_MAX),
+        max_fetch_bytes=text.take_number("maxFetchBytes", MAX_FETCH_BYTES, high=INT_MAX),
         fetch_wait_ms=keys.fetch_wait_max_ms,
         socket_timeout_ms=keys.socket_timeout_ms,
         receive_buffer_bytes=keys.socket_receive_buffer_bytes,

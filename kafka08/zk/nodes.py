@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kafka08.config import INT_MAX, LONG_MAX
+from kafka08.config import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
 from kafka08.errors import ZooKeeperError
 from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
 
@@ -301,7 +301,7 @@ def encode_offset(offset: int) -> str:
 
 
 def decode_offset(text: str | None) -> int:
-    return _number(text or "", "offset", least=-LONG_MAX - 1, most=LONG_MAX)
+    return _number(text or "", "offset", least=LONG_MIN, most=LONG_MAX)
 
 
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "/": "\\/", "\b": "\\b", "\f": "\\f"} | {
@@ -380,7 +380,7 @@ def _list(value: Any, what: str) -> list[Any]:
     return value
 
 
-def _int(value: Any, what: str, *, least: int = -INT_MAX - 1) -> int:
+def _int(value: Any, what: str, *, least: int = INT_MIN) -> int:
     if type(value) is not int or not least <= value <= INT_MAX:
         raise ZooKeeperError(
             f"{what}: expected a number from {least} to {INT_MAX}, not {_shown(value)}"
