@@ -28,6 +28,7 @@ INT_MAX: Final = 2**31 - 1
 INT_MIN: Final = -(2**31)
 LONG_MAX: Final = 2**63 - 1
 LONG_MIN: Final = -(2**63)
+PORT_MAX: Final = 65535
 REQUIRED: Final[Any] = object()
 
 
@@ -231,6 +232,13 @@ def parse_overrides(overrides: Iterable[str], option: str = "--override") -> dic
             raise ConfigError(f"{option} {override!r} is not of the form KEY=VALUE")
         pairs[name] = value
     return pairs
+
+
+def parse_port(text: str, source: str) -> int:
+    """A port to connect to; ConfigError naming `source`, where the text stands, for others."""
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= PORT_MAX):
+        raise ConfigError(f"{source}: the port must be a number from 1 to {PORT_MAX}")
+    return int(text)
 
 
 def _logical_lines(lines: Iterable[str]) -> Iterable[str]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kafka08 import profile
-from kafka08.config import INT_MAX, LONG_MAX, Config, key
+from kafka08.config import INT_MAX, LONG_MAX, PORT_MAX, Config, key
 from kafka08.errors import ConfigError
 from kafka08.log.cleaner_plan import MAX_CHUNK_BYTES, CleanerConfig
 from kafka08.log.config import LogConfig
@@ -45,11 +45,11 @@ class BrokerConfig(Config):
     zookeeper_sync_time_ms: int = key(2000, effect=False, doc="Not used by a 0.8.2.2 broker.")
 
     # Sockets
-    port: int = key(9092, low=0, high=65535, doc="Port to listen on; 0 takes a free one.")
+    port: int = key(9092, low=0, high=PORT_MAX, doc="Port to listen on; 0 takes a free one.")
     host_name: str | None = key(None, doc="Address to listen on and advertise; default: all.")
     advertised_host_name: str | None = key(None, doc="Host put into ZooKeeper for clients.")
     advertised_port: int | None = key(
-        None, low=1, high=65535, doc="Port put into ZooKeeper for clients; default: port."
+        None, low=1, high=PORT_MAX, doc="Port put into ZooKeeper for clients; default: port."
     )
     socket_send_buffer_bytes: int = key(-1, low=-1, doc="SO_SNDBUF; -1: the system adapts it.")
     socket_receive_buffer_bytes: int = key(-1, low=-1, doc="SO_RCVBUF; -1: the system adapts it.")

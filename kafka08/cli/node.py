@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from kafka08.cli.options import example, profile_keys, profile_option, read_config
+from kafka08.config import PORT_MAX
 
 PING_TIMEOUT_MS = 3000
 
@@ -18,7 +19,7 @@ def zookeeper() -> None:
 
 
 @zookeeper.command("start", epilog=example("kafka08 zookeeper start --data-dir /var/lib/zk"))
-@click.option("--port", default=2181, show_default=True, type=click.IntRange(0, 65535))
+@click.option("--port", default=2181, show_default=True, type=click.IntRange(0, PORT_MAX))
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--data-dir",

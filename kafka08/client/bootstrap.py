@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from kafka08.config import parse_port
 from kafka08.errors import ConfigError
-
-PORT_MAX = 65535
 
 
 def parse_bootstrap(text: str, key: str = "bootstrap") -> list[tuple[str, int]]:
@@ -29,6 +28,4 @@ def _parse_address(part: str, key: str) -> tuple[str, int]:
         raise ConfigError(f"{key}: {part!r}: put an IPv6 address in brackets, as [::1]:9092")
     if not colon or not host:
         raise ConfigError(f"{key}: {part!r} is not of the form host:port")
-    if not (port.isascii() and port.isdigit() and 1 <= int(port) <= PORT_MAX):
-        raise ConfigError(f"{key}: {part!r}: the port must be a number from 1 to {PORT_MAX}")
-    return host, int(port)
+    return host, parse_port(port, f"{key}: {part!r}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
 from typing import Final
 
 from kafka08.client import ClusterClient, parse_bootstrap
@@ -13,11 +12,10 @@ from kafka08.consumer.offset_store import KafkaOffsetStore
 from kafka08.consumer.simple import SimpleConsumer
 from kafka08.lifecycle import Closeable
 from kafka08.migration.coordinators import Coordinators
+from kafka08.network.connection import Connect
 from kafka08.structs import Broker
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
-
-Connect = Callable[[tuple[str, int], float], socket.socket]
 
 BACKOFF_MS: Final = 200
 """Between two questions to a coordinator that is loading or moving."""

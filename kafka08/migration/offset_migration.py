@@ -28,7 +28,7 @@ from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.errors import ZooKeeperError
 from kafka08.lifecycle import Closeable
 from kafka08.migration.commit_times import CommitTimes, with_commit_times
-from kafka08.migration.connections import Connect, Connections
+from kafka08.migration.connections import Connections
 from kafka08.migration.facts import read_facts, with_movement
 from kafka08.migration.journal import DONE, Entry, Journal, State, unfinished
 from kafka08.migration.members import Member, behind, instructions, read_members
@@ -48,6 +48,7 @@ from kafka08.migration.starting import Starting
 from kafka08.migration.verification import Verification, Watching, watch
 from kafka08.migration.waiting import await_answers, unanswered, wait_for
 from kafka08.migration.writing import commit_to_kafka, raise_in_kafka, raise_in_zookeeper
+from kafka08.network.connection import Connect
 from kafka08.zk import paths
 from kafka08.zk.operations import Delete
 from kafka08.zk.orders import Storage

@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from kafka08.config import parse_port
 from kafka08.errors import ConfigError
 
 ZOOKEEPER_PORT: Final = 2181
-PORT_MAX: Final = 65535
 
 BROKER_IDS: Final = "/brokers/ids"
 BROKER_TOPICS: Final = "/brokers/topics"
@@ -170,8 +170,5 @@ def _address(part: str) -> str:
         host, port = part, str(ZOOKEEPER_PORT)
     if not host or (":" in host and not (host.startswith("[") and host.endswith("]"))):
         raise ConfigError(f"zookeeper.connect: {part!r} is not of the form host:port")
-    if not (port.isascii() and port.isdigit() and 1 <= int(port) <= PORT_MAX):
-        raise ConfigError(
-            f"zookeeper.connect: {part!r}: the port must be a number from 1 to {PORT_MAX}"
-        )
+    parse_port(port, f"zookeeper.connect: {part!r}")
     return f"{host}:{port}"
