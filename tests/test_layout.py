@@ -21,6 +21,7 @@ COMMON = {
     "assignment",
     "hashing",
     "lifecycle",
+    "listing",
     "pace",
     "profile",
     "topic_config",

@@ -18,11 +18,11 @@ from kafka08.demo.stage import Progress, StageResult
 from kafka08.embedded import EmbeddedCluster
 from kafka08.errors import ConfigError
 from kafka08.lifecycle import Closeable
+from kafka08.listing import some_of
 
 TABLE: Final = "identifiers.parquet"
 CHART: Final = "identifiers.png"
 NEEDED: Final = ("pyspark", "pyarrow", "matplotlib")
-SHOWN_DIFFERENCES: Final = 5
 
 
 def prepare_output(output: Path) -> None:
@@ -125,10 +125,9 @@ def count_differences(seen: Counts, expected: Counts) -> str:
     differing = sorted(
         key for key in seen.keys() | expected.keys() if seen.get(key) != expected.get(key)
     )
-    told = "; ".join(
+    told = [
         f"{name} in {module}: counted {seen.get((module, name), 0)} instead of "
         f"{expected.get((module, name), 0)}"
-        for module, name in differing[:SHOWN_DIFFERENCES]
-    )
-    more = len(differing) - SHOWN_DIFFERENCES
-    return f"{told}; and {more} more" if more > 0 else told
+        for module, name in differing
+    ]
+    return some_of(told, "; ")

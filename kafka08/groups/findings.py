@@ -7,7 +7,7 @@ worth a second look before anything is done about it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
@@ -16,6 +16,7 @@ from kafka08.consumer.assignors import Assignment, range_assign, round_robin_ass
 from kafka08.consumer.subscription import thread_ids
 from kafka08.errors import ConsumerRebalanceFailed
 from kafka08.groups.facts import GroupFacts, Owner
+from kafka08.listing import some_of
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 
@@ -73,7 +74,7 @@ def _merged(findings: Iterable[Finding]) -> list[Finding]:
     subjects: dict[Finding, list[str]] = {}
     for finding in findings:
         subjects.setdefault(replace(finding, subject=""), []).append(finding.subject)
-    return [replace(finding, subject=_some(names)) for finding, names in subjects.items()]
+    return [replace(finding, subject=some_of(names)) for finding, names in subjects.items()]
 
 
 def expectation(facts: GroupFacts) -> Expected:
@@ -252,7 +253,7 @@ def _misplaced(facts: GroupFacts, expected: Expected) -> Iterator[Finding]:
     wrong = [tp for tp, thread in owned.items() if thread not in expected.owners_of(tp)]
     yield Finding(
         "misplaced",
-        _some(wrong or list(owned)),
+        some_of(wrong or list(owned)),
         "the owners are neither those of range nor those of round robin: a rebalance is under way, "
         "or the members disagree on partition.assignment.strategy",
         "look again in a few seconds; if it stays, give all members the same strategy",
@@ -360,18 +361,12 @@ def _half_migrated(facts: GroupFacts, _: Expected) -> Iterator[Finding]:
     if alone and any(p.zookeeper is not None for p in facts.partitions):
         yield Finding(
             "only-in-kafka",
-            _some([p.topic_partition for p in alone]),
+            some_of([p.topic_partition for p in alone]),
             f"{len(alone)} partitions have an offset in Kafka only, others in ZooKeeper too",
             "members with offsets.storage=zookeeper would begin these anew: "
             f"kafka08 migrate plan {facts.group}",
             problem=False,
         )
-
-
-def _some(names: Sequence[object]) -> str:
-    """The first five by name, of the others their number."""
-    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    return ", ".join(map(str, names[:5])) + more
 
 
 def _unanswered(facts: GroupFacts, _: Expected) -> Iterator[Finding]:

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import repeat
-from typing import Final
 
 from kafka08 import kernel
 from kafka08.client.cluster import ClusterClient
@@ -21,6 +20,7 @@ from kafka08.client.requests import produce_request, produce_results
 from kafka08.client.retry import is_retriable
 from kafka08.clock import Clock
 from kafka08.errors import FailedToSend, InvalidTopic, KafkaError, ProtocolError, error_of
+from kafka08.listing import some_of
 from kafka08.network.connection import Connection
 from kafka08.producer.config import ProducerConfig
 from kafka08.producer.encoded import NULLS, Encoded, are_of
@@ -35,7 +35,6 @@ from kafka08.topic_name import fault_of
 
 log = logging.getLogger(__name__)
 
-SHOWN_MAX: Final = 5
 """Reasons that the text of a FailedToSend gives; its `messages` hold everything."""
 
 
@@ -284,12 +283,10 @@ def failed_to_send(
         reasons.update(zip(part.topics, repeat(str(error)), strict=False))
     lost = tuple(messages[place] for part, _ in failures for place in part.places)
     shown = [f"{n} for {topic}: {why}" for (topic, why), n in reasons.items()]
-    if len(shown) > SHOWN_MAX:
-        shown[SHOWN_MAX:] = [f"{len(shown) - SHOWN_MAX} more reasons"]
     log.error("Failed to send requests for topics %s", ",".join(sorted({t for t, _ in reasons})))
     result = FailedToSend(
         f"Failed to send messages after {tries} tries: {len(lost)} of {len(messages)}: "
-        + "; ".join(shown),
+        + some_of(shown, "; ", "reasons"),
         lost,
     )
     result.__cause__ = failures[-1][1]

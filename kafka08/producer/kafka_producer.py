@@ -29,6 +29,7 @@ from kafka08.errors import (
 )
 from kafka08.kernel.types import EMPTY_ENTRY_BYTES
 from kafka08.lifecycle import Closeable
+from kafka08.listing import some_of
 from kafka08.producer.accumulator import PartitionQueue, RecordAccumulator
 from kafka08.producer.batch import Callback, RecordBatch
 from kafka08.producer.bulk import Bulk, Values, as_bytes, by_partition, queue_of, too_large
@@ -50,7 +51,6 @@ log = logging.getLogger(__name__)
 
 NO_PARTITION: Final = -1
 """Partition in the future of a record that failed before one was chosen."""
-SHOWN_MAX: Final = 5
 """Partitions that the text of a FailedToSend gives; its `messages` hold everything."""
 
 
@@ -431,10 +431,8 @@ def not_sent(records: Sequence[ProducerRecord]) -> FailedToSend:
     for record in records:
         tp = TopicPartition(record.topic, record.partition or 0)
         counts[tp] = counts.get(tp, 0) + 1
-    shown = [f"{count} for {tp}" for tp, count in counts.items()]
-    if len(shown) > SHOWN_MAX:
-        shown[SHOWN_MAX:] = [f"{len(shown) - SHOWN_MAX} more partitions"]
+    shown = some_of([f"{count} for {tp}" for tp, count in counts.items()], kind="partitions")
     return FailedToSend(
-        f"closed before {len(records)} records were acknowledged: {', '.join(shown)}",
+        f"closed before {len(records)} records were acknowledged: {shown}",
         tuple(records),
     )

@@ -12,13 +12,13 @@ from enum import Enum
 from typing import Final, Generic, TypeVar
 
 from kafka08.errors import KafkaError
+from kafka08.listing import some_of
 
 K = TypeVar("K")
 S = TypeVar("S", bound=Enum)
 
 HISTORY_LENGTH: Final = 200
 STORY_LENGTH: Final = 20
-SHOWN_KEYS: Final = 5
 
 
 class IllegalTransition(KafkaError):
@@ -92,7 +92,7 @@ class StateTable(Generic[K, S]):
             self.check(key, target)
         if not keys:
             return
-        self._history.add(f"{_shown(keys)} → {target.name}")
+        self._history.add(f"{some_of(keys)} → {target.name}")
         for key in keys:
             if target is self._initial:
                 self._states.pop(key, None)
@@ -102,8 +102,3 @@ class StateTable(Generic[K, S]):
     def in_state(self, *states: S, where: Callable[[K], bool] = lambda _: True) -> list[K]:
         """The keys in one of `states` for which `where` holds, in the order they were added."""
         return [key for key, state in self._states.items() if state in states and where(key)]
-
-
-def _shown(keys: list[K]) -> str:
-    text = ", ".join(map(str, keys[:SHOWN_KEYS]))
-    return text if len(keys) <= SHOWN_KEYS else f"{text} and {len(keys) - SHOWN_KEYS} more"

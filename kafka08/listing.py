@@ -1,0 +1,17 @@
+"""Many names in one line of an error or a log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+SHOWN_MAX: Final = 5
+
+
+def some_of(names: Sequence[object], separator: str = ", ", kind: str = "") -> str:
+    """The first SHOWN_MAX of `names`, and how many more of this kind there are."""
+    text = separator.join(map(str, names[:SHOWN_MAX]))
+    if len(names) <= SHOWN_MAX:
+        return text
+    # No comma before the last "and"; but a semicolon, which parts sentences with their own "and".
+    return f"{text}{separator.lstrip(',')}and {len(names) - SHOWN_MAX} more {kind}".rstrip()

@@ -1,0 +1,17 @@
+"""listing.some_of: the first few of many."""
+
+from __future__ import annotations
+
+from kafka08.listing import some_of
+
+
+def test_what_fits_is_all_there() -> None:
+    """Nothing is counted that could be named."""
+    assert some_of([]) == ""
+    assert some_of(range(5)) == "0, 1, 2, 3, 4"
+
+
+def test_the_others_are_counted() -> None:
+    """With what they are, where the line would leave that open."""
+    assert some_of([*"abcdefg"]) == "a, b, c, d, e and 2 more"
+    assert some_of([*"abcdefg"], "; ", "reasons") == "a; b; c; d; e; and 2 more reasons"
