@@ -13,6 +13,7 @@ from typing import Any, Final
 from kafka08 import profile
 from kafka08.config import INT_MAX, LONG_MAX, PORT_MAX, Config, key
 from kafka08.errors import ConfigError
+from kafka08.kernel.types import MIN_MESSAGE_BYTES
 from kafka08.log.cleaner_plan import MAX_CHUNK_BYTES, CleanerConfig
 from kafka08.log.config import LogConfig
 from kafka08.protocol import compression
@@ -20,8 +21,6 @@ from kafka08.protocol import compression
 HOUR_MS: Final = 3_600_000
 MINUTE_MS: Final = 60_000
 MEGABYTE: Final = 1 << 20
-MIN_MESSAGE_BYTES: Final = 14
-"""The header of a message without key and value; no segment can be smaller."""
 DOUBLE_MAX: Final = 1.7976931348623157e308
 
 

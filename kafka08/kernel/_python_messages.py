@@ -6,7 +6,7 @@ Source: kafka.message.ByteBufferMessageSet.internalIterator and kafka.consumer.C
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from kafka08.kernel._python_sets import (
     MAX_OFFSET,
@@ -18,6 +18,7 @@ from kafka08.kernel._python_sets import (
 from kafka08.kernel.types import (
     ENTRY_HEADER,
     ENTRY_HEADER_BYTES,
+    MAGIC_POSITION,
     MAX_NESTING,
     MIN_MESSAGE_BYTES,
     Buffer,
@@ -25,8 +26,6 @@ from kafka08.kernel.types import (
     Decoder,
     Decompress,
 )
-
-MAGIC_POSITION: Final = ENTRY_HEADER_BYTES + 4
 
 
 class MessageAndMetadata:

@@ -12,9 +12,13 @@ from struct import Struct
 from typing import Final
 
 from kafka08.kernel.types import (
+    ATTRIBUTES_POSITION,
     CODEC_MASK,
+    CRC_END,
     ENTRY_HEADER,
     ENTRY_HEADER_BYTES,
+    LENGTH,
+    MAGIC_POSITION,
     MAX_CODEC,
     MIN_MESSAGE_BYTES,
     Buffer,
@@ -30,10 +34,7 @@ from kafka08.kernel.types import (
 MESSAGE: Final = Struct(">Ibb")
 """crc, magic, attributes; the crc covers everything after itself."""
 OFFSET: Final = Struct(">q")
-LENGTH: Final = Struct(">i")
 CRC: Final = Struct(">I")
-ATTRIBUTES_POSITION: Final = ENTRY_HEADER_BYTES + 5
-CRC_END: Final = ENTRY_HEADER_BYTES + 4
 MAX_OFFSET: Final = (1 << 63) - 1
 MAX_SET_BYTES: Final = (1 << 31) - 1
 
@@ -350,7 +351,7 @@ def fields(
 
     Bytes after the value are ignored, and every negative length is null, as in the JVM.
     """
-    magic = view[position + ENTRY_HEADER_BYTES + 4]
+    magic = view[position + MAGIC_POSITION]
     if magic > 1:
         raise CorruptMessage(position, offset, f"magic {magic} is not known")
     end = position + size

@@ -22,6 +22,12 @@ Messages: TypeAlias = Sequence[KeyAndValue]
 ENTRY_HEADER: Final = Struct(">qi")
 """Offset and size, in front of every message of a set."""
 ENTRY_HEADER_BYTES: Final = ENTRY_HEADER.size
+CRC_END: Final = ENTRY_HEADER_BYTES + 4
+"""In an entry; the crc covers everything from here on."""
+MAGIC_POSITION: Final = CRC_END
+ATTRIBUTES_POSITION: Final = MAGIC_POSITION + 1
+LENGTH: Final = Struct(">i")
+"""In front of a key and of a value; negative for an absent one."""
 MIN_MESSAGE_BYTES: Final = 14
 """crc, magic, attributes and the lengths of an absent key and an absent value (magic 0)."""
 EMPTY_ENTRY_BYTES: Final = ENTRY_HEADER_BYTES + MIN_MESSAGE_BYTES

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from kafka08 import kernel
 from kafka08.errors import CorruptLog
-from kafka08.kernel.types import ENTRY_HEADER_BYTES
+from kafka08.kernel.types import CRC_END, ENTRY_HEADER_BYTES
 from kafka08.log.files import READ_ONLY, OpenFile, file_size, storage_errors
 from kafka08.log.names import INDEX_SUFFIX, LOG_SUFFIX, base_offset_of
 from kafka08.log.offset_index import INDEX_ENTRY, INDEX_ENTRY_BYTES
@@ -31,7 +31,6 @@ CODEC_NAMES: Final = {
     LZ4: "LZ4CompressionCodec",
 }
 DEFAULT_MAX_MESSAGE_BYTES: Final = 5 << 20
-_CRC_END: Final = ENTRY_HEADER_BYTES + 4
 
 
 class _Found(NamedTuple):
@@ -197,7 +196,7 @@ def _messages(
         raise CorruptLog(f"{path} at byte {position}: {entry.codec} is an unknown codec")
     if not (deep and entry.codec):
         end = entry.position + entry.entry_size
-        crc = kernel.crc32(data[entry.position + _CRC_END : end])
+        crc = kernel.crc32(data[entry.position + CRC_END : end])
         yield _Found(position, entry, crc == entry.crc)
         return
     try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from struct import Struct, error
+from struct import error
 from typing import Final
 
 from kafka08 import kernel
@@ -22,7 +22,13 @@ from kafka08.errors import (
     MessageSizeTooLarge,
     UnknownError,
 )
-from kafka08.kernel.types import CODEC_MASK, MAX_NESTING, Messages
+from kafka08.kernel.types import (
+    ATTRIBUTES_POSITION,
+    CODEC_MASK,
+    LENGTH,
+    MAX_NESTING,
+    Messages,
+)
 from kafka08.protocol import compression
 from kafka08.protocol.types import Buffer
 
@@ -32,10 +38,8 @@ uncompressed under the default socket.request.max.bytes. The JVM has no such lim
 MAX_FETCHED_UNPACKED_BYTES: Final = 1 << 30
 """What a reader unpacks of one wrapper at most."""
 NO_LIMIT: Final = LONG_MAX
-ATTRIBUTES_POSITION: Final = 17
-KEY_LENGTH_POSITION: Final = 18
-"""Of a magic-0 entry: after offset, size, crc, magic and attributes."""
-LENGTH: Final = Struct(">i")
+KEY_LENGTH_POSITION: Final = ATTRIBUTES_POSITION + 1
+"""In an entry of magic 0."""
 
 
 def encode(messages: Messages, codec: int = compression.NONE, base_offset: int = 0) -> bytes:
