@@ -21,29 +21,27 @@ from typing import TYPE_CHECKING, Final
 
 from kafka08.broker.append_lane import needs_lane
 from kafka08.errors import ApiError
+from kafka08.protocol.codec import CORRELATION_ID, FRAME_AND_CORRELATION_ID, REQUEST_HEADER
+from kafka08.protocol.fetch import FRAME_HEADER
+from kafka08.protocol.frame import SIZE
 from kafka08.structs import ORDINARY_CONSUMER
 
 if TYPE_CHECKING:
     from kafka08.broker.context import BrokerContext
     from kafka08.network.exchange import Answer
 
-HEADER: Final = Struct(">hhih")
-"""Key, version, correlation id, length of the client id."""
 PRODUCE: Final = Struct(">hiih")
 """acks, timeout, number of topics, length of the first one's name."""
+PRODUCE_PARTITION: Final = Struct(">i")
+"""Size of the set."""
 FETCH: Final = Struct(">iiiih")
 """Replica id, longest wait, least bytes, number of topics, length of the first one's name."""
 FETCH_PARTITION: Final = Struct(">qi")
 """Offset, most bytes."""
-SIZE: Final = Struct(">i")
-ANSWER_HEADER: Final = Struct(">iii")
-"""Frame size, correlation id, number of topics."""
 PRODUCE_RESULT: Final = Struct(">hq")
 """Error code, base offset."""
 FETCH_RESULT: Final = Struct(">hqi")
 """Error code, high watermark, size of the set."""
-METADATA_HEADER: Final = Struct(">ii")
-"""Frame size, correlation id."""
 NAME_LENGTH_BYTES: Final = 2
 COUNT_AND_PARTITION_BYTES: Final = 8
 
@@ -59,8 +57,8 @@ class ShortWays:
     def produce(self, payload: memoryview) -> Answer | None:
         """Append one set; the answer, which is empty for acks 0."""
         try:
-            _, _, correlation_id, client = HEADER.unpack_from(payload)
-            position = HEADER.size + client if client > 0 else HEADER.size
+            _, _, correlation_id, client = REQUEST_HEADER.unpack_from(payload)
+            position = REQUEST_HEADER.size + client if client > 0 else REQUEST_HEADER.size
             acks, _, topics, length = PRODUCE.unpack_from(payload, position)
             start = position + PRODUCE.size
             end = start + length + COUNT_AND_PARTITION_BYTES
@@ -68,12 +66,12 @@ class ShortWays:
             partition = self._partitions.get(name)
             if partition is None or topics != 1 or partition.lane is not None:
                 return None
-            (size,) = SIZE.unpack_from(payload, end)
+            (size,) = PRODUCE_PARTITION.unpack_from(payload, end)
         except struct_error:
             return None
         if acks != 1 and acks != 0 and (acks != -1 or len(partition.maximal_isr) > 1):  # noqa: PLR1714
             return None
-        data = payload[end + SIZE.size : end + SIZE.size + size]
+        data = payload[end + PRODUCE_PARTITION.size : end + PRODUCE_PARTITION.size + size]
         if len(data) != size or partition.is_internal:
             return None
         if needs_lane(partition, data):
@@ -86,8 +84,8 @@ class ShortWays:
         if acks == 0:
             return b""
         return b"%b%b%b" % (
-            ANSWER_HEADER.pack(
-                ANSWER_HEADER.size - SIZE.size + len(name) + PRODUCE_RESULT.size, correlation_id, 1
+            FRAME_HEADER.pack(
+                FRAME_HEADER.size - SIZE.size + len(name) + PRODUCE_RESULT.size, correlation_id, 1
             ),
             name,
             PRODUCE_RESULT.pack(0, info.first_offset),
@@ -96,8 +94,8 @@ class ShortWays:
     def fetch(self, payload: memoryview) -> Answer | None:
         """Read one partition; its set stays in the file."""
         try:
-            _, _, correlation_id, client = HEADER.unpack_from(payload)
-            position = HEADER.size + client if client > 0 else HEADER.size
+            _, _, correlation_id, client = REQUEST_HEADER.unpack_from(payload)
+            position = REQUEST_HEADER.size + client if client > 0 else REQUEST_HEADER.size
             replica_id, max_wait, min_bytes, topics, length = FETCH.unpack_from(payload, position)
             start = position + FETCH.size
             end = start + length + COUNT_AND_PARTITION_BYTES
@@ -118,8 +116,8 @@ class ShortWays:
         if size < min_bytes and max_wait > 0:
             return None
         header = b"%b%b%b" % (
-            ANSWER_HEADER.pack(
-                ANSWER_HEADER.size - SIZE.size + len(name) + FETCH_RESULT.size + size,
+            FRAME_HEADER.pack(
+                FRAME_HEADER.size - SIZE.size + len(name) + FETCH_RESULT.size + size,
                 correlation_id,
                 1,
             ),
@@ -131,11 +129,12 @@ class ShortWays:
     def metadata(self, payload: memoryview) -> Answer | None:
         """The answer to the same question, if nothing has changed since it was given."""
         try:
-            _, _, correlation_id, client = HEADER.unpack_from(payload)
+            _, _, correlation_id, client = REQUEST_HEADER.unpack_from(payload)
         except struct_error:
             return None
-        body = HEADER.size + client if client > 0 else HEADER.size
+        body = REQUEST_HEADER.size + client if client > 0 else REQUEST_HEADER.size
         answer = self._metadata_cache.encoded_answer(bytes(payload[body:]))
         if answer is None:
             return None
-        return METADATA_HEADER.pack(len(answer) + SIZE.size, correlation_id) + answer
+        size = CORRELATION_ID.size + len(answer)
+        return FRAME_AND_CORRELATION_ID.pack(size, correlation_id) + answer

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from kafka08.errors import ProtocolError
+from kafka08.protocol.frame import SIZE
 from kafka08.protocol.types import (
     Int16,
     Int32,
@@ -91,7 +92,6 @@ class PartitionData(NamedTuple, Generic[S]):
     message_set: S | None
 
 
-FRAME_SIZE: Final = struct.Struct(">i")
 FRAME_HEADER: Final = struct.Struct(">iii")
 """Frame size, correlation id, topic count."""
 NAME_SIZE: Final = struct.Struct(">h")
@@ -132,7 +132,7 @@ def _pieces(
                 pieces += message_set, header
                 sent_apart += size
     headers_bytes = sum(len(piece) for piece in pieces if isinstance(piece, bytearray))
-    FRAME_SIZE.pack_into(first, 0, headers_bytes - FRAME_SIZE.size + sent_apart)
+    SIZE.pack_into(first, 0, headers_bytes - SIZE.size + sent_apart)
     if not header:
         pieces.pop()
     return pieces
