@@ -47,6 +47,7 @@ from kafka08.protocol.fetch import (
     FetchResponse,
     FetchTopic,
 )
+from kafka08.protocol.grouping import by_partition, by_topic
 from kafka08.protocol.message_set import NO_LIMIT
 from kafka08.protocol.offsets import (
     OffsetsPartition,
@@ -206,12 +207,7 @@ class ReplicaFetcher:
                 self._changed.wait(CONNECTION_BACKOFF_SECONDS)
             return
         assert isinstance(response, FetchResponse)
-        answers = {
-            tp: data
-            for topic in response.topics
-            for data in topic.partitions
-            if (tp := TopicPartition(topic.topic, data.partition)) in wanted
-        }
+        answers = {tp: data for tp, data in by_partition(response.topics).items() if tp in wanted}
         self._settle_ends(wanted, answers)
         refused = Refused()
         for tp, data in answers.items():
@@ -235,17 +231,15 @@ class ReplicaFetcher:
         return chosen
 
     def _request(self, wanted: dict[TopicPartition, Followed], wait_ms: int) -> FetchRequest:
-        topics: dict[str, list[FetchPartition]] = {}
-        for (topic, number), followed in wanted.items():
-            topics.setdefault(topic, []).append(
-                FetchPartition(number, followed.position, followed.max_bytes)
-            )
         config = self._config
         return FetchRequest(
             config.broker_id,
             wait_ms,
             config.replica_fetch_min_bytes,
-            [FetchTopic(topic, partitions) for topic, partitions in topics.items()],
+            [
+                FetchTopic(topic, [FetchPartition(p, f.position, f.max_bytes) for p, f in items])
+                for topic, items in by_topic(wanted).items()
+            ],
         )
 
     def _settle_ends(

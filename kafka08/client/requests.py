@@ -1,13 +1,12 @@
 """Requests from and answers to `{TopicPartition: …}`, which is how clients think of them.
 
-The wire groups partitions by topic; here nothing but that grouping and its reverse happens. Topics
-and partitions keep the order they are given in.
+The wire groups partitions by topic; here nothing but that grouping and its reverse happens.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, Protocol, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Literal
 
 from kafka08.errors import ConsumerCoordinatorNotAvailable, check
 from kafka08.protocol.consumer_metadata import ConsumerMetadataResponse
@@ -18,6 +17,7 @@ from kafka08.protocol.fetch import (
     FetchResponse,
     FetchTopic,
 )
+from kafka08.protocol.grouping import by_partition, by_topic
 from kafka08.protocol.offset_commit import (
     OffsetCommitPartition,
     OffsetCommitPartitionResponse,
@@ -59,21 +59,6 @@ it, or version 1. Where a member keeps them, which may be both, is kafka08.zk.or
 NO_GENERATION = -1
 NO_MEMBER = ""
 
-T = TypeVar("T")
-P_co = TypeVar("P_co", bound="_OfPartition", covariant=True)
-
-
-class _OfPartition(Protocol):
-    @property
-    def partition(self) -> int: ...
-
-
-class _OfTopic(Protocol[P_co]):
-    @property
-    def topic(self) -> str: ...
-    @property
-    def partitions(self) -> Sequence[P_co]: ...
-
 
 def coordinator_of(group: str, response: Response) -> Broker:
     """The broker that a ConsumerMetadata answer names. Raises the answer's error, and
@@ -83,23 +68,6 @@ def coordinator_of(group: str, response: Response) -> Broker:
     if not response.host:
         raise ConsumerCoordinatorNotAvailable(f"coordinator of group {group} has no address")
     return Broker(response.coordinator_id, response.host, response.port)
-
-
-def by_topic(items: Mapping[TopicPartition, T]) -> dict[str, list[tuple[int, T]]]:
-    """`{topic: [(partition, item), …]}`."""
-    topics: dict[str, list[tuple[int, T]]] = {}
-    for (topic, partition), item in items.items():
-        topics.setdefault(topic, []).append((partition, item))
-    return topics
-
-
-def by_partition(topics: Iterable[_OfTopic[P_co]]) -> dict[TopicPartition, P_co]:
-    """The partitions of an answer by name; of a partition answered twice the last one counts."""
-    return {
-        TopicPartition(of_topic.topic, of_partition.partition): of_partition
-        for of_topic in topics
-        for of_partition in of_topic.partitions
-    }
 
 
 def fetch_request(

@@ -2,8 +2,8 @@
 
 One module per API holds its request and response classes, whose annotations are their layout
 (types). Start with `codec`, which turns them into bytes and back, then `frame` for cutting a stream
-into payloads, and `message_set` with `compression` for what producers put into it; `offset_records`
-are the messages of the offsets topic.
+into payloads, and `message_set` with `compression` for what producers put into it; `grouping` goes
+from partitions to topics and back; `offset_records` are the messages of the offsets topic.
 """
 
 from __future__ import annotations

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from kafka08.client.requests import (
-    by_partition,
-    by_topic,
     commit_request,
     committed_request,
     fetch_request,
@@ -26,35 +21,13 @@ from kafka08.protocol.offset_commit import (
 from kafka08.protocol.offset_fetch import OffsetFetchRequest, OffsetFetchRequestV0
 from kafka08.protocol.offsets import (
     OffsetsPartition,
-    OffsetsPartitionResponse,
     OffsetsRequest,
     OffsetsTopic,
-    OffsetsTopicResponse,
 )
 from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
 from kafka08.structs import LATEST_OFFSET, OffsetAndMetadata, TopicPartition
 
 T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
-
-partitions = st.builds(TopicPartition, st.sampled_from("abc"), st.integers(0, 5))
-
-
-@given(st.dictionaries(partitions, st.integers()))
-def test_grouping_by_topic_loses_nothing(items: dict[TopicPartition, int]) -> None:
-    """Every partition is there once, topics in the order of their first partition."""
-    grouped = by_topic(items)
-    assert {TopicPartition(t, p): i for t, parts in grouped.items() for p, i in parts} == items
-    assert list(grouped) == list(dict.fromkeys(tp.topic for tp in items))
-
-
-@given(st.dictionaries(partitions, st.integers(-1, 20)))
-def test_an_answer_by_partition_is_the_reverse(codes: dict[TopicPartition, int]) -> None:
-    """What is grouped by topic comes back under the same names."""
-    topics = [
-        OffsetsTopicResponse(topic, [OffsetsPartitionResponse(p, code, []) for p, code in parts])
-        for topic, parts in by_topic(codes).items()
-    ]
-    assert {tp: a.error_code for tp, a in by_partition(topics).items()} == codes
 
 
 def test_fetch_and_offsets() -> None:

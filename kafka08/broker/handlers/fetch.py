@@ -33,6 +33,7 @@ from kafka08.protocol.fetch import (
     PartitionData,
     response_pieces,
 )
+from kafka08.protocol.grouping import by_partition
 from kafka08.structs import TopicPartition
 
 if TYPE_CHECKING:
@@ -46,12 +47,7 @@ Reads: TypeAlias = dict[TopicPartition, "PartitionData[LogSlice]"]
 
 
 def handle(broker: BrokerContext, request: FetchRequest, call: Call) -> Answer | Later:
-    # 0.8: the JVM reads the partitions into a map, so the last of duplicates wins.
-    wanted = {
-        TopicPartition(topic.topic, partition.partition): partition
-        for topic in request.topics
-        for partition in topic.partitions
-    }
+    wanted = by_partition(request.topics)
     reads = read(broker, request, wanted, call)
     if request.replica_id >= 0:
         for topic_partition, data in reads.items():

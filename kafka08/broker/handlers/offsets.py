@@ -12,6 +12,7 @@ import logging
 from kafka08.broker.call import Call
 from kafka08.broker.context import BrokerContext
 from kafka08.errors import ApiError, code_of
+from kafka08.protocol.grouping import by_partition
 from kafka08.protocol.offsets import (
     OffsetsPartition,
     OffsetsPartitionResponse,
@@ -26,12 +27,7 @@ log = logging.getLogger(__name__)
 
 def handle(broker: BrokerContext, request: OffsetsRequest, call: Call) -> OffsetsResponse:
     topics: dict[str, list[OffsetsPartitionResponse]] = {}
-    wanted = {
-        TopicPartition(topic.topic, partition.partition): partition
-        for topic in request.topics
-        for partition in topic.partitions
-    }
-    for topic_partition, partition in wanted.items():
+    for topic_partition, partition in by_partition(request.topics).items():
         code, offsets = 0, []
         try:
             offsets = find(broker, topic_partition, partition, request.replica_id)

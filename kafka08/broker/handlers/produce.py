@@ -17,13 +17,14 @@ from kafka08.broker.call import Call, Later
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.delayed_produce import AppendResults
 from kafka08.errors import ApiError, code_of
+from kafka08.protocol.grouping import by_partition
 from kafka08.protocol.produce import (
     ProducePartitionResponse,
     ProduceRequest,
     ProduceResponse,
     ProduceTopicResponse,
 )
-from kafka08.structs import NO_OFFSET, TopicPartition
+from kafka08.structs import NO_OFFSET
 
 log = logging.getLogger(__name__)
 
@@ -37,12 +38,7 @@ def handle(broker: BrokerContext, request: ProduceRequest, call: Call) -> Produc
             call.peer,
             request.required_acks,
         )
-    # 0.8: the JVM reads the partitions into a map, so the last of duplicates wins.
-    sets = {
-        TopicPartition(topic.topic, partition.partition): partition.message_set
-        for topic in request.topics
-        for partition in topic.partitions
-    }
+    sets = {tp: partition.message_set for tp, partition in by_partition(request.topics).items()}
     finished: list[AppendResults] = []
     parked = False
 
