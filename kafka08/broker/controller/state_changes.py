@@ -79,17 +79,13 @@ class StateChanges:
     # Partitions
 
     def partitions_to_new(self, partitions: Iterable[TopicPartition]) -> None:
-        states = self._context.partition_states
-        states.move(self._legal(states, partitions, PartitionState.NEW), PartitionState.NEW)
+        self._move(self._context.partition_states, partitions, PartitionState.NEW)
 
     def partitions_to_offline(self, partitions: Iterable[TopicPartition]) -> None:
-        states = self._context.partition_states
-        states.move(self._legal(states, partitions, PartitionState.OFFLINE), PartitionState.OFFLINE)
+        self._move(self._context.partition_states, partitions, PartitionState.OFFLINE)
 
     def partitions_to_nonexistent(self, partitions: Iterable[TopicPartition]) -> None:
-        target = PartitionState.NONEXISTENT
-        states = self._context.partition_states
-        states.move(self._legal(states, partitions, target), target)
+        self._move(self._context.partition_states, partitions, PartitionState.NONEXISTENT)
 
     def partitions_to_online(
         self, partitions: Iterable[TopicPartition], elect: Elect
@@ -303,32 +299,25 @@ class StateChanges:
     ) -> None:
         """Tell brokers to drop replicas with their logs; `on_stopped` hears of each answer."""
         context, batch = self._context, self.new_batch()
-        legal = self._legal(context.replica_states, replicas, ReplicaState.DELETION_STARTED)
-        context.replica_states.move(legal, ReplicaState.DELETION_STARTED)
-        for replica in legal:
+        target = ReplicaState.DELETION_STARTED
+        for replica in self._move(context.replica_states, replicas, target):
             batch.add_stop_replica(replica, delete=True, on_stopped=on_stopped)
         self._send(batch)
 
     def replicas_to_deletion_successful(self, replicas: Iterable[PartitionReplica]) -> None:
-        states = self._context.replica_states
-        target = ReplicaState.DELETION_SUCCESSFUL
-        states.move(self._legal(states, replicas, target), target)
+        self._move(self._context.replica_states, replicas, ReplicaState.DELETION_SUCCESSFUL)
 
     def replicas_to_deletion_ineligible(self, replicas: Iterable[PartitionReplica]) -> None:
-        states = self._context.replica_states
-        target = ReplicaState.DELETION_INELIGIBLE
-        states.move(self._legal(states, replicas, target), target)
+        self._move(self._context.replica_states, replicas, ReplicaState.DELETION_INELIGIBLE)
 
     def replicas_to_nonexistent(self, replicas: Iterable[PartitionReplica]) -> None:
         """Deleted replicas leave the assignment that the controller keeps in memory."""
         context = self._context
-        legal = self._legal(context.replica_states, replicas, ReplicaState.NONEXISTENT)
-        for replica in legal:
+        for replica in self._move(context.replica_states, replicas, ReplicaState.NONEXISTENT):
             tp = replica.topic_partition
             context.assignments[tp] = tuple(
                 r for r in context.assignments[tp] if r != replica.replica
             )
-        context.replica_states.move(legal, ReplicaState.NONEXISTENT)
 
     # Shared
 
@@ -341,9 +330,16 @@ class StateChanges:
             if tp in context.leadership and live.isdisjoint(context.leadership[tp].isr)
         }
 
+    def _move(self, table: StateTable[K, S], keys: Iterable[K], target: S) -> list[K]:
+        """Move the keys that may, and return them."""
+        legal = self._legal(table, keys, target)
+        table.move(legal, target)
+        return legal
+
     @staticmethod
     def _legal(table: StateTable[K, S], keys: Iterable[K], target: S) -> list[K]:
-        """The keys that may move; the others are logged with the story and stay."""
+        """The keys that may move; the others are logged with the story and stay. The table checks
+        again when they are moved: in between, their states may have changed (`_adopt`)."""
         legal = []
         for key in keys:
             try:
