@@ -10,7 +10,8 @@ is what handlers.produce, handlers.fetch and handlers.metadata would do.
 
 A request for one partition and its answer share the bytes `topic:str 1:i32 partition:i32` (topic,
 number of partitions, partition). They are the key of the table of partitions, and go into the
-answer as they are.
+answer as they are. Each method reads the request's start itself: calling a function for it adds 3
+to 6 % to a fetch.
 """
 
 from __future__ import annotations
