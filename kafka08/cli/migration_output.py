@@ -50,7 +50,7 @@ def show_to_do(connections: Connections, group: str) -> None:
 
 def show_plan(plan: Plan, as_json: bool, retention_ms: int | None = None) -> None:
     """The plan on stdout, the reasons to refuse on stderr. JSON has the time left in seconds."""
-    from kafka08.migration.plan import RETENTION_MS
+    from kafka08.migration.facts import RETENTION_MS
     from kafka08.migration.sampling import hours_and_minutes
 
     retention_ms = RETENTION_MS if retention_ms is None else retention_ms

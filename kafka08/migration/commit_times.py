@@ -17,7 +17,7 @@ from kafka08.client.log_offsets import log_ends, log_starts
 from kafka08.errors import KafkaError, ProtocolError
 from kafka08.hashing import group_partition
 from kafka08.migration.connections import Connections
-from kafka08.migration.plan import GroupFacts
+from kafka08.migration.facts import GroupFacts
 from kafka08.protocol.offset_records import OffsetKey, decode_key, decode_offset_value
 from kafka08.structs import OFFSETS_TOPIC, TopicPartition
 

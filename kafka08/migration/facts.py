@@ -1,223 +1,184 @@
-"""Reads what a migration needs to know about groups from ZooKeeper and the brokers.
+"""What a migration knows of a group: its members, and what both stores have. Plain data.
 
-Reads are made for many groups at once: each kind of read goes to ZooKeeper as one pipeline, to each
-leader as one request, to each coordinator as one pipeline with a request per group.
+An offset is the next one to read; None where a store has none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Final, Generic, NamedTuple, TypeVar
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
 
-from kafka08.errors import KafkaError, ZooKeeperError
-from kafka08.migration.connections import Connections
-from kafka08.migration.members import read_members_of
-from kafka08.migration.partitions import Partitions
-from kafka08.migration.plan import GroupFacts, PartitionFacts
-from kafka08.structs import NO_OFFSET, TopicPartition
-from kafka08.zk import nodes, paths
-from kafka08.zk.failures import unless_gone
-from kafka08.zk.operations import Children, Get
+from kafka08.migration.members import Member
+from kafka08.structs import TopicPartition
 
-T = TypeVar("T")
+Offset = int | None
 
-CURE: Final = "correct or remove this znode"
-
-
-def read_facts(
-    group: str,
-    connections: Connections,
-    also: Collection[TopicPartition] = (),
-    *,
-    everywhere: bool = True,
-) -> GroupFacts:
-    """Everything about `group` now. Partitions are those with an offset in either store, and those
-    of `also`.
-
-    Kafka is asked for every partition of the cluster, since it cannot list what a group committed.
-    What cannot be read is noted, not raised. Raises ZooKeeperError if ZooKeeper does not answer.
-    """
-    [facts] = read_many([group], connections, {group: also}, everywhere=everywhere)
-    return facts
-
-
-def read_many(
-    groups: Sequence[str],
-    connections: Connections,
-    also: Mapping[str, Collection[TopicPartition]] = {},
-    *,
-    everywhere: bool = False,
-) -> list[GroupFacts]:
-    """The same for many groups, in their order.
-
-    everywhere   ask Kafka about all partitions of the cluster; otherwise about those of the topics
-                 that have a znode among the group's owners or offsets, or are in `also`
-    """
-    members = read_members_of(connections.zk, groups)
-    owners = _read_trees(groups, "owners", connections, str)
-    zookeeper = _read_trees(groups, "offsets", connections, nodes.decode_offset)
-    topics = {
-        group: owners[group].topics
-        | zookeeper[group].topics
-        | {tp.topic for tp in also.get(group, ())}
-        for group in groups
-    }
-    existing = Partitions(connections, None if everywhere else set().union(*topics.values()))
-    kafka = kafka_offsets(
-        {group: existing.led if everywhere else existing.led_of(topics[group]) for group in groups},
-        connections,
-    )
-    concerned = {
-        group: {*zookeeper[group].values, *kafka[group].offsets, *also.get(group, ())}
-        for group in groups
-    }
-    ranges = existing.log_ranges(set().union(*concerned.values()))
-    return [
-        GroupFacts(
-            group,
-            members[group],
-            tuple(
-                PartitionFacts(
-                    tp,
-                    zookeeper[group].values.get(tp),
-                    kafka[group].offsets.get(tp),
-                    ranges[tp].log_start,
-                    ranges[tp].log_end,
-                    owners[group].values.get(tp),
-                    unreadable=ranges[tp].unreadable,
-                )
-                for tp in sorted(concerned[group])
-            ),
-            kafka[group].unavailable,
-            faults=(*owners[group].faults, *zookeeper[group].faults),
-        )
-        for group in groups
-    ]
-
-
-def with_movement(
-    groups: Sequence[GroupFacts], connections: Connections, pause_s: float
-) -> list[GroupFacts]:
-    """The same with what a second look shows, a pause after the first: what moves in ZooKeeper
-    although nobody owns it, and which of the doubtful offsets in Kafka are `fresh`."""
-    idle = {
-        g.group: [p.topic_partition for p in g.partitions if p.owner is None and p.exists]
-        for g in groups
-    }
-    doubtful = {g.group: [p.topic_partition for p in g.doubtful] for g in groups if g.doubtful}
-    if pause_s and (doubtful or any(idle.values())):
-        connections.clock.sleep(pause_s)
-    looked = {group: [*tps, *doubtful.get(group, ())] for group, tps in idle.items()}
-    in_zookeeper = zookeeper_offsets_of(looked, connections)
-    in_kafka = kafka_offsets(doubtful, connections)
-
-    def moves(group: str, p: PartitionFacts) -> bool:
-        found = in_zookeeper[group].get(p.topic_partition)
-        return found is not None and found[0] != p.zookeeper
-
-    def is_fresh(group: str, p: PartitionFacts) -> bool:
-        """Kafka goes on, or ZooKeeper has come after it."""
-        assert p.kafka is not None, "a doubtful partition has both offsets"
-        reached, _ = in_zookeeper[group].get(p.topic_partition, (NO_OFFSET, 0))
-        now = in_kafka[group].offsets.get(p.topic_partition, NO_OFFSET)
-        return reached >= p.kafka or now > p.kafka
-
-    return [
-        replace(
-            g,
-            moving=tuple(
-                p.topic_partition
-                for p in g.partitions
-                if p.owner is None and p.exists and moves(g.group, p)
-            ),
-            fresh=tuple(p.topic_partition for p in g.doubtful if is_fresh(g.group, p)),
-        )
-        for g in groups
-    ]
+RETENTION_MS: Final = 24 * 60 * 60 * 1000
+"""offsets.retention.minutes of a broker that does not say."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Tree(Generic[T]):
-    """What stands below /consumers/<group>/<kind>: the topics, a value for each partition, and why
-    a znode cannot be read."""
+class PartitionFacts:
+    """One partition as it was found.
 
-    topics: set[str]
-    values: dict[TopicPartition, T]
-    faults: list[str]
+    log_start, log_end   the offsets that can be read are log_start <= offset < log_end, and log_end
+                         itself is where a member waits; None: the partition does not exist, or
+                         its log is unreadable
+    owner                thread id of the member that owns it
+    committed_ms         when Kafka's offset was committed; None: not asked, or not known
+    unreadable           why nobody tells where its log starts and ends
+    """
+
+    topic_partition: TopicPartition
+    zookeeper: Offset
+    kafka: Offset
+    log_start: Offset
+    log_end: Offset
+    owner: str | None = None
+    committed_ms: int | None = None
+    unreadable: str | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Nobody owns it, so nobody commits again what Kafka has: that will be forgotten."""
+        return self.owner is None and self.kafka is not None
+
+    def seconds_left(self, now_ms: int, retention_ms: int) -> int | None:
+        """Until Kafka may forget an idle partition's offset, not below 0; None if it is not idle or
+        the time of its commit is not known."""
+        if not self.is_idle or self.committed_ms is None:
+            return None
+        return max(0, (self.committed_ms + retention_ms - now_ms) // 1000)
+
+    @property
+    def exists(self) -> bool:
+        return self.log_start is not None or self.unreadable is not None
+
+    @property
+    def log_problem(self) -> str | None:
+        """Why no offset can be compared with the log; None if one can."""
+        if self.unreadable is None:
+            return None
+        return (
+            f"{self.topic_partition}: where its log starts and ends is not known: "
+            f"{self.unreadable}; see kafka08 topic describe"
+        )
+
+    @property
+    def is_ahead_in_kafka(self) -> bool:
+        """Both stores have an offset, and Kafka's is the larger one."""
+        return self.zookeeper is not None and self.kafka is not None and self.kafka > self.zookeeper
+
+    @property
+    def is_behind_in_kafka(self) -> bool:
+        """ZooKeeper has an offset, and Kafka a smaller one or none."""
+        return self.zookeeper is not None and (self.kafka is None or self.kafka < self.zookeeper)
+
+    @property
+    def disagreement(self) -> str:
+        """What both stores have."""
+        have = ("nothing" if o is None else str(o) for o in (self.zookeeper, self.kafka))
+        return "{}: ZooKeeper has {}, Kafka {}".format(self.topic_partition, *have)
+
+    @property
+    def newest(self) -> Offset:
+        """The larger of the two stores."""
+        return max((o for o in (self.zookeeper, self.kafka) if o is not None), default=None)
+
+    @property
+    def newest_safe(self) -> Offset:
+        """The largest offset of the two stores that lies in the log; None if neither does."""
+        safe = [o for o in (self.zookeeper, self.kafka) if o is not None and self.holds(o)]
+        return max(safe, default=None)
+
+    @property
+    def lag(self) -> int | None:
+        """Messages between the newest offset and the log end."""
+        if self.newest is None or self.log_end is None:
+            return None
+        return self.log_end - self.newest
+
+    def holds(self, offset: int) -> bool:
+        """Whether a member that starts at `offset` starts exactly there."""
+        if self.log_start is None or self.log_end is None:
+            return False
+        return self.log_start <= offset <= self.log_end
+
+    def range_problem(self, offset: int, store: str) -> str | None:
+        """Why `offset` cannot be used; None if it can."""
+        if self.holds(offset):
+            return None
+        if self.log_problem is not None:
+            return self.log_problem
+        return (
+            f"{self.topic_partition}: the offset {offset} in {store} is out of the range "
+            f"{self.log_start} to {self.log_end} of the log"
+        )
 
 
-def _read_trees(
-    groups: Sequence[str], kind: str, connections: Connections, decode: Callable[[str], T]
-) -> dict[str, _Tree[T]]:
-    """group → what it has below /consumers/<group>/<kind>/<topic>/<partition>."""
-    zk = connections.zk
-    roots = {group: f"{paths.group(group)}/{kind}" for group in groups}
-    listed = zk.pipeline([Children(root) for root in roots.values()])
-    found: dict[str, _Tree[T]] = {
-        group: _Tree(set(unless_gone(names, [])), {}, [])
-        for group, names in zip(groups, listed, strict=True)
-    }
-    topics = [(group, topic) for group, tree in found.items() for topic in sorted(tree.topics)]
-    numbers = zk.pipeline([Children(f"{roots[group]}/{topic}") for group, topic in topics])
-    leaves = []
-    for (group, topic), names in zip(topics, numbers, strict=True):
-        for name in unless_gone(names, []):
-            if paths.NUMBER.fullmatch(name):
-                leaves.append((group, TopicPartition(topic, int(name))))
-            else:
-                path = f"{roots[group]}/{topic}/{name}"
-                found[group].faults.append(f"{path} is not named after a partition; {CURE}")
-    leaf_paths = [f"{roots[group]}/{tp.topic}/{tp.partition}" for group, tp in leaves]
-    read = zk.pipeline([Get(path) for path in leaf_paths])
-    for (group, tp), path, node in zip(leaves, leaf_paths, read, strict=True):
-        if (there := unless_gone(node, None)) is None:
-            continue
-        try:
-            found[group].values[tp] = decode(there.data or "")
-        except ZooKeeperError as error:
-            found[group].faults.append(f"{path}: {error}; {CURE}")
-    return found
+@dataclass(frozen=True, slots=True)
+class GroupFacts:
+    """A group as it was found.
 
+    members       registered now
+    unavailable   why the coordinator did not answer
+    moving        partitions whose offset moves although nobody owns them
+    fresh         those of `doubtful` whose offset in Kafka was seen to be no old one
+    faults        znodes of the group that cannot be read: why, and what to do
+    """
 
-class InKafka(NamedTuple):
-    """What a group's coordinator said: offsets where there are some, or why it did not answer."""
-
-    offsets: dict[TopicPartition, int]
+    group: str
+    members: tuple[Member, ...]
+    partitions: tuple[PartitionFacts, ...]
     unavailable: str | None = None
+    moving: tuple[TopicPartition, ...] = ()
+    fresh: tuple[TopicPartition, ...] = ()
+    faults: tuple[str, ...] = ()
+
+    @property
+    def doubtful(self) -> tuple[PartitionFacts, ...]:
+        """Where Kafka is ahead and the owner is not ours: nothing says by which store it goes."""
+        return tuple(
+            p
+            for p in self.partitions
+            if p.is_ahead_in_kafka and (owner := self.owner(p)) is not None and not owner.is_ours
+        )
+
+    @property
+    def behind_in_kafka(self) -> tuple[PartitionFacts, ...]:
+        """Where members that read Kafka alone would repeat, or begin anew."""
+        return tuple(p for p in self.partitions if p.exists and p.is_behind_in_kafka)
+
+    @property
+    def is_live(self) -> bool:
+        return bool(self.members)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to migrate: no store has an offset, and nobody will commit."""
+        return not (self.partitions or self.members or self.unknown)
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """What could not be found out, and why."""
+        logs = (p.log_problem for p in self.partitions if p.log_problem is not None)
+        return (*self.unknown_offsets, *logs)
+
+    @property
+    def unknown_offsets(self) -> tuple[str, ...]:
+        """Of that, what concerns offsets; their logs are another matter."""
+        kafka = () if self.unavailable is None else (f"offsets in Kafka: {self.unavailable}",)
+        return (*self.faults, *kafka)
+
+    def owner(self, partition: PartitionFacts) -> Member | None:
+        """The live member that owns a partition."""
+        return next((m for m in self.members if m.owns(partition.owner)), None)
 
 
-def kafka_offsets(
-    wanted: Mapping[str, Collection[TopicPartition]], connections: Connections
-) -> dict[str, InKafka]:
-    """group → what Kafka has of the partitions wanted, which must exist."""
-    return {
-        group: InKafka({}, str(offsets))
-        if isinstance(offsets, KafkaError)
-        else InKafka({tp: offset for tp, offset in offsets.items() if offset != NO_OFFSET})
-        for group, offsets in connections.coordinators.fetch(wanted).items()
-    }
+Snapshot = Mapping[TopicPartition, tuple[Offset, Offset]]
+"""partition → (ZooKeeper's offset, Kafka's) as they were before the migration."""
 
 
-def zookeeper_offsets(
-    group: str, partitions: Sequence[TopicPartition], connections: Connections
-) -> dict[TopicPartition, tuple[int, int]]:
-    """partition → (offset, version of its znode), of those that are there."""
-    return zookeeper_offsets_of({group: partitions}, connections)[group]
-
-
-def zookeeper_offsets_of(
-    wanted: Mapping[str, Collection[TopicPartition]], connections: Connections
-) -> dict[str, dict[TopicPartition, tuple[int, int]]]:
-    """The same of many groups."""
-    listed = [(group, tp) for group, partitions in wanted.items() for tp in partitions]
-    read = connections.zk.pipeline([Get(paths.offset(group, *tp)) for group, tp in listed])
-    offsets: dict[str, dict[TopicPartition, tuple[int, int]]] = {group: {} for group in wanted}
-    for (group, tp), node in zip(listed, read, strict=True):
-        if (there := unless_gone(node, None)) is None:
-            continue
-        try:
-            offsets[group][tp] = (nodes.decode_offset(there.data), there.version)
-        except ZooKeeperError as error:
-            raise ZooKeeperError(f"{paths.offset(group, *tp)}: {error}; {CURE}") from error
-    return offsets
+def snapshot_of(facts: Iterable[PartitionFacts]) -> dict[TopicPartition, tuple[Offset, Offset]]:
+    return {p.topic_partition: (p.zookeeper, p.kafka) for p in facts}

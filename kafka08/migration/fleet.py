@@ -15,9 +15,10 @@ from typing import Final, Generic, TypeVar
 from kafka08.errors import KafkaError, MigrationError
 from kafka08.migration.commit_times import CommitTimes, with_commit_times
 from kafka08.migration.connections import Connections
-from kafka08.migration.facts import read_many, with_movement
+from kafka08.migration.facts import GroupFacts
 from kafka08.migration.offset_migration import MOVEMENT_PAUSE_S, OffsetMigration
-from kafka08.migration.plan import GroupFacts, Plan, make_plan
+from kafka08.migration.plan import Plan, make_plan
+from kafka08.migration.reading import read_many, with_movement
 from kafka08.migration.starting import Starting
 from kafka08.pace import Pace
 from kafka08.zk import paths

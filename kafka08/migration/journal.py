@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from kafka08.errors import BadVersion, MigrationError, NodeExists, NoNode, ZooKeeperError
-from kafka08.migration.plan import Offset, Snapshot
+from kafka08.migration.facts import Offset, Snapshot
 from kafka08.migration.results import raised
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths

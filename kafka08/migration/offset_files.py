@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from kafka08.errors import ConfigError
-from kafka08.migration.plan import GroupFacts, Offset
+from kafka08.migration.facts import GroupFacts, Offset
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 

@@ -29,21 +29,18 @@ from kafka08.errors import ZooKeeperError
 from kafka08.lifecycle import Closeable
 from kafka08.migration.commit_times import CommitTimes, with_commit_times
 from kafka08.migration.connections import Connections
-from kafka08.migration.facts import read_facts, with_movement
+from kafka08.migration.facts import GroupFacts
 from kafka08.migration.journal import DONE, Entry, Journal, State, unfinished
 from kafka08.migration.members import Member, behind, instructions, read_members
-from kafka08.migration.plan import (
-    GroupFacts,
-    Plan,
+from kafka08.migration.plan import Plan, group_refusals, live_refusals, make_plan
+from kafka08.migration.reading import read_facts, with_movement
+from kafka08.migration.results import raised, refusal
+from kafka08.migration.rollback import (
     Rollback,
-    group_refusals,
-    live_refusals,
-    make_plan,
     rollback_to_newest,
     rollback_to_snapshot,
     without_old,
 )
-from kafka08.migration.results import raised, refusal
 from kafka08.migration.starting import Starting
 from kafka08.migration.verification import Verification, Watching, watch
 from kafka08.migration.waiting import await_answers, unanswered, wait_for

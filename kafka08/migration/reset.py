@@ -11,7 +11,8 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kafka08.migration.plan import GroupFacts, Offset, PartitionFacts, live_refusals
+from kafka08.migration.facts import GroupFacts, Offset, PartitionFacts
+from kafka08.migration.plan import live_refusals
 from kafka08.structs import TopicPartition
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from kafka08.errors import KafkaError, MigrationError
 from kafka08.migration.connections import Connections
+from kafka08.migration.facts import GroupFacts, snapshot_of
 from kafka08.migration.journal import (
     Entry,
     State,
@@ -22,7 +23,7 @@ from kafka08.migration.journal import (
     write_journals,
 )
 from kafka08.migration.members import Member, read_members_of
-from kafka08.migration.plan import GroupFacts, Plan, make_plan, snapshot_of
+from kafka08.migration.plan import Plan, make_plan
 from kafka08.migration.results import errors_of, refusal
 from kafka08.migration.waiting import await_answers, unanswered
 from kafka08.migration.writing import raise_in_kafka_of

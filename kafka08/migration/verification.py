@@ -8,15 +8,11 @@ from dataclasses import dataclass
 from kafka08.errors import KafkaError
 from kafka08.migration.commit_times import CommitTimes, with_commit_times
 from kafka08.migration.connections import Connections
-from kafka08.migration.facts import read_facts, zookeeper_offsets
+from kafka08.migration.facts import RETENTION_MS, GroupFacts
 from kafka08.migration.journal import Entry
 from kafka08.migration.members import behind, instructions
-from kafka08.migration.plan import (
-    RETENTION_MS,
-    GroupFacts,
-    group_refusals,
-    verification_problems,
-)
+from kafka08.migration.plan import group_refusals, verification_problems
+from kafka08.migration.reading import read_facts, zookeeper_offsets
 from kafka08.migration.sampling import PartitionVerdict, Rules, Sample, judge
 from kafka08.structs import NO_OFFSET, TopicPartition
 from kafka08.zk.orders import Storage

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from kafka08.consumer.offset_store import Offsets
 from kafka08.errors import BadVersion, KafkaError, MigrationError, NodeExists, ZooKeeperError
 from kafka08.migration.connections import Connections
-from kafka08.migration.facts import zookeeper_offsets, zookeeper_offsets_of
+from kafka08.migration.reading import zookeeper_offsets, zookeeper_offsets_of
 from kafka08.migration.results import raised
 from kafka08.structs import TopicPartition
 from kafka08.zk import nodes, paths

@@ -21,7 +21,7 @@ from kafka08.client.log_offsets import log_ends
 from kafka08.client.requests import produce_request, produce_results
 from kafka08.errors import KafkaError, check
 from kafka08.migration.connections import Connections
-from kafka08.migration.facts import zookeeper_offsets
+from kafka08.migration.reading import zookeeper_offsets
 from kafka08.protocol import message_set
 from kafka08.protocol.produce import ProduceResponse
 from kafka08.structs import NO_OFFSET, TopicPartition

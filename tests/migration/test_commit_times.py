@@ -10,7 +10,7 @@ from kafka08.client.requests import commit_request
 from kafka08.embedded import EmbeddedCluster
 from kafka08.migration.commit_times import CommitTimes, with_commit_times
 from kafka08.migration.connections import Connections
-from kafka08.migration.plan import GroupFacts, PartitionFacts
+from kafka08.migration.facts import GroupFacts, PartitionFacts
 from kafka08.structs import OffsetAndMetadata, TopicPartition
 
 GROUP = "timed"

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka08.errors import MigrationError
+from kafka08.migration.facts import Snapshot
 from kafka08.migration.journal import (
     VALID_PREVIOUS,
     Entry,
@@ -20,7 +21,6 @@ from kafka08.migration.journal import (
     next_order,
     write_journals,
 )
-from kafka08.migration.plan import Snapshot
 from kafka08.migration.results import raised
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kafka08.errors import ConfigError
+from kafka08.migration.facts import GroupFacts, PartitionFacts
 from kafka08.migration.offset_files import parse, read_offsets, to_json, to_jvm_lines
-from kafka08.migration.plan import GroupFacts, PartitionFacts
 from kafka08.structs import TopicPartition
 
 TPS = [TopicPartition("t", n) for n in range(3)]

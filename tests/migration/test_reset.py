@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafka08.migration.facts import GroupFacts, Offset, PartitionFacts
 from kafka08.migration.members import Member
-from kafka08.migration.plan import GroupFacts, Offset, PartitionFacts
 from kafka08.migration.reset import ChangePlan, Target, plan_reset, plan_set
 from kafka08.structs import TopicPartition
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from kafka08.migration.facts import GroupFacts, Offset, PartitionFacts
 from kafka08.migration.members import Member
-from kafka08.migration.plan import GroupFacts, Offset, PartitionFacts
 from kafka08.migration.sampling import PartitionVerdict, Rules, Sample, judge
 from kafka08.structs import TopicPartition
 from kafka08.zk.orders import Order, Storage

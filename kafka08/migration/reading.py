@@ -1,0 +1,223 @@
+"""Reads what a migration needs to know about groups from ZooKeeper and the brokers.
+
+Reads are made for many groups at once: each kind of read goes to ZooKeeper as one pipeline, to each
+leader as one request, to each coordinator as one pipeline with a request per group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Generic, NamedTuple, TypeVar
+
+from kafka08.errors import KafkaError, ZooKeeperError
+from kafka08.migration.connections import Connections
+from kafka08.migration.facts import GroupFacts, PartitionFacts
+from kafka08.migration.members import read_members_of
+from kafka08.migration.partitions import Partitions
+from kafka08.structs import NO_OFFSET, TopicPartition
+from kafka08.zk import nodes, paths
+from kafka08.zk.failures import unless_gone
+from kafka08.zk.operations import Children, Get
+
+T = TypeVar("T")
+
+CURE: Final = "correct or remove this znode"
+
+
+def read_facts(
+    group: str,
+    connections: Connections,
+    also: Collection[TopicPartition] = (),
+    *,
+    everywhere: bool = True,
+) -> GroupFacts:
+    """Everything about `group` now. Partitions are those with an offset in either store, and those
+    of `also`.
+
+    Kafka is asked for every partition of the cluster, since it cannot list what a group committed.
+    What cannot be read is noted, not raised. Raises ZooKeeperError if ZooKeeper does not answer.
+    """
+    [facts] = read_many([group], connections, {group: also}, everywhere=everywhere)
+    return facts
+
+
+def read_many(
+    groups: Sequence[str],
+    connections: Connections,
+    also: Mapping[str, Collection[TopicPartition]] = {},
+    *,
+    everywhere: bool = False,
+) -> list[GroupFacts]:
+    """The same for many groups, in their order.
+
+    everywhere   ask Kafka about all partitions of the cluster; otherwise about those of the topics
+                 that have a znode among the group's owners or offsets, or are in `also`
+    """
+    members = read_members_of(connections.zk, groups)
+    owners = _read_trees(groups, "owners", connections, str)
+    zookeeper = _read_trees(groups, "offsets", connections, nodes.decode_offset)
+    topics = {
+        group: owners[group].topics
+        | zookeeper[group].topics
+        | {tp.topic for tp in also.get(group, ())}
+        for group in groups
+    }
+    existing = Partitions(connections, None if everywhere else set().union(*topics.values()))
+    kafka = kafka_offsets(
+        {group: existing.led if everywhere else existing.led_of(topics[group]) for group in groups},
+        connections,
+    )
+    concerned = {
+        group: {*zookeeper[group].values, *kafka[group].offsets, *also.get(group, ())}
+        for group in groups
+    }
+    ranges = existing.log_ranges(set().union(*concerned.values()))
+    return [
+        GroupFacts(
+            group,
+            members[group],
+            tuple(
+                PartitionFacts(
+                    tp,
+                    zookeeper[group].values.get(tp),
+                    kafka[group].offsets.get(tp),
+                    ranges[tp].log_start,
+                    ranges[tp].log_end,
+                    owners[group].values.get(tp),
+                    unreadable=ranges[tp].unreadable,
+                )
+                for tp in sorted(concerned[group])
+            ),
+            kafka[group].unavailable,
+            faults=(*owners[group].faults, *zookeeper[group].faults),
+        )
+        for group in groups
+    ]
+
+
+def with_movement(
+    groups: Sequence[GroupFacts], connections: Connections, pause_s: float
+) -> list[GroupFacts]:
+    """The same with what a second look shows, a pause after the first: what moves in ZooKeeper
+    although nobody owns it, and which of the doubtful offsets in Kafka are `fresh`."""
+    idle = {
+        g.group: [p.topic_partition for p in g.partitions if p.owner is None and p.exists]
+        for g in groups
+    }
+    doubtful = {g.group: [p.topic_partition for p in g.doubtful] for g in groups if g.doubtful}
+    if pause_s and (doubtful or any(idle.values())):
+        connections.clock.sleep(pause_s)
+    looked = {group: [*tps, *doubtful.get(group, ())] for group, tps in idle.items()}
+    in_zookeeper = zookeeper_offsets_of(looked, connections)
+    in_kafka = kafka_offsets(doubtful, connections)
+
+    def moves(group: str, p: PartitionFacts) -> bool:
+        found = in_zookeeper[group].get(p.topic_partition)
+        return found is not None and found[0] != p.zookeeper
+
+    def is_fresh(group: str, p: PartitionFacts) -> bool:
+        """Kafka goes on, or ZooKeeper has come after it."""
+        assert p.kafka is not None, "a doubtful partition has both offsets"
+        reached, _ = in_zookeeper[group].get(p.topic_partition, (NO_OFFSET, 0))
+        now = in_kafka[group].offsets.get(p.topic_partition, NO_OFFSET)
+        return reached >= p.kafka or now > p.kafka
+
+    return [
+        replace(
+            g,
+            moving=tuple(
+                p.topic_partition
+                for p in g.partitions
+                if p.owner is None and p.exists and moves(g.group, p)
+            ),
+            fresh=tuple(p.topic_partition for p in g.doubtful if is_fresh(g.group, p)),
+        )
+        for g in groups
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Tree(Generic[T]):
+    """What stands below /consumers/<group>/<kind>: the topics, a value for each partition, and why
+    a znode cannot be read."""
+
+    topics: set[str]
+    values: dict[TopicPartition, T]
+    faults: list[str]
+
+
+def _read_trees(
+    groups: Sequence[str], kind: str, connections: Connections, decode: Callable[[str], T]
+) -> dict[str, _Tree[T]]:
+    """group → what it has below /consumers/<group>/<kind>/<topic>/<partition>."""
+    zk = connections.zk
+    roots = {group: f"{paths.group(group)}/{kind}" for group in groups}
+    listed = zk.pipeline([Children(root) for root in roots.values()])
+    found: dict[str, _Tree[T]] = {
+        group: _Tree(set(unless_gone(names, [])), {}, [])
+        for group, names in zip(groups, listed, strict=True)
+    }
+    topics = [(group, topic) for group, tree in found.items() for topic in sorted(tree.topics)]
+    numbers = zk.pipeline([Children(f"{roots[group]}/{topic}") for group, topic in topics])
+    leaves = []
+    for (group, topic), names in zip(topics, numbers, strict=True):
+        for name in unless_gone(names, []):
+            if paths.NUMBER.fullmatch(name):
+                leaves.append((group, TopicPartition(topic, int(name))))
+            else:
+                path = f"{roots[group]}/{topic}/{name}"
+                found[group].faults.append(f"{path} is not named after a partition; {CURE}")
+    leaf_paths = [f"{roots[group]}/{tp.topic}/{tp.partition}" for group, tp in leaves]
+    read = zk.pipeline([Get(path) for path in leaf_paths])
+    for (group, tp), path, node in zip(leaves, leaf_paths, read, strict=True):
+        if (there := unless_gone(node, None)) is None:
+            continue
+        try:
+            found[group].values[tp] = decode(there.data or "")
+        except ZooKeeperError as error:
+            found[group].faults.append(f"{path}: {error}; {CURE}")
+    return found
+
+
+class InKafka(NamedTuple):
+    """What a group's coordinator said: offsets where there are some, or why it did not answer."""
+
+    offsets: dict[TopicPartition, int]
+    unavailable: str | None = None
+
+
+def kafka_offsets(
+    wanted: Mapping[str, Collection[TopicPartition]], connections: Connections
+) -> dict[str, InKafka]:
+    """group → what Kafka has of the partitions wanted, which must exist."""
+    return {
+        group: InKafka({}, str(offsets))
+        if isinstance(offsets, KafkaError)
+        else InKafka({tp: offset for tp, offset in offsets.items() if offset != NO_OFFSET})
+        for group, offsets in connections.coordinators.fetch(wanted).items()
+    }
+
+
+def zookeeper_offsets(
+    group: str, partitions: Sequence[TopicPartition], connections: Connections
+) -> dict[TopicPartition, tuple[int, int]]:
+    """partition → (offset, version of its znode), of those that are there."""
+    return zookeeper_offsets_of({group: partitions}, connections)[group]
+
+
+def zookeeper_offsets_of(
+    wanted: Mapping[str, Collection[TopicPartition]], connections: Connections
+) -> dict[str, dict[TopicPartition, tuple[int, int]]]:
+    """The same of many groups."""
+    listed = [(group, tp) for group, partitions in wanted.items() for tp in partitions]
+    read = connections.zk.pipeline([Get(paths.offset(group, *tp)) for group, tp in listed])
+    offsets: dict[str, dict[TopicPartition, tuple[int, int]]] = {group: {} for group in wanted}
+    for (group, tp), node in zip(listed, read, strict=True):
+        if (there := unless_gone(node, None)) is None:
+            continue
+        try:
+            offsets[group][tp] = (nodes.decode_offset(there.data), there.version)
+        except ZooKeeperError as error:
+            raise ZooKeeperError(f"{paths.offset(group, *tp)}: {error}; {CURE}") from error
+    return offsets

@@ -1,0 +1,119 @@
+"""What a rollback writes, worked out from what is there and what was there before. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from kafka08.migration.facts import GroupFacts, PartitionFacts, Snapshot
+from kafka08.structs import TopicPartition
+from kafka08.zk.orders import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class Rollback:
+    """What a rollback writes: offsets to each store, and znodes that did not exist before.
+
+    out_of_log   offsets that ZooKeeper has outside of the log: they may be lowered
+    problems     what could not be had as it was wanted
+    refusals     partitions without an offset to go back to, and what to do
+    """
+
+    to_zookeeper: Mapping[TopicPartition, int]
+    to_kafka: Mapping[TopicPartition, int]
+    remove_from_zookeeper: tuple[TopicPartition, ...] = ()
+    problems: tuple[str, ...] = ()
+    refusals: tuple[str, ...] = ()
+    out_of_log: Mapping[TopicPartition, int] = field(default_factory=dict)
+
+
+def without_old(facts: GroupFacts, snapshot: Snapshot) -> GroupFacts:
+    """The same without the offsets of Kafka that no live owner has committed: ZooKeeper has led its
+    partition all along, and what Kafka had before the migration began is there unchanged."""
+
+    def is_old(p: PartitionFacts) -> bool:
+        owner = facts.owner(p)
+        by_zookeeper = owner is not None and owner.storage in {None, Storage.ZOOKEEPER}
+        return by_zookeeper and snapshot.get(p.topic_partition, (None, None))[1] == p.kafka
+
+    partitions = tuple(replace(p, kafka=None) if is_old(p) else p for p in facts.partitions)
+    return replace(facts, partitions=partitions)
+
+
+def rollback_to_newest(facts: GroupFacts) -> Rollback:
+    """ZooKeeper is brought up to the newest offset of both stores that lies in the log, or to the
+    log's start where both have fallen behind it. Never rewinds ZooKeeper, unless it is out of the
+    log."""
+    writes: dict[TopicPartition, int] = {}
+    out_of_log: dict[TopicPartition, int] = {}
+    problems, refusals = [], []
+    for p in facts.partitions:
+        if p.log_problem is not None and (p.is_ahead_in_kafka or p.zookeeper is None):
+            refusals.append(p.log_problem)
+        if p.log_start is None or p.newest is None:
+            continue
+        offset = p.newest_safe
+        if offset is None and p.newest < p.log_start:
+            offset = p.log_start
+            problems.append(f"{p.disagreement}; the log begins at {offset} now, which is taken")
+        if offset is None:
+            refusals.append(
+                f"{p.disagreement}; neither lies in the log, which has {p.log_start} to "
+                f"{p.log_end}: set one that does with kafka08 offsets set"
+            )
+        elif p.zookeeper is None or offset > p.zookeeper:
+            writes[p.topic_partition] = offset
+        elif not p.holds(p.zookeeper):
+            writes[p.topic_partition] = offset
+            out_of_log[p.topic_partition] = p.zookeeper
+    return Rollback(
+        writes, {}, problems=tuple(problems), refusals=tuple(refusals), out_of_log=out_of_log
+    )
+
+
+def rollback_to_snapshot(facts: GroupFacts, snapshot: Snapshot) -> Rollback:
+    """Both stores as they were when the migration began, which repeats what was read since. What
+    has left the log meanwhile becomes the nearest offset that is there. `facts` must have all
+    partitions of the snapshot.
+
+    Both, because members with dual commit start from the larger one. Kafka cannot forget an offset,
+    so where it had none it gets ZooKeeper's.
+    """
+    now = {p.topic_partition: p for p in facts.partitions}
+    to_zookeeper: dict[TopicPartition, int] = {}
+    to_kafka: dict[TopicPartition, int] = {}
+    remove, problems, refusals = [], [], []
+    for tp, before in snapshot.items():
+        found = now[tp]
+        if not found.exists:
+            problems.append(f"{tp} does not exist any more; its offsets stay as they are")
+            continue
+        if found.log_problem is not None:
+            refusals.append(found.log_problem)
+            continue
+        lost = [o for o in before if o is not None and not found.holds(o)]
+        zookeeper, kafka = (None if o is None else _nearest(found, o) for o in before)
+        problems += [
+            f"{tp}: the snapshot's {offset} is not in the log, which has {found.log_start} to "
+            f"{found.log_end} now; {_nearest(found, offset)} is taken"
+            for offset in sorted(set(lost))
+        ]
+        if zookeeper is None:
+            remove += [tp] if found.zookeeper is not None else []
+        elif found.zookeeper != zookeeper:
+            to_zookeeper[tp] = zookeeper
+        if kafka is None and found.kafka is not None:
+            kafka = zookeeper
+        if kafka is not None and found.kafka != kafka:
+            to_kafka[tp] = kafka
+    return Rollback(to_zookeeper, to_kafka, tuple(remove), tuple(problems), tuple(refusals))
+
+
+def _nearest(facts: PartitionFacts, offset: int) -> int:
+    """`offset` if the log has it, the log's start for one that fell behind it, and for one above
+    its end (the topic was made anew) where the group stands now, or the start."""
+    assert facts.log_start is not None, "the log can be read"
+    if facts.holds(offset):
+        return offset
+    safe = facts.newest_safe
+    return facts.log_start if safe is None or offset < facts.log_start else safe

@@ -1,0 +1,32 @@
+"""Small groups without members, named and drawn: what plans and rollbacks are made of."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from kafka08.migration.facts import GroupFacts, Offset, PartitionFacts
+from kafka08.structs import TopicPartition
+
+TP = TopicPartition("t", 0)
+
+offsets = st.none() | st.integers(0, 30)
+ranges = st.tuples(st.integers(0, 15), st.integers(0, 15)).map(lambda r: (r[0], r[0] + r[1]))
+
+
+@st.composite
+def partition_facts(draw: st.DrawFn, number: int = 0) -> PartitionFacts:
+    start, end = draw(ranges)
+    return PartitionFacts(TopicPartition("t", number), draw(offsets), draw(offsets), start, end)
+
+
+groups = st.integers(0, 5).flatmap(
+    lambda count: st.tuples(*(partition_facts(number) for number in range(count)))
+)
+
+
+def facts(zookeeper: Offset, kafka: Offset, start: Offset = 0, end: Offset = 100) -> PartitionFacts:
+    return PartitionFacts(TP, zookeeper, kafka, start, end)
+
+
+def group(*partitions: PartitionFacts) -> GroupFacts:
+    return GroupFacts("g", (), partitions)

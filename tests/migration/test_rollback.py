@@ -1,0 +1,123 @@
+"""Rollbacks: back to what was meant, never over messages that nobody has read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+
+from kafka08.migration.facts import GroupFacts, PartitionFacts, snapshot_of
+from kafka08.migration.members import Member
+from kafka08.migration.rollback import rollback_to_newest, rollback_to_snapshot, without_old
+from kafka08.structs import TopicPartition
+from kafka08.zk.orders import Order, Storage
+from tests.migration.group_facts import TP, facts, group, groups
+
+
+@pytest.mark.parametrize(
+    ("owner", "in_snapshot", "to_zookeeper"),
+    [
+        (Member("g_a"), 80, {}),
+        (Member("g_a"), 70, {TP: 80}),
+        (Member("g_a", Storage.ZOOKEEPER), 80, {}),
+        (Member("g_a", Storage.ZOOKEEPER, answer=Order(1, Storage.DUAL)), 80, {TP: 80}),
+        (None, 80, {TP: 80}),
+    ],
+)
+def test_an_old_offset_in_kafka_is_none_to_go_back_to(
+    owner: Member | None, in_snapshot: int, to_zookeeper: dict[TopicPartition, int]
+) -> None:
+    """What Kafka had before the migration and a live owner has not committed since would raise
+    ZooKeeper over messages that nobody has read. Of a stopped group the larger offset counts."""
+    owned = replace(facts(50, 80), owner="g_a-0" if owner else None)
+    found = GroupFacts("g", () if owner is None else (owner,), (owned,))
+    rollback = rollback_to_newest(without_old(found, {TP: (40, in_snapshot)}))
+    assert rollback.to_zookeeper == to_zookeeper
+
+
+@given(groups)
+def test_rolling_back_to_the_newest_never_rewinds(partitions: tuple[PartitionFacts, ...]) -> None:
+    """What ZooKeeper gets lies in the log and is not below what it had, unless that was out of the
+    log, which is said for the write. Where the log has neither offset it begins with the log, or is
+    refused; either is told."""
+    rollback = rollback_to_newest(group(*partitions))
+    assert not rollback.to_kafka
+    for p in partitions:
+        tp = p.topic_partition
+        if tp in rollback.to_zookeeper:
+            offset = rollback.to_zookeeper[tp]
+            assert p.holds(offset)
+            assert p.zookeeper is None or offset > p.zookeeper or not p.holds(p.zookeeper)
+            lowered = p.zookeeper is not None and offset < p.zookeeper
+            assert rollback.out_of_log.get(tp) == (p.zookeeper if lowered else None)
+        if p.newest is not None and p.newest_safe is None:
+            told = rollback.problems if tp in rollback.to_zookeeper else rollback.refusals
+            assert any(str(tp) in text for text in told)
+
+
+def test_what_fell_behind_the_log_stops_no_rollback() -> None:
+    """Of a group that has left ZooKeeper one old partition would otherwise keep all others there.
+    The log's start is where it goes on without a loss; above the log's end nobody knows where."""
+    behind = rollback_to_newest(group(facts(5, 7, start=10)))
+    assert (behind.to_zookeeper, behind.refusals) == ({TP: 10}, ())
+    assert behind.problems == (
+        "[t,0]: ZooKeeper has 5, Kafka 7; the log begins at 10 now, which is taken",
+    )
+    above = rollback_to_newest(group(facts(500, 700)))
+    [refusal] = above.refusals
+    assert refusal.endswith("set one that does with kafka08 offsets set")
+
+
+@given(groups, groups)
+def test_rolling_back_to_the_snapshot_restores_it(
+    before: tuple[PartitionFacts, ...], after: tuple[PartitionFacts, ...]
+) -> None:
+    """Members of either storage start where the snapshot was: ZooKeeper is as it was, and Kafka as
+    well, with ZooKeeper's offset where it had none. What is not in the log any more is replaced by
+    an offset that is, and told."""
+    snapshot = snapshot_of(before)
+    known = {p.topic_partition for p in after}
+    lost = [
+        replace(p, zookeeper=None, kafka=None) for p in before if p.topic_partition not in known
+    ]
+    found = group(*after, *lost)
+    rollback = rollback_to_snapshot(found, snapshot)
+    for p in found.partitions:
+        tp = p.topic_partition
+        if tp not in snapshot:
+            continue
+        zookeeper, kafka = snapshot[tp]
+        now = None
+        if tp not in rollback.remove_from_zookeeper:
+            now = rollback.to_zookeeper.get(tp, p.zookeeper)
+        in_kafka = rollback.to_kafka.get(tp, p.kafka)
+        wanted = zookeeper if kafka is None and p.kafka is not None else kafka
+        for was, became in ((zookeeper, now), (wanted, in_kafka)):
+            if was is None or p.holds(was):
+                assert was == became or (was is None and became == p.kafka)
+            else:
+                assert became is not None
+                assert p.holds(became)
+                assert any(f"{tp}: the snapshot's {was} " in text for text in rollback.problems)
+
+
+@pytest.mark.parametrize(
+    ("offset", "zookeeper", "taken"), [(5, 50, 10), (200, 50, 50), (200, 200, 10), (60, 50, 60)]
+)
+def test_the_nearest_to_the_snapshot(offset: int, zookeeper: int, taken: int) -> None:
+    """An offset that retention has passed becomes the log's start; one above the end of a topic
+    that was made anew the place where the group stands, or else the start."""
+    rollback = rollback_to_snapshot(group(facts(zookeeper, None, start=10)), {TP: (offset, None)})
+    assert rollback.to_zookeeper.get(TP, zookeeper) == taken
+    assert bool(rollback.problems) == (offset != taken)
+
+
+def test_a_snapshot_of_what_is_gone_or_away() -> None:
+    """A partition that does not exist any more is left alone, and told; of one whose log nobody can
+    read the rollback is refused."""
+    gone = rollback_to_snapshot(group(facts(3, 3, None, None)), {TP: (5, 5)})
+    assert (gone.to_zookeeper, gone.to_kafka) == ({}, {})
+    assert "does not exist any more" in gone.problems[0]
+    away = replace(facts(3, 3, None, None), unreadable="no leader")
+    assert "no leader" in rollback_to_snapshot(group(away), {TP: (5, 5)}).refusals[0]
