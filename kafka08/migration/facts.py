@@ -6,11 +6,11 @@ An offset is the next one to read; None where a store has none.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from kafka08.migration.members import Member
-from kafka08.structs import TopicPartition
+from kafka08.structs import NO_OFFSET, TopicPartition
 
 Offset = int | None
 
@@ -137,6 +137,11 @@ class GroupFacts:
     faults: tuple[str, ...] = ()
 
     @property
+    def unowned(self) -> tuple[PartitionFacts, ...]:
+        """What exists and belongs to nobody: its offset in ZooKeeper should stand still."""
+        return tuple(p for p in self.partitions if p.owner is None and p.exists)
+
+    @property
     def doubtful(self) -> tuple[PartitionFacts, ...]:
         """Where Kafka is ahead and the owner is not ours: nothing says by which store it goes."""
         return tuple(
@@ -174,6 +179,35 @@ class GroupFacts:
     def owner(self, partition: PartitionFacts) -> Member | None:
         """The live member that owns a partition."""
         return next((m for m in self.members if m.owns(partition.owner)), None)
+
+
+def seen_again(
+    facts: GroupFacts,
+    in_zookeeper: Mapping[TopicPartition, int],
+    in_kafka: Mapping[TopicPartition, int],
+) -> GroupFacts:
+    """The same with what a second look shows: which of the `unowned` move in ZooKeeper, and which
+    of the `doubtful` are `fresh`.
+
+    in_zookeeper   the offsets of both there, where there are some
+    in_kafka       those of the doubtful
+    """
+
+    def moves(p: PartitionFacts) -> bool:
+        return in_zookeeper.get(p.topic_partition, p.zookeeper) != p.zookeeper
+
+    def is_fresh(p: PartitionFacts) -> bool:
+        """Kafka goes on, or ZooKeeper has come after it."""
+        assert p.kafka is not None, "a doubtful partition has both offsets"
+        reached = in_zookeeper.get(p.topic_partition, NO_OFFSET)
+        now = in_kafka.get(p.topic_partition, NO_OFFSET)
+        return reached >= p.kafka or now > p.kafka
+
+    return replace(
+        facts,
+        moving=tuple(p.topic_partition for p in facts.unowned if moves(p)),
+        fresh=tuple(p.topic_partition for p in facts.doubtful if is_fresh(p)),
+    )
 
 
 Snapshot = Mapping[TopicPartition, tuple[Offset, Offset]]

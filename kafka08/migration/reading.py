@@ -7,12 +7,12 @@ leader as one request, to each coordinator as one pipeline with a request per gr
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from kafka08.errors import KafkaError, ZooKeeperError
 from kafka08.migration.connections import Connections
-from kafka08.migration.facts import GroupFacts, PartitionFacts
+from kafka08.migration.facts import GroupFacts, PartitionFacts, seen_again
 from kafka08.migration.members import read_members_of
 from kafka08.migration.partitions import Partitions
 from kafka08.structs import NO_OFFSET, TopicPartition
@@ -99,39 +99,19 @@ def read_many(
 def with_movement(
     groups: Sequence[GroupFacts], connections: Connections, pause_s: float
 ) -> list[GroupFacts]:
-    """The same with what a second look shows, a pause after the first: what moves in ZooKeeper
-    although nobody owns it, and which of the doubtful offsets in Kafka are `fresh`."""
-    idle = {
-        g.group: [p.topic_partition for p in g.partitions if p.owner is None and p.exists]
-        for g in groups
-    }
+    """The same, `seen_again` a pause after the first look."""
+    unowned = {g.group: [p.topic_partition for p in g.unowned] for g in groups}
     doubtful = {g.group: [p.topic_partition for p in g.doubtful] for g in groups if g.doubtful}
-    if pause_s and (doubtful or any(idle.values())):
+    if pause_s and (doubtful or any(unowned.values())):
         connections.clock.sleep(pause_s)
-    looked = {group: [*tps, *doubtful.get(group, ())] for group, tps in idle.items()}
+    looked = {group: [*tps, *doubtful.get(group, ())] for group, tps in unowned.items()}
     in_zookeeper = zookeeper_offsets_of(looked, connections)
     in_kafka = kafka_offsets(doubtful, connections)
-
-    def moves(group: str, p: PartitionFacts) -> bool:
-        found = in_zookeeper[group].get(p.topic_partition)
-        return found is not None and found[0] != p.zookeeper
-
-    def is_fresh(group: str, p: PartitionFacts) -> bool:
-        """Kafka goes on, or ZooKeeper has come after it."""
-        assert p.kafka is not None, "a doubtful partition has both offsets"
-        reached, _ = in_zookeeper[group].get(p.topic_partition, (NO_OFFSET, 0))
-        now = in_kafka[group].offsets.get(p.topic_partition, NO_OFFSET)
-        return reached >= p.kafka or now > p.kafka
-
     return [
-        replace(
+        seen_again(
             g,
-            moving=tuple(
-                p.topic_partition
-                for p in g.partitions
-                if p.owner is None and p.exists and moves(g.group, p)
-            ),
-            fresh=tuple(p.topic_partition for p in g.doubtful if is_fresh(g.group, p)),
+            {tp: offset for tp, (offset, _) in in_zookeeper[g.group].items()},
+            in_kafka[g.group].offsets if g.group in in_kafka else {},
         )
         for g in groups
     ]
