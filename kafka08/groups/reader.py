@@ -29,7 +29,7 @@ from kafka08.structs import NO_OFFSET, OFFSETS_TOPIC, TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.failures import unless_gone
-from kafka08.zk.operations import Children, Exists, Get, Node, Stat
+from kafka08.zk.operations import Children, Get, Node
 from kafka08.zk.store import ClusterStore
 
 K = TypeVar("K", str, TopicPartition)
@@ -124,8 +124,8 @@ class GroupReader(Closeable):
 
     def _members(self, group: str) -> tuple[Member, ...]:
         ids = self._zk.children_or_empty(paths.consumer_ids(group))
-        found = self._with_sessions({name: paths.consumer_id(group, name) for name in ids})
-        return tuple(_member(name, node, session) for name, (node, session) in found.items())
+        found = self._nodes({name: paths.consumer_id(group, name) for name in ids})
+        return tuple(_member(name, node) for name, node in found.items())
 
     def _owners(self, group: str) -> tuple[dict[TopicPartition, Owner], tuple[str, ...]]:
         """The owners, and the znodes beside them whose names are no partitions."""
@@ -139,19 +139,15 @@ class GroupReader(Closeable):
             partitions += [TopicPartition(topic, number) for number in numbers]
             known = set(map(str, numbers))
             strays += [f"{paths.owners(group, topic)}/{n}" for n in names if n not in known]
-        found = self._with_sessions({tp: paths.owner(group, *tp) for tp in partitions})
-        owners = {tp: Owner(node.data or "", session) for tp, (node, session) in found.items()}
+        found = self._nodes({tp: paths.owner(group, *tp) for tp in partitions})
+        owners = {tp: Owner(n.data or "", n.ephemeral_owner) for tp, n in found.items()}
         return owners, tuple(strays)
 
-    def _with_sessions(self, wanted: dict[K, str]) -> dict[K, tuple[Node, int]]:
-        """key → (znode, session it lives with) of those that are there."""
-        nodes_found = self._zk.pipeline([Get(path) for path in wanted.values()])
-        stats: list[Stat | None] = self._zk.pipeline([Exists(path) for path in wanted.values()])
-        return {
-            key: (node, stat.ephemeral_owner)
-            for key, node, stat in zip(wanted, nodes_found, stats, strict=True)
-            if isinstance(node, Node) and isinstance(stat, Stat)
-        }
+    def _nodes(self, wanted: dict[K, str]) -> dict[K, Node]:
+        """key → znode, of those that are there."""
+        found = self._zk.pipeline([Get(path) for path in wanted.values()])
+        read = {key: unless_gone(node, None) for key, node in zip(wanted, found, strict=True)}
+        return {key: node for key, node in read.items() if node is not None}
 
     def _leaders(
         self, partitions: Iterable[TopicPartition], alive: set[int]
@@ -217,7 +213,8 @@ class GroupReader(Closeable):
         return self._cluster
 
 
-def _member(consumer_id: str, node: Node, session: int) -> Member:
+def _member(consumer_id: str, node: Node) -> Member:
+    session = node.ephemeral_owner
     try:
         registration = nodes.decode_consumer(node.data)
     except ZooKeeperError as error:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from kafka08.clock import Clock
 from kafka08.errors import BadVersion, NodeExists, NoNode, SessionLost, ZooKeeperError
 from kafka08.zk.failures import is_connection_loss, is_expiry, translate
-from kafka08.zk.operations import Create, Delete, Exists, Get, Node, Operation, Set
+from kafka08.zk.operations import Create, Delete, Get, Node, Operation, Set
 from kafka08.zk.session import SessionTracker
 
 if TYPE_CHECKING:
@@ -128,13 +128,13 @@ class Exchange:
         if isinstance(operation, Delete) and isinstance(error, NoNode):
             return None
         if isinstance(operation, Set) and isinstance(error, BadVersion):
-            written = Node(operation.data, operation.version + 1)
-            if self.run_one(Get(operation.path)) == written:
-                return written.version
+            node = self.run_one(Get(operation.path))
+            written = (operation.data, operation.version + 1)
+            if isinstance(node, Node) and (node.data, node.version) == written:
+                return node.version
         if isinstance(operation, Create) and isinstance(error, NodeExists):
-            stat, node = self.run_one(Exists(operation.path)), self.run_one(Get(operation.path))
-            owner = self._kazoo._session_id if operation.ephemeral else 0
-            ours = (owner, operation.data)
-            if isinstance(node, Node) and stat and (stat.ephemeral_owner, node.data) == ours:
+            node = self.run_one(Get(operation.path))
+            ours = (operation.data, self._kazoo._session_id if operation.ephemeral else 0)
+            if isinstance(node, Node) and (node.data, node.ephemeral_owner) == ours:
                 return operation.path
         return error

@@ -23,10 +23,12 @@ ANY_VERSION = -1
 
 
 class Node(NamedTuple):
-    """A znode as read: its text (None: no data, which is not the same as "") and its version."""
+    """A znode as read: its text (None: no data, which is not the same as ""), its version, and the
+    id of the session it lives with (0: it is persistent)."""
 
     data: str | None
     version: int
+    ephemeral_owner: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,7 @@ class Get:
 
     def result(self, answer: Any) -> Node:
         data, stat = answer
-        return Node(decode(data), stat.version)
+        return Node(decode(data), stat.version, stat.ephemeralOwner)
 
 
 @dataclass(frozen=True, slots=True)

@@ -237,8 +237,10 @@ def test_a_restarted_server_keeps_the_session() -> None:
     with ZooKeeperServer() as server, ZkClient(server.connect_string) as client:
         client.add_session_listener(events.put)
         client.create_ephemeral("/e", "x")
+        session = client.session_id
         server.restart()
-        assert client.get("/e") == Node("x", 0)
+        assert session is not None
+        assert client.get("/e") == Node("x", 0, session)
         assert client.set("/e", "y", version=0) == 1
         assert SYSTEM_CLOCK.monotonic() - client.last_contact < WAIT_SECONDS
         assert events.get(timeout=WAIT_SECONDS) is SessionEvent.SUSPENDED

@@ -150,6 +150,7 @@ def test_patience_ends() -> None:
     ("found", "result"),
     [
         ((b"mine", stat(6)), 6),
+        ((b"mine", stat(6, owner=SESSION)), 6),
         ((b"other", stat(6)), BadVersion),
         ((b"mine", stat(7)), BadVersion),
         (NoNodeError(), BadVersion),
@@ -175,7 +176,6 @@ def test_a_create_may_have_been_done(ephemeral: bool, owner: int, data: bytes, d
     """It finds its own data, and for an ephemeral its own session."""
     script = {
         "create_async": [ConnectionLoss(), NodeExistsError()],
-        "exists_async": [stat(owner=owner)],
         "get_async": [(data, stat(owner=owner))],
     }
     result, _ = run(Create("/a", "mine", ephemeral=ephemeral), script)
