@@ -48,7 +48,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "producer": CLIENT_SIDE,
     "consumer": CLIENT_SIDE | {"zk"},
     "admin": {"zk"},
-    "migration": {"client", "network.connection", "protocol", "consumer", "zk"},
+    "migration": {"client", "network.connection", "protocol", "consumer", "groups", "zk"},
     "groups": {"client", "network.connection", "consumer", "zk"},
     "spark": CLIENT_SIDE | {"consumer", "zk"},
     "embedded": {"zk", "admin", "client"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from kafka08.consumer.subscription import Subscription
+from kafka08.groups.members import Member
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 
@@ -17,23 +17,6 @@ class GroupSummary:
     name: str
     members: int
     topics: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """An id znode of the group.
-
-    pattern, streams   what it says: {topic or regular expression: number of streams}
-    subscription       what that means, None if nobody understands it; then `fault` says why
-    session            the ZooKeeper session that the znode lives with; 0: made persistent
-    """
-
-    consumer_id: str
-    pattern: str
-    streams: Mapping[str, int]
-    subscription: Subscription | None
-    session: int
-    fault: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,13 +20,13 @@ from kafka08.client.log_offsets import log_ends, log_starts
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.consumer.brokers import BootstrapBrokers
 from kafka08.consumer.offset_store import KafkaOffsetStore, Offsets
-from kafka08.consumer.subscription import subscription_of
-from kafka08.errors import ConfigError, KafkaError, ZooKeeperError
-from kafka08.groups.facts import GroupFacts, GroupSummary, Member, Owner, PartitionFacts
+from kafka08.errors import KafkaError
+from kafka08.groups.facts import GroupFacts, GroupSummary, Owner, PartitionFacts
+from kafka08.groups.members import read_members
 from kafka08.lifecycle import Closeable
 from kafka08.network.connection import Connect
 from kafka08.structs import NO_OFFSET, OFFSETS_TOPIC, TopicPartition
-from kafka08.zk import nodes, paths
+from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.failures import unless_gone
 from kafka08.zk.operations import Children, Get, Node
@@ -85,7 +85,7 @@ class GroupReader(Closeable):
         brokers = self._store.brokers()
         assignments = self._store.assignments()
         topics = {name: tuple(numbers) for name, numbers in assignments.items()}
-        members = self._members(group)
+        members = read_members(self._zk, group)
         existing = [TopicPartition(name, n) for name, numbers in topics.items() for n in numbers]
         owners, strays = self._owners(group)
         in_zookeeper = self._store.offsets(group, self._store.offset_partitions(group))
@@ -121,11 +121,6 @@ class GroupReader(Closeable):
             strays,
             in_zookeeper=self._zk.exists(paths.group(group)),
         )
-
-    def _members(self, group: str) -> tuple[Member, ...]:
-        ids = self._zk.children_or_empty(paths.consumer_ids(group))
-        found = self._nodes({name: paths.consumer_id(group, name) for name in ids})
-        return tuple(_member(name, node) for name, node in found.items())
 
     def _owners(self, group: str) -> tuple[dict[TopicPartition, Owner], tuple[str, ...]]:
         """The owners, and the znodes beside them whose names are no partitions."""
@@ -211,20 +206,6 @@ class GroupReader(Closeable):
         # A coordinator is waited for much longer than somebody who looks at a dead cluster wants.
         self._cluster.refresh()
         return self._cluster
-
-
-def _member(consumer_id: str, node: Node) -> Member:
-    session = node.ephemeral_owner
-    try:
-        registration = nodes.decode_consumer(node.data)
-    except ZooKeeperError as error:
-        return Member(consumer_id, "", {}, None, session, str(error))
-    says = (consumer_id, registration.pattern, dict(registration.subscription))
-    try:
-        subscription = subscription_of(registration, exclude_internal_topics=True)
-    except ConfigError as error:
-        return Member(*says, None, session, str(error))
-    return Member(*says, subscription, session)
 
 
 def _offsets(group: str) -> str:

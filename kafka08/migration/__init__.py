@@ -1,6 +1,6 @@
 """Moving groups' committed offsets between ZooKeeper and the offsets topic, and changing them.
 
-`reading`, `partitions` and `members` read `facts`; `plan`, `rollback` and `sampling` decide on them
+`reading` and `partitions` read `facts`; `plan`, `rollback`, `sampling` and `members` decide on them
 (pure); `journal` remembers and gives orders, `offset_migration` carries out one group's steps,
 `fleet` many groups', `mirror` commits for members that cannot; `group_offsets` gets, sets, resets,
 exports. Start with `offset_migration`.
@@ -8,9 +8,9 @@ exports. Start with `offset_migration`.
 
 from __future__ import annotations
 
+from kafka08.groups.members import Member
 from kafka08.migration.facts import GroupFacts, PartitionFacts
 from kafka08.migration.journal import State
-from kafka08.migration.members import Member
 from kafka08.migration.offset_migration import OffsetMigration, Status
 from kafka08.migration.plan import Action, Plan, Step
 from kafka08.migration.rollback import Rollback

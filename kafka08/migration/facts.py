@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from kafka08.migration.members import Member
+from kafka08.groups.members import Member
 from kafka08.structs import NO_OFFSET, TopicPartition
 
 Offset = int | None

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 
 from kafka08.client.log_offsets import offsets_before
 from kafka08.errors import MigrationError
+from kafka08.groups.members import read_members
 from kafka08.migration.connections import Connections
 from kafka08.migration.facts import GroupFacts, PartitionFacts
-from kafka08.migration.members import read_members
 from kafka08.migration.partitions import Partitions
 from kafka08.migration.plan import live_refusals
 from kafka08.migration.reading import kafka_offsets, read_facts, zookeeper_offsets

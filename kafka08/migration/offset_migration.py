@@ -26,12 +26,13 @@ from typing import Final, Literal
 
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.errors import ZooKeeperError
+from kafka08.groups.members import Member, read_members
 from kafka08.lifecycle import Closeable
 from kafka08.migration.commit_times import CommitTimes, with_commit_times
 from kafka08.migration.connections import Connections
 from kafka08.migration.facts import GroupFacts
 from kafka08.migration.journal import DONE, Entry, Journal, State, unfinished
-from kafka08.migration.members import Member, behind, instructions, read_members
+from kafka08.migration.members import behind, instructions
 from kafka08.migration.plan import Plan, group_refusals, live_refusals, make_plan
 from kafka08.migration.reading import read_facts, with_movement
 from kafka08.migration.results import raised, refusal

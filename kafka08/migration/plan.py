@@ -9,8 +9,8 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from kafka08.groups.members import Member
 from kafka08.migration.facts import GroupFacts, Offset, PartitionFacts
-from kafka08.migration.members import Member
 from kafka08.structs import TopicPartition
 from kafka08.zk.orders import Storage
 

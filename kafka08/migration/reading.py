@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from kafka08.errors import KafkaError, ZooKeeperError
+from kafka08.groups.members import read_members_of
 from kafka08.migration.connections import Connections
 from kafka08.migration.facts import GroupFacts, PartitionFacts, seen_again
-from kafka08.migration.members import read_members_of
 from kafka08.migration.partitions import Partitions
 from kafka08.structs import NO_OFFSET, TopicPartition
 from kafka08.zk import nodes, paths

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kafka08.errors import KafkaError, MigrationError
+from kafka08.groups.members import Member, read_members_of
 from kafka08.migration.connections import Connections
 from kafka08.migration.facts import GroupFacts, snapshot_of
 from kafka08.migration.journal import (
@@ -22,7 +23,6 @@ from kafka08.migration.journal import (
     read_journals,
     write_journals,
 )
-from kafka08.migration.members import Member, read_members_of
 from kafka08.migration.plan import Plan, make_plan
 from kafka08.migration.results import errors_of, refusal
 from kafka08.migration.waiting import await_answers, unanswered

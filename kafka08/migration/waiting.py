@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from kafka08.clock import Clock
+from kafka08.groups.members import read_members_of
 from kafka08.migration.connections import Connections
-from kafka08.migration.members import behind, read_members_of
+from kafka08.migration.members import behind
 from kafka08.zk.orders import Order
 
 POLL_S: Final = 0.05

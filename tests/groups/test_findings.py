@@ -8,14 +8,14 @@ from dataclasses import replace
 import pytest
 
 from kafka08.consumer.assignors import range_assign, round_robin_assign
-from kafka08.consumer.subscription import FilterSubscription, StaticSubscription, Whitelist
 from kafka08.groups import GroupFacts, Member, Owner, PartitionFacts, explain
 from kafka08.structs import TopicPartition
+from kafka08.zk.nodes import WHITE_LIST, ConsumerRegistration
 
 
 def member(name: str, session: int, **streams: int) -> Member:
     asked = streams or {"tt": 1}
-    return Member(f"g_{name}", "static", asked, StaticSubscription(asked), session)
+    return Member(f"g_{name}", ConsumerRegistration(asked), session)
 
 
 def partition(
@@ -104,11 +104,11 @@ def test_owners_by_no_strategy() -> None:
 
 def test_a_registration_that_nobody_understands() -> None:
     """It is named with its fault, and so are the partitions that wait for it."""
-    odd = Member("g_odd", "white_list", {"(?<x": 1}, None, 3, "group names are not understood")
+    odd = Member("g_odd", ConsumerRegistration({"(?<x": 1}, WHITE_LIST), 3)
     facts = group([A, odd], [partition(0, None)])
     unreadable, unowned = explain(facts)
     assert unreadable.subject == "/consumers/g/ids/g_odd"
-    assert "group names are not understood" in unreadable.says
+    assert "a named group at position 0 is not understood" in unreadable.says
     assert "no member can rebalance" in unowned.says
 
 
@@ -128,8 +128,7 @@ def test_topics_that_are_missing_or_unread() -> None:
 
 def test_a_pattern_subscribes_to_what_it_matches() -> None:
     """Its topics are those that exist; it has no absent ones."""
-    subscription = FilterSubscription(Whitelist("t.*"), 1)
-    by_pattern = Member("g_a", "white_list", {"t.*": 1}, subscription, 1)
+    by_pattern = Member("g_a", ConsumerRegistration({"t.*": 1}, WHITE_LIST), 1)
     assert kinds(group([by_pattern], [partition(0, "a")])) == []
 
 

@@ -1,11 +1,14 @@
-"""Small groups without members, named and drawn: what plans and rollbacks are made of."""
+"""Small groups, named and drawn, and members of them: what plans and rollbacks are made of."""
 
 from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from kafka08.groups.members import Member
 from kafka08.migration.facts import GroupFacts, Offset, PartitionFacts
 from kafka08.structs import TopicPartition
+from kafka08.zk.nodes import ConsumerRegistration
+from kafka08.zk.orders import Order, Storage
 
 TP = TopicPartition("t", 0)
 
@@ -26,6 +29,17 @@ groups = st.integers(0, 5).flatmap(
 
 def facts(zookeeper: Offset, kafka: Offset, start: Offset = 0, end: Offset = 100) -> PartitionFacts:
     return PartitionFacts(TP, zookeeper, kafka, start, end)
+
+
+def ours(consumer_id: str, configured: Storage, answer: Order | None = None) -> Member:
+    """A kafka08 member."""
+    says = ConsumerRegistration({}, kafka08=configured.properties)
+    return Member(consumer_id, says, session=1, answer=answer)
+
+
+def foreign(consumer_id: str) -> Member:
+    """A member that is not ours."""
+    return Member(consumer_id, ConsumerRegistration({}), session=1)
 
 
 def group(*partitions: PartitionFacts) -> GroupFacts:

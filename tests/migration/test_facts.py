@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kafka08.migration.facts import GroupFacts, Offset, seen_again
-from kafka08.migration.members import Member
-from tests.migration.group_facts import TP, facts, group
+from tests.migration.group_facts import TP, facts, foreign, group
 
 
 @pytest.mark.parametrize(
@@ -31,7 +30,7 @@ def test_what_nobody_owns_and_moves_in_zookeeper(
 def test_an_offset_of_kafka_that_is_no_old_one(zookeeper: int, kafka: Offset, fresh: bool) -> None:
     """Its owner is not ours; Kafka had 80. It goes on there, or ZooKeeper has come after it."""
     owned = replace(facts(50, 80), owner="g_jvm-0")
-    before = GroupFacts("g", (Member("g_jvm"),), (owned,))
+    before = GroupFacts("g", (foreign("g_jvm"),), (owned,))
     found = seen_again(before, {TP: zookeeper}, {} if kafka is None else {TP: kafka})
     assert found.fresh == ((TP,) if fresh else ())
     assert found.moving == ()

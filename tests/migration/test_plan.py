@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 
 from kafka08.migration.facts import GroupFacts, Offset, PartitionFacts
-from kafka08.migration.members import Member
 from kafka08.migration.plan import Action, make_plan, verification_problems
 from kafka08.zk.orders import Order, Storage
-from tests.migration.group_facts import TP, facts, group, groups
+from tests.migration.group_facts import TP, facts, foreign, group, groups, ours
 
 
 @pytest.mark.parametrize(
@@ -86,7 +85,7 @@ def test_an_old_larger_offset_in_kafka_is_a_trap() -> None:
     its next rebalance; that is refused. One that goes by both is at 80 already; of a stopped group
     the larger offset counts."""
     owned = replace(facts(50, 80), owner="g_a-0")
-    by_zookeeper = Member("g_a", Storage.ZOOKEEPER)
+    by_zookeeper = ours("g_a", Storage.ZOOKEEPER)
     [refusal] = make_plan(GroupFacts("g", (by_zookeeper,), (owned,))).refusals
     assert "members would skip" in refusal
     by_both = replace(by_zookeeper, answer=Order(1, Storage.DUAL))
@@ -98,7 +97,7 @@ def test_a_member_that_is_not_ours_may_be_in_the_trap() -> None:
     """By which store it goes cannot be seen: refused like one that goes by ZooKeeper, unless what
     Kafka has was seen to be committed just now."""
     owned = replace(facts(50, 80), owner="g_jvm-0")
-    found = GroupFacts("g", (Member("g_jvm"),), (owned,))
+    found = GroupFacts("g", (foreign("g_jvm"),), (owned,))
     [refusal] = make_plan(found).refusals
     assert "g_jvm is not a kafka08 member" in refusal
     assert "stop the group and set both stores" in refusal

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafka08.groups.members import Member
 from kafka08.migration.facts import GroupFacts, Offset, PartitionFacts
-from kafka08.migration.members import Member
 from kafka08.migration.reset import ChangePlan, Target, plan_reset, plan_set
 from kafka08.structs import TopicPartition
+from tests.migration.group_facts import foreign
 
 TP = TopicPartition("t", 0)
 
@@ -52,7 +53,7 @@ def test_refusals_name_their_reason() -> None:
         (plan_reset(group(facts(1, 2)), Target.OFFSET, 91), "range 10 to 90"),
         (plan_set(group(facts(1, 2)), {TP: 9}), "range 10 to 90"),
         (plan_set(group(gone), {gone.topic_partition: 9}), "does not exist"),
-        (plan_reset(group(facts(1, 2), members=(Member("g_a"),)), Target.LATEST), "g_a"),
+        (plan_reset(group(facts(1, 2), members=(foreign("g_a"),)), Target.LATEST), "g_a"),
         (plan_reset(group(), Target.LATEST), "group's name"),
         (plan_reset(GroupFacts("g", (), (), "away"), Target.LATEST), "away"),
     ]

@@ -7,21 +7,21 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
+from kafka08.groups.members import Member
 from kafka08.migration.facts import GroupFacts, PartitionFacts, snapshot_of
-from kafka08.migration.members import Member
 from kafka08.migration.rollback import rollback_to_newest, rollback_to_snapshot, without_old
 from kafka08.structs import TopicPartition
 from kafka08.zk.orders import Order, Storage
-from tests.migration.group_facts import TP, facts, group, groups
+from tests.migration.group_facts import TP, facts, foreign, group, groups, ours
 
 
 @pytest.mark.parametrize(
     ("owner", "in_snapshot", "to_zookeeper"),
     [
-        (Member("g_a"), 80, {}),
-        (Member("g_a"), 70, {TP: 80}),
-        (Member("g_a", Storage.ZOOKEEPER), 80, {}),
-        (Member("g_a", Storage.ZOOKEEPER, answer=Order(1, Storage.DUAL)), 80, {TP: 80}),
+        (foreign("g_a"), 80, {}),
+        (foreign("g_a"), 70, {TP: 80}),
+        (ours("g_a", Storage.ZOOKEEPER), 80, {}),
+        (ours("g_a", Storage.ZOOKEEPER, answer=Order(1, Storage.DUAL)), 80, {TP: 80}),
         (None, 80, {TP: 80}),
     ],
 )

@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from kafka08.migration.facts import GroupFacts, Offset, PartitionFacts
-from kafka08.migration.members import Member
 from kafka08.migration.sampling import PartitionVerdict, Rules, Sample, judge
 from kafka08.structs import TopicPartition
 from kafka08.zk.orders import Order, Storage
+from tests.migration.group_facts import foreign, ours
 
 TP = TopicPartition("t", 0)
-OURS = Member("g_ours", Storage.ZOOKEEPER, answer=Order(1, Storage.DUAL))
-FOREIGN = Member("g_jvm")
+OURS = ours("g_ours", Storage.ZOOKEEPER, answer=Order(1, Storage.DUAL))
+FOREIGN = foreign("g_jvm")
 
 
 def verdict(
