@@ -1,7 +1,8 @@
 """A consumer group seen from outside: who is in it, who owns what, how far it got, what is wrong.
 
-`reader` fetches the facts from ZooKeeper and the brokers, `facts` and `members` say what they are,
-`findings` (pure) turns them into sentences of advice. Nothing here changes a group.
+`reader` fetches the `facts` from ZooKeeper and the brokers, `members` and `trees` those that are in
+ZooKeeper of many groups at once; `findings` (pure) turns them into sentences of advice. Nothing
+here changes a group.
 """
 
 from __future__ import annotations

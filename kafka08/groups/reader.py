@@ -13,26 +13,24 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterable
-from typing import TypeVar
 
 from kafka08.client import ClusterClient, RetryPolicy, parse_bootstrap
 from kafka08.client.log_offsets import log_ends, log_starts
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.consumer.brokers import BootstrapBrokers
 from kafka08.consumer.offset_store import KafkaOffsetStore, Offsets
-from kafka08.errors import KafkaError
-from kafka08.groups.facts import GroupFacts, GroupSummary, Owner, PartitionFacts
+from kafka08.errors import KafkaError, ZooKeeperError
+from kafka08.groups.facts import GroupFacts, GroupSummary, PartitionFacts
 from kafka08.groups.members import read_members
+from kafka08.groups.trees import read_offsets, read_owners
 from kafka08.lifecycle import Closeable
 from kafka08.network.connection import Connect
 from kafka08.structs import NO_OFFSET, OFFSETS_TOPIC, TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.failures import unless_gone
-from kafka08.zk.operations import Children, Get, Node
+from kafka08.zk.operations import Children
 from kafka08.zk.store import ClusterStore
-
-K = TypeVar("K", str, TopicPartition)
 
 RETRIES = RetryPolicy(tries=3, backoff_ms=200)
 COORDINATOR_PATIENCE_MS = 3000
@@ -87,15 +85,15 @@ class GroupReader(Closeable):
         topics = {name: tuple(numbers) for name, numbers in assignments.items()}
         members = read_members(self._zk, group)
         existing = [TopicPartition(name, n) for name, numbers in topics.items() for n in numbers]
-        owners, strays = self._owners(group)
-        in_zookeeper = self._store.offsets(group, self._store.offset_partitions(group))
+        owners = read_owners(self._zk, [group])[group]
+        in_zookeeper = self._zookeeper_offsets(group)
         unanswered: list[str] = []
         in_kafka = self._kafka_offsets(
             group, topics, sorted({*existing, *in_zookeeper}), unanswered
         )
         read = {name for m in members if m.subscription for name in m.subscription.topics(topics)}
         concerned = sorted(
-            {*owners, *in_zookeeper, *in_kafka, *(tp for tp in existing if tp.topic in read)}
+            {*owners.values, *in_zookeeper, *in_kafka, *(tp for tp in existing if tp.topic in read)}
         )
         leaders = self._leaders(concerned, set(brokers))
         starts, ends = self._log_ranges(leaders, unanswered)
@@ -109,7 +107,7 @@ class GroupReader(Closeable):
                     tp,
                     tp.partition in topics.get(tp.topic, ()),
                     leaders.get(tp),
-                    owners.get(tp),
+                    owners.values.get(tp),
                     in_zookeeper.get(tp),
                     in_kafka.get(tp),
                     starts.get(tp),
@@ -118,31 +116,16 @@ class GroupReader(Closeable):
                 for tp in concerned
             ),
             tuple(unanswered),
-            strays,
+            tuple(owners.strays),
             in_zookeeper=self._zk.exists(paths.group(group)),
         )
 
-    def _owners(self, group: str) -> tuple[dict[TopicPartition, Owner], tuple[str, ...]]:
-        """The owners, and the znodes beside them whose names are no partitions."""
-        topics = self._zk.children_or_empty(paths.owners(group))
-        listed = self._zk.pipeline([Children(paths.owners(group, topic)) for topic in topics])
-        partitions: list[TopicPartition] = []
-        strays: list[str] = []
-        for topic, result in zip(topics, listed, strict=True):
-            names = unless_gone(result, [])
-            numbers = paths.numbers(names)
-            partitions += [TopicPartition(topic, number) for number in numbers]
-            known = set(map(str, numbers))
-            strays += [f"{paths.owners(group, topic)}/{n}" for n in names if n not in known]
-        found = self._nodes({tp: paths.owner(group, *tp) for tp in partitions})
-        owners = {tp: Owner(n.data or "", n.ephemeral_owner) for tp, n in found.items()}
-        return owners, tuple(strays)
-
-    def _nodes(self, wanted: dict[K, str]) -> dict[K, Node]:
-        """key → znode, of those that are there."""
-        found = self._zk.pipeline([Get(path) for path in wanted.values()])
-        read = {key: unless_gone(node, None) for key, node in zip(wanted, found, strict=True)}
-        return {key: node for key, node in read.items() if node is not None}
+    def _zookeeper_offsets(self, group: str) -> Offsets:
+        """Raises ZooKeeperError for one that cannot be read."""
+        tree = read_offsets(self._zk, [group])[group]
+        for fault in tree.unreadable:
+            raise ZooKeeperError(fault)
+        return tree.values
 
     def _leaders(
         self, partitions: Iterable[TopicPartition], alive: set[int]

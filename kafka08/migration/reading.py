@@ -6,21 +6,20 @@ leader as one request, to each coordinator as one pipeline with a request per gr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, Generic, NamedTuple, TypeVar
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from kafka08.errors import KafkaError, ZooKeeperError
+from kafka08.groups.facts import Owner
 from kafka08.groups.members import read_members_of
+from kafka08.groups.trees import Tree, read_offsets, read_owners
 from kafka08.migration.connections import Connections
 from kafka08.migration.facts import GroupFacts, PartitionFacts, seen_again
 from kafka08.migration.partitions import Partitions
 from kafka08.structs import NO_OFFSET, TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.failures import unless_gone
-from kafka08.zk.operations import Children, Get
-
-T = TypeVar("T")
+from kafka08.zk.operations import Get
 
 CURE: Final = "correct or remove this znode"
 
@@ -55,8 +54,8 @@ def read_many(
                  that have a znode among the group's owners or offsets, or are in `also`
     """
     members = read_members_of(connections.zk, groups)
-    owners = _read_trees(groups, "owners", connections, str)
-    zookeeper = _read_trees(groups, "offsets", connections, nodes.decode_offset)
+    owners = read_owners(connections.zk, groups)
+    zookeeper = read_offsets(connections.zk, groups)
     topics = {
         group: owners[group].topics
         | zookeeper[group].topics
@@ -84,16 +83,28 @@ def read_many(
                     kafka[group].offsets.get(tp),
                     ranges[tp].log_start,
                     ranges[tp].log_end,
-                    owners[group].values.get(tp),
+                    _thread(owners[group].values.get(tp)),
                     unreadable=ranges[tp].unreadable,
                 )
                 for tp in sorted(concerned[group])
             ),
             kafka[group].unavailable,
-            faults=(*owners[group].faults, *zookeeper[group].faults),
+            faults=(*_faults(owners[group]), *_faults(zookeeper[group])),
         )
         for group in groups
     ]
+
+
+def _thread(owner: Owner | None) -> str | None:
+    return None if owner is None else owner.thread_id
+
+
+def _faults(tree: Tree[Owner] | Tree[int]) -> Iterator[str]:
+    """Why znodes cannot be read, and what to do."""
+    for path in tree.strays:
+        yield f"{path} is not named after a partition; {CURE}"
+    for fault in tree.unreadable:
+        yield f"{fault}; {CURE}"
 
 
 def with_movement(
@@ -115,49 +126,6 @@ def with_movement(
         )
         for g in groups
     ]
-
-
-@dataclass(frozen=True, slots=True)
-class _Tree(Generic[T]):
-    """What stands below /consumers/<group>/<kind>: the topics, a value for each partition, and why
-    a znode cannot be read."""
-
-    topics: set[str]
-    values: dict[TopicPartition, T]
-    faults: list[str]
-
-
-def _read_trees(
-    groups: Sequence[str], kind: str, connections: Connections, decode: Callable[[str], T]
-) -> dict[str, _Tree[T]]:
-    """group → what it has below /consumers/<group>/<kind>/<topic>/<partition>."""
-    zk = connections.zk
-    roots = {group: f"{paths.group(group)}/{kind}" for group in groups}
-    listed = zk.pipeline([Children(root) for root in roots.values()])
-    found: dict[str, _Tree[T]] = {
-        group: _Tree(set(unless_gone(names, [])), {}, [])
-        for group, names in zip(groups, listed, strict=True)
-    }
-    topics = [(group, topic) for group, tree in found.items() for topic in sorted(tree.topics)]
-    numbers = zk.pipeline([Children(f"{roots[group]}/{topic}") for group, topic in topics])
-    leaves = []
-    for (group, topic), names in zip(topics, numbers, strict=True):
-        for name in unless_gone(names, []):
-            if paths.NUMBER.fullmatch(name):
-                leaves.append((group, TopicPartition(topic, int(name))))
-            else:
-                path = f"{roots[group]}/{topic}/{name}"
-                found[group].faults.append(f"{path} is not named after a partition; {CURE}")
-    leaf_paths = [f"{roots[group]}/{tp.topic}/{tp.partition}" for group, tp in leaves]
-    read = zk.pipeline([Get(path) for path in leaf_paths])
-    for (group, tp), path, node in zip(leaves, leaf_paths, read, strict=True):
-        if (there := unless_gone(node, None)) is None:
-            continue
-        try:
-            found[group].values[tp] = decode(there.data or "")
-        except ZooKeeperError as error:
-            found[group].faults.append(f"{path}: {error}; {CURE}")
-    return found
 
 
 class InKafka(NamedTuple):

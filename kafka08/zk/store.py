@@ -18,7 +18,7 @@ from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.failures import unless_gone
-from kafka08.zk.operations import Check, Children, Create, Get, Node, Operation, Set
+from kafka08.zk.operations import Check, Create, Get, Node, Operation, Set
 
 log = logging.getLogger(__name__)
 
@@ -278,16 +278,6 @@ class ClusterStore:
         numbers = paths.numbers(self.zk.children_or_empty(paths.owners(group, topic)))
         found = self._read_all({n: paths.owner(group, topic, n) for n in numbers})
         return {number: node.data or "" for number, node in found.items()}
-
-    def offset_partitions(self, group: str) -> list[TopicPartition]:
-        """The partitions that have an offset znode, by topic and number."""
-        topics = self.zk.children_or_empty(paths.offsets(group))
-        listed = self.zk.pipeline([Children(paths.offsets(group, topic)) for topic in topics])
-        return [
-            TopicPartition(topic, number)
-            for topic, names in zip(topics, listed, strict=True)
-            for number in paths.numbers(unless_gone(names, []))
-        ]
 
     def offsets(
         self, group: str, partitions: Iterable[TopicPartition]

@@ -20,6 +20,7 @@ from kafka08.cli import main
 from kafka08.client import parse_bootstrap
 from kafka08.consumer import SimpleConsumer
 from kafka08.embedded import EmbeddedCluster
+from kafka08.groups.trees import read_offsets
 from kafka08.structs import TopicPartition
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
@@ -182,7 +183,7 @@ class Inspector:
 
     def committed(self, group: str) -> dict[int, int]:
         """partition → offset in ZooKeeper, of the one topic of the group."""
-        offsets = self.store.offsets(group, self.store.offset_partitions(group))
+        offsets = read_offsets(self.store.zk, [group])[group].values
         return {tp.partition: offset for tp, offset in offsets.items()}
 
 

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from kafka08.errors import ZooKeeperError
 from kafka08.groups import GroupReader, explain
 from kafka08.structs import OFFSETS_TOPIC, Broker, LeaderAndIsr, TopicPartition
 from kafka08.zk import paths
@@ -81,6 +82,16 @@ def test_owner_znodes_that_name_no_partition_are_noted(cluster: PaperCluster) ->
         facts = looking.facts("g")
     assert [p.topic_partition for p in facts.partitions if p.owner] == [T1]
     assert [path.rpartition("/")[2] for path in facts.strays] == ["-1", "0.lock", "1_0"]
+
+
+def test_an_offset_that_cannot_be_read_is_named(cluster: PaperCluster) -> None:
+    """By its path: without it nobody could say how far the group got."""
+    cluster.zk.create(paths.offset("g", "tt", 0), "many")
+    with (
+        reader(cluster, StoreCluster()) as looking,
+        pytest.raises(ZooKeeperError, match=r"/consumers/g/offsets/tt/0: .*many"),
+    ):
+        looking.facts("g")
 
 
 def run(cluster: PaperCluster, *words: str) -> subprocess.CompletedProcess[str]:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import pytest
 
 from kafka08.errors import ConfigError, ConsumerCoordinatorNotAvailable, MigrationError
+from kafka08.groups.trees import read_offsets
 from kafka08.migration import OffsetMigration, State
 from kafka08.migration.coordinators import Coordinators
 from kafka08.migration.journal import Entry, Journal
@@ -48,8 +49,7 @@ def connected(cluster: StoreCluster, zk_connect: str) -> OffsetMigration:
 
 
 def in_zookeeper(zk: ZkClient) -> dict[TopicPartition, int]:
-    store = ClusterStore(zk)
-    return store.offsets("g", store.offset_partitions("g"))
+    return read_offsets(zk, ["g"])["g"].values
 
 
 def state_of(entry: Entry | None) -> State | None:

@@ -25,7 +25,6 @@ def test_an_empty_cluster_reads_as_empty(store: ClusterStore) -> None:
     assert (store.controller(), store.controller_epoch()) == (None, None)
     assert (store.reassignments(), store.preferred_elections()) == ({}, ())
     assert store.topic_config("t") == {}
-    assert store.offset_partitions("g") == []
 
 
 def test_common_paths_are_made_with_null_data(store: ClusterStore, zk: ZkClient) -> None:
@@ -128,13 +127,10 @@ def test_groups_offsets_and_owners(store: ClusterStore, zk: ZkClient) -> None:
     assert store.commit_offsets("g", wanted) == {}
     assert zk.get("/consumers/g/offsets/t/2") == Node("21", 1)
     assert zk.get("/consumers/g/offsets/t") == Node(None, 0)
-    assert store.offset_partitions("g") == [*wanted]
     assert store.offsets("g", [*wanted, TopicPartition("x", 0)]) == wanted
     zk.create_ephemeral(paths.owner("g", "t", 2), "g_h-0")
     zk.put("/consumers/g/owners/t/old", "")
-    zk.put("/consumers/g/offsets/t/old", "5")
     assert store.owners("g", "t") == {2: "g_h-0"}
-    assert store.offset_partitions("g") == [*wanted]
     assert store.groups() == ["g"]
 
 

@@ -1,0 +1,79 @@
+"""The owners and offsets of groups in ZooKeeper: two trees of one shape below each group's znode.
+
+Reads are made for many groups at once, each level of their trees as one pipeline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from kafka08.errors import ZooKeeperError
+from kafka08.groups.facts import Owner
+from kafka08.structs import TopicPartition
+from kafka08.zk import nodes, paths
+from kafka08.zk.client import ZkClient
+from kafka08.zk.failures import unless_gone
+from kafka08.zk.operations import Children, Get, Node
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Tree(Generic[T]):
+    """What stands below /consumers/<group>/<kind>/<topic>/<partition>.
+
+    topics       all that have a znode, with partitions or without
+    strays       paths of znodes that are not named after a partition
+    unreadable   path and fault of each znode whose text is not understood
+    """
+
+    topics: set[str]
+    values: dict[TopicPartition, T] = field(default_factory=dict)
+    strays: list[str] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)
+
+
+def read_owners(zk: ZkClient, groups: Sequence[str]) -> dict[str, Tree[Owner]]:
+    """group → the owners of its partitions. Raises ZooKeeperError if ZooKeeper does not answer."""
+    return _read(zk, groups, paths.owners, _owner)
+
+
+def read_offsets(zk: ZkClient, groups: Sequence[str]) -> dict[str, Tree[int]]:
+    """The same of committed offsets."""
+    return _read(zk, groups, paths.offsets, lambda node: nodes.decode_offset(node.data))
+
+
+def _owner(node: Node) -> Owner:
+    return Owner(node.data or "", node.ephemeral_owner)
+
+
+def _read(
+    zk: ZkClient, groups: Sequence[str], path: Callable[..., str], decode: Callable[[Node], T]
+) -> dict[str, Tree[T]]:
+    """`path` of a group and, where there is one, a topic."""
+    listed = zk.pipeline([Children(path(group)) for group in groups])
+    found: dict[str, Tree[T]] = {
+        group: Tree(set(unless_gone(names, [])))
+        for group, names in zip(groups, listed, strict=True)
+    }
+    topics = [(group, topic) for group, tree in found.items() for topic in sorted(tree.topics)]
+    numbers = zk.pipeline([Children(path(*one)) for one in topics])
+    leaves = []
+    for (group, topic), names in zip(topics, numbers, strict=True):
+        for name in unless_gone(names, []):
+            leaf = f"{path(group, topic)}/{name}"
+            if paths.NUMBER.fullmatch(name):
+                leaves.append((group, TopicPartition(topic, int(name)), leaf))
+            else:
+                found[group].strays.append(leaf)
+    read = zk.pipeline([Get(leaf) for _, _, leaf in leaves])
+    for (group, tp, leaf), node in zip(leaves, read, strict=True):
+        if (there := unless_gone(node, None)) is None:
+            continue
+        try:
+            found[group].values[tp] = decode(there)
+        except ZooKeeperError as error:
+            found[group].unreadable.append(f"{leaf}: {error}")
+    return found
