@@ -150,6 +150,9 @@ class ZkClient:
             self._kazoo.close()
         except WriterNotClosedException:
             log.warning("%s: the connection to %s did not close in time", self, self.hosts)
+        finally:
+            # Calls that wait for a connection are sent to the closed kazoo now, which refuses them.
+            self._connected.set()
 
     def __enter__(self) -> Self:
         self.start()

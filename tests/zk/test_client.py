@@ -10,8 +10,10 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from kazoo.protocol.states import KeeperState
 
 from kafka08.clock import SYSTEM_CLOCK
 from kafka08.embedded.zookeeper import ZooKeeperServer
@@ -288,6 +290,21 @@ def test_a_closed_client_raises_session_lost(zk_connect: str) -> None:
     client.close()
     with pytest.raises(SessionLost):
         client.get("/")
+
+
+def test_close_ends_a_call_that_waits_for_a_connection() -> None:
+    """None will come; without this it waits until its patience is over."""
+    client = ZkClient("127.0.0.1:1", connection_timeout_ms=1000 * WAIT_SECONDS)
+    with ThreadPoolExecutor() as pool:
+        starting = pool.submit(client.start)
+        eventually(lambda: client._kazoo.client_state == KeeperState.CONNECTING, "a first try")
+        calling = pool.submit(client.get, "/x")
+        eventually(lambda: bool(client._kazoo._queue), "the call under way")
+        client.close()
+        with pytest.raises(SessionLost, match="/x"):
+            calling.result(timeout=WAIT_SECONDS / 2)
+        with pytest.raises(Closed):
+            starting.result(timeout=WAIT_SECONDS / 2)
 
 
 def test_kazoo_is_not_noisy(zk_connect: str, caplog: pytest.LogCaptureFixture) -> None:
