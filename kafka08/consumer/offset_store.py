@@ -137,9 +137,10 @@ class KafkaOffsetStore:
     """The offsets topic, by version 1 of OffsetCommit and OffsetFetch to the group's coordinator.
 
     A fetch is tried for `patience_ms`, waiting `backoff_ms` in between (0.8.2.2: for ever), but no
-    longer once `is_interrupted()`. With `known` partitions, which do exist, an answer "unknown" is
-    an error: a broker that has just started says so before it has heard of any topic, and 0.8.2.2
-    takes it for "nothing committed" and begins anew in silence.
+    longer once `is_interrupted()`, which ends its search for the coordinator as well. With `known`
+    partitions, which do exist, an answer "unknown" is an error: a broker that has just started says
+    so before it has heard of any topic, and 0.8.2.2 takes it for "nothing committed" and begins
+    anew in silence.
 
     Commits cannot be fenced in 0.8.2.2: whoever knows the group may commit. So `fence`, which
     raises SessionLost when the member's session may be over, is asked when the connection to the
@@ -182,7 +183,8 @@ class KafkaOffsetStore:
         """Raises as `committed_in_kafka`, and ClientError or ProtocolError."""
         if not partitions:
             return {}
-        response = self._ask(committed_request(self._group, sorted(partitions), "kafka"))
+        request = committed_request(self._group, sorted(partitions), "kafka")
+        response = self._ask(request, is_interrupted=self._is_interrupted)
         try:
             return committed_in_kafka(response, self._group, partitions, known=self._known)
         except (NotCoordinatorForConsumer, UnknownTopicOrPartition):
@@ -203,16 +205,22 @@ class KafkaOffsetStore:
         }
         if not known:
             return {}
-        response = self._ask(commit_request(self._group, known, "kafka"), self._fence)
+        response = self._ask(commit_request(self._group, known, "kafka"), fence=self._fence)
         refused = refused_commits(response, self._group)
         if any(isinstance(error, LOST_COORDINATOR) for error in refused.values()):
             self._forget_coordinator()
         return refused
 
-    def _ask(self, request: Request, fence: Callable[[], None] = no_fence) -> Response:
+    def _ask(
+        self,
+        request: Request,
+        *,
+        fence: Callable[[], None] = no_fence,
+        is_interrupted: Callable[[], bool] = lambda: False,
+    ) -> Response:
         def passes(error: KafkaError) -> bool:
             fence()
-            return is_retriable(error)
+            return is_retriable(error) and not is_interrupted()
 
         client = self._brokers.client()
         try:

@@ -196,6 +196,18 @@ def test_a_fetch_gives_up_at_last(cluster: StoreCluster) -> None:
         hurried.fetch([A])
 
 
+def test_an_interrupted_fetch_looks_for_no_coordinator(cluster: StoreCluster) -> None:
+    """The search alone may take longer than a shutdown waits for a rebalance."""
+    cluster.coordinator_code = ConsumerCoordinatorNotAvailable.code
+    slept = cluster.clock.slept
+    store = KafkaOffsetStore(
+        cluster, "g", clock=cluster.clock, backoff_ms=1, is_interrupted=lambda: len(slept) == 2
+    )
+    with pytest.raises(ConsumerCoordinatorNotAvailable):
+        store.fetch([A])
+    assert len(slept) == 2
+
+
 def test_other_errors_of_a_fetch_mean_nothing_committed(
     cluster: StoreCluster, kafka: KafkaOffsetStore
 ) -> None:
