@@ -115,8 +115,10 @@ class Batches:
             OffsetRange(*tp, start, clamped(start, latest[tp], limits[tp] if limits else None))
             for tp, start in sorted(self.next_offsets.items())
         ]
+        rdd = self._cluster.rdd(self._sc, ranges, self._handle)
+        # Last: after an error in between, the next interval has these messages.
         self.next_offsets = {r.topic_partition: r.until_offset for r in ranges}
-        return self._cluster.rdd(self._sc, ranges, self._handle)
+        return rdd
 
     def _latest(self) -> dict[TopicPartition, int]:
         offsets = self._cluster.offsets

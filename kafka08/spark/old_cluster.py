@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from pyspark import SparkContext
 
-from kafka08.errors import ConfigError
+from kafka08.errors import ApiError, ConfigError
 from kafka08.spark.access import cluster_at, resolved
 from kafka08.spark.data_loss import DataLost, Loss
 from kafka08.spark.log_offsets import LogOffsets
@@ -65,12 +66,12 @@ class OldCluster:
         handle: Handle,
         leaders: Mapping[TopicPartition, Broker] | None = None,
     ) -> KafkaRDD:
-        """The RDD of these ranges; leaders that are not given are those known by now."""
+        """The RDD of these ranges; leaders that are not given are those known by now. Where none is
+        known, the task asks."""
         metadata = self.client.metadata
-        known = {
-            r.topic_partition: metadata.leader(r.topic_partition)
-            for r in wanted
-            if r.topic_partition not in (leaders or {})
-        }
+        located = dict(leaders or {})
+        for tp in {r.topic_partition for r in wanted} - located.keys():
+            with suppress(ApiError):
+                located[tp] = metadata.leader(tp)
         read = RangeRead(self.address, self.settings, handle)
-        return kafka_rdd(sc, wanted, {**known, **(leaders or {})}, read)
+        return kafka_rdd(sc, wanted, located, read)

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kafka08.errors import ConfigError
-from kafka08.spark.dstream import KafkaDStream, clamped, group_starts, since_1970_ms
+from kafka08.errors import ConfigError, LeaderNotAvailable, UnknownTopicOrPartition
+from kafka08.spark.dstream import (
+    Batches,
+    KafkaDStream,
+    clamped,
+    group_starts,
+    since_1970_ms,
+)
 from kafka08.spark.kafka import KafkaUtils, OffsetRange, TopicAndPartition
 from kafka08.spark.old_cluster import OldCluster
 from kafka08.spark.rates import BACKPRESSURE
@@ -188,6 +195,62 @@ def test_a_failed_interval_is_not_committed(ssc: StreamingContext, brokers: Topi
         wait_for(lambda: sum(calls) == 8, "the interval after the failed one")
         wait_for(lambda: calls[-2:] == [0, 0], "two more intervals")
         assert consumer.fetch_offsets(group, [tp])[tp].offset == 4
+
+
+class FakeCluster:
+    """One partition, which has ten more messages whenever somebody asks; an RDD is its ranges."""
+
+    def __init__(self) -> None:
+        self.offsets = self
+        self.end = 0
+        self.errors: list[Exception] = []
+
+    def latest(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        self.end += 10
+        return dict.fromkeys(partitions, self.end)
+
+    def rdd(self, _: object, ranges: list[OffsetRange], __: object) -> Any:
+        if self.errors:
+            raise self.errors.pop()
+        return SimpleNamespace(offsetRanges=lambda: ranges)
+
+
+class Intervals:
+    """What Spark does with the batches of a stream: interval 0, 1 and so on, of a second each."""
+
+    def __init__(self) -> None:
+        self.cluster = FakeCluster()
+        duration = SimpleNamespace(milliseconds=lambda: 1000)
+        graph = SimpleNamespace(batchDuration=lambda: duration)
+        java = SimpleNamespace(ssc=lambda: SimpleNamespace(graph=lambda: graph))
+        ssc: Any = SimpleNamespace(sparkContext=SimpleNamespace(getConf=dict), _jssc=java)
+        self.batches = Batches(ssc, self.cluster, {TopicPartition("t", 0): 0}, lambda m: m)  # type: ignore[arg-type]
+
+    def ends(self, number: int) -> tuple[int, int]:
+        """The offsets that the RDD of an interval has."""
+        [found] = self.batches.at(datetime.fromtimestamp(1_800_000_000 + number)).offsetRanges()
+        return found.fromOffset, found.untilOffset
+
+
+def test_an_interval_without_an_rdd_leaves_its_messages_to_the_next() -> None:
+    """The ranges used to move on before the RDD was made: its messages were in none, and the
+    commit of the next interval passed over them."""
+    intervals = Intervals()
+    assert intervals.ends(0) == (0, 10)
+    intervals.cluster.errors.append(LeaderNotAvailable("[t,0]"))
+    with pytest.raises(LeaderNotAvailable):
+        intervals.ends(1)
+    assert intervals.ends(2) == (10, 30)
+
+
+def test_an_rdd_of_a_partition_without_a_leader(spark: SparkSession) -> None:
+    """The leader says only where a task runs best; the task asks for it itself."""
+    cluster = OldCluster({"bootstrap.servers": "127.0.0.1:1"})
+    tp = TopicPartition("t", 0)
+    with pytest.raises(UnknownTopicOrPartition):
+        cluster.client.metadata.leader(tp)
+    rdd = cluster.rdd(spark.sparkContext, [OffsetRange("t", 0, 5, 5)], lambda m: m)
+    assert rdd.collect() == []
 
 
 def test_the_hour_when_summer_time_ends_comes_twice(monkeypatch: pytest.MonkeyPatch) -> None:
