@@ -8,10 +8,9 @@ message is in two RDDs. Source: DirectKafkaInputDStream 2.4.
 from __future__ import annotations
 
 import logging
-from abc import ABC, abstractmethod
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 from pyspark import RDD
@@ -20,7 +19,7 @@ from pyspark.streaming.dstream import TransformedDStream
 
 from kafka08.client.retry import RetryPolicy, retry
 from kafka08.clock import SYSTEM_CLOCK
-from kafka08.errors import ConfigError, KafkaError
+from kafka08.errors import ClientError, ConfigError, KafkaError
 from kafka08.spark.committed import commit_offsets, committed_only
 from kafka08.spark.old_cluster import OldCluster
 from kafka08.spark.old_values import OffsetRange
@@ -34,10 +33,13 @@ log = logging.getLogger(__name__)
 MAX_RETRIES: Final = "spark.streaming.kafka.maxRetries"
 RETRY_BACKOFF_MS: Final = 200
 KEPT_BATCHES: Final = 1000
-"""RDDs of so many intervals are remembered, for outputs that come late."""
+"""So many intervals before one that is done are remembered: of those with several at a time some
+may still run; others had no output, and Spark never says that they are done."""
 
 ForEach = Callable[..., Any]
 Numbers = Mapping[TopicPartition, int]
+Completed = Callable[[list[OffsetRange], Any], None]
+"""Told what an interval had, and Spark's JavaBatchInfo of it, times in milliseconds."""
 
 
 class KafkaDStream(TransformedDStream[Any]):
@@ -63,7 +65,8 @@ class KafkaDStream(TransformedDStream[Any]):
 
 
 class Batches:
-    """The RDD of each interval, made when it is first asked for. On the driver, in one thread.
+    """The RDD of each interval, made when it is first asked for, which is one interval after the
+    other, and remembered until its outputs are done, however late that is. On the driver.
 
     next_offsets   where the next interval starts
     rate_limit     how many messages an interval may have
@@ -87,21 +90,32 @@ class Batches:
         interval_ms = ssc._jssc.ssc().graph().batchDuration().milliseconds()
         self.rate_limit = RateLimit(lambda name, default: str(conf.get(name, default)), interval_ms)
         self._policy = RetryPolicy(1 + int(conf.get(MAX_RETRIES, "1") or 1), RETRY_BACKOFF_MS)
-        self._made: OrderedDict[int, KafkaRDD] = OrderedDict()
-        """By the time at which the interval ends."""
+        self._made: dict[int, KafkaRDD] = {}
+        """By the time at which the interval ends, in order."""
+        self._newest_ms = 0
 
     def at(self, time: datetime) -> KafkaRDD:
-        """The RDD of the interval that ends at `time`, always the same one."""
+        """The RDD of the interval that ends at `time`, always the same one. ClientError once it is
+        done: its messages are in no other."""
         time_ms = since_1970_ms(time)
-        if time_ms not in self._made:
-            self._made[time_ms] = self._next()
-            if len(self._made) > KEPT_BATCHES:
-                self._made.popitem(last=False)
-        return self._made[time_ms]
-
-    def ranges_at(self, time_ms: int) -> list[OffsetRange]:
-        """The ranges of that interval, empty if it is not known any more."""
         rdd = self._made.get(time_ms)
+        if rdd is not None:
+            return rdd
+        if time_ms <= self._newest_ms:
+            raise ClientError(
+                f"the interval until {time} is done and its RDD forgotten; persist() what an "
+                "output needs of earlier intervals"
+            )
+        self._made[time_ms] = rdd = self._next()
+        self._newest_ms = time_ms
+        return rdd
+
+    def done(self, time_ms: int) -> list[OffsetRange]:
+        """Forget an interval: its ranges, empty if it is not known."""
+        rdd = self._made.pop(time_ms, None)
+        earlier = [made_ms for made_ms in list(self._made) if made_ms < time_ms]
+        for made_ms in earlier[:-KEPT_BATCHES]:
+            del self._made[made_ms]
         return rdd.offsetRanges() if rdd else []
 
     def _next(self) -> KafkaRDD:
@@ -172,8 +186,7 @@ def group_stream(
         committed, earliest, latest, earliest if cluster.starts_at_earliest else latest
     )
     batches = Batches(ssc, cluster, start, handle, subscribed)
-    ssc.addStreamingListener(GroupCommitter(cluster, group, batches))
-    return _stream(ssc, batches)
+    return _stream(ssc, batches, GroupCommitter(cluster, group).completed)
 
 
 def group_starts(
@@ -202,28 +215,27 @@ def _check_topics(topics: set[str], of_offsets: set[str]) -> None:
         )
 
 
-class CompletedBatches(StreamingListener, ABC):
-    """Hears of each interval whose outputs have ended, well or not."""
+class CompletedBatches(StreamingListener):
+    """Hears of each interval whose outputs have ended, well or not: it is forgotten, and the
+    observers are told."""
 
-    def __init__(self, batches: Batches) -> None:
+    def __init__(self, batches: Batches, observers: Sequence[Completed]) -> None:
         super().__init__()
         self._batches = batches
+        self._observers = observers
 
     def onBatchCompleted(self, batchCompleted: Any) -> None:
         info = batchCompleted.batchInfo()
-        self.completed(self._batches.ranges_at(info.batchTime().milliseconds()), info)
-
-    @abstractmethod
-    def completed(self, ranges: list[OffsetRange], info: Any) -> None:
-        """`info`: Spark's JavaBatchInfo, times in milliseconds."""
+        ranges = self._batches.done(info.batchTime().milliseconds())
+        for completed in self._observers:
+            completed(ranges, info)
 
 
-class GroupCommitter(CompletedBatches):
+class GroupCommitter:
     """Commits for a group what each interval has read, until an output fails: any later commit
     would say that its messages are done too."""
 
-    def __init__(self, cluster: OldCluster, group: str, batches: Batches) -> None:
-        super().__init__(batches)
+    def __init__(self, cluster: OldCluster, group: str) -> None:
         self._cluster = cluster
         self._group = group
         self._failed = False
@@ -247,20 +259,14 @@ class GroupCommitter(CompletedBatches):
             log.warning("offsets of group %s: %s; tried with the next batch", self._group, error)
 
 
-class RateObserver(CompletedBatches):
-    """Tells the rate how fast intervals are done."""
-
-    def __init__(self, pid: PidRate, batches: Batches) -> None:
-        super().__init__(batches)
-        self._pid = pid
-
-    def completed(self, ranges: list[OffsetRange], info: Any) -> None:
-        self._pid.done(
-            info.processingEndTime(),
-            sum(r.size for r in ranges),
-            info.processingDelay(),
-            info.schedulingDelay(),
-        )
+def observe_rate(pid: PidRate, ranges: list[OffsetRange], info: Any) -> None:
+    """Tell the rate how fast an interval was done."""
+    pid.done(
+        info.processingEndTime(),
+        sum(r.size for r in ranges),
+        info.processingDelay(),
+        info.schedulingDelay(),
+    )
 
 
 def _reset(cluster: OldCluster, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
@@ -269,14 +275,15 @@ def _reset(cluster: OldCluster, partitions: Sequence[TopicPartition]) -> dict[To
     return ask(partitions)
 
 
-def _stream(ssc: StreamingContext, batches: Batches) -> KafkaDStream:
+def _stream(ssc: StreamingContext, batches: Batches, *observers: Completed) -> KafkaDStream:
     if ssc._jssc.ssc().checkpointDir() is not None:
         raise ConfigError(
             "a DStream checkpoint cannot be used with this stream: keep offsetRanges() with your "
             "results and pass fromOffsets (or use the group of createStream)"
         )
     if batches.rate_limit.pid is not None:
-        ssc.addStreamingListener(RateObserver(batches.rate_limit.pid, batches))
+        observers = *observers, partial(observe_rate, batches.rate_limit.pid)
+    ssc.addStreamingListener(CompletedBatches(batches, observers))
     nothing: RDD[Any] = ssc.sparkContext.parallelize([], 1)
     return KafkaDStream(ssc.queueStream([nothing], default=nothing), batches)
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kafka08.errors import ConfigError, LeaderNotAvailable, UnknownTopicOrPartition
+from kafka08.errors import ClientError, ConfigError, LeaderNotAvailable, UnknownTopicOrPartition
 from kafka08.spark.dstream import (
+    KEPT_BATCHES,
     Batches,
     KafkaDStream,
     clamped,
@@ -231,6 +232,9 @@ class Intervals:
         [found] = self.batches.at(datetime.fromtimestamp(1_800_000_000 + number)).offsetRanges()
         return found.fromOffset, found.untilOffset
 
+    def done(self, number: int) -> list[OffsetRange]:
+        return self.batches.done((1_800_000_000 + number) * 1000)
+
 
 def test_an_interval_without_an_rdd_leaves_its_messages_to_the_next() -> None:
     """The ranges used to move on before the RDD was made: its messages were in none, and the
@@ -241,6 +245,36 @@ def test_an_interval_without_an_rdd_leaves_its_messages_to_the_next() -> None:
     with pytest.raises(LeaderNotAvailable):
         intervals.ends(1)
     assert intervals.ends(2) == (10, 30)
+
+
+def test_however_many_intervals_wait_each_keeps_its_messages() -> None:
+    """Of more than a thousand, the oldest used to be forgotten before its outputs ran, which then
+    got what had come since."""
+    intervals = Intervals()
+    made = [intervals.ends(number) for number in range(KEPT_BATCHES + 100)]
+    assert intervals.ends(0) == made[0] == (0, 10)
+    assert intervals.done(0) == [OffsetRange("t", 0, 0, 10)]
+
+
+def test_an_interval_that_is_done_is_not_made_again() -> None:
+    """It would have the messages of the next one."""
+    intervals = Intervals()
+    intervals.ends(0)
+    intervals.done(0)
+    with pytest.raises(ClientError, match="is done"):
+        intervals.ends(0)
+    assert intervals.ends(1) == (10, 20)
+
+
+def test_intervals_without_outputs_are_forgotten_in_the_end() -> None:
+    """Spark never says that they are done; a stream that runs for weeks has many."""
+    intervals = Intervals()
+    for number in range(KEPT_BATCHES + 2):
+        intervals.ends(number)
+    intervals.done(KEPT_BATCHES + 1)
+    with pytest.raises(ClientError):
+        intervals.ends(0)
+    assert intervals.ends(1) == (10, 20)
 
 
 def test_an_rdd_of_a_partition_without_a_leader(spark: SparkSession) -> None:
