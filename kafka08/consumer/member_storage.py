@@ -119,9 +119,9 @@ class MemberStorage:
     def _read(self) -> None:
         if not self._unread:
             return
-        self._unread = False
-        node = self._zk.watch_data(paths.migration(self._group), self._changed)
+        self._unread = False  # before the watch stands: it may fire at once
         try:
+            node = self._zk.watch_data(paths.migration(self._group), self._changed)
             self._order = decode_order(None if node is None else node.data)
         except BaseException:
             self._unread = True

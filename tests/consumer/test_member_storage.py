@@ -6,7 +6,7 @@ import pytest
 
 from kafka08.consumer.member_storage import MemberStorage
 from kafka08.consumer.offset_store import KafkaOffsetStore, Offsets, ZooKeeperOffsetStore
-from kafka08.errors import OffsetsLoadInProgress, ZooKeeperError
+from kafka08.errors import OffsetsLoadInProgress, SessionLost, ZooKeeperError
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
@@ -141,3 +141,22 @@ def test_an_order_that_cannot_be_read_is_an_error(member: Member) -> None:
     member.zk.delete(paths.migration("g"))
     member.storage.follow(TPS)
     assert member.storage.storage is Storage.ZOOKEEPER
+
+
+def test_an_order_that_was_not_read_is_read_again(
+    member: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A connection lost while the order is read used to pass for "no order": the member went on
+    by its configuration, and the migration waited for its answer in vain."""
+    member.order(1, Storage.DUAL)
+
+    def lose(*_: object) -> None:
+        raise SessionLost("no answer")
+
+    with monkeypatch.context() as lost:
+        lost.setattr(member.zk, "watch_data", lose)
+        with pytest.raises(SessionLost):
+            member.storage.follow(())
+    assert member.storage.is_behind
+    member.storage.follow(())
+    assert member.answer() == Order(1, Storage.DUAL)
