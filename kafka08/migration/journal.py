@@ -177,14 +177,11 @@ def write_journals(zk: ZkClient, entries: Mapping[str, Entry]) -> dict[str, Entr
         else Set(paths.migration(group), encode(entry), entry.zk_version)
         for group, entry in entries.items()
     ]
-    answers = [
-        Create(paths.migration_answers(group), None)
-        for group, entry in entries.items()
-        if entry.state is State.COPYING
-    ]
     results = zk.pipeline(writes)
-    for made in zk.pipeline(answers):
-        if isinstance(made, ZooKeeperError) and not isinstance(made, NodeExists):
+    # Each time: whoever wrote last may have died before this, and live members answer below it.
+    answers = [Create(paths.migration_answers(group), None) for group in entries]
+    for made in zk.pipeline(answers, make_parents=False):
+        if isinstance(made, ZooKeeperError) and not isinstance(made, NodeExists | NoNode):
             raise made
     written: dict[str, Entry | MigrationError] = {}
     for (group, entry), result in zip(entries.items(), results, strict=True):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka08.errors import MigrationError
+from kafka08.errors import MigrationError, NoNode
 from kafka08.migration.facts import Snapshot
 from kafka08.migration.journal import (
     VALID_PREVIOUS,
@@ -90,6 +90,16 @@ def test_a_resumed_migration_keeps_its_snapshot(zk: ZkClient) -> None:
         again = journal.enter(state, again, 3)
     assert journal.read() == again
     assert begin(zk, {}, 4, again).snapshot == {}
+
+
+def test_a_journal_that_was_removed_is_not_made_again(zk: ZkClient) -> None:
+    """Two tools: one forgets the migration, the other goes on. An empty journal would be one that
+    cannot be read."""
+    entry = begin(zk, SNAPSHOT, 1, None)
+    zk.delete_recursive(paths.migration("g"))
+    with pytest.raises(NoNode):
+        Journal(zk, "g").enter(State.DUAL, entry, 2)
+    assert not zk.exists(paths.migration("g"))
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"version":2}', '{"version":1,"state":"x"}'])

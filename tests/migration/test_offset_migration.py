@@ -455,3 +455,26 @@ def test_broken_off_at_every_write_and_repeated(
     assert not killed, "every write has had its turn"
     assert round_ > 10
     assert len(outcomes) == 1
+
+
+def test_a_start_broken_off_at_every_write_and_rolled_back(
+    zk: ZkClient, cluster: StoreCluster, zk_connect: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rollback, which orders live members, leaves a place for their answers. Killed before it
+    had made one, `start` left a live group that could only be started again."""
+    killer = Killer(monkeypatch)
+    for round_ in range(1, 60):
+        killer.spare()
+        zk.delete_recursive(paths.MIGRATIONS)
+        killer.kill_at(round_)
+        with connected(cluster, zk_connect) as migration:
+            try:
+                migration.start()
+                break
+            except Killed:
+                killer.spare()
+            if migration.journal() is None:
+                continue
+            migration.rollback()
+            assert zk.exists(paths.migration_answers("g"))
+    assert round_ > 5, "every write has had its turn"
