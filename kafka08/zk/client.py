@@ -90,11 +90,12 @@ class ZkClient:
         self._settled = self._handler.event_object()
         self._kazoo = self._new_kazoo(self._handler, self.chroot)
         self._kazoo.add_listener(self._on_kazoo_state)
+        self._patience_seconds = (self.session_timeout_ms + self.connection_timeout_ms) / 1000
         self._exchange = Exchange(
             self._kazoo,
             self._tracker,
             self._connected,
-            patience_seconds=(self.session_timeout_ms + self.connection_timeout_ms) / 1000,
+            patience_seconds=self._patience_seconds,
             clock=clock,
         )
 
@@ -388,7 +389,7 @@ class ZkClient:
 
     def transaction(self) -> Transaction:
         """A builder for writes that are done all or not at all."""
-        return Transaction(self._kazoo)
+        return Transaction(self._kazoo, self._patience_seconds)
 
     def create_ephemeral(
         self,

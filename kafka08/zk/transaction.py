@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from kazoo.exceptions import KazooException
 
+from kafka08.errors import SessionLost
 from kafka08.zk.failures import translate
 from kafka08.zk.operations import ANY_VERSION, NOT_TRIED, encode
 
@@ -19,11 +20,13 @@ if TYPE_CHECKING:
 class Transaction:
     """A builder; nothing is sent before `commit`, which can be called once.
 
-    failed_path   the znode of the step that failed, after `commit` has raised for one
+    patience_seconds   longest wait for the answer
+    failed_path        the znode of the step that failed, after `commit` has raised for one
     """
 
-    def __init__(self, kazoo: KazooClient) -> None:
+    def __init__(self, kazoo: KazooClient, patience_seconds: float) -> None:
         self._request = kazoo.transaction()
+        self._patience_seconds = patience_seconds
         self._paths: list[str] = []
         self.failed_path: str | None = None
 
@@ -54,10 +57,16 @@ class Transaction:
         """Do it; one result for each step in order (create: the path; set: the new version).
 
         When a step fails nothing was done, and its error is raised with its path. SessionLost: the
-        connection was lost and the outcome is not known.
+        connection was lost, or there was no answer, and the outcome is not known; it is by the time
+        anything asked later in the same session is answered.
         """
+        pending = self._request.commit_async()
+        pending.wait(self._patience_seconds)
+        if not pending.ready():
+            paths = ", ".join(self._paths)
+            raise SessionLost(f"{paths}: no answer from ZooKeeper in {self._patience_seconds:g} s")
         try:
-            answers = self._request.commit()
+            answers = pending.get()
         except KazooException as error:
             raise translate(error, ", ".join(self._paths)) from error
         for path, answer in zip(self._paths, answers, strict=True):

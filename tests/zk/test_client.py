@@ -29,7 +29,7 @@ from kafka08.errors import (
 from kafka08.zk.client import ZkClient
 from kafka08.zk.faults import expire_session
 from kafka08.zk.operations import Children, Create, Delete, Get, Node, Set
-from kafka08.zk.session import SessionEvent
+from kafka08.zk.session import SessionEvent, SessionState
 
 WAIT_SECONDS = 20
 
@@ -263,6 +263,24 @@ def test_a_server_that_stays_away_raises_session_lost() -> None:
         client.close()
 
 
+def suspended(server: ZooKeeperServer, session_timeout_ms: int) -> ZkClient:
+    """A client whose server has just gone."""
+    client = ZkClient(server.connect_string, session_timeout_ms=session_timeout_ms)
+    client.start()
+    server.stop()
+    eventually(lambda: client.state is SessionState.SUSPENDED, "suspension")
+    return client
+
+
+def test_a_transaction_on_a_suspended_session_raises_session_lost() -> None:
+    """It gives up as every other call does; it used to wait until the server came back."""
+    with ZooKeeperServer() as server:
+        client = suspended(server, 1000)
+        with pytest.raises(SessionLost, match="/y: no answer from ZooKeeper in 2 s"):
+            client.transaction().create("/y").commit()
+        client.close()
+
+
 def test_nobody_there_is_said_with_hosts_and_timeout() -> None:
     """start() names where it looked and how long."""
     client = ZkClient("127.0.0.1:1,127.0.0.1:2/x", connection_timeout_ms=300)
@@ -324,7 +342,7 @@ def test_it_works_with_gevent_and_starves_nobody(zk_connect: str) -> None:
         from kafka08.zk.faults import expire_session
         from kafka08.zk.handlers import gevent_handler
         from kafka08.zk.operations import Create, Get
-        from kafka08.zk.session import SessionEvent
+        from kafka08.zk.session import SessionEvent, SessionState
         ticks, events = [], []
         def tick():
             while True:
