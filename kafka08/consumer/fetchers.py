@@ -62,8 +62,9 @@ class FetcherManager:
             self._leaderless.extend(partitions)
             if self._finder is None:
                 name = f"{self._consumer_id}-leader-finder-thread"
-                self._finder = threading.Thread(target=self._run, name=name, daemon=True)
-                self._finder.start()
+                finder = threading.Thread(target=self._run, name=name, daemon=True)
+                finder.start()
+                self._finder = finder
             self._condition.notify_all()
 
     def notify(self) -> None:
@@ -104,6 +105,7 @@ class FetcherManager:
                 self._leaderless = []
             try:
                 found = self._find_leaders(wanted)
+                self._assign(found)
             except KafkaError as error:
                 if not self._stopping:
                     log.warning("[%s] Failed to find leader: %s", self._consumer_id, error)
@@ -112,7 +114,6 @@ class FetcherManager:
                 # The root of a thread: the search must go on whatever this bug is.
                 log.exception("[%s] the search for leaders failed", self._consumer_id)
                 found = {}
-            self._assign(found)
             with self._condition:
                 self._leaderless.extend(p for p in wanted if p not in found)
                 if not self._stopping:
@@ -159,6 +160,6 @@ class FetcherManager:
         broker, number = key
         name = f"ConsumerFetcherThread-{self._consumer_id}-{number}-{broker.id}"
         fetcher = PartitionFetcher(name, self._connect_to(broker), self._config, self.add)
-        self._fetchers[key] = fetcher
         fetcher.start()
+        self._fetchers[key] = fetcher
         return fetcher

@@ -1,0 +1,74 @@
+"""The search for leaders: it goes on whatever it meets."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, Self
+
+import pytest
+
+from kafka08.clock import SYSTEM_CLOCK
+from kafka08.consumer import fetchers
+from kafka08.consumer.config import ConsumerConfig
+from kafka08.consumer.fetchers import FetcherManager
+from kafka08.consumer.progress import OwnedPartition
+from kafka08.consumer.stream import KafkaStream
+from kafka08.structs import Broker, TopicPartition
+from tests.consumer.groups import until
+from tests.consumer.streams import AllIsWell, partition_of
+
+
+class OneBroker:
+    """The brokers, a client and its metadata in one: broker 1 leads everything."""
+
+    def client(self) -> Self:
+        return self
+
+    def refresh(self, topics: Collection[str]) -> Self:
+        return self
+
+    def leader(self, tp: TopicPartition) -> Broker:
+        return Broker(1, "b1", 9092)
+
+
+class FakeFetcher:
+    """A fetch thread that perhaps cannot be started."""
+
+    def __init__(self, can_start: bool) -> None:
+        self._can_start = can_start
+        self.given: list[OwnedPartition] = []
+
+    def start(self) -> None:
+        if not self._can_start:
+            raise RuntimeError("can't start new thread")
+
+    def add(self, partitions: Collection[OwnedPartition]) -> None:
+        self.given += partitions
+
+    def stop(self) -> None:
+        """It never ran."""
+
+    def join(self, _: float) -> bool:
+        return True
+
+
+def test_a_thread_that_cannot_start_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that is short of threads for a moment used to end the search, and nobody fetched
+    these partitions, or others that lost their leader, any more."""
+    made: list[FakeFetcher] = []
+
+    def make(*_: object) -> FakeFetcher:
+        made.append(FakeFetcher(can_start=bool(made)))
+        return made[-1]
+
+    monkeypatch.setattr(fetchers, "PartitionFetcher", make)
+    config = ConsumerConfig(group_id="g", zookeeper_connect="z1:2181", refresh_leader_backoff_ms=1)
+    brokers: Any = OneBroker()
+    manager = FetcherManager("g_c", config, brokers, SYSTEM_CLOCK, lambda broker: brokers)
+    partition = partition_of(KafkaStream(supervisor=AllIsWell(), clock=SYSTEM_CLOCK))
+    manager.add([partition])
+    try:
+        until(lambda: [f.given for f in made] == [[], [partition]], "its fetcher")
+    finally:
+        manager.stop()
+        manager.join(10)
