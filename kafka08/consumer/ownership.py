@@ -53,15 +53,11 @@ class Ownership:
     def positions(self) -> Offsets:
         """The first offset of each owned partition that is not finished. The message in the hand of
         the calling thread, if it reads a stream, counts as finished."""
-        owned = self._owned
-        positions = {tp: partition.consumed_offset for tp, partition in owned.items()}
+        owned = self._owned.values()
+        positions: dict[OwnedPartition, int] = {}
         for stream in self._streams:
-            current = stream.position()
-            if current is not None:
-                partition, offset = current
-                if owned.get(partition.topic_partition) is partition:
-                    positions[partition.topic_partition] = offset
-        return {tp: offset for tp, offset in positions.items() if offset != NO_OFFSET}
+            positions |= stream.positions([p for p in owned if p.sink is stream])
+        return {p.topic_partition: o for p, o in positions.items() if o != NO_OFFSET}
 
     def commit(self, *, retries: int = 0, backoff_ms: int = 0) -> None:
         """Commit the positions of everything owned. Errors that may pass are tried again `retries`

@@ -328,6 +328,17 @@ class KafkaStream:
             partition.start_at(to_offset)
         return True
 
+    def positions(self, partitions: Iterable[OwnedPartition]) -> dict[OwnedPartition, int]:
+        """The first offset of each of these partitions of this stream that is not finished, all at
+        one moment: looked at one after the other, a set that is finished in between would count as
+        not begun. In the reading thread as `position`."""
+        with self._condition:
+            found = {partition: partition.consumed_offset for partition in partitions}
+            current = self.position()
+            if current is not None and current[0] in found:
+                found[current[0]] = current[1]
+            return found
+
     def position(self) -> tuple[OwnedPartition, int] | None:
         """The partition being read and the first offset in it that is not finished; None between
         two sets. To ask in the reading thread declares the message in its hand finished."""

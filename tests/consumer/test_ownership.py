@@ -13,6 +13,7 @@ from kafka08.clock import SYSTEM_CLOCK
 from kafka08.consumer import ownership
 from kafka08.consumer.offset_store import Offsets
 from kafka08.consumer.ownership import Ownership
+from kafka08.consumer.progress import OwnedPartition
 from kafka08.consumer.session import SessionGate
 from kafka08.consumer.stream import KafkaStream
 from kafka08.errors import (
@@ -23,7 +24,7 @@ from kafka08.errors import (
 )
 from kafka08.structs import TopicPartition
 from tests.consumer.groups import until
-from tests.consumer.streams import AllIsWell, partition_of
+from tests.consumer.streams import AllIsWell, chunk_of, partition_of
 from tests.mock_clock import MockClock
 
 T0 = TopicPartition("t", 0)
@@ -145,3 +146,26 @@ def test_guarantee_1_a_new_session_waits_for_the_last_commit_of_the_old_one() ->
         member.store.go.set()
     assert still_waiting
     assert member.ownership.assignment == {}
+
+
+class OvertakenStream(KafkaStream):
+    """One whose reader goes on, as far as it may, whenever its position is asked for."""
+
+    def position(self) -> tuple[OwnedPartition, int] | None:
+        reader = threading.Thread(target=lambda: [next(self), next(self)], daemon=True)
+        reader.start()
+        reader.join(0.1)
+        return super().position()
+
+
+def test_no_commit_goes_back_while_the_reader_goes_on() -> None:
+    """A set that was finished between two looks used to count from its start again: what had been
+    committed of it, and the outputs made of that, came once more."""
+    stream = OvertakenStream(supervisor=AllIsWell(), clock=SYSTEM_CLOCK)
+    partitions = [partition_of(stream, number) for number in range(2)]
+    owned = Ownership(SlowStore(), cast(SessionGate, OpenGate()), [stream], SYSTEM_CLOCK)
+    owned.take(partitions)
+    for partition in partitions:
+        stream.offer(chunk_of(partition, b"a", b"b", b"c"))
+    assert [next(stream).offset for _ in range(2)] == [0, 1]
+    assert owned.positions()[T0] > 0
