@@ -2,18 +2,19 @@
 
 A round is: read all, decide each, write all, every write on the condition that the znode is still
 what was read. Writes that lost a race are read and decided again in the next round, the others are
-done. The first round takes what is known already instead of reading: if that is not true any more,
-the write loses its race. Nothing is written when any znode shows a newer controller, or when
-/controller_epoch does: that is a condition of every transaction, so a controller that was replaced
-without noticing writes nothing. Source: electLeaderForPartition, removeReplicaFromIsr and
-kafka.utils.ReplicationUtils 0.8.2.2, one partition at a time there.
+done; so is one that met its own first attempt, whose answer was lost. The first round takes what is
+known already instead of reading: if that is not true any more, the write loses its race. Nothing is
+written when any znode shows a newer controller, or when /controller_epoch does: that is a condition
+of every transaction, so a controller that was replaced without noticing writes nothing. Source:
+electLeaderForPartition, removeReplicaFromIsr and kafka.utils.ReplicationUtils 0.8.2.2, one
+partition at a time there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kafka08.broker.controller.leader_selectors import ElectionFailed, ElectionNotNeeded
@@ -62,8 +63,8 @@ class Leadership:
         return self._store.leader_and_isr(partitions)
 
     def create(self, states: Mapping[TopicPartition, LeaderAndIsr]) -> Outcome:
-        """First states of new partitions. One that exists already is a failure: only another
-        controller can have made it."""
+        """First states of new partitions. One that exists already is a failure: another
+        controller made it, or an earlier attempt whose answer was lost."""
         outcome = Outcome()
         for tp, answer in self._while_in_office(self._store.create_leader_and_isr, states).items():
             if isinstance(answer, NodeExists):
@@ -85,14 +86,18 @@ class Leadership:
         ControllerMoved when a znode was written by a controller with a higher epoch than
         `controller_epoch`, or /controller_epoch was written since ours."""
         outcome = Outcome()
-        todo = self._update_known(partitions, decide, known, outcome)
+        lost = self._update_known(partitions, decide, known, outcome)
+        todo = [tp for tp in partitions if tp not in outcome.states]
         for _ in range(MAX_ROUNDS):
             if not todo:
                 return outcome
             current = self.read(todo)
             check_epochs(current, controller_epoch)
-            decided = self._decide(todo, current, decide, outcome)
-            todo = self._write(decided, outcome)
+            done = {tp: current[tp] for tp in lost if is_written(lost[tp], current.get(tp))}
+            outcome.states |= done
+            undecided = [tp for tp in todo if tp not in done]
+            lost = self._write(self._decide(undecided, current, decide, outcome), outcome)
+            todo = list(lost)
         for tp in todo:
             outcome.failures[tp] = ElectionFailed(
                 f"its state znode changed {MAX_ROUNDS} times while it was being written"
@@ -105,13 +110,12 @@ class Leadership:
         decide: Decide,
         known: Mapping[TopicPartition, LeaderAndIsr],
         outcome: Outcome,
-    ) -> list[TopicPartition]:
-        """The round without reading; gives the partitions that are left. Only what is written
-        counts: a decision against writing is taken again on what is read."""
+    ) -> dict[TopicPartition, LeaderAndIsr]:
+        """The round without reading; gives what `_write` does. Only what is written counts: a
+        decision against writing is taken again on what is read."""
         tried = Outcome()
         decided = self._decide([tp for tp in partitions if tp in known], known, decide, tried)
-        lost = set(self._write(decided, outcome))
-        return [tp for tp in partitions if tp not in decided or tp in lost]
+        return self._write(decided, outcome)
 
     @staticmethod
     def _decide(
@@ -139,12 +143,12 @@ class Leadership:
 
     def _write(
         self, decided: Mapping[TopicPartition, LeaderAndIsr], outcome: Outcome
-    ) -> list[TopicPartition]:
-        """Write conditionally; gives the partitions whose condition did not hold."""
-        lost = []
+    ) -> dict[TopicPartition, LeaderAndIsr]:
+        """Write conditionally; gives the states whose condition did not hold."""
+        lost = {}
         for tp, answer in self._while_in_office(self._store.update_leader_and_isr, decided).items():
             if isinstance(answer, BadVersion | NoNode):
-                lost.append(tp)
+                lost[tp] = decided[tp]
             elif isinstance(answer, ZooKeeperError):
                 raise answer
             else:
@@ -168,6 +172,12 @@ def while_in_office() -> Iterator[None]:
         yield
     except (BadVersion, NoNode) as error:
         raise ControllerMoved(f"another controller was elected: {error}") from error
+
+
+def is_written(wanted: LeaderAndIsr, found: LeaderAndIsr | None) -> bool:
+    """Whether a state that was refused stands in ZooKeeper all the same: an earlier attempt had
+    written it. No other controller can have, the epoch says. Source: checkLeaderAndIsrZkData."""
+    return found is not None and found == replace(wanted, zk_version=found.zk_version)
 
 
 def check_epochs(states: Mapping[TopicPartition, LeaderAndIsr], controller_epoch: int) -> None:

@@ -27,6 +27,18 @@ def wait_until(condition: Callable[[], bool], what: str) -> None:
         time.sleep(0.01)
 
 
+def lose_the_next_answer(monkeypatch: pytest.MonkeyPatch, zk: ZkClient) -> None:
+    """The next burst of writes is done, its answer lost, and it is sent again."""
+    write_all = zk.write_all
+
+    def twice(*args: object) -> object:
+        monkeypatch.undo()
+        write_all(*args)  # type: ignore[arg-type]
+        return write_all(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(zk, "write_all", twice)
+
+
 class Cluster:
     """Controllers and scripted brokers below one chroot, ended together."""
 

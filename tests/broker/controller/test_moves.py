@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from kafka08.protocol.stop_replica import StopReplicaRequest
 from kafka08.protocol.update_metadata import UpdateMetadataRequest
 from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
-from tests.broker.controller.conftest import Cluster, wait_until
+from tests.broker.controller.conftest import Cluster, lose_the_next_answer, wait_until
 from tests.broker.scripted_broker import ScriptedBroker
 
 TP = TopicPartition("t", 0)
@@ -197,6 +198,29 @@ class TestPreferredElection:
         cluster.wait_for_state("t", 0, 2, (1, 2))
         wait_until(lambda: not cluster.zk.exists(paths.PREFERRED_ELECTION), "its end")
         cluster.wait_for_state("t", 1, 1, (1,))
+
+    def test_brokers_hear_of_one_whose_answer_was_lost(
+        self, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The write was done and, sent again, refused. Leader and ISR stand in ZooKeeper under an
+        epoch that the old leader must hear of, or it can never change its ISR again."""
+        one, two = cluster.broker(1), cluster.broker(2)
+        controller = cluster.active_controller(1, auto_leader_rebalance_enable=False)
+        cluster.create_topic("t", {0: (2, 1)})
+        cluster.wait_for_state("t", 0, 2, (2, 1))
+        two.leave()
+        cluster.wait_for_state("t", 0, 1, (1,))
+        two.register()
+        cluster.change_isr("t", 0, (1, 2))
+        lose_the_next_answer(monkeypatch, cluster.zk_of(controller))
+        cluster.zk.create(paths.PREFERRED_ELECTION, nodes.encode_preferred_election([TP]))
+        state = cluster.wait_for_state("t", 0, 2, (1, 2))
+
+        def heard(broker: ScriptedBroker) -> bool:
+            return any((s.leader, s.leader_epoch) == (2, state.leader_epoch) for s in told(broker))
+
+        for broker in (one, two):
+            wait_until(partial(heard, broker), f"broker {broker.id} to hear of it")
 
     def test_leaders_go_back_by_themselves(
         self, cluster: Cluster, monkeypatch: pytest.MonkeyPatch

@@ -1,0 +1,81 @@
+"""Leadership: what becomes of a write whose answer was lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from kafka08.broker.controller.leader_selectors import (
+    elect_offline,
+    elect_preferred,
+    elect_reassigned,
+    with_next_epoch,
+    without_replica,
+)
+from kafka08.broker.controller.leadership import Leadership
+from kafka08.structs import LeaderAndIsr, TopicPartition
+from kafka08.zk import paths
+from kafka08.zk.client import ZkClient
+from kafka08.zk.store import ClusterStore
+from tests.broker.controller.conftest import lose_the_next_answer
+
+TP = TopicPartition("t", 0)
+EPOCH = 3
+BEFORE = LeaderAndIsr(2, 4, (1, 2), 0, EPOCH - 1)
+
+DECISIONS: dict[str, Callable[[LeaderAndIsr], LeaderAndIsr]] = {
+    "a preferred election": lambda current: (
+        elect_preferred((1, 2), (1, 2), current, controller_epoch=EPOCH).state
+    ),
+    "an election after the leader died": lambda current: (
+        elect_offline((2, 1), (1,), current, controller_epoch=EPOCH, unclean_allowed=False).state
+    ),
+    "an election among new replicas": lambda current: (
+        elect_reassigned((1, 3), (1, 3), current, controller_epoch=EPOCH).state
+    ),
+    "a wider assignment": partial(with_next_epoch, controller_epoch=EPOCH),
+    "a smaller ISR": lambda current: without_replica(
+        current, 1, controller_epoch=EPOCH, unclean_allowed=False
+    ),
+}
+
+
+@pytest.fixture
+def store(zk: ZkClient) -> ClusterStore:
+    """With the state of one partition, and a controller in office."""
+    zk.create(paths.CONTROLLER_EPOCH, str(EPOCH))
+    store = ClusterStore(zk)
+    store.create_leader_and_isr({TP: BEFORE})
+    return store
+
+
+@pytest.mark.parametrize("known", [{TP: BEFORE}, {}], ids=["known", "read"])
+@pytest.mark.parametrize("decision", DECISIONS)
+def test_a_write_whose_answer_was_lost_counts(
+    store: ClusterStore,
+    monkeypatch: pytest.MonkeyPatch,
+    decision: str,
+    known: dict[TopicPartition, LeaderAndIsr],
+) -> None:
+    """It is found in ZooKeeper as it was wanted, so it is an outcome like any other and nothing is
+    decided anew: a preferred election would not be needed any more, and nobody would hear of it."""
+    decide = DECISIONS[decision]
+    lose_the_next_answer(monkeypatch, store.zk)
+    outcome = Leadership(store, 0).update([TP], lambda _, current: decide(current), EPOCH, known)
+    assert (
+        {TP: replace(decide(BEFORE), zk_version=1)} == outcome.states == store.leader_and_isr([TP])
+    )
+    assert {} == outcome.failures
+
+
+def test_what_a_leader_wrote_meanwhile_is_decided_anew(store: ClusterStore) -> None:
+    """Only the very state that was wanted is our own write."""
+    store.update_leader_and_isr({TP: replace(BEFORE, isr=(2,))})
+    decide = DECISIONS["a wider assignment"]
+    outcome = Leadership(store, 0).update(
+        [TP], lambda _, current: decide(current), EPOCH, {TP: BEFORE}
+    )
+    assert {TP: LeaderAndIsr(2, 5, (2,), 2, EPOCH)} == outcome.states
