@@ -194,7 +194,7 @@ class AdminClient(Closeable):
             added = self._partitions_to_add(name, existing, partitions, assignment)
         overrides = None
         if config or delete_config:
-            kept = self._store.topic_config(name).items()
+            kept = self._store.topic_configs([name]).get(name, {}).items()
             overrides = {key: value for key, value in kept if key not in delete_config}
             overrides |= override_texts(config or {})
             parse_topic_config(overrides)

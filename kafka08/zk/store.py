@@ -2,14 +2,15 @@
 
 No caching and no decisions; whoever needs to hear of changes watches the path by the client. What
 vanishes between listing and reading is left out, as a reader of 0.8.2.2 does. Text that cannot be
-read raises ZooKeeperError with the path.
+read raises ZooKeeperError with the path, but for bursts of topic configurations and of partition
+states: there it is an error in the log, and does not keep the others from being read.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TypeVar
 
 from kafka08.errors import BrokerIdTaken, NoBrokersAvailable, NodeExists, NoNode, ZooKeeperError
@@ -18,7 +19,16 @@ from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.failures import unless_gone
-from kafka08.zk.operations import Check, Create, Get, Node, Operation, Set
+from kafka08.zk.operations import (
+    Check,
+    Create,
+    Get,
+    Node,
+    Operation,
+    Set,
+    WatchCallback,
+    Watcher,
+)
 
 log = logging.getLogger(__name__)
 
@@ -187,18 +197,23 @@ class ClusterStore:
         steps.commit()
 
     def leader_and_isr(
-        self, partitions: Iterable[TopicPartition]
+        self, partitions: Iterable[TopicPartition], on_change: WatchCallback | None = None
     ) -> dict[TopicPartition, LeaderAndIsr]:
-        """partition → state; partitions without a state znode are left out."""
-        found = self._read_all({tp: paths.partition_state(*tp) for tp in partitions})
-        return {
-            tp: self._decode(
-                partial(nodes.decode_leader_and_isr, zk_version=node.version),
-                paths.partition_state(*tp),
-                node.data,
-            )
-            for tp, node in found.items()
-        }
+        """partition → state; partitions without a state znode, or with one that cannot be read, are
+        left out. `on_change` is called once at the next change of each znode that is there.
+
+        Source: ReplicationUtils.parseLeaderAndIsr.
+        """
+        wanted = {tp: paths.partition_state(*tp) for tp in partitions}
+        states = {}
+        for tp, node in self._read_all(wanted, on_change).items():
+            with _logged(
+                wanted[tp],
+                "It is taken for no state and never written over: put back the text that stood "
+                "there",
+            ):
+                states[tp] = nodes.decode_leader_and_isr(node.data, node.version)
+        return states
 
     def create_leader_and_isr(
         self,
@@ -244,15 +259,20 @@ class ClusterStore:
 
     def topic_config(self, topic: str) -> dict[str, str]:
         """The overrides of a topic; {} when it has none."""
-        return self.topic_configs([topic]).get(topic, {})
+        return self._read(paths.topic_config(topic), nodes.decode_topic_config) or {}
 
     def topic_configs(self, topics: Iterable[str]) -> dict[str, dict[str, str]]:
-        """topic → overrides; topics without a configuration znode are left out."""
-        found = self._read_all({name: paths.topic_config(name) for name in topics})
-        return {
-            name: self._decode(nodes.decode_topic_config, paths.topic_config(name), node.data)
-            for name, node in found.items()
-        }
+        """topic → overrides; topics without a configuration znode, or with one that cannot be read,
+        are left out. Source: AdminUtils.fetchTopicConfig."""
+        wanted = {name: paths.topic_config(name) for name in topics}
+        configs = {}
+        for name, node in self._read_all(wanted).items():
+            with _logged(
+                wanted[name],
+                "It is taken for no overrides: set them anew with `kafka08 topic alter`",
+            ):
+                configs[name] = nodes.decode_topic_config(node.data)
+        return configs
 
     def all_topic_configs(self) -> dict[str, dict[str, str]]:
         return self.topic_configs(self.zk.children_or_empty(paths.TOPIC_CONFIGS))
@@ -316,9 +336,13 @@ class ClusterStore:
         node = self.zk.get_or_none(path)
         return None if node is None else self._decode(decode, path, node.data)
 
-    def _read_all(self, wanted: Mapping[T, str]) -> dict[T, Node]:
+    def _read_all(
+        self, wanted: Mapping[T, str], on_change: WatchCallback | None = None
+    ) -> dict[T, Node]:
         """key → node for each path that exists, in the order of `wanted`."""
-        results = self.zk.pipeline([Get(path) for path in wanted.values()])
+        results = self.zk.pipeline(
+            [Get(path, on_change and Watcher(path, on_change)) for path in wanted.values()]
+        )
         read = {key: unless_gone(r, None) for key, r in zip(wanted, results, strict=True)}
         return {key: node for key, node in read.items() if node is not None}
 
@@ -327,6 +351,15 @@ class ClusterStore:
             return decode(text)
         except ZooKeeperError as error:
             raise ZooKeeperError(f"{path}: {error}") from error
+
+
+@contextmanager
+def _logged(path: str, advice: str) -> Iterator[None]:
+    """Around reading a text that may be left out: if it cannot be read, the log says so."""
+    try:
+        yield
+    except ZooKeeperError as error:
+        log.error("%s: %s. %s", path, error, advice)
 
 
 def _at_version(state: LeaderAndIsr, zk_version: int) -> LeaderAndIsr:

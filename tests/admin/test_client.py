@@ -217,6 +217,15 @@ def test_overrides_are_altered_and_announced(admin: AdminClient, zk: ZkClient) -
     assert {"retention.ms": "2"} == ClusterStore(zk).topic_config("tt")
 
 
+def test_overrides_that_cannot_be_read_are_replaced(admin: AdminClient, zk: ZkClient) -> None:
+    """A topic whose configuration somebody spoiled is shown without overrides, and mended."""
+    admin.create_topic("tt", config={"retention.ms": "1"})
+    zk.put(paths.topic_config("tt"), "no json")
+    assert {} == admin.describe_topics(["tt"])[0].config
+    admin.alter_topic("tt", config={"retention.ms": "2"})
+    assert {"retention.ms": "2"} == ClusterStore(zk).topic_config("tt")
+
+
 def test_partitions_are_added(admin: AdminClient, zk: ZkClient) -> None:
     """Those there were stay where they are; there can only be more."""
     before = admin.create_topic("tt", 2)

@@ -62,6 +62,17 @@ def test_a_log_that_is_about_to_be_made_gets_it_too(changing: Changing) -> None:
     assert 7 == changing.retention_ms("t")
 
 
+def test_a_configuration_that_cannot_be_read_changes_nothing(
+    changing: Changing, zk: ZkClient
+) -> None:
+    """The logs keep the one they have: the broker's default might delete what they hold."""
+    changing.world.log_manager.update_topic_config("t", {"retention.ms": "7"})
+    changing.change("t")
+    zk.put(paths.topic_config("t"), "no json")
+    changing.process()
+    assert 7 == changing.retention_ms("t")
+
+
 def test_what_is_no_notification_is_left_alone(changing: Changing, zk: ZkClient) -> None:
     """A znode with a foreign name, a notification that cannot be read: the next ones count."""
     zk.create(f"{paths.CONFIG_CHANGES}/somebody", "")

@@ -118,6 +118,33 @@ def test_text_that_cannot_be_read_names_its_path(store: ClusterStore, zk: ZkClie
         store.assignments()
 
 
+@pytest.mark.parametrize(
+    "text", ["no json", "", '{"version":1}', "[]"], ids=["no json", "empty", "no fields", "a list"]
+)
+def test_a_state_that_cannot_be_read_hides_no_other(
+    store: ClusterStore, zk: ZkClient, caplog: pytest.LogCaptureFixture, text: str
+) -> None:
+    """It is left out, and the log names its path."""
+    bad, good = TopicPartition("bad", 0), TopicPartition("good", 0)
+    made = store.create_leader_and_isr({good: LeaderAndIsr(1, 0, (1,), -1, 1)})
+    zk.put(paths.partition_state(*bad), text)
+    assert store.leader_and_isr([bad, good]) == made
+    assert [paths.partition_state(*bad)] == [r.getMessage().split(": ")[0] for r in caplog.records]
+
+
+@pytest.mark.parametrize("text", ["no json", '{"version":1}', '{"version":2,"config":{}}'])
+def test_a_configuration_that_cannot_be_read_hides_no_other(
+    store: ClusterStore, zk: ZkClient, caplog: pytest.LogCaptureFixture, text: str
+) -> None:
+    """It is left out of a burst, and the log names its path; asked for alone, it is an error."""
+    zk.put(paths.topic_config("bad"), text)
+    zk.put(paths.topic_config("good"), nodes.encode_topic_config({"retention.ms": "7"}))
+    assert store.all_topic_configs() == {"good": {"retention.ms": "7"}}
+    assert [paths.topic_config("bad")] == [r.getMessage().split(": ")[0] for r in caplog.records]
+    with pytest.raises(ZooKeeperError, match="/config/topics/bad: topic configuration"):
+        store.topic_config("bad")
+
+
 def test_groups_offsets_and_owners(store: ClusterStore, zk: ZkClient) -> None:
     """Offsets are committed whether or not their znodes exist, and read back by partition."""
     wanted = {TopicPartition("t", n): n * 10 for n in (0, 2, 11)}

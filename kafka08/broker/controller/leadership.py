@@ -59,7 +59,7 @@ class Leadership:
         self._in_office = Check(paths.CONTROLLER_EPOCH, epoch_zk_version)
 
     def read(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, LeaderAndIsr]:
-        """The states that exist."""
+        """The states that exist and can be read."""
         return self._store.leader_and_isr(partitions)
 
     def create(self, states: Mapping[TopicPartition, LeaderAndIsr]) -> Outcome:
@@ -128,7 +128,7 @@ class Leadership:
         decided = {}
         for tp in partitions:
             if tp not in current:
-                outcome.failures[tp] = ElectionFailed("it has no state znode")
+                outcome.failures[tp] = ElectionFailed("it has no state znode that can be read")
                 continue
             try:
                 wanted = decide(tp, current[tp])

@@ -13,11 +13,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, TypeVar
 
 from kafka08.broker.controller.leadership import MAX_ROUNDS, while_in_office
-from kafka08.errors import BadVersion, NoNode, ZooKeeperError
+from kafka08.errors import BadVersion, ZooKeeperError
 from kafka08.structs import LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.failures import unless_gone
-from kafka08.zk.operations import Check, Delete, Get, Node, Set, WatchCallback, Watcher, Write
+from kafka08.zk.operations import Check, Delete, Get, Set, WatchCallback, Write
 from kafka08.zk.store import ClusterStore
 
 log = logging.getLogger(__name__)
@@ -33,6 +33,7 @@ class RequestZnodes:
     """
 
     def __init__(self, store: ClusterStore, epoch_zk_version: int, changed: WatchCallback) -> None:
+        self._store = store
         self._zk = store.zk
         self._in_office = Check(paths.CONTROLLER_EPOCH, epoch_zk_version)
         self._changed = changed
@@ -63,15 +64,7 @@ class RequestZnodes:
         self, partitions: Collection[TopicPartition]
     ) -> dict[TopicPartition, LeaderAndIsr]:
         """See ReassignmentZnodes."""
-        wanted = {tp: paths.partition_state(*tp) for tp in partitions}
-        reads = [Get(path, Watcher(path, self._changed)) for path in wanted.values()]
-        found = {}
-        for tp, answer in zip(wanted, self._zk.pipeline(reads), strict=True):
-            if isinstance(answer, Node):
-                found[tp] = nodes.decode_leader_and_isr(answer.data, zk_version=answer.version)
-            elif not isinstance(answer, NoNode):
-                raise answer
-        return found
+        return self._store.leader_and_isr(partitions, self._changed)
 
     def write_assignments(self, replicas: Mapping[TopicPartition, tuple[int, ...]]) -> None:
         """See ReassignmentZnodes."""

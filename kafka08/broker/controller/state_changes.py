@@ -95,9 +95,9 @@ class StateChanges:
         states = self._context.partition_states
         legal = self._legal(states, partitions, PartitionState.ONLINE)
         new = [tp for tp in legal if states[tp] is PartitionState.NEW]
-        elected, failures, existing = self._initialize(new)
+        elected, failures = self._initialize(new)
         others = [tp for tp in legal if tp not in elected and tp not in failures]
-        re_elected, refused = self._elect([*others, *existing], elect)
+        re_elected, refused = self._elect(others, elect)
         elected |= re_elected
         failures |= refused
         self._announce(elected)
@@ -131,10 +131,9 @@ class StateChanges:
 
     def _initialize(
         self, partitions: Iterable[TopicPartition]
-    ) -> tuple[
-        dict[TopicPartition, Election], dict[TopicPartition, KafkaError], list[TopicPartition]
-    ]:
-        """First elections: (done, failed, those that somebody initialized before us)."""
+    ) -> tuple[dict[TopicPartition, Election], dict[TopicPartition, KafkaError]]:
+        """First elections: (done, failed). Those that somebody initialized before us are neither:
+        they are OFFLINE now. One whose state znode is there and cannot be read stays NEW."""
         context = self._context
         elected: dict[TopicPartition, Election] = {}
         failures: dict[TopicPartition, KafkaError] = {}
@@ -148,18 +147,19 @@ class StateChanges:
             except KafkaError as reason:
                 failures[tp] = reason
         outcome = self._leadership.create({tp: e.state for tp, e in elected.items()})
-        existing = list(outcome.failures)
-        if existing:
-            self._adopt(existing)
-        return self._written(elected, outcome.states), failures, existing
+        adopted = self._adopt(outcome.failures)
+        failures |= {tp: why for tp, why in outcome.failures.items() if tp not in adopted}
+        return self._written(elected, outcome.states), failures
 
-    def _adopt(self, partitions: list[TopicPartition]) -> None:
-        """Take over states that an earlier controller wrote after we had looked. 0.8.2.2 leaves
-        such a partition NEW for ever; here it is OFFLINE until it is elected anew."""
+    def _adopt(self, partitions: Iterable[TopicPartition]) -> Collection[TopicPartition]:
+        """Take over states that an earlier controller wrote after we had looked; gives those that
+        can be read. 0.8.2.2 leaves such a partition NEW for ever; here it is OFFLINE until it is
+        elected anew."""
         states = self._leadership.read(partitions)
         check_epochs(states, self._context.epoch)
         self._context.leadership.update(states)
-        self._context.partition_states.move(partitions, PartitionState.OFFLINE)
+        self._context.partition_states.move(states, PartitionState.OFFLINE)
+        return states.keys()
 
     def _elect(
         self, partitions: Collection[TopicPartition], elect: Elect

@@ -35,6 +35,6 @@ class TopicUncleanElections:
     def allowed(self, topic: str) -> bool:
         """Switches if the topic was not loaded."""
         if topic not in self._allowed:
-            overrides = self._store.topic_config(topic)
+            overrides = self._store.topic_configs([topic]).get(topic, {})
             self._allowed[topic] = unclean_elections_allowed(topic, overrides, self._default)
         return self._allowed[topic]

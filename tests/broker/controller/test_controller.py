@@ -125,6 +125,49 @@ class TestElection:
         cluster.create_topic("good", {0: (1,)})
         cluster.wait_for_state("good", 0, 1, (1,))
 
+    def test_a_bad_state_znode_does_not_stop_the_controller(self, cluster: Cluster) -> None:
+        """Its partition has no leader until the text is there again, and is not taken for a new
+        one: the znode stays as it is. Others are elected."""
+        cluster.broker(1)
+        two = cluster.broker(2)
+        first = cluster.active_controller(1)
+        cluster.create_topic("bad", {0: (2, 1)})
+        cluster.create_topic("good", {0: (2, 1)})
+        cluster.wait_for_state("good", 0, 2, (2, 1))
+        cluster.wait_for_state("bad", 0, 2, (2, 1))
+        path = paths.partition_state("bad", 0)
+        before = cluster.zk.get(path).data
+        cluster.zk.put(path, "no json")
+        cluster.kill(first)
+        cluster.active_controller(2)
+        two.leave()
+        assert 2 == cluster.wait_for_state("good", 0, 1, (1,)).controller_epoch
+        assert "no json" == cluster.zk.get(path).data
+
+        cluster.zk.put(path, before)
+        two.register()
+
+        def elected() -> bool:
+            state = cluster.state("bad", 0)
+            return state is not None and (state.leader, state.controller_epoch) == (2, 2)
+
+        wait_until(elected, "an election by the second controller")
+
+    def test_a_bad_configuration_does_not_stop_the_controller(self, cluster: Cluster) -> None:
+        """Whether its topic may have an unclean election is for the broker's default to say."""
+        cluster.broker(1)
+        two = cluster.broker(2)
+        cluster.active_controller(1)
+        cluster.create_topic("bad", {0: (2, 1)})
+        cluster.create_topic("good", {0: (2, 1)})
+        cluster.wait_for_state("good", 0, 2, (2, 1))
+        cluster.wait_for_state("bad", 0, 2, (2, 1))
+        cluster.change_isr("bad", 0, (2,))
+        cluster.zk.put(paths.topic_config("bad"), "no json")
+        two.leave()
+        cluster.wait_for_state("good", 0, 1, (1,))
+        assert 1 == cluster.wait_for_state("bad", 0, 1, (1,)).controller_epoch
+
 
 class TestBrokers:
     def test_the_leader_dies_and_the_isr_leads(self, cluster: Cluster) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import queue
 from collections.abc import Callable
 
 import pytest
 
 from kafka08.broker.controller.leadership import ControllerMoved
 from kafka08.broker.controller.request_znodes import RequestZnodes
-from kafka08.structs import TopicPartition
+from kafka08.structs import LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
@@ -62,6 +63,18 @@ def test_moves_are_taken_from_the_request_as_it_is(
     assert less == zk.get(paths.REASSIGN_PARTITIONS).data
     requests.remove_reassignments([T0])
     assert not zk.exists(paths.REASSIGN_PARTITIONS)
+
+
+def test_a_state_that_cannot_be_read_is_watched(zk: ZkClient) -> None:
+    """Moves of other partitions go on, and this one's when the text is there again."""
+    store, state = ClusterStore(zk), LeaderAndIsr(1, 0, (1,), -1, 1)
+    made = store.create_leader_and_isr({T0: state, T1: state})
+    path = paths.partition_state(*T0)
+    zk.put(path, "no json")
+    changed: queue.SimpleQueue[str] = queue.SimpleQueue()
+    assert {T1: made[T1]} == RequestZnodes(store, 0, changed.put).watch_states([T0, T1])
+    zk.put(path, nodes.encode_leader_and_isr(state))
+    assert path == changed.get(timeout=20)
 
 
 WRITES: dict[str, Callable[[RequestZnodes], None]] = {
