@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from kafka08.broker.append_lane import AppendLane, needs_lane
 from kafka08.broker.config import BrokerConfig
@@ -34,8 +34,10 @@ from kafka08.broker.replica_fetchers import Followers
 from kafka08.broker.runtime import Runtime
 from kafka08.broker.timer import Timer
 from kafka08.errors import (
+    Closed,
     InvalidTopic,
     ReplicaNotAvailable,
+    SessionLost,
     StaleControllerEpoch,
     StaleLeaderEpoch,
     StorageError,
@@ -68,6 +70,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 state_change_log = logging.getLogger("state.change.logger")
+
+ZOOKEEPER_RETRY_SECONDS: Final = 1.0
+"""Pause before topic configurations that a LeaderAndIsr needs are read again."""
 
 
 class LeadershipListener(Protocol):
@@ -118,6 +123,7 @@ class ReplicaManager:
         self.by_name_on_the_wire: dict[bytes, Partition] = {}
         self._listeners: dict[str, LeadershipListener] = {}
         self._state_change_lock = runtime.lock()
+        self._stopping = False
         self._checkpoints = {
             directory: OffsetCheckpoint(directory / HIGH_WATERMARK_CHECKPOINT)
             for directory in log_manager.directories
@@ -360,7 +366,7 @@ class ReplicaManager:
             if self.broker_id in state.replicas and known.log is None:
                 wanted.append(known)
         topics = sorted({partition.topic_partition.topic for partition in wanted})
-        configs = self._store.topic_configs(topics) if topics else {}
+        configs = self._topic_configs(topics) if topics else {}
         for topic in topics:
             self.log_manager.update_topic_config(topic, configs.get(topic, {}))
         for partition in wanted:
@@ -373,6 +379,17 @@ class ReplicaManager:
             partition.attach_log(created, self._checkpointed.get(topic_partition, 0))
             self.by_name_on_the_wire[partition.name_on_the_wire] = partition
             self._runtime.sleep(0)
+
+    def _topic_configs(self, topics: list[str]) -> dict[str, dict[str, str]]:
+        """Their overrides, however long ZooKeeper is away: a controller tells a state once and does
+        not ask what became of it. Closed when the broker stops meanwhile. Switches."""
+        while not self._stopping:
+            try:
+                return self._store.topic_configs(topics)
+            except SessionLost as error:
+                log.warning("Broker %d obeys once ZooKeeper is back: %s", self.broker_id, error)
+                self._runtime.sleep(ZOOKEEPER_RETRY_SECONDS)
+        raise Closed(f"broker {self.broker_id} stops, and makes no logs any more")
 
     def _accepts(
         self,
@@ -490,6 +507,7 @@ class ReplicaManager:
     def shutdown(self) -> None:
         """Append nothing any more, for the logs are about to be closed: a set that is still being
         packed comes back to a follower. Then write the HWs down. Switches."""
+        self._stopping = True
         for partition in self:
             partition.is_leader = False
         self.checkpoint_high_watermarks()

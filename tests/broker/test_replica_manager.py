@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from kafka08 import kernel
 from kafka08.errors import (
     NotLeaderForPartition,
     ReplicaNotAvailable,
+    SessionLost,
     UnknownTopicOrPartition,
 )
 from kafka08.protocol import compression, message_set
@@ -216,6 +218,39 @@ def test_topic_configuration_reaches_a_new_log(tmp_path: Path) -> None:
     config = world.partition(OFFSETS_TOPIC).log.config
     assert config.compact
     assert 5000 == config.segment_bytes
+
+
+@pytest.fixture
+def without_zookeeper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    """A broker that finds no ZooKeeper before it has waited three times."""
+    world = World(tmp_path)
+    topic_configs = world.store.topic_configs
+    waited: list[float] = []
+
+    def lost(topics: Iterable[str]) -> dict[str, dict[str, str]]:
+        if len(waited) < 3:
+            raise SessionLost("/config/topics/t: no answer from ZooKeeper in 12 s")
+        return topic_configs(topics)
+
+    monkeypatch.setattr(world.store, "topic_configs", lost)
+    monkeypatch.setattr(world.runtime, "sleep", waited.append)
+    return world
+
+
+def test_a_leader_obeys_once_zookeeper_is_back(without_zookeeper: World) -> None:
+    """The controller does not say it again, and the partition would be without a leader."""
+    assert (0, [PartitionError("t", 0, 0)]) == obey(without_zookeeper, state(0))
+    assert without_zookeeper.partition("t").is_leader
+
+
+def test_a_broker_that_stops_waits_for_no_zookeeper(
+    without_zookeeper: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does it make a log when the logs may be closed already."""
+    world = without_zookeeper
+    monkeypatch.setattr(world.runtime, "sleep", lambda _: world.replica_manager.shutdown())
+    assert (-1, [PartitionError("t", 0, -1)]) == obey(world, state(0))
+    assert world.partition("t").log is None
 
 
 def test_metadata_changes_drop_remembered_answers(tmp_path: Path) -> None:
