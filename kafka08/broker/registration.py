@@ -7,9 +7,11 @@ with it. Source: kafka.server.KafkaHealthcheck 0.8.2.2.
 from __future__ import annotations
 
 import logging
+import queue
+from contextlib import suppress
 
 from kafka08.broker.runtime import Runtime, Task
-from kafka08.errors import BrokerIdTaken, SessionLost, ZooKeeperError
+from kafka08.errors import BrokerIdTaken, ZooKeeperError
 from kafka08.structs import Broker
 from kafka08.zk.session import SessionEvent
 from kafka08.zk.store import ClusterStore
@@ -46,21 +48,21 @@ class BrokerRegistration:
         log.info("Registered broker %d at %s:%d.", *self._broker)
 
     def _keep(self) -> None:
-        """Register again after each expiry, until it works."""
+        """Register again after each expiry, until it works: any news of the session is a reason to
+        try, and so is having waited."""
         while True:
             if self._events.get() is not SessionEvent.EXPIRED:
                 continue
             log.info("re-registering broker info in ZK for broker %d", self._broker.id)
             while not self._register_again():
-                self._runtime.sleep(self._retry_seconds)
+                with suppress(queue.Empty):
+                    self._events.get(timeout=self._retry_seconds)
             log.info("done re-registering broker")
 
     def _register_again(self) -> bool:
-        """False if it must be tried again. Another session loss is an event of its own."""
+        """False if it must be tried again."""
         try:
             self._register()
-        except SessionLost:
-            log.warning("The ZooKeeper session ended again while the broker registered")
         except BrokerIdTaken as error:
             log.error("Cannot register again, others reach another broker by this id: %s", error)
             return False

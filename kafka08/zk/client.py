@@ -400,10 +400,10 @@ class ZkClient:
     ) -> None:
         """Make an ephemeral znode of this session, minding what an earlier session left behind.
 
-        A znode that is there already is fine if it belongs to this session and has the same data
-        (its creation was answered by a lost connection). Otherwise, if `expected_mine` says of its
-        data that we wrote it in an earlier session, wait until it vanishes with that session,
-        however long that takes (so does 0.8.2.2), and try again. Otherwise NodeExists.
+        A znode that is there already is fine if it belongs to this session (its creation was
+        answered by a lost connection) and has the same data, or data of which `expected_mine` says
+        that we wrote it. What we wrote in an earlier session is waited for until it vanishes with
+        that session, however long that takes (so does 0.8.2.2). Otherwise NodeExists.
 
         Source: ZkUtils.createEphemeralPathExpectConflictHandleZKBug 0.8.2.2, but stricter on
         equal data: there the znode of an earlier session passes, and vanishes a little later.
@@ -416,9 +416,10 @@ class ZkClient:
                 stat, node = self.stat(path), self.get_or_none(path)
                 if stat is None or node is None:
                     continue
-                if stat.ephemeral_owner == self.session_id and node.data == data:
+                ours = expected_mine is not None and expected_mine(node.data or "")
+                if stat.ephemeral_owner == self.session_id and (ours or node.data == data):
                     return
-                if expected_mine is None or not expected_mine(node.data or ""):
+                if not ours:
                     raise NodeExists(f"{path} exists already with {node.data!r}") from conflict
             log.info("%s is left from an earlier session of ours; waiting for its end", path)
             self._wait_for_change(path)

@@ -190,6 +190,14 @@ def test_an_ephemeral_of_this_session_with_the_same_data_is_fine(zk: ZkClient) -
         zk.create_ephemeral("/e", "other")
 
 
+def test_an_ephemeral_of_this_session_is_not_waited_out(zk: ZkClient) -> None:
+    """It would never vanish: a broker that registers a second time has a later timestamp to say."""
+    zk.create_ephemeral("/e", "mine at noon")
+    answers = [True]
+    zk.create_ephemeral("/e", "mine later", expected_mine=lambda _: bool(answers and answers.pop()))
+    assert zk.get("/e") == Node("mine at noon", 0)
+
+
 def test_an_ephemeral_of_an_earlier_session_is_waited_out(zk_connect: str, zk: ZkClient) -> None:
     """What looks like ours is waited for until its session ends; what does not is a conflict."""
     earlier = ZkClient(zk_connect)

@@ -1,0 +1,48 @@
+"""A broker's znode in /brokers/ids, made again after its session ended."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kafka08.broker.registration import BrokerRegistration
+from kafka08.errors import BrokerIdTaken, SessionLost, ZooKeeperError
+from kafka08.structs import Broker
+from kafka08.zk.session import SessionEvent
+from tests.broker.fake_runtime import FakeRuntime
+
+
+class ForgetfulStore:
+    """A store whose session ends once, and which then refuses registrations for these reasons. It
+    is its own client."""
+
+    def __init__(self, refusals: list[ZooKeeperError]) -> None:
+        self.registered = 0
+        self._refusals = refusals
+
+    @property
+    def zk(self) -> ForgetfulStore:
+        return self
+
+    def add_session_listener(self, listener: Callable[[SessionEvent], None]) -> None:
+        listener(SessionEvent.EXPIRED)
+
+    def register_broker(self, broker: Broker, **_: Any) -> None:
+        if self.registered and self._refusals:
+            raise self._refusals.pop()
+        self.registered += 1
+
+
+@pytest.mark.parametrize("refusal", [SessionLost, BrokerIdTaken, ZooKeeperError])
+def test_it_is_tried_until_it_works(refusal: type[ZooKeeperError]) -> None:
+    """SessionLost too: it may mean no more than that no answer came in time, and if the session
+    lives, nothing will ever say that it is over."""
+    store: Any = ForgetfulStore([refusal("/brokers/ids/1"), refusal("/brokers/ids/1")])
+    runtime: Any = FakeRuntime()
+    registration = BrokerRegistration(runtime, store, Broker(1, "h", 9092), retry_seconds=6.0)
+    with pytest.raises(queue.Empty):  # it would wait for the next event
+        registration.start()
+    assert 2 == store.registered
