@@ -28,35 +28,44 @@ class Owner:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionFacts:
-    """One partition that the group reads, owns or has an offset of.
+class PartitionOffsets:
+    """How far a group got in one partition. An offset is the next one to read.
 
-    exists              whether the topic has such a partition
-    leader              broker id; None if there is none that is alive
     zookeeper, kafka    the committed offset in either store, None if there is none
-    log_start, log_end  the log's range, None if it could not be asked
+    log_start, log_end  the log's range, None if it is not known
     """
 
     topic_partition: TopicPartition
-    exists: bool
-    leader: int | None
-    owner: Owner | None
     zookeeper: int | None
     kafka: int | None
     log_start: int | None
     log_end: int | None
 
     @property
-    def committed(self) -> int | None:
+    def newest(self) -> int | None:
         """The larger of both stores: where a member that reads both goes on."""
         return max((o for o in (self.zookeeper, self.kafka) if o is not None), default=None)
 
     @property
     def lag(self) -> int | None:
-        """Messages behind the log's end; None if either is not known. Below 0: beyond the end."""
-        if self.committed is None or self.log_end is None:
+        """Messages from the newest offset to the log's end; None if either is not known. Below 0:
+        beyond the end."""
+        if self.newest is None or self.log_end is None:
             return None
-        return self.log_end - self.committed
+        return self.log_end - self.newest
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFacts(PartitionOffsets):
+    """One partition that the group reads, owns or has an offset of.
+
+    exists   whether the topic has such a partition
+    leader   broker id; None if there is none that is alive
+    """
+
+    exists: bool
+    leader: int | None
+    owner: Owner | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -324,7 +324,7 @@ def _leaderless(facts: GroupFacts, _: Expected) -> Iterator[Finding]:
 
 def _outside_the_log(facts: GroupFacts, _: Expected) -> Iterator[Finding]:
     for partition in facts.partitions:
-        at, start, end = partition.committed, partition.log_start, partition.log_end
+        at, start, end = partition.newest, partition.log_start, partition.log_end
         if at is None or start is None or end is None or start <= at <= end:
             continue
         where = f"offset {at} is committed, but the log has {start} to {end}"

@@ -105,13 +105,13 @@ class GroupReader(Closeable):
             tuple(
                 PartitionFacts(
                     tp,
-                    tp.partition in topics.get(tp.topic, ()),
-                    leaders.get(tp),
-                    owners.values.get(tp),
                     in_zookeeper.get(tp),
                     in_kafka.get(tp),
                     starts.get(tp),
                     ends.get(tp),
+                    exists=tp.partition in topics.get(tp.topic, ()),
+                    leader=leaders.get(tp),
+                    owner=owners.values.get(tp),
                 )
                 for tp in concerned
             ),

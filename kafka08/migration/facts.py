@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from kafka08.groups.facts import PartitionOffsets
 from kafka08.groups.members import Member
 from kafka08.structs import NO_OFFSET, TopicPartition
 
@@ -19,22 +20,15 @@ RETENTION_MS: Final = 24 * 60 * 60 * 1000
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionFacts:
-    """One partition as it was found.
+class PartitionFacts(PartitionOffsets):
+    """One partition as it was found. Its log has no range if the partition does not exist, or for
+    the reason `unreadable`.
 
-    log_start, log_end   the offsets that can be read are log_start <= offset < log_end, and log_end
-                         itself is where a member waits; None: the partition does not exist, or
-                         its log is unreadable
-    owner                thread id of the member that owns it
-    committed_ms         when Kafka's offset was committed; None: not asked, or not known
-    unreadable           why nobody tells where its log starts and ends
+    owner          thread id of the member that owns it
+    committed_ms   when Kafka's offset was committed; None: not asked, or not known
+    unreadable     why nobody tells where its log starts and ends
     """
 
-    topic_partition: TopicPartition
-    zookeeper: Offset
-    kafka: Offset
-    log_start: Offset
-    log_end: Offset
     owner: str | None = None
     committed_ms: int | None = None
     unreadable: str | None = None
@@ -82,25 +76,13 @@ class PartitionFacts:
         return "{}: ZooKeeper has {}, Kafka {}".format(self.topic_partition, *have)
 
     @property
-    def newest(self) -> Offset:
-        """The larger of the two stores."""
-        return max((o for o in (self.zookeeper, self.kafka) if o is not None), default=None)
-
-    @property
     def newest_safe(self) -> Offset:
         """The largest offset of the two stores that lies in the log; None if neither does."""
         safe = [o for o in (self.zookeeper, self.kafka) if o is not None and self.holds(o)]
         return max(safe, default=None)
 
-    @property
-    def lag(self) -> int | None:
-        """Messages between the newest offset and the log end."""
-        if self.newest is None or self.log_end is None:
-            return None
-        return self.log_end - self.newest
-
     def holds(self, offset: int) -> bool:
-        """Whether a member that starts at `offset` starts exactly there."""
+        """Whether a member that starts at `offset` starts exactly there; at log_end it waits."""
         if self.log_start is None or self.log_end is None:
             return False
         return self.log_start <= offset <= self.log_end

@@ -23,7 +23,7 @@ def partition(
 ) -> PartitionFacts:
     """A partition with a log from 10 to 100 and offset 50 in ZooKeeper."""
     held = None if owner is None else Owner(f"g_{owner}-0", session)
-    return PartitionFacts(TopicPartition(topic, number), True, 1, held, 50, None, 10, 100)
+    return PartitionFacts(TopicPartition(topic, number), 50, None, 10, 100, True, 1, held)
 
 
 def group(members: Sequence[Member], partitions: Sequence[PartitionFacts]) -> GroupFacts:
