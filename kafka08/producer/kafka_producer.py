@@ -119,8 +119,9 @@ class KafkaProducer(Closeable):
             self._channels,
             clock,
         )
-        self._close_lock = threading.Lock()
         self._is_closed = False
+        self._interceptors_closed = threading.Lock()
+        """Taken once, by whoever closes them."""
         self._sender.thread.start()
 
     @property
@@ -235,17 +236,16 @@ class KafkaProducer(Closeable):
         """
         self._accumulator.close()
         self._channels.wake_up()
-        if threading.current_thread() is self._sender.thread:
+        if self._is_closed or threading.current_thread() is self._sender.thread:
             return
-        with self._close_lock:
-            if self._is_closed:
-                return
-            self._sender.thread.join(timeout)
-            if self._sender.thread.is_alive():
-                self._sender.give_up()
-                self._sender.thread.join(GIVE_UP_SECONDS)
+        # Without a lock: a signal handler may close what its own thread is closing.
+        self._sender.thread.join(timeout)
+        if self._sender.thread.is_alive():
+            self._sender.give_up()
+            self._sender.thread.join(GIVE_UP_SECONDS)
+        self._is_closed = True
+        if self._interceptors_closed.acquire(blocking=False):
             self._interceptors.close()
-            self._is_closed = True
         if unsent := self._sender.unsent():
             raise not_sent(unsent)
 

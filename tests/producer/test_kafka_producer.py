@@ -463,6 +463,34 @@ def test_close_does_not_wait_for_a_sender_that_is_held_up(
     producer._sender.thread.join(SECONDS)
 
 
+def test_a_signal_handler_may_close_what_its_own_thread_is_closing(cluster: TcpCluster) -> None:
+    """It used to wait for itself. Both learn what was not sent; interceptors are closed once."""
+    interceptor = Interceptor()
+    producer = KafkaProducer(config_on(cluster), interceptors=[interceptor])
+    producer.partitions_for("u")
+    cluster.pause(2)
+    producer.send(ProducerRecord("u", b"a"))
+    thread = producer._sender.thread
+    unsent: list[list[bytes | None]] = []
+
+    def close(timeout: float | None = None) -> None:
+        with pytest.raises(FailedToSend) as raised:
+            producer.close(timeout)
+        unsent.append([record.value for record in raised.value.messages])  # type: ignore[attr-defined]
+
+    def interrupted(timeout: float | None = None) -> None:
+        del thread.join
+        close(timeout=0)
+        thread.join(timeout)
+
+    thread.join = interrupted  # type: ignore[method-assign]
+    closing = threading.Thread(target=close, daemon=True)
+    closing.start()
+    closing.join(SECONDS)
+    assert unsent == [[b"A"], [b"A"]]
+    assert interceptor.closed == 1
+
+
 def test_a_batch_may_be_done_before_it_is_packed() -> None:
     """The sender, packing it itself, is faster than who filled it: that one's record was accepted
     all the same."""
@@ -580,7 +608,7 @@ class Interceptor:
     def __init__(self) -> None:
         self.told: list[tuple[RecordMetadata | None, KafkaError | None]] = []
         self.fail = False
-        self.closed = False
+        self.closed = 0
 
     def on_send(self, record: ProducerRecord) -> ProducerRecord:
         if self.fail:
@@ -593,7 +621,7 @@ class Interceptor:
             raise RuntimeError("on_acknowledgement")
 
     def close(self) -> None:
-        self.closed = True
+        self.closed += 1
 
 
 def test_interceptors_see_every_record(cluster: TcpCluster) -> None:
@@ -607,7 +635,7 @@ def test_interceptors_see_every_record(cluster: TcpCluster) -> None:
     assert values(cluster, U0) == [b"A", b"b"]
     assert told == [(RecordMetadata("u", 0, 0), None)]
     assert interceptor.told == [(RecordMetadata("u", 0, n), None) for n in range(2)]
-    assert interceptor.closed
+    assert interceptor.closed == 1
 
 
 def test_parts_are_named_by_the_configuration(cluster: TcpCluster) -> None:
