@@ -26,7 +26,7 @@ class Later(enum.Enum):
     SILENT = "there is no answer (acks 0); the connection goes on with its next request"
 
 
-class Handle(Protocol):
+class ApiHandler(Protocol):
     """`handle` of a handler module; see kafka08.broker.handlers."""
 
     def __call__(

@@ -12,7 +12,7 @@ from struct import Struct
 from types import ModuleType
 from typing import Final
 
-from kafka08.broker.call import Call, Handle, Later, Refuse
+from kafka08.broker.call import ApiHandler, Call, Later, Refuse
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.halt import halt_on
 from kafka08.broker.handlers import (
@@ -54,7 +54,7 @@ MODULES: Final[dict[int, ModuleType]] = {
     12: heartbeat,
 }
 
-HANDLERS: Final[dict[tuple[int, int], tuple[Handle, Refuse]]] = {
+HANDLERS: Final[dict[tuple[int, int], tuple[ApiHandler, Refuse]]] = {
     (key, version): (MODULES[key].handle, MODULES[key].refuse) for key, version in REQUESTS
 }
 """(key, version) → handler and refusal: exactly the APIs of 0.8.2.2."""

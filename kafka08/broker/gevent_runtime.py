@@ -23,7 +23,7 @@ import gevent.monkey
 import gevent.queue
 import gevent.socket
 
-from kafka08.broker.runtime import Event, Handle, Queue, Task
+from kafka08.broker.runtime import Cancellable, Event, Queue, Task
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class GeventRuntime:
         # A timer of at least 1 µs: gevent.sleep(0) in a loop would starve the io watchers.
         gevent.sleep(max(seconds, 1e-6))
 
-    def call_later(self, seconds: float, call: Callable[..., object], *args: object) -> Handle:
+    def call_later(self, seconds: float, call: Callable[..., object], *args: object) -> Cancellable:
         return LoopTimer(self._loop, seconds, call, args)
 
     def every(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from kafka08.broker.runtime import Handle, Runtime
+from kafka08.broker.runtime import Cancellable, Runtime
 
 log = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ class LagMeter:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._handle: Handle | None = None
+        self._handle: Cancellable | None = None
         self._wind()
 
     def stop(self) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from kafka08.errors import LeaderNotAvailable, ReplicaNotAvailable
-from kafka08.protocol.leader_and_isr import PartitionState
+from kafka08.protocol.leader_and_isr import PartitionStateInfo
 from kafka08.protocol.metadata import PartitionMetadata, TopicMetadata
 from kafka08.protocol.update_metadata import UpdateMetadataRequest
 from kafka08.structs import LEADER_DURING_DELETE, Broker, TopicPartition
@@ -33,7 +33,7 @@ class MetadataCache:
     def __init__(self, broker_id: int) -> None:
         self._broker_id = broker_id
         self._brokers: dict[int, Broker] = {}
-        self._topics: dict[str, dict[int, PartitionState]] = {}
+        self._topics: dict[str, dict[int, PartitionStateInfo]] = {}
         self.epoch = 0
         self._encoded: dict[bytes, bytes] = {}
         self._encoded_bytes = 0
@@ -84,7 +84,7 @@ class MetadataCache:
         """The broker of that id if it is alive."""
         return self._brokers.get(broker_id)
 
-    def partition_state(self, topic_partition: TopicPartition) -> PartitionState | None:
+    def partition_state(self, topic_partition: TopicPartition) -> PartitionStateInfo | None:
         """State of a partition, or None if the controller has not told of it."""
         return self._topics.get(topic_partition.topic, {}).get(topic_partition.partition)
 
@@ -95,7 +95,7 @@ class MetadataCache:
             0, topic, [self._describe(states[number]) for number in sorted(states)]
         )
 
-    def _describe(self, state: PartitionState) -> PartitionMetadata:
+    def _describe(self, state: PartitionStateInfo) -> PartitionMetadata:
         """Only live brokers are listed; a dead replica is error 9, a dead leader 5."""
         replicas = [broker_id for broker_id in state.replicas if broker_id in self._brokers]
         if state.leader not in self._brokers:

@@ -1,4 +1,4 @@
-"""BrokerRegistration: keeps this broker's ephemeral znode in /brokers/ids.
+"""RegistrationKeeper: keeps this broker's ephemeral znode in /brokers/ids.
 
 Made at start, and again in each new ZooKeeper session, because the old session's znodes are gone
 with it. Source: kafka.server.KafkaHealthcheck 0.8.2.2.
@@ -19,7 +19,7 @@ from kafka08.zk.store import ClusterStore
 log = logging.getLogger(__name__)
 
 
-class BrokerRegistration:
+class RegistrationKeeper:
     """Registers `broker` for as long as it runs."""
 
     def __init__(

@@ -50,7 +50,7 @@ from kafka08.protocol.leader_and_isr import (
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
     PartitionError,
-    PartitionState,
+    PartitionStateInfo,
 )
 from kafka08.protocol.stop_replica import StopReplicaRequest, StopReplicaResponse
 from kafka08.protocol.types import Buffer
@@ -353,7 +353,7 @@ class ReplicaManager:
         self.controller_epoch = controller_epoch
         return False
 
-    def _ensure_logs(self, states: Iterable[PartitionState]) -> None:
+    def _ensure_logs(self, states: Iterable[PartitionStateInfo]) -> None:
         """Have a partition with a log for every state that this broker is to obey. Switches: all
         topic configurations are read in one go, and making many logs lets others run between."""
         wanted = []
@@ -394,7 +394,7 @@ class ReplicaManager:
     def _accepts(
         self,
         topic_partition: TopicPartition,
-        state: PartitionState,
+        state: PartitionStateInfo,
         errors: dict[TopicPartition, int],
     ) -> bool:
         """Whether a state is to be obeyed; its code goes into `errors`, unless this broker is not
@@ -423,7 +423,7 @@ class ReplicaManager:
         errors[topic_partition] = 0
         return True
 
-    def _make_leaders(self, states: list[tuple[Partition, PartitionState]]) -> None:
+    def _make_leaders(self, states: list[tuple[Partition, PartitionStateInfo]]) -> None:
         self._followers.stop_following({partition.topic_partition for partition, _ in states})
         now = self._runtime.monotonic()
         for partition, state in states:
@@ -437,7 +437,7 @@ class ReplicaManager:
                 listener.on_leadership(state.partition)
 
     def _make_followers(
-        self, states: list[tuple[Partition, PartitionState]], leaders: Mapping[int, Broker]
+        self, states: list[tuple[Partition, PartitionStateInfo]], leaders: Mapping[int, Broker]
     ) -> None:
         """Follow new leaders."""
         moved: list[tuple[Partition, Broker]] = []
@@ -529,7 +529,7 @@ class ReplicaManager:
             self._runtime.run_native(self._checkpoints[directory].write, watermarks)
 
 
-def leader_and_isr(state: PartitionState) -> LeaderAndIsr:
+def leader_and_isr(state: PartitionStateInfo) -> LeaderAndIsr:
     """The wire's partition state without its replicas."""
     return LeaderAndIsr(
         state.leader, state.leader_epoch, tuple(state.isr), state.zk_version, state.controller_epoch

@@ -20,7 +20,7 @@ from typing import Any, Protocol, TypeVar
 T = TypeVar("T")
 
 
-class Handle(Protocol):
+class Cancellable(Protocol):
     """A call that is still to come."""
 
     def cancel(self) -> None:
@@ -73,7 +73,7 @@ class Runtime(Protocol):
     def sleep(self, seconds: float) -> None:
         """Let others run for a while. Not in the hub."""
 
-    def call_later(self, seconds: float, call: Callable[..., object], *args: object) -> Handle:
+    def call_later(self, seconds: float, call: Callable[..., object], *args: object) -> Cancellable:
         """Call it in the hub after so many seconds. It must not switch."""
 
     def every(

@@ -22,7 +22,7 @@ from kafka08.broker.lag import LagMeter
 from kafka08.broker.log_background import LogBackground
 from kafka08.broker.log_cleaner import CleanerWorkers
 from kafka08.broker.metadata_cache import MetadataCache
-from kafka08.broker.registration import BrokerRegistration
+from kafka08.broker.registration import RegistrationKeeper
 from kafka08.broker.replica_fetchers import ReplicaFetchers
 from kafka08.broker.replica_manager import ReplicaManager
 from kafka08.broker.runtime import Runtime, Task
@@ -68,7 +68,7 @@ class KafkaServer:
         self._controller: Controller | None = None
         self._socket_server: SocketServer | None = None
         self._config_changes: TopicConfigChanges | None = None
-        self._registration: BrokerRegistration | None = None
+        self._registration: RegistrationKeeper | None = None
         self._lag_meter: LagMeter | None = None
         self._cleaner: CleanerWorkers | None = None
         self._scheduled: list[Task] = []
@@ -141,7 +141,7 @@ class KafkaServer:
         self._config_changes = TopicConfigChanges(runtime, store, log_manager)
         self._config_changes.start()
         # Tell everyone we are alive.
-        self._registration = BrokerRegistration(
+        self._registration = RegistrationKeeper(
             runtime,
             store,
             endpoint,

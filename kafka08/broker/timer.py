@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-from kafka08.broker.runtime import Handle, Runtime
+from kafka08.broker.runtime import Cancellable, Runtime
 
 log = logging.getLogger(__name__)
 
@@ -104,7 +104,7 @@ class Timer:
         self._runtime = runtime
         self._heap: list[Slot] = []
         self._wheel = TimingWheel(TICK_MS, WHEEL_SIZE, self._now_ms(), self._heap)
-        self._alarm: Handle | None = None
+        self._alarm: Cancellable | None = None
         self._alarm_ms = 0
 
     def _now_ms(self) -> int:

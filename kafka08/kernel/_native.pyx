@@ -27,7 +27,7 @@ from libc.string cimport memcmp, memcpy, memset
 cimport cython
 
 from kafka08.kernel.types import (
-    DEFAULT_MAX_COLUMN_BYTES, DEFAULT_MAX_ROWS, Columns, CorruptMessage, MessageTooLarge,
+    DEFAULT_MAX_COLUMN_BYTES, DEFAULT_MAX_ROWS, Columns, CorruptMessage, EntryTooLarge,
     RecoverResult, Retained, Run, ScanResult, UnknownCodec,
 )
 

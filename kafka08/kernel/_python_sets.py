@@ -23,8 +23,8 @@ from kafka08.kernel.types import (
     MIN_MESSAGE_BYTES,
     Buffer,
     CorruptMessage,
+    EntryTooLarge,
     KeyAndValue,
-    MessageTooLarge,
     RecoverResult,
     Run,
     ScanResult,
@@ -120,7 +120,7 @@ def codec_of(view: memoryview, position: int) -> int:
 def validate(data: Buffer, max_entry_bytes: int) -> SetSummary:
     """Check sizes and CRC of every entry, as a leader does before it appends.
 
-    Raises, for the first entry that is wrong: CorruptMessage (size below 14, CRC), MessageTooLarge
+    Raises, for the first entry that is wrong: CorruptMessage (size below 14, CRC), EntryTooLarge
     (entry above `max_entry_bytes`; looked at before the CRC), UnknownCodec. Magic, other
     attributes, key and value lengths are not looked at, nor is what wrappers hold.
     """
@@ -149,7 +149,7 @@ def _check(
     for position, stored_offset, size in walk(view):
         offset = stored_offset
         if size > max_entry_bytes:
-            raise MessageTooLarge(position, size, max_entry_bytes)
+            raise EntryTooLarge(position, size, max_entry_bytes)
         if verify_crc:
             check_crc(view, position, offset, size)
         codec = codec_of(view, position)
@@ -217,11 +217,11 @@ def recover(
     points: list[tuple[int, int, int]] = []
     valid_bytes = count = 0
     last_offset = -1
-    error: CorruptMessage | MessageTooLarge | None = None
+    error: CorruptMessage | EntryTooLarge | None = None
     try:
         for position, offset, size in walk(view):
             if size > max_entry_bytes:
-                raise MessageTooLarge(position, size, max_entry_bytes)
+                raise EntryTooLarge(position, size, max_entry_bytes)
             check_crc(view, position, offset, size)
             if since_last_index > index_interval:
                 codec = view[position + ATTRIBUTES_POSITION] & CODEC_MASK
@@ -231,7 +231,7 @@ def recover(
             valid_bytes += size
             last_offset = offset
             count += 1
-    except (CorruptMessage, MessageTooLarge) as found:
+    except (CorruptMessage, EntryTooLarge) as found:
         error = found
     return RecoverResult(valid_bytes, last_offset, count, points, since_last_index, error)
 

@@ -86,7 +86,7 @@ cdef void walk_set(
 cdef object walk_error(Walk* walk, int64_t limit):
     # The exception that stands for walk.fault.
     if walk.fault == OVERSIZE:
-        return MessageTooLarge(walk.size, walk.message_size + ENTRY_HEADER_BYTES, limit)
+        return EntryTooLarge(walk.size, walk.message_size + ENTRY_HEADER_BYTES, limit)
     if walk.fault == BAD_CODEC:
         return UnknownCodec(walk.codec)
     if walk.fault == BAD_CRC:

@@ -59,7 +59,7 @@ class CorruptMessage(ValueError):
         return f"{self.reason} (offset {self.offset}, at byte {self.position})"
 
 
-class MessageTooLarge(ValueError):
+class EntryTooLarge(ValueError):
     """An entry of `size` bytes (its 12-byte header included) where at most `limit` may be."""
 
     def __init__(self, position: int, size: int, limit: int) -> None:
@@ -119,7 +119,7 @@ class RecoverResult:
     count: int
     index_points: list[tuple[int, int, int]]
     since_last_index: int
-    error: CorruptMessage | MessageTooLarge | None
+    error: CorruptMessage | EntryTooLarge | None
 
 
 class Retained(NamedTuple):

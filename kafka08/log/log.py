@@ -217,7 +217,7 @@ class Log:
             summary = kernel.validate(message_set_data, config.max_message_bytes)
         except kernel.CorruptMessage as error:
             raise InvalidMessage(f"{self.name}: {error}") from error
-        except kernel.MessageTooLarge as error:
+        except kernel.EntryTooLarge as error:
             raise MessageSizeTooLarge(f"{self.name}: {error}") from error
         except kernel.UnknownCodec as error:
             raise UnknownError(f"{self.name}: {error}") from error

@@ -20,7 +20,7 @@ from kafka08.protocol.types import (
 
 
 @dataclass(slots=True)
-class PartitionState:
+class PartitionStateInfo:
     """Leader, ISR and replicas of one partition (also in UpdateMetadata)."""
 
     topic: String
@@ -54,6 +54,6 @@ class LeaderAndIsrRequest(Request):
 
     controller_id: Int32
     controller_epoch: Int32
-    partition_states: list[PartitionState]
+    partition_states: list[PartitionStateInfo]
     leaders: list[BrokerEndpoint]
     """Only the live brokers that lead something in this request."""

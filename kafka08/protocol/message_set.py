@@ -118,7 +118,7 @@ def prepare(
             entries = memoryview(data)[: summary.size]
             prepared = _repack(entries, base_offset, summary.codec, max_unpacked_bytes)
             if prepared.size > max_message_bytes:
-                raise kernel.MessageTooLarge(0, prepared.size, max_message_bytes)
+                raise kernel.EntryTooLarge(0, prepared.size, max_message_bytes)
         else:
             prepared = _in_place(data, summary)
     except ValueError as cause:
@@ -135,7 +135,7 @@ def _produce_error(cause: ValueError) -> ApiError:
     match cause:
         case kernel.CorruptMessage():
             return InvalidMessage(str(cause))
-        case kernel.MessageTooLarge():
+        case kernel.EntryTooLarge():
             return MessageSizeTooLarge(str(cause))
     return UnknownError(str(cause))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kafka08.protocol.leader_and_isr import PartitionState
+from kafka08.protocol.leader_and_isr import PartitionStateInfo
 from kafka08.protocol.metadata import BrokerEndpoint
 from kafka08.protocol.types import (
     Int16,
@@ -31,5 +31,5 @@ class UpdateMetadataRequest(Request):
 
     controller_id: Int32
     controller_epoch: Int32
-    partition_states: list[PartitionState]
+    partition_states: list[PartitionStateInfo]
     live_brokers: list[BrokerEndpoint]

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from kafka08.errors import ZooKeeperError
-from kafka08.zk.exchange import Exchange
 from kafka08.zk.operations import Check, Delete, Refusal, Together, Write
+from kafka08.zk.resender import Resender
 
 TOGETHER_MAX: Final = 100
 """Writes of one transaction. Of 200 bytes each, they are done in a few milliseconds, which is how
@@ -24,7 +24,7 @@ WINDOW: Final = 4
 
 
 def write_all(
-    exchange: Exchange,
+    resender: Resender,
     writes: Sequence[Write],
     condition: Check | None,
     together: int = TOGETHER_MAX,
@@ -39,14 +39,14 @@ def write_all(
                 with nothing done from there on
     """
     wanted = [Together(portion, condition) for portion in _portions(writes, together)]
-    outcomes = exchange.run(wanted, range(len(wanted)), WINDOW)
+    outcomes = resender.run(wanted, range(len(wanted)), WINDOW)
     results: list[Any] = []
     for number, transaction in enumerate(wanted):
         outcome = outcomes[number]
         if isinstance(outcome, Refusal) and outcome.of_condition:
             raise outcome.error
         if isinstance(outcome, Refusal) and len(transaction.writes) > 1:
-            results += write_all(exchange, transaction.writes, condition, together=1)
+            results += write_all(resender, transaction.writes, condition, together=1)
         elif isinstance(outcome, Refusal):
             results.append(outcome.error)
         elif isinstance(outcome, ZooKeeperError):

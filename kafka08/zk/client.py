@@ -4,7 +4,7 @@ The one wrapper of kazoo. Every call waits for its answer (a green wait under th
 may be made from any thread or greenlet but a watch callback or session listener, and raises a
 ZooKeeperError that names the znode.
 
-A connection that is lost is waited for (exchange.py says how long, and what is sent again).
+A connection that is lost is waited for (resender.py says how long, and what is sent again).
 
 Source: I0Itec ZkClient 0.3 and kafka.utils.ZkUtils 0.8.2.2.
 """
@@ -23,7 +23,6 @@ from kafka08.errors import Closed, NodeExists, NoNode, ZooKeeperError, ZooKeeper
 from kafka08.zk import paths
 from kafka08.zk.bulk import write_all
 from kafka08.zk.contact import Contact
-from kafka08.zk.exchange import Exchange
 from kafka08.zk.failures import unless_gone
 from kafka08.zk.handlers import thread_handler
 from kafka08.zk.operations import (
@@ -43,6 +42,7 @@ from kafka08.zk.operations import (
     Write,
 )
 from kafka08.zk.reachability import explain
+from kafka08.zk.resender import Resender
 from kafka08.zk.session import SessionListener, SessionState, SessionTracker
 from kafka08.zk.transaction import Transaction
 
@@ -91,7 +91,7 @@ class ZkClient:
         self._kazoo = self._new_kazoo(self._handler, self.chroot)
         self._kazoo.add_listener(self._on_kazoo_state)
         self._patience_seconds = (self.session_timeout_ms + self.connection_timeout_ms) / 1000
-        self._exchange = Exchange(
+        self._resender = Resender(
             self._kazoo,
             self._tracker,
             self._connected,
@@ -349,7 +349,7 @@ class ZkClient:
         missing are done in a second round.
         """
         wanted = list(operations)
-        results = self._exchange.run(wanted, range(len(wanted)), window)
+        results = self._resender.run(wanted, range(len(wanted)), window)
         orphans = [
             index
             for index, operation in enumerate(wanted)
@@ -357,12 +357,12 @@ class ZkClient:
         ]
         if orphans:
             self._ensure_all([paths.parent(wanted[index].path) for index in orphans])
-            results.update(self._exchange.run(wanted, orphans, window))
+            results.update(self._resender.run(wanted, orphans, window))
         return [results[index] for index in range(len(wanted))]
 
     def write_all(self, writes: Iterable[Write], condition: Check | None = None) -> list[Any]:
         """Carry out many small writes: as `pipeline` does, at a twentieth of its cost (bulk.py)."""
-        return write_all(self._exchange, list(writes), condition)
+        return write_all(self._resender, list(writes), condition)
 
     def _ensure_all(self, wanted: Iterable[str]) -> None:
         """Make all of them and what is above them, one burst for each level."""

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
-from kafka08.broker.runtime import Handle
+from kafka08.broker.runtime import Cancellable
 
 T = TypeVar("T")
 
@@ -94,7 +94,7 @@ class FakeRuntime:
 
     def sleep(self, seconds: float) -> None: ...
 
-    def call_later(self, seconds: float, call: Callable[..., object], *args: object) -> Handle:
+    def call_later(self, seconds: float, call: Callable[..., object], *args: object) -> Cancellable:
         self.timers_set += 1
         handle = FakeHandle(lambda: call(*args))
         heapq.heappush(self._calls, (self.now + seconds, next(self._sequence), handle))

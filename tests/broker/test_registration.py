@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kafka08.broker.registration import BrokerRegistration
+from kafka08.broker.registration import RegistrationKeeper
 from kafka08.errors import BrokerIdTaken, SessionLost, ZooKeeperError
 from kafka08.structs import Broker
 from kafka08.zk.session import SessionEvent
@@ -42,7 +42,7 @@ def test_it_is_tried_until_it_works(refusal: type[ZooKeeperError]) -> None:
     lives, nothing will ever say that it is over."""
     store: Any = ForgetfulStore([refusal("/brokers/ids/1"), refusal("/brokers/ids/1")])
     runtime: Any = FakeRuntime()
-    registration = BrokerRegistration(runtime, store, Broker(1, "h", 9092), retry_seconds=6.0)
+    registration = RegistrationKeeper(runtime, store, Broker(1, "h", 9092), retry_seconds=6.0)
     with pytest.raises(queue.Empty):  # it would wait for the next event
         registration.start()
     assert 2 == store.registered

@@ -16,7 +16,7 @@ from kafka08.errors import (
     UnknownTopicOrPartition,
 )
 from kafka08.protocol import compression, message_set
-from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest, PartitionError, PartitionState
+from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest, PartitionError, PartitionStateInfo
 from kafka08.protocol.metadata import BrokerEndpoint, MetadataRequest
 from kafka08.protocol.produce import (
     ProducePartition,
@@ -41,14 +41,14 @@ def state(
     isr: tuple[int, ...] = (1,),
     replicas: tuple[int, ...] = (1, 2),
     partition: int = 0,
-) -> PartitionState:
-    return PartitionState(
+) -> PartitionStateInfo:
+    return PartitionStateInfo(
         "t", partition, CONTROLLER_EPOCH, leader, epoch, list(isr), 0, list(replicas)
     )
 
 
 def obey(
-    world: World, *states: PartitionState, epoch: int = CONTROLLER_EPOCH
+    world: World, *states: PartitionStateInfo, epoch: int = CONTROLLER_EPOCH
 ) -> tuple[int, list[PartitionError]]:
     request = LeaderAndIsrRequest(9, epoch, list(states), [OTHER])
     answer = world.client.call(request)

@@ -24,7 +24,7 @@ from kafka08.log.manager import LogManager
 from kafka08.network.exchange import Exchange, FileSlice
 from kafka08.protocol.codec import decode_response, encode_request
 from kafka08.protocol.frame import FrameReader
-from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest, PartitionState
+from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest, PartitionStateInfo
 from kafka08.protocol.metadata import BrokerEndpoint
 from kafka08.protocol.types import Request
 from kafka08.protocol.update_metadata import UpdateMetadataRequest
@@ -250,7 +250,7 @@ class World:
             self.store.configs[topic] = dict(config)
         epoch = next(self._epochs)
         states = [
-            PartitionState(
+            PartitionStateInfo(
                 topic, number, CONTROLLER_EPOCH, leader, epoch, list(isr), 0, list(replicas)
             )
             for number in range(partitions)

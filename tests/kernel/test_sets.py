@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from kafka08.kernel.types import CorruptMessage, MessageTooLarge, Run, UnknownCodec
+from kafka08.kernel.types import CorruptMessage, EntryTooLarge, Run, UnknownCodec
 from tests.kernel.sets import entry, plain, raw_entry, wrapper
 
 NO_LIMIT = 1 << 40
@@ -90,14 +90,14 @@ def test_size_beyond_the_data_is_a_partial_entry(kernel: ModuleType) -> None:
 def test_limit_counts_the_whole_entry(kernel: ModuleType) -> None:
     """12 bytes of header belong to the size that max.message.bytes limits."""
     assert kernel.validate(plain(THREE), 36).count == 3
-    with pytest.raises(MessageTooLarge) as caught:
+    with pytest.raises(EntryTooLarge) as caught:
         kernel.validate(plain(THREE), 35)
     assert (32, 36, 35) == (caught.value.position, caught.value.size, caught.value.limit)
 
 
 def test_limit_is_looked_at_before_the_crc(kernel: ModuleType) -> None:
     """The order of Log.analyzeAndValidateMessageSet decides the error code."""
-    with pytest.raises(MessageTooLarge):
+    with pytest.raises(EntryTooLarge):
         kernel.validate(flipped(plain(THREE), 12), 31)
 
 
@@ -263,7 +263,7 @@ def test_recover_ends_at_an_entry_above_the_limit(kernel: ModuleType) -> None:
     """Lowering max.message.bytes truncates at the next unclean start, as in 0.8.2.2."""
     found = kernel.recover(plain(THREE), 35, 4096, 0)
     assert found.valid_bytes == 32
-    assert isinstance(found.error, MessageTooLarge)
+    assert isinstance(found.error, EntryTooLarge)
 
 
 def test_recover_points_of_the_sparse_index(kernel: ModuleType) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka08.kernel import _python
-from kafka08.kernel.types import CorruptMessage, MessageTooLarge, UnknownCodec
+from kafka08.kernel.types import CorruptMessage, EntryTooLarge, UnknownCodec
 from tests import strategies
 from tests.kernel.conftest import native_or_skip
 from tests.kernel.sets import entry, plain, unpack, wrapper
@@ -24,7 +24,7 @@ SAMPLE = (
         12, wrapper(1, entry(0, b"k", b"1", magic=1) + entry(1, b"k", b"2", magic=1), magic=1)
     )
 )
-KNOWN = (CorruptMessage, MessageTooLarge, UnknownCodec)
+KNOWN = (CorruptMessage, EntryTooLarge, UnknownCodec)
 
 
 @pytest.fixture(scope="module")

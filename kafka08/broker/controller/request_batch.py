@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from kafka08.broker.controller.context import ControllerContext
 from kafka08.broker.controller.replica_state import PartitionReplica
-from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest, PartitionState
+from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest, PartitionStateInfo
 from kafka08.protocol.metadata import BrokerEndpoint
 from kafka08.protocol.stop_replica import (
     StopReplicaPartition,
@@ -56,7 +56,7 @@ class RequestBatch:
     def __init__(self, context: ControllerContext, controller_id: int) -> None:
         self._context = context
         self._controller_id = controller_id
-        self._leader_and_isr: dict[int, dict[TopicPartition, PartitionState]] = {}
+        self._leader_and_isr: dict[int, dict[TopicPartition, PartitionStateInfo]] = {}
         self._metadata_to_all: set[TopicPartition] = set()
         self._metadata_to_some: dict[int, set[TopicPartition]] = {}
         self._stop_replica: list[tuple[PartitionReplica, bool, StopReplicaCallback | None]] = []
@@ -141,7 +141,7 @@ class RequestBatch:
             live_brokers=[endpoint(broker) for _, broker in sorted(context.brokers.items())],
         )
 
-    def _metadata_of(self, tp: TopicPartition) -> PartitionState:
+    def _metadata_of(self, tp: TopicPartition) -> PartitionStateInfo:
         state = self._context.leadership[tp]
         if self._context.is_queued_for_deletion(tp.topic):
             # 0.8: epoch and version of the deletion marker are 0, whatever they were.
@@ -172,9 +172,9 @@ class RequestBatch:
 
 def partition_message(
     tp: TopicPartition, state: LeaderAndIsr, replicas: Sequence[int]
-) -> PartitionState:
+) -> PartitionStateInfo:
     """A partition as LeaderAndIsr and UpdateMetadata carry it."""
-    return PartitionState(
+    return PartitionStateInfo(
         topic=tp.topic,
         partition=tp.partition,
         controller_epoch=state.controller_epoch,

@@ -25,7 +25,7 @@ from kafka08.broker.controller.request_znodes import RequestZnodes
 from kafka08.broker.controller.state_changes import StateChanges
 from kafka08.broker.controller.topic_deletion import TopicDeletion
 from kafka08.broker.controller.unclean_elections import TopicUncleanElections
-from kafka08.broker.runtime import Handle, Runtime
+from kafka08.broker.runtime import Cancellable, Runtime
 from kafka08.errors import NoNode, ZooKeeperError
 from kafka08.protocol.stop_replica import StopReplicaResponse
 from kafka08.structs import TopicPartition
@@ -71,7 +71,7 @@ class Term:
         self._registrations: dict[int, nodes.BrokerRegistration] = {}
         self._correlation_id = 0
         self._runtime = runtime
-        self._next_balance: Handle | None = None
+        self._next_balance: Cancellable | None = None
         self._channels = ChannelManager(
             runtime,
             controller_id=config.broker_id,
@@ -246,7 +246,7 @@ class Term:
         found: dict[TopicPartition, tuple[int, ...]] = {}
         for topic, answer in zip(znodes, self._zk.pipeline(reads), strict=True):
             if isinstance(answer, Node):
-                found.update(decode_assignment(topic, answer.data))
+                found.update(partitions_of_znode(topic, answer.data))
             elif not isinstance(answer, NoNode):
                 raise answer
         return found
@@ -306,7 +306,7 @@ def client_id(config: BrokerConfig) -> str:
     return f"id_{config.broker_id}-host_{host}-port_{config.port}"
 
 
-def decode_assignment(topic: str, text: str | None) -> dict[TopicPartition, tuple[int, ...]]:
+def partitions_of_znode(topic: str, text: str | None) -> dict[TopicPartition, tuple[int, ...]]:
     """A topic znode's partitions; none, with an error in the log, if it cannot be read."""
     try:
         assignment = nodes.decode_assignment(text)

@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest, PartitionState
+from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest, PartitionStateInfo
 from kafka08.protocol.metadata import BrokerEndpoint
 from kafka08.protocol.stop_replica import StopReplicaRequest
 from kafka08.protocol.update_metadata import UpdateMetadataRequest
@@ -63,7 +63,7 @@ def sent(received: Received) -> dict[str, Any]:
     return body
 
 
-def state_of(state: PartitionState) -> dict[str, Any]:
+def state_of(state: PartitionStateInfo) -> dict[str, Any]:
     return {
         "topic": state.topic,
         "part": state.partition,

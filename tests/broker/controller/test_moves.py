@@ -10,7 +10,7 @@ import pytest
 from kafka08.broker.controller import term
 from kafka08.broker.controller.context import ControllerContext
 from kafka08.broker.controller.leader_balance import imbalanced
-from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest, PartitionState
+from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest, PartitionStateInfo
 from kafka08.protocol.stop_replica import StopReplicaRequest
 from kafka08.protocol.update_metadata import UpdateMetadataRequest
 from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
@@ -40,7 +40,7 @@ def await_end(cluster: Cluster) -> None:
     wait_until(lambda: not cluster.zk.exists(paths.REASSIGN_PARTITIONS), "the request to be done")
 
 
-def told(broker: ScriptedBroker) -> list[PartitionState]:
+def told(broker: ScriptedBroker) -> list[PartitionStateInfo]:
     """The states of LeaderAndIsr requests since the last look."""
     return [
         state

@@ -15,7 +15,7 @@ from kafka08.broker.replica_manager import ReplicaManager
 from kafka08.broker.timer import Timer
 from kafka08.log.log import Log
 from kafka08.log.manager import LogManager
-from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest, PartitionState
+from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest, PartitionStateInfo
 from kafka08.protocol.metadata import BrokerEndpoint
 from kafka08.structs import OFFSETS_TOPIC, LeaderAndIsr, OffsetAndMetadata, TopicPartition
 from tests.broker.fake_runtime import FakeRuntime
@@ -71,7 +71,7 @@ class Coordinator:
         self._obey(partition, 2, (2,))
 
     def _obey(self, partition: int, leader: int, isr: tuple[int, ...]) -> None:
-        state = PartitionState(
+        state = PartitionStateInfo(
             OFFSETS_TOPIC, partition, 1, leader, self._epoch, list(isr), 0, [BROKER_ID, 2]
         )
         self._epoch += 1

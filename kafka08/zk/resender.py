@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kazoo.client import KazooClient
 
 
-class Exchange:
+class Resender:
     """The way from operations to results.
 
     connected           event of kazoo's handler, set while a connection stands

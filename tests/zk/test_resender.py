@@ -18,8 +18,8 @@ from kazoo.exceptions import (
 )
 
 from kafka08.errors import BadVersion, NodeExists, NoNode, SessionLost
-from kafka08.zk.exchange import Exchange
 from kafka08.zk.operations import Create, Delete, Get, Node, Operation, Set
+from kafka08.zk.resender import Resender
 from kafka08.zk.session import SessionTracker
 
 SESSION = 77
@@ -104,8 +104,8 @@ def run(
             clock.now += 100
 
     kazoo = FakeKazoo(clock, script)
-    exchange = Exchange(kazoo, tracker, Connected(happen), patience_seconds=10, clock=clock)
-    return exchange.run_one(operation), kazoo.calls
+    resender = Resender(kazoo, tracker, Connected(happen), patience_seconds=10, clock=clock)
+    return resender.run_one(operation), kazoo.calls
 
 
 def test_a_read_is_sent_again() -> None:
