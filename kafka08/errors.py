@@ -13,6 +13,7 @@
     │   ├── RequestTimeout          no answer within the time given
     │   ├── NoBrokersAvailable      none of the bootstrap brokers answered
     │   ├── MessageTooLarge         one message is larger than the largest fetch or request allowed
+    │   │   └── RecordTooLarge      the request: a producer's own limits
     │   ├── ConsumerTimeout         nothing arrived within consumer.timeout.ms
     │   ├── ConsumerRebalanceFailed
     │   ├── MessageStreamsExist     create_message_streams was called twice
@@ -267,6 +268,10 @@ class NoBrokersAvailable(ClientError):
 
 class MessageTooLarge(ClientError):
     """One message is larger than the largest size this client may ask for or send."""
+
+
+class RecordTooLarge(MessageTooLarge):
+    """A record is larger than the new producer's max.request.size or buffer.memory."""
 
 
 class ConsumerTimeout(ClientError):

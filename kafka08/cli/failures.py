@@ -19,6 +19,7 @@ from kafka08.errors import (
     MessageTooLarge,
     NoBrokersAvailable,
     NotEnoughReplicas,
+    RecordTooLarge,
     RequestTimedOut,
     SessionLost,
     UnknownTopicOrPartition,
@@ -38,11 +39,14 @@ ADVICE: Final[dict[type[Exception], str]] = {
     RequestTimedOut: "see which replicas lag: kafka08 topic describe",
     MessageSizeTooLarge: "send smaller messages, or raise max.message.bytes of the topic",
     MessageSetSizeTooLarge: "send fewer messages at a time, or raise segment.bytes of the topic",
+    RecordTooLarge: "send smaller messages, or raise max.request.size (--override "
+    "max.request.size=N) and max.message.bytes of the topic",
     MessageTooLarge: "raise fetch.message.max.bytes: --override fetch.message.max.bytes=N",
     InvalidMessage: "check the log on its leader: kafka08 log check DIRECTORY",
     ConsumerRebalanceFailed: "see that ZooKeeper and all brokers answer, then run it again",
 }
-"""Error → what a user can do about it. The first of a chain of causes that is here counts."""
+"""Error → what a user can do about it. The first of a chain of causes that is here counts; a
+class stands before its base."""
 
 
 def report(error: Exception) -> int:

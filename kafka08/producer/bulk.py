@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, repeat
 
 from kafka08 import kernel
-from kafka08.errors import BufferExhausted, KafkaError, MessageTooLarge, UnknownTopicOrPartition
+from kafka08.errors import BufferExhausted, KafkaError, RecordTooLarge, UnknownTopicOrPartition
 from kafka08.kernel.types import EMPTY_ENTRY_BYTES
 from kafka08.producer.accumulator import PartitionQueue, RecordAccumulator
 from kafka08.producer.batch import RecordBatch
@@ -134,8 +134,8 @@ def queue_of(route: TopicRoute, topic: str, partition: int) -> PartitionQueue:
     )
 
 
-def too_large(size: int, limit: int) -> MessageTooLarge:
-    return MessageTooLarge(
+def too_large(size: int, limit: int) -> RecordTooLarge:
+    return RecordTooLarge(
         f"a record of {size} bytes, its {EMPTY_ENTRY_BYTES} bytes of header included, is larger "
         f"than max.request.size or buffer.memory allow: {limit}"
     )

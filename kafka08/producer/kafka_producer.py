@@ -136,7 +136,7 @@ class KafkaProducer(Closeable):
         when it is known what became of it, in order within a partition.
 
         Waits up to max.block.ms for the topic's metadata, and as long for memory. Every error of
-        Kafka goes to the future and to the callback: BufferExhausted, MessageTooLarge, an unknown
+        Kafka goes to the future and to the callback: BufferExhausted, RecordTooLarge, an unknown
         topic, what brokers answer. Raised are ProducerClosed, TypeError for what is not bytes (of
         the topic: text), and what a serializer or the partitioner raises.
         """

@@ -46,3 +46,10 @@ def test_the_advice_is_that_of_the_cause(capsys: pytest.CaptureFixture[str]) -> 
     error.__cause__ = MessageSizeTooLarge("[t,0]")
     report(error)
     assert ADVICE[MessageSizeTooLarge] in capsys.readouterr().err
+
+
+def test_advice_for_a_class_stands_before_that_for_its_base() -> None:
+    """The first that fits is given, so behind its base it would never be."""
+    kinds = list(ADVICE)
+    for place, kind in enumerate(kinds):
+        assert not any(issubclass(kind, earlier) for earlier in kinds[:place]), kind

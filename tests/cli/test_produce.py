@@ -47,6 +47,15 @@ def test_a_line_that_is_too_large_is_named(kafka08: Commands, inspect: Inspector
     assert [(None, b"small")] == inspect.messages(topic)
 
 
+def test_a_record_too_large_for_the_new_producer_names_its_own_limit(kafka08: Commands) -> None:
+    """Not the consumer's, whose messages may be too large as well."""
+    line = b"x" * 1_500_000 + b"\n"
+    done = kafka08("produce", "new-large", "--new-producer", stdin=line, code=1)
+    assert "Error: line 1: a record of 1500026 bytes" in done.err
+    assert "raise max.request.size (--override max.request.size=N)" in done.err
+    assert "fetch.message.max.bytes" not in done.err
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_line_is_sent_when_it_is_there(
     kafka08: Commands, inspect: Inspector, number: signal.Signals
