@@ -13,6 +13,7 @@ from kafka08.errors import (
     ConfigError,
     ConsumerRebalanceFailed,
     InvalidMessage,
+    KafkaError,
     LeaderNotAvailable,
     MessageSetSizeTooLarge,
     MessageSizeTooLarge,
@@ -55,6 +56,14 @@ def report(error: Exception) -> int:
     if (advice := advice_for(error)) is not None:
         click.echo(f"Try: {advice}", err=True)
     return MISUSE if isinstance(error, ConfigError) else FAILED
+
+
+def no_such_group(name: str) -> KafkaError:
+    """For a group that nothing is known of: mostly a name that was mistyped."""
+    return KafkaError(
+        f"there is no group {name}: no member, and no offset in either store; kafka08 group list "
+        "shows those that ZooKeeper knows"
+    )
 
 
 def drop_unwritten() -> None:

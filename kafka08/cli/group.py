@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kafka08.cli.failures import no_such_group
 from kafka08.cli.options import admin_bootstrap_option, example, json_option, zookeeper_option
 from kafka08.cli.table import as_objects, show_table
-from kafka08.errors import KafkaError
 
 if TYPE_CHECKING:
     from kafka08.groups import GroupFacts, Member, PartitionFacts
@@ -104,7 +104,7 @@ def read(name: str, bootstrap: str | None, zookeeper: str) -> GroupFacts:
     with GroupReader(zookeeper, bootstrap) as reader:
         facts = reader.facts(name)
     if not facts.exists:
-        raise KafkaError(f"there is no group {name}: no member, and no offset in either store")
+        raise no_such_group(name)
     return facts
 
 

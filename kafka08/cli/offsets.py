@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from kafka08.cli.failures import no_such_group
 from kafka08.cli.options import admin_bootstrap_option, example, json_option, zookeeper_option
 from kafka08.cli.table import as_objects, show_table
 
@@ -61,6 +62,8 @@ def get(
 
     with Connections(zookeeper, bootstrap) as connections:
         facts = GroupOffsets(connections, group).facts(topics)
+    if facts.is_empty:
+        raise no_such_group(group)
     rows = [
         (*p.topic_partition, p.zookeeper, p.kafka, p.log_start, p.log_end, p.lag)
         for p in facts.partitions
@@ -83,12 +86,15 @@ def lag(
 
     with Connections(zookeeper, bootstrap) as connections:
         facts = GroupOffsets(connections, group).facts()
+    if facts.is_empty:
+        raise no_such_group(group)
     by_topic: dict[str, list[int]] = {}
     for p in facts.partitions:
         if p.lag is not None:
             by_topic.setdefault(p.topic_partition.topic, []).append(p.lag)
     rows = [(topic, len(lags), max(lags), sum(lags)) for topic, lags in by_topic.items()]
-    show(("topic", "partitions", "largest", "lag"), rows, as_json, facts.unknown)
+    nothing = () if rows else ("its lag: it has no offset of a partition that exists",)
+    show(("topic", "partitions", "largest", "lag"), rows, as_json, facts.unknown or nothing)
     total = sum(sum(lags) for lags in by_topic.values())
     if not as_json:
         click.echo(f"Group {group} is {total} messages behind", err=True)
@@ -188,7 +194,7 @@ def export(
     zookeeper: str,
 ) -> None:
     """Write the offsets of the GROUPs, of all that ZooKeeper knows if none is named. Exits 1 if a
-    group had to be left out because not all of its offsets could be read."""
+    group had to be left out because not all of its offsets could be read, or does not exist."""
     from kafka08.migration.connections import Connections
     from kafka08.migration.fleet import find_groups, read_groups
     from kafka08.migration.offset_files import to_json, to_jvm_lines
@@ -201,6 +207,7 @@ def export(
         found = [f for batch in batches for f in batch]
     both = form == "json" or store != "zookeeper"
     unknown = {f.group: f.unknown_offsets if both else f.faults for f in found}
+    unknown |= {f.group: (str(no_such_group(f.group)),) for f in found if groups and f.is_empty}
     facts = [f for f in found if not unknown[f.group]]
     lines = [line + "\n" for line in to_jvm_lines(facts, store)] if form == "jvm" else []
     text = "".join(lines) if form == "jvm" else to_json(facts)

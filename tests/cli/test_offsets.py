@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from kafka08.structs import TopicPartition
+from kafka08.zk import paths
 from tests.cli.conftest import Commands, Inspector
 
 
@@ -19,6 +22,36 @@ def test_what_is_not_known_is_no_lag_of_nothing(kafka08: Commands, inspect: Insp
         assert done.code == 1
         assert f"Not known: /consumers/{group}/offsets/{topic}/old" in done.err
         assert "messages behind" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("verb", "said"),
+    [
+        (("lag", "raeders", "--fail-above", "0"), "Error: there is no group raeders"),
+        (("lag", "raeders", "--json"), "Error: there is no group raeders"),
+        (("get", "raeders"), "Error: there is no group raeders"),
+        (("export", "raeders"), "Not exported: raeders: there is no group raeders"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
+)
+def test_a_group_that_does_not_exist_is_not_behind_by_0(
+    kafka08: Commands, verb: tuple[str, ...], said: str
+) -> None:
+    """A name mistyped in an alarm must not be well for ever."""
+    done = kafka08.refused("offsets", *verb)
+    assert done.code == 1
+    assert said in done.err
+    assert "messages behind" not in done.err
+
+
+def test_a_member_without_offsets_has_no_known_lag(kafka08: Commands, inspect: Inspector) -> None:
+    """It may be behind by all there is: that is said, and the exit code is 1."""
+    topic = group = inspect.create_topic("lag-of-nothing")
+    registration = f'{{"version":1,"subscription":{{"{topic}":1}}}}'
+    inspect.zk.create(paths.consumer_id(group, f"{group}_m"), registration, ephemeral=True)
+    done = kafka08.refused("offsets", "lag", group, "--json")
+    assert (done.code, done.out) == (1, b"[]\n")
+    assert "Not known: its lag" in done.err
 
 
 def test_an_export_is_whole(kafka08: Commands, inspect: Inspector) -> None:
