@@ -20,6 +20,7 @@ from kafka08.cli.options import (
     profile_option,
     read_config,
 )
+from kafka08.config import parse_overrides
 
 if TYPE_CHECKING:
     from kafka08.embedded.standing import ClusterDirectory, StandingCluster
@@ -60,9 +61,11 @@ def up(
 ) -> None:
     """Run ZooKeeper and some brokers until SIGTERM or Ctrl-C, or, detached, until `kafka08 down`.
 
-    The keys given go to every broker. If a cluster runs in the directory already, says where it
-    answers and starts nothing.
+    The keys given go to every broker, except broker.id, port, advertised.port and
+    zookeeper.connect, which are each broker's own. If a cluster runs in the directory already, says
+    where it answers and starts nothing.
     """
+    refuse_own_keys(overrides)
     config = read_config(config_file, overrides, options=profile_keys(profile))
     if detach:
         show(start_detached(open_directory(data_dir), brokers, config))
@@ -88,7 +91,7 @@ def status(data_dir: Path | None, as_json: bool, as_env: bool) -> None:
     directory = open_directory(data_dir)
     standing = directory.running()
     if standing is None:
-        click.echo(f"No cluster runs in {directory.path}", err=True)
+        say_that_none_runs(directory)
         sys.exit(1)
     if as_json:
         click.echo(json.dumps(asdict(standing)))
@@ -109,7 +112,7 @@ def down(data_dir: Path | None) -> None:
     directory = open_directory(data_dir)
     stopped = directory.stop()
     if stopped is None:
-        click.echo(f"No cluster runs in {directory.path}", err=True)
+        say_that_none_runs(directory)
     else:
         click.echo(f"Stopped the cluster in {directory.path}; its data stays there.", err=True)
 
@@ -118,6 +121,23 @@ def open_directory(data_dir: Path | None) -> ClusterDirectory:
     from kafka08.embedded.standing import ClusterDirectory, default_directory
 
     return ClusterDirectory(data_dir or default_directory())
+
+
+def refuse_own_keys(overrides: tuple[str, ...]) -> None:
+    """BadParameter for a key that would go unheard. (A file of one broker has them by nature.)"""
+    from kafka08.embedded.broker import OWN_KEYS
+
+    for key in parse_overrides(overrides):
+        if key in OWN_KEYS:
+            reason = f"`up` sets {key} for each broker; use `kafka08 broker start` for one of yours"
+            raise click.BadParameter(reason, param_hint="--override")
+
+
+def say_that_none_runs(directory: ClusterDirectory) -> None:
+    """And why, if the last one left word."""
+    click.echo(f"No cluster runs in {directory.path}", err=True)
+    if (error := directory.last_error()) is not None:
+        click.echo(f"The last one ended with: {error} ({directory.log})", err=True)
 
 
 def run(
@@ -161,11 +181,16 @@ def start_detached(
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    while owner.poll() is None:
-        standing = directory.running()
-        if standing is not None and standing.is_ready:
-            return standing
-        time.sleep(_POLL_SECONDS)
+    try:
+        while owner.poll() is None:
+            standing = directory.running()
+            if standing is not None and standing.is_ready:
+                return standing
+            time.sleep(_POLL_SECONDS)
+    except BaseException:  # Ctrl-C reaches this process alone
+        owner.terminate()
+        owner.wait()
+        raise
     raise click.ClickException(f"the cluster did not start:\n{directory.log.read_text().rstrip()}")
 
 

@@ -15,6 +15,8 @@ from kafka08.errors import KafkaError
 from kafka08.structs import Broker
 
 PROPERTIES = "server.properties"
+OWN_KEYS = ("broker.id", "port", "advertised.port", "zookeeper.connect")
+"""What the cluster sets for each broker, whatever `config` says."""
 
 
 class EmbeddedBroker:

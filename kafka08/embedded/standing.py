@@ -88,6 +88,14 @@ class ClusterDirectory:
         except FileNotFoundError:
             return None
 
+    def last_error(self) -> str | None:
+        """The last line of `log` that tells an error; None without one, as after a clean stop."""
+        try:
+            lines = self.log.read_text(errors="replace").splitlines()
+        except FileNotFoundError:
+            return None
+        return next((line for line in reversed(lines) if line.startswith("Error")), None)
+
     def stop(self, timeout: float = STOP_SECONDS) -> StandingCluster | None:
         """Stop what runs here and wait until it has ended; None if nothing did. KafkaError if it
         still runs after `timeout` seconds."""

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from kafka08.admin import AdminClient
+from kafka08.embedded.standing import ClusterDirectory
 from tests.embedded.test_process import state_of
 
 
@@ -86,6 +89,38 @@ def test_a_cluster_that_cannot_start_says_why(kafka08: Commands) -> None:
     failed = kafka08("up", "--detach", "--brokers", "1", "--override", "num.partitions=0", code=1)
     assert "num.partitions: '0' is outside the range" in failed.stderr
     kafka08("status", code=1)
+
+
+def test_a_cluster_that_died_says_why(kafka08: Commands, tmp_path: Path) -> None:
+    """To whoever asks for it afterwards, from the log of the process that it belonged to."""
+    log = tmp_path / "kafka08" / "cluster" / "up.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("ZooKeeper  localhost:2181\nError: broker 0 ended\n  its last line\n")
+    for verb, code in (("status", 1), ("down", 0)):
+        said = kafka08(verb, code=code).stderr
+        assert f"The last one ended with: Error: broker 0 ended ({log})" in said
+
+
+def test_ctrl_c_while_it_starts_leaves_nothing(kafka08: Commands, tmp_path: Path) -> None:
+    """The process that the cluster would belong to has ended when the command has."""
+    directory = ClusterDirectory(tmp_path / "cluster")
+    starting = subprocess.Popen(
+        [sys.executable, "-m", "kafka08.cli", "up", "--detach", f"--data-dir={directory.path}"],
+        stderr=subprocess.DEVNULL,
+    )
+    while not directory.path.exists() or directory.running() is None:
+        assert starting.poll() is None
+        time.sleep(0.02)
+    starting.send_signal(signal.SIGINT)
+    assert starting.wait(30) == 1
+    assert directory.running() is None
+
+
+@pytest.mark.parametrize("key", ["broker.id", "port", "advertised.port", "zookeeper.connect"])
+def test_keys_of_one_broker_are_refused(kafka08: Commands, key: str) -> None:
+    """Rather than left unheard; nothing is started."""
+    refused = kafka08("up", "--detach", "--override", f"{key}=15555", code=2)
+    assert f"`up` sets {key} for each broker; use `kafka08 broker start`" in refused.stderr
 
 
 def test_ping_tells_the_broker_that_is_silent(kafka08: Commands) -> None:
