@@ -9,11 +9,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from kazoo.client import KazooClient
-
 from kafka08.consumer import ConsumerConfig, ConsumerConnector, ConsumerState
 from kafka08.structs import Broker, TopicPartition
-from kafka08.zk import nodes, paths
+from kafka08.zk import faults, nodes, paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
 
@@ -74,10 +72,7 @@ def owned(member: ConsumerConnector) -> list[TopicPartition]:
     return sorted(member.assignment)
 
 
-def expire_session(connect: str, zk: ZkClient) -> None:
-    """Have the server end the session of `zk`, as if it had not been heard of for too long: a
-    second connection takes the session over and closes it."""
-    twin = KazooClient(connect, client_id=(zk.session_id, zk.session_password))
-    twin.start()
-    twin.stop()
-    twin.close()
+def expire_session(zk: ZkClient) -> None:
+    """Have the server end the session of `zk`, as if it had not been heard of for too long."""
+    until(lambda: zk.session_id is not None, "a session")
+    faults.expire_session(zk)

@@ -172,7 +172,7 @@ def test_a_stall_is_raised_and_ends(cluster: PaperCluster, member: Member, zk_co
     assert a.stall_cause is None
 
 
-def test_a_lost_session_is_replaced(cluster: PaperCluster, member: Member, zk_connect: str) -> None:
+def test_a_lost_session_is_replaced(cluster: PaperCluster, member: Member) -> None:
     """The member registers again under a new session and owns the same; nothing of the old session
     is delivered or committed in between."""
     cluster.create_topic("tt", 2)
@@ -180,7 +180,7 @@ def test_a_lost_session_is_replaced(cluster: PaperCluster, member: Member, zk_co
     a.create_message_streams({"tt": 1})
     old = cluster.zk.stat(paths.consumer_id("g", "g_a"))
     assert old is not None
-    expire_session(zk_connect, a._zk)
+    expire_session(a._zk)
     until(lambda: a._zk.session_id != old.ephemeral_owner, "a new session")
 
     def owned_anew() -> bool:
@@ -191,9 +191,7 @@ def test_a_lost_session_is_replaced(cluster: PaperCluster, member: Member, zk_co
     assert cluster.owners("tt") == {0: "g_a-0", 1: "g_a-0"}
 
 
-def test_partitions_of_a_lost_session_go_to_others(
-    cluster: PaperCluster, member: Member, zk_connect: str
-) -> None:
+def test_partitions_of_a_lost_session_go_to_others(cluster: PaperCluster, member: Member) -> None:
     """Two members, one session expires: afterwards both own their halves, each partition once."""
     cluster.create_topic("tt", 4)
     a, b = member("a"), member("b")
@@ -201,7 +199,7 @@ def test_partitions_of_a_lost_session_go_to_others(
         connector.create_message_streams({"tt": 1})
     until(lambda: len(owned(a)) == len(owned(b)) == 2, "two each")
     for _ in range(3):
-        expire_session(zk_connect, a._zk)
+        expire_session(a._zk)
     expected = {0: "g_a-0", 1: "g_a-0", 2: "g_b-0", 3: "g_b-0"}
     until(lambda: settled(a, b) and cluster.owners("tt") == expected, f"owners {expected}")
 
