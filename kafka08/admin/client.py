@@ -31,8 +31,8 @@ from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
 
-SESSION_TIMEOUT_MS = 30_000
-CONNECTION_TIMEOUT_MS = 10_000
+ZOOKEEPER_TIMEOUT_MS = 10_000
+"""Of the connection and the session alike: a start that fails ends no sooner than either."""
 _POLL_SECONDS = 0.02
 
 Assignment = Mapping[int, Sequence[int]]
@@ -56,8 +56,7 @@ class AdminClient(Closeable):
         if zookeeper is not None:
             self._own = ZkClient(
                 zookeeper,
-                session_timeout_ms=SESSION_TIMEOUT_MS,
-                connection_timeout_ms=CONNECTION_TIMEOUT_MS,
+                session_timeout_ms=ZOOKEEPER_TIMEOUT_MS,
                 name="admin",
             )
             self._own.start()

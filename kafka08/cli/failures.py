@@ -31,7 +31,8 @@ FAILED: Final = 1
 MISUSE: Final = 2
 
 ADVICE: Final[dict[type[Exception], str]] = {
-    ZooKeeperUnreachable: "see that ZooKeeper runs there, or give its address with --zookeeper",
+    ZooKeeperUnreachable: "see that ZooKeeper runs there, or give its own address with "
+    "--zookeeper; its port is mostly 2181, a broker's is 9092",
     SessionLost: "see that ZooKeeper answers, then run the command again",
     NoBrokersAvailable: "see that a broker runs there, or give others with --bootstrap",
     LeaderNotAvailable: "see which broker is down: kafka08 topic describe",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+import socket
 import threading
 import time
 
 import pytest
 
 from kafka08.admin import AdminClient, MoveStatus, describe_lines
-from kafka08.errors import AdminError, ConfigError
+from kafka08.errors import AdminError, ConfigError, ZooKeeperUnreachable
 from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
@@ -29,6 +30,18 @@ def store(zk: ZkClient) -> ClusterStore:
 @pytest.fixture
 def admin(store: ClusterStore) -> AdminClient:
     return AdminClient(zk=store.zk, rng=random.Random(1))
+
+
+def test_a_silent_server_takes_the_time_that_the_error_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And not that of a session on top, for which the connection's thread waits."""
+    monkeypatch.setattr("kafka08.admin.client.ZOOKEEPER_TIMEOUT_MS", 300)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        begun = time.monotonic()
+        with pytest.raises(ZooKeeperUnreachable, match="within 300 ms"):
+            AdminClient(f"127.0.0.1:{silent.getsockname()[1]}")
+        assert time.monotonic() - begun < 5
 
 
 def test_a_topic_is_its_configuration_and_its_assignment(admin: AdminClient, zk: ZkClient) -> None:
