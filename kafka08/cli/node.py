@@ -70,7 +70,8 @@ def start_broker(config: str, overrides: tuple[str, ...], profile: str | None) -
 def ping(bootstrap: str) -> None:
     """Ask each broker named (default: KAFKA08_BOOTSTRAP) for metadata; exits 1 if one is silent.
 
-    Prints its host:port, how many brokers it knows, and how many topics.
+    Prints its host:port, how many brokers it knows, and how many topics: 0 and 0 before the first
+    topic of a cluster, with which a broker of 0.8 is told of the others.
     """
     from kafka08.client import ClusterClient, parse_bootstrap
     from kafka08.errors import KafkaError
