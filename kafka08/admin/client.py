@@ -25,7 +25,7 @@ from kafka08.errors import AdminError, BadVersion, NodeExists, NoNode
 from kafka08.lifecycle import Closeable
 from kafka08.profile import topic_overrides
 from kafka08.structs import INTERNAL_TOPICS, NO_LEADER, TopicPartition
-from kafka08.topic_config import override_texts, parse_topic_config
+from kafka08.topic_config import check_names, override_texts, parse_topic_config
 from kafka08.topic_name import fault_of
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
@@ -164,6 +164,10 @@ class AdminClient(Closeable):
             for name, assignment in assignments.items()
         ]
 
+    def overrides(self, name: str) -> dict[str, str]:
+        """The topic's overrides as they stand in ZooKeeper; {} if it has none."""
+        return self._store.topic_config(name)
+
     def alter_topic(
         self,
         name: str,
@@ -178,7 +182,8 @@ class AdminClient(Closeable):
         replicas of those added. Brokers take new overrides up while they run.
 
         config         overrides to set
-        delete_config  overrides to drop; those that are not set are ignored
+        delete_config  overrides to drop; those that are not set are ignored, but ConfigError for a
+                       name that no override has
         partitions     how many there shall be
         assignment     replicas of each partition that is added; default: spread over all brokers
         """
@@ -193,8 +198,9 @@ class AdminClient(Closeable):
             added = self._partitions_to_add(name, existing, partitions, assignment)
         overrides = None
         if config or delete_config:
-            kept = self._store.topic_configs([name]).get(name, {}).items()
-            overrides = {key: value for key, value in kept if key not in delete_config}
+            stored = self._store.topic_configs([name]).get(name, {})
+            check_names([key for key in delete_config if key not in stored])
+            overrides = {key: value for key, value in stored.items() if key not in delete_config}
             overrides |= override_texts(config or {})
             parse_topic_config(overrides)
         if not dry_run:

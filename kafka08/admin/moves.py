@@ -80,6 +80,22 @@ def check_moves(moves: Moves) -> None:
             )
 
 
+def absent_brokers(moves: Moves, current: Moves, registered: Sequence[int]) -> list[str]:
+    """A sentence for each broker that `moves` name and that is not registered: it is down, or there
+    is none. Controllers refuse such moves. What is where it shall be (`current`) is no move."""
+    wanted: dict[int, list[TopicPartition]] = {}
+    for tp, replicas in sorted(moves.items()):
+        if replicas != current.get(tp):
+            for broker_id in set(replicas).difference(registered):
+                wanted.setdefault(broker_id, []).append(tp)
+    live = ", ".join(map(str, registered)) or "none"
+    return [
+        f"broker {broker_id} of {tps[0]}{f' and {len(tps) - 1} more' if tps[1:] else ''} is not "
+        f"registered; registered are {live}"
+        for broker_id, tps in sorted(wanted.items())
+    ]
+
+
 def format_moves(moves: Moves) -> str:
     """The plan as one line of a file; sorted."""
     return nodes.encode_reassignment(dict(sorted(moves.items())))

@@ -13,6 +13,7 @@ import click
 from kafka08.admin import AdminClient, MoveStatus
 from kafka08.admin.moves import (
     Moves,
+    absent_brokers,
     format_moves,
     parse_elections,
     parse_moves,
@@ -85,9 +86,17 @@ def reassign(
         )
         if verify:
             sys.exit(show_statuses(admin.move_statuses(moves), as_json))
-        click.echo(f"Current partition replica assignment\n\n{format_moves(admin.assigned(moves))}")
+        current = admin.assigned(moves)
+        absent = absent_brokers(moves, current, admin.live_brokers())
+        if execute and absent:
+            raise AdminError(
+                "\n".join([*absent, "Nothing was changed: start what is down, or name others."])
+            )
+        click.echo(f"Current partition replica assignment\n\n{format_moves(current)}")
         click.echo(f"\nProposed partition reassignment configuration\n\n{format_moves(moves)}\n")
         if not execute:
+            for sentence in absent:
+                click.echo(f"WARNING: {sentence}", err=True)
             click.echo("Nothing was changed; --execute does it.", err=True)
             return
         admin.move_partitions(moves)

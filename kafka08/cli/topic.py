@@ -8,9 +8,11 @@ import click
 from click.core import ParameterSource
 
 from kafka08.admin import AdminClient, describe_lines
+from kafka08.admin.moves import absent_brokers
 from kafka08.assignment import parse_assignment
 from kafka08.cli.options import example, json_option, legal_topic, zookeeper_option
 from kafka08.config import parse_overrides
+from kafka08.structs import TopicPartition
 
 
 @click.group(epilog=example("kafka08 topic list --zookeeper localhost:2181"))
@@ -57,6 +59,10 @@ def create(
             None if replica_assignment is None else parse_assignment(replica_assignment),
             dry_run=dry_run,
         )
+        chosen = {TopicPartition(name, number): rs for number, rs in assignment.items()}
+        absent = absent_brokers(chosen, {}, admin.live_brokers())
+    for sentence in absent:
+        click.echo(f"WARNING: {sentence}", err=True)
     if dry_run:
         for partition, replicas in sorted(assignment.items()):
             click.echo(f"partition {partition}: replicas {','.join(map(str, replicas))}")
@@ -112,7 +118,10 @@ def alter(
     if not (config or delete_config or partitions):
         raise click.UsageError("Give --config, --delete-config or --partitions.")
     overrides = parse_overrides(config, "--config")
+    dropped = 0
     with AdminClient(zookeeper) as admin:
+        if delete_config:
+            dropped = len(admin.overrides(name).keys() & set(delete_config))
         added = admin.alter_topic(
             name,
             config=overrides,
@@ -124,7 +133,7 @@ def alter(
     if overrides or delete_config:
         click.echo(
             f'{would}{"update" if dry_run else "Updated"} config for topic "{name}": '
-            f"{len(overrides)} set, {len(delete_config)} dropped."
+            f"{len(overrides)} set, {dropped} dropped."
         )
     for number, replicas in added.items():
         click.echo(f"partition {number}: replicas {','.join(map(str, replicas))}")

@@ -239,6 +239,17 @@ def test_overrides_that_cannot_be_read_are_replaced(admin: AdminClient, zk: ZkCl
     assert {"retention.ms": "2"} == ClusterStore(zk).topic_config("tt")
 
 
+def test_only_what_can_be_an_override_is_dropped(admin: AdminClient, zk: ZkClient) -> None:
+    """Or stands there all the same, from another version; one not set is nobody's harm."""
+    admin.create_topic("tt", config={"retention.ms": "1"})
+    with pytest.raises(ConfigError, match="Unknown configuration"):
+        admin.alter_topic("tt", delete_config=["retention.ms", "retention.msec"])
+    assert {"retention.ms": "1"} == ClusterStore(zk).topic_config("tt")
+    zk.put(paths.topic_config("tt"), nodes.encode_topic_config({"of.tomorrow": "1"}))
+    admin.alter_topic("tt", delete_config=["of.tomorrow", "retention.ms"])
+    assert {} == ClusterStore(zk).topic_config("tt")
+
+
 def test_partitions_are_added(admin: AdminClient, zk: ZkClient) -> None:
     """Those there were stay where they are; there can only be more."""
     before = admin.create_topic("tt", 2)

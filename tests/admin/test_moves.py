@@ -9,6 +9,7 @@ import pytest
 
 from kafka08.admin import MoveStatus
 from kafka08.admin.moves import (
+    absent_brokers,
     format_moves,
     parse_elections,
     parse_moves,
@@ -84,6 +85,15 @@ def test_a_plan_keeps_each_topics_replication_factor() -> None:
         plan_moves(current, [3, 3], random.Random(1))
     with pytest.raises(AdminError, match="empty has no partitions to move"):
         plan_moves({"empty": {}}, [3], random.Random(1))
+
+
+def test_brokers_that_are_absent_are_told_once_each() -> None:
+    """With the first partition and a count; a partition that stays where it is needs nobody."""
+    moves = {T0: (1, 9), T1: (9, 2), TopicPartition("u", 0): (8,)}
+    current = {T0: (1,), T1: (2,), TopicPartition("u", 0): (8,)}
+    assert ["broker 9 of [t,0] and 1 more is not registered; registered are 1, 2"] == (
+        absent_brokers(moves, current, [1, 2])
+    )
 
 
 def test_how_far_a_move_is() -> None:

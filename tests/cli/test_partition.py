@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Commands
+from kafka08.admin.moves import format_moves
+from kafka08.structs import TopicPartition
+from kafka08.zk import paths
+from tests.cli.conftest import Commands, Inspector
 
 
 @pytest.mark.parametrize(
@@ -23,6 +26,23 @@ def test_a_file_that_is_no_text_is_named(
     done = kafka08.refused("partition", *arguments, file)
     assert 1 == done.code
     assert f"Error: {file} is not UTF-8 text; give the JSON file" in done.err
+
+
+def test_brokers_that_are_not_there_get_no_partitions(
+    kafka08: Commands, inspect: Inspector, tmp_path: Path
+) -> None:
+    """A plan for them is shown with a warning; --execute refuses it, as the controller would."""
+    topic = inspect.create_topic("to-nobody")
+    plan = tmp_path / "plan.json"
+    plan.write_text(format_moves({TopicPartition(topic, 0): (9,)}))
+    for made in (("--plan", plan), ("--topic", topic, "--brokers", 9)):
+        shown = kafka08.refused("partition", "reassign", *made)
+        assert 0 == shown.code
+        assert f"WARNING: broker 9 of [{topic},0] is not registered; registered are" in shown.err
+        refused = kafka08.refused("partition", "reassign", *made, "--execute")
+        assert (1, b"") == (refused.code, refused.out)
+        assert f"Error: broker 9 of [{topic},0] is not registered" in refused.err
+    assert not inspect.zk.exists(paths.REASSIGN_PARTITIONS)
 
 
 def test_a_topic_that_cannot_be_is_refused(kafka08: Commands) -> None:

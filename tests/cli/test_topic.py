@@ -28,10 +28,24 @@ def test_a_dry_run_changes_nothing(kafka08: Commands, inspect: Inspector) -> Non
     assert "dry" not in inspect.store.topics()
 
 
+def test_overrides_are_counted_that_were_there(kafka08: Commands, inspect: Inspector) -> None:
+    """What is dropped was set before; a name that no override has is misuse."""
+    topic = inspect.create_topic("counted")
+    set_one = ("topic", "alter", topic, "--config", "retention.ms=1000")
+    assert b"1 set, 0 dropped" in kafka08.refused(*set_one).out
+    drop = ("--delete-config", "retention.ms", "--delete-config", "segment.ms")
+    assert b"0 set, 1 dropped" in kafka08.refused("topic", "alter", topic, *drop).out
+    done = kafka08.refused("topic", "alter", topic, "--delete-config", "retention.msec")
+    assert (2, b"") == (done.code, done.out)
+    assert 'Unknown configuration "retention.msec"' in done.err
+
+
 def test_replicas_can_be_chosen(kafka08: Commands) -> None:
-    """Partition by partition, in kafka-topics' words, also on brokers that are not up."""
+    """Partition by partition, in kafka-topics' words, also on brokers that are not up: there with a
+    warning."""
     done = kafka08("topic", "create", "chosen", "--replica-assignment", "0:7,7:0", "--dry-run")
     assert [b"partition 0: replicas 0,7", b"partition 1: replicas 7,0"] == done.out.splitlines()[:2]
+    assert "WARNING: broker 7 of [chosen,0] and 1 more is not registered" in done.err
 
 
 @pytest.mark.parametrize(
