@@ -15,7 +15,7 @@ import random
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from enum import Enum
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from kafka08.assignment import assign_replicas
 from kafka08.config import INT_MAX
@@ -25,6 +25,10 @@ from kafka08.topic_name import fault_of
 from kafka08.zk import nodes
 
 T = TypeVar("T", bound=Hashable)
+
+PLAN_FORM: Final = '{"partitions":[{"topic":"pages","partition":0,"replicas":[1,2]}]}'
+ELECTIONS_FORM: Final = '{"partitions":[{"topic":"pages","partition":0}]}'
+TOPICS_FORM: Final = '{"topics":[{"topic":"pages"}]}'
 
 Moves = Mapping[TopicPartition, tuple[int, ...]]
 """Partition → the replicas that it shall have, the preferred one first."""
@@ -50,9 +54,11 @@ def parse_moves(text: str) -> Moves:
         moves = nodes.decode_reassignment(text)
         partitions = nodes.decode_preferred_election(text)
     except ZooKeeperError as error:
-        raise AdminError(f"this is no plan of partition moves: {error}") from error
+        raise AdminError(
+            f"this is no plan of partition moves: {error}; one is {PLAN_FORM}"
+        ) from error
     if not moves:
-        raise AdminError("Partition reassignment data file is empty")
+        raise AdminError(f"Partition reassignment data file is empty; a plan is {PLAN_FORM}")
     if repeated := _repeated(partitions):
         raise AdminError(
             "Partition reassignment contains duplicate topic partitions: "
@@ -106,9 +112,11 @@ def parse_elections(text: str) -> list[TopicPartition]:
     try:
         partitions = nodes.decode_preferred_election(text)
     except ZooKeeperError as error:
-        raise AdminError(f"this is no list of partitions: {error}") from error
+        raise AdminError(
+            f"this is no list of partitions: {error}; one is {ELECTIONS_FORM}"
+        ) from error
     if not partitions:
-        raise AdminError("Preferred replica election data is empty")
+        raise AdminError(f"Preferred replica election data is empty; a list is {ELECTIONS_FORM}")
     if repeated := _repeated(partitions):
         raise AdminError(
             "Preferred replica election data contains duplicate partitions: "
@@ -122,8 +130,10 @@ def parse_topics(text: str) -> list[str]:
     name that no topic has."""
     try:
         topics = [str(entry["topic"]) for entry in json.loads(text)["topics"]]
-    except (ValueError, KeyError, TypeError) as error:
-        raise AdminError(f"this is no list of topics: {error}") from error
+    except ValueError as error:
+        raise AdminError(f"this is no JSON: {error}; a list of topics is {TOPICS_FORM}") from error
+    except (KeyError, TypeError) as error:
+        raise AdminError(f"this is no list of topics; one is {TOPICS_FORM}") from error
     if repeated := _repeated(topics):
         raise AdminError(
             f"List of topics to reassign contains duplicate entries: {','.join(repeated)}"

@@ -144,7 +144,8 @@ def start(max_disagreement: int | None, answer_seconds: float, as_json: bool, **
                 tick()
         if alone and not failed:
             show_to_do(connections, groups[0])
-    click.echo(f"Copied the offsets of {copied} partitions to Kafka", err=True)
+    if copied or not failed:
+        click.echo(f"Copied the offsets of {copied} partitions to Kafka", err=True)
     sys.exit(1 if failed else 0)
 
 

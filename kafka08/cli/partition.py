@@ -6,7 +6,9 @@ import json
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import click
 
@@ -24,6 +26,8 @@ from kafka08.errors import AdminError
 from kafka08.structs import TopicPartition
 
 PROGRESS_SECONDS = 0.5
+
+T = TypeVar("T")
 
 json_file = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -80,7 +84,7 @@ def reassign(
         raise click.UsageError("--verify needs the --plan that was executed, and goes alone.")
     with AdminClient(zookeeper) as admin:
         moves = (
-            parse_moves(text_of(plan_file))
+            parsed(plan_file, parse_moves)
             if plan_file is not None
             else admin.plan_moves(named(topics, topics_file), broker_ids(brokers or ""))
         )
@@ -105,15 +109,18 @@ def reassign(
             sys.exit(show_progress(admin, moves))
 
 
-def text_of(file: Path) -> str:
+def parsed(file: Path, parse: Callable[[str], T]) -> T:
+    """What `parse` makes of the text of a file; its AdminError names the file."""
     try:
-        return file.read_text(encoding="utf-8")
+        return parse(file.read_text(encoding="utf-8"))
     except UnicodeDecodeError:
         raise AdminError(f"{file} is not UTF-8 text; give the JSON file") from None
+    except AdminError as error:
+        raise AdminError(f"{file}: {error}") from error
 
 
 def named(topics: tuple[str, ...], topics_file: Path | None) -> list[str]:
-    names = [*topics, *(parse_topics(text_of(topics_file)) if topics_file else [])]
+    names = [*topics, *(parsed(topics_file, parse_topics) if topics_file else [])]
     if not names:
         raise click.UsageError("--brokers needs --topic or --topics-file.")
     return names
@@ -168,7 +175,7 @@ def elect(names: tuple[str, ...], partitions_file: Path | None, zookeeper: str) 
     """Give partitions back to their preferred replicas, where these are in sync."""
     wanted = [topic_partition(name) for name in names]
     if partitions_file is not None:
-        wanted += parse_elections(text_of(partitions_file))
+        wanted += parsed(partitions_file, parse_elections)
     with AdminClient(zookeeper) as admin:
         count = admin.elect_preferred(wanted or None)
     click.echo(f"Successfully started preferred replica election for {count} partitions.")

@@ -14,7 +14,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from kafka08.errors import ConfigError
 from kafka08.migration.facts import GroupFacts, Offset
@@ -22,6 +22,8 @@ from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 
 VERSION: Final = 1
+FORM: Final = '{"version":1,"groups":{"readers":{"pages":{"0":[120,null]}}}}'
+LINE_FORM: Final = "/consumers/GROUP/offsets/TOPIC/PARTITION:OFFSET"
 LINE: Final = re.compile(r"/consumers/([^/]+)/offsets/([^/]+)/(\d+):(\d+)")
 
 GroupOffsets = dict[str, dict[TopicPartition, int]]
@@ -49,15 +51,21 @@ def to_jvm_lines(groups: Iterable[GroupFacts], store: str) -> Iterator[str]:
 
 
 def read_offsets(path: Path) -> GroupOffsets:
-    """What a file says, in either format; ConfigError naming it and what is wrong."""
+    """What a file says, in either format; ConfigError naming it and what is wrong, also for one
+    without any offset."""
     try:
-        return parse(path.read_text(encoding="utf-8"))
+        found = parse(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:
         raise ConfigError(
             f"{path}: not a file of offsets: byte {error.start} is no UTF-8 text"
         ) from error
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from error
+    if not any(found.values()):
+        raise ConfigError(
+            f"{path}: no offsets in it; a file of them has lines like {LINE_FORM}, or is {FORM}"
+        )
+    return found
 
 
 def parse(text: str) -> GroupOffsets:
@@ -74,9 +82,7 @@ def _parse_lines(text: str) -> GroupOffsets:
             break
         match = LINE.fullmatch(line)
         if match is None:
-            raise ConfigError(
-                f"line {number}: {line!r} is not /consumers/GROUP/offsets/TOPIC/PARTITION:OFFSET"
-            )
+            raise ConfigError(f"line {number}: {line!r} is not {LINE_FORM}")
         group, topic, partition, offset = match.groups()
         found.setdefault(group, {})[TopicPartition(topic, int(partition))] = int(offset)
     return found
@@ -84,26 +90,46 @@ def _parse_lines(text: str) -> GroupOffsets:
 
 def _parse_json(text: str) -> GroupOffsets:
     try:
-        fields = json.loads(text)
-        if fields["version"] != VERSION:
-            raise ValueError(f"version {fields['version']} is not {VERSION}")
-        groups: Mapping[str, Mapping[str, Mapping[str, list[Offset]]]] = fields["groups"]
-        return {
-            group: {
-                TopicPartition(topic, int(number)): max(known)
-                for topic, partitions in topics.items()
-                for number, offsets in partitions.items()
-                if (known := _known(offsets))
-            }
-            for group, topics in groups.items()
-        }
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ConfigError(f"not a file of kafka08 offsets export: {error}") from error
+        fields = _object(json.loads(text), "the file")
+        if (version := fields.get("version")) != VERSION:
+            raise ValueError(f"its version is {_shown(version)}, not {VERSION}")
+        groups = _object(fields.get("groups"), "groups")
+        return {group: dict(_known_of(group, topics)) for group, topics in groups.items()}
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(
+            f"not a file of kafka08 offsets export: {error}; one has the form {FORM}"
+        ) from error
 
 
-def _known(offsets: Iterable[Offset]) -> list[int]:
+def _known_of(group: str, topics: Any) -> Iterator[tuple[TopicPartition, int]]:
+    """The larger offset of each partition that has one; ValueError naming what is wrong."""
+    for topic, partitions in _object(topics, f"group {group}").items():
+        place = f"group {group}, topic {topic}"
+        for number, offsets in _object(partitions, place).items():
+            if not number.isdecimal():
+                raise ValueError(f"{place}: {number!r} is no partition")
+            if known := _known(offsets, f"{place}, partition {number}"):
+                yield TopicPartition(topic, int(number)), max(known)
+
+
+def _known(offsets: Any, place: str) -> list[int]:
     """Those that are there; ValueError for what can be none."""
+    if not isinstance(offsets, list):
+        raise ValueError(f"{place}: {_shown(offsets)} is no list of offsets")
     for offset in offsets:
         if offset is not None and (type(offset) is not int or offset < 0):
-            raise ValueError(f"{offset!r} is no offset, which is a number from 0 on, or null")
+            raise ValueError(
+                f"{place}: {_shown(offset)} is no offset, which is a number from 0 on, or null"
+            )
     return [offset for offset in offsets if offset is not None]
+
+
+def _object(value: Any, place: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{place}: {_shown(value)} is no JSON object")
+    return value
+
+
+def _shown(value: Any) -> str:
+    """As the file has it, or how that begins."""
+    return json.dumps(value)[:60]

@@ -37,6 +37,11 @@ def test_refusals(
     assert "nobody" not in inspect.zk.children_or_empty("/kafka08/migrations")
 
 
+def test_what_was_refused_was_not_copied(kafka08: Commands) -> None:
+    """No count of what was done behind the error, as if something had been."""
+    assert "Copied" not in kafka08.refused("migrate", "start", "nobody").err
+
+
 def test_finish_trusts_an_idle_member_when_told(kafka08: Commands, inspect: Inspector) -> None:
     """One that is not ours and reads nothing can never show by movement where it commits."""
     topic = group = inspect.create_topic("idle-by-cli")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -78,3 +79,12 @@ def test_a_topic_that_does_not_exist_is_named(kafka08: Commands, inspect: Inspec
     done = kafka08.refused("offsets", "reset", group, "--to", "earliest", "--topic", "nosuch")
     assert done.code == 1
     assert "topic nosuch does not exist; kafka08 topic list" in done.err
+
+
+def test_an_import_of_nothing_is_misuse(kafka08: Commands, tmp_path: Path) -> None:
+    """An empty file, of an export that failed, must not pass for one that was imported."""
+    file = tmp_path / "offsets.txt"
+    file.touch()
+    done = kafka08.refused("offsets", "import", file, "--execute")
+    assert (2, b"") == (done.code, done.out)
+    assert f"Error: {file}: no offsets in it" in done.err

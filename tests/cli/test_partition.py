@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from kafka08.admin.moves import format_moves
+from kafka08.admin.moves import (
+    ELECTIONS_FORM,
+    PLAN_FORM,
+    TOPICS_FORM,
+    format_moves,
+    parse_elections,
+    parse_moves,
+    parse_topics,
+)
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 from tests.cli.conftest import Commands, Inspector
@@ -26,6 +34,36 @@ def test_a_file_that_is_no_text_is_named(
     done = kafka08.refused("partition", *arguments, file)
     assert 1 == done.code
     assert f"Error: {file} is not UTF-8 text; give the JSON file" in done.err
+
+
+@pytest.mark.parametrize("text", ["[]", '{"a":1}', "{", '{"topics":1,"partitions":[5]}'])
+@pytest.mark.parametrize(
+    ("arguments", "form"),
+    [
+        (("reassign", "--plan"), PLAN_FORM),
+        (("reassign", "--brokers", "1", "--topics-file"), TOPICS_FORM),
+        (("elect", "--file"), ELECTIONS_FORM),
+    ],
+    ids=lambda value: value[-1] if isinstance(value, tuple) else "",
+)
+def test_a_file_of_another_form_is_named_with_the_right_one(
+    kafka08: Commands, tmp_path: Path, arguments: tuple[str, ...], form: str, text: str
+) -> None:
+    """Not in Python's words, and also when it says nothing about partitions."""
+    file = tmp_path / "plan.json"
+    file.write_text(text)
+    done = kafka08.refused("partition", *arguments, file)
+    assert 1 == done.code
+    assert f"Error: {file}: " in done.err
+    assert f" is {form}\n" in done.err
+
+
+def test_the_forms_can_be_read() -> None:
+    """Each by the reader that names it."""
+    tp = TopicPartition("pages", 0)
+    assert {tp: (1, 2)} == parse_moves(PLAN_FORM)
+    assert [tp] == parse_elections(ELECTIONS_FORM)
+    assert ["pages"] == parse_topics(TOPICS_FORM)
 
 
 def test_brokers_that_are_not_there_get_no_partitions(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from kafka08.errors import ConfigError
 from kafka08.migration.facts import GroupFacts, PartitionFacts
-from kafka08.migration.offset_files import parse, read_offsets, to_json, to_jvm_lines
+from kafka08.migration.offset_files import FORM, parse, read_offsets, to_json, to_jvm_lines
 from kafka08.structs import TopicPartition
 
 TPS = [TopicPartition("t", n) for n in range(3)]
@@ -62,3 +63,34 @@ def test_a_strange_object_is_refused(text: str) -> None:
     """JSON of another kind or version is a ConfigError that says what is read."""
     with pytest.raises(ConfigError, match="not a file of"):
         parse(text)
+
+
+@pytest.mark.parametrize(
+    ("groups", "place"),
+    [
+        ("[]", "groups: "),
+        ('{"g":1}', "group g: "),
+        ('{"g":{"t":[]}}', "group g, topic t: "),
+        ('{"g":{"t":{"x":[1,2]}}}', "group g, topic t: 'x'"),
+        ('{"g":{"t":{"0":5}}}', "group g, topic t, partition 0: 5"),
+    ],
+)
+def test_a_wrong_place_is_named(groups: str, place: str) -> None:
+    """In the words of the file, with an example of what belongs there."""
+    with pytest.raises(ConfigError, match=re.escape(place)) as caught:
+        parse(f'{{"version":1,"groups":{groups}}}')
+    assert f"one has the form {FORM}" in str(caught.value)
+
+
+def test_the_example_of_the_form_can_be_read() -> None:
+    """It has a partition that only ZooKeeper knows an offset of."""
+    assert parse(FORM) == {"readers": {TopicPartition("pages", 0): 120}}
+
+
+@pytest.mark.parametrize("text", ["", "\n", '{"version":1,"groups":{"g":{}}}'])
+def test_a_file_without_offsets_is_refused(tmp_path: Path, text: str) -> None:
+    """Nobody means to set nothing: the export went wrong, or it is another file."""
+    path = tmp_path / "offsets.txt"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=r"offsets\.txt: no offsets in it"):
+        read_offsets(path)
