@@ -65,8 +65,7 @@ def up(
     zookeeper.connect, which are each broker's own. If a cluster runs in the directory already, says
     where it answers and starts nothing.
     """
-    refuse_own_keys(overrides)
-    config = read_config(config_file, overrides, options=profile_keys(profile))
+    config = keys_for_all(config_file, overrides, profile)
     if detach:
         show(start_detached(open_directory(data_dir), brokers, config))
         return
@@ -123,14 +122,19 @@ def open_directory(data_dir: Path | None) -> ClusterDirectory:
     return ClusterDirectory(data_dir or default_directory())
 
 
-def refuse_own_keys(overrides: tuple[str, ...]) -> None:
-    """BadParameter for a key that would go unheard. (A file of one broker has them by nature.)"""
+def keys_for_all(
+    config_file: str | None, overrides: tuple[str, ...], profile: str | None
+) -> dict[str, str]:
+    """The keys given but those that each broker has for itself: the file of one broker has them by
+    nature, an override of them is BadParameter, for it would go unheard."""
     from kafka08.embedded.broker import OWN_KEYS
 
     for key in parse_overrides(overrides):
         if key in OWN_KEYS:
             reason = f"`up` sets {key} for each broker; use `kafka08 broker start` for one of yours"
             raise click.BadParameter(reason, param_hint="--override")
+    config = read_config(config_file, overrides, options=profile_keys(profile))
+    return {key: value for key, value in config.items() if key not in OWN_KEYS}
 
 
 def say_that_none_runs(directory: ClusterDirectory) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from kafka08.admin import AdminClient
+from kafka08.cli.up import keys_for_all
 from kafka08.embedded.standing import ClusterDirectory
 from tests.embedded.test_process import state_of
 
@@ -121,6 +122,13 @@ def test_keys_of_one_broker_are_refused(kafka08: Commands, key: str) -> None:
     """Rather than left unheard; nothing is started."""
     refused = kafka08("up", "--detach", "--override", f"{key}=15555", code=2)
     assert f"`up` sets {key} for each broker; use `kafka08 broker start`" in refused.stderr
+
+
+def test_the_file_of_one_broker_is_for_all(tmp_path: Path) -> None:
+    """Without what is that broker's own, which would be refused where the cluster is run."""
+    file = tmp_path / "server.properties"
+    file.write_text("broker.id=7\nport=15555\nzookeeper.connect=h:1\nnum.partitions=2\n")
+    assert keys_for_all(str(file), (), None) == {"num.partitions": "2"}
 
 
 def test_ping_tells_the_broker_that_is_silent(kafka08: Commands) -> None:
