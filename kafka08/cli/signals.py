@@ -25,9 +25,10 @@ def stop_event() -> threading.Event:
     return stopping
 
 
-def wait_for_stop(check_alive: Callable[[], None]) -> None:
-    """Return when SIGTERM or SIGINT came; `check_alive` is called each second and may raise."""
-    stopping = stop_event()
+def wait_for_stop(check_alive: Callable[[], None], stopping: threading.Event | None = None) -> None:
+    """Return when SIGTERM or SIGINT came, or has come to `stopping`, an earlier `stop_event`;
+    `check_alive` is called each second and may raise."""
+    stopping = stopping or stop_event()
     while not stopping.wait(1.0):
         check_alive()
 

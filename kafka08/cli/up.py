@@ -141,7 +141,7 @@ def say_that_none_runs(directory: ClusterDirectory) -> None:
     """And why, if the last one left word."""
     click.echo(f"No cluster runs in {directory.path}", err=True)
     if (error := directory.last_error()) is not None:
-        click.echo(f"The last one ended with: {error} ({directory.log})", err=True)
+        click.echo(f"{directory.log} says of the last one: {error.rstrip(':')}", err=True)
 
 
 def run(
@@ -150,11 +150,14 @@ def run(
     data_dir: Path | None,
     directory: ClusterDirectory | None,
 ) -> None:
-    """Be the process that the cluster belongs to."""
-    from kafka08.cli.signals import wait_for_stop
+    """Be the process that the cluster belongs to. A signal that comes while it starts stops it when
+    it has."""
+    from kafka08.cli.signals import stop_event, wait_for_stop
     from kafka08.embedded import EmbeddedCluster
     from kafka08.embedded.standing import StandingCluster
 
+    # A start that is broken off may leave a process behind that the guard does not know of yet.
+    stopping = stop_event()
     ports = [ZOOKEEPER_PORT, *range(FIRST_BROKER_PORT, FIRST_BROKER_PORT + brokers)]
     with EmbeddedCluster(brokers, config, data_dir, ports=ports) as cluster:
         if directory is not None:
@@ -163,7 +166,7 @@ def run(
             addresses = cluster.zookeeper.connect_string, cluster.bootstrap
             show(StandingCluster(0, str(cluster.data_dir), *addresses))
         click.echo("Ctrl-C stops the cluster.", err=True)
-        wait_for_stop(cluster.check_alive)
+        wait_for_stop(cluster.check_alive, stopping)
 
 
 def start_detached(
@@ -192,6 +195,7 @@ def start_detached(
                 return standing
             time.sleep(_POLL_SECONDS)
     except BaseException:  # Ctrl-C reaches this process alone
+        click.echo("Stopping the cluster.", err=True)
         owner.terminate()
         owner.wait()
         raise

@@ -96,25 +96,28 @@ def test_a_cluster_that_died_says_why(kafka08: Commands, tmp_path: Path) -> None
     """To whoever asks for it afterwards, from the log of the process that it belonged to."""
     log = tmp_path / "kafka08" / "cluster" / "up.log"
     log.parent.mkdir(parents=True)
-    log.write_text("ZooKeeper  localhost:2181\nError: broker 0 ended\n  its last line\n")
+    log.write_text("ZooKeeper  localhost:2181\nError: broker 0 ended:\n  its last line\n")
     for verb, code in (("status", 1), ("down", 0)):
         said = kafka08(verb, code=code).stderr
-        assert f"The last one ended with: Error: broker 0 ended ({log})" in said
+        assert f"{log} says of the last one: Error: broker 0 ended\n" in said
 
 
 def test_ctrl_c_while_it_starts_leaves_nothing(kafka08: Commands, tmp_path: Path) -> None:
-    """The process that the cluster would belong to has ended when the command has."""
+    """No process of the cluster, not even one that was just being started, outlives the command."""
     directory = ClusterDirectory(tmp_path / "cluster")
     starting = subprocess.Popen(
-        [sys.executable, "-m", "kafka08.cli", "up", "--detach", f"--data-dir={directory.path}"],
+        [sys.executable, "-m", "kafka08.cli", "up", "--detach", "--brokers=1"],
+        env={**os.environ, "KAFKA08_DATA_DIR": str(directory.path)},
         stderr=subprocess.DEVNULL,
     )
     while not directory.path.exists() or directory.running() is None:
         assert starting.poll() is None
         time.sleep(0.02)
     starting.send_signal(signal.SIGINT)
-    assert starting.wait(30) == 1
+    assert starting.wait(60) == 1
     assert directory.running() is None
+    running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
+    assert str(directory.path) not in running.stdout
 
 
 @pytest.mark.parametrize("key", ["broker.id", "port", "advertised.port", "zookeeper.connect"])
