@@ -165,8 +165,9 @@ class AdminClient(Closeable):
         ]
 
     def overrides(self, name: str) -> dict[str, str]:
-        """The topic's overrides as they stand in ZooKeeper; {} if it has none."""
-        return self._store.topic_config(name)
+        """The topic's overrides as they stand in ZooKeeper; {} if it has none, or if what stands
+        there cannot be read (an error in the log)."""
+        return self._store.topic_configs([name]).get(name, {})
 
     def alter_topic(
         self,
@@ -198,7 +199,7 @@ class AdminClient(Closeable):
             added = self._partitions_to_add(name, existing, partitions, assignment)
         overrides = None
         if config or delete_config:
-            stored = self._store.topic_configs([name]).get(name, {})
+            stored = self.overrides(name)
             check_names([key for key in delete_config if key not in stored])
             overrides = {key: value for key, value in stored.items() if key not in delete_config}
             overrides |= override_texts(config or {})

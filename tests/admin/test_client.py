@@ -234,7 +234,7 @@ def test_overrides_that_cannot_be_read_are_replaced(admin: AdminClient, zk: ZkCl
     """A topic whose configuration somebody spoiled is shown without overrides, and mended."""
     admin.create_topic("tt", config={"retention.ms": "1"})
     zk.put(paths.topic_config("tt"), "no json")
-    assert {} == admin.describe_topics(["tt"])[0].config
+    assert {} == admin.describe_topics(["tt"])[0].config == admin.overrides("tt")
     admin.alter_topic("tt", config={"retention.ms": "2"})
     assert {"retention.ms": "2"} == ClusterStore(zk).topic_config("tt")
 

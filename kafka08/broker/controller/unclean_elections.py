@@ -26,15 +26,17 @@ class TopicUncleanElections:
 
     def load(self, topics: Collection[str]) -> None:
         """Read the overrides of `topics`. Switches."""
-        configs = self._store.topic_configs(sorted(topics)) if topics else {}
-        self._allowed = {
-            topic: unclean_elections_allowed(topic, configs.get(topic, {}), self._default)
-            for topic in topics
-        }
+        self._allowed = self._read(topics)
 
     def allowed(self, topic: str) -> bool:
         """Switches if the topic was not loaded."""
         if topic not in self._allowed:
-            overrides = self._store.topic_configs([topic]).get(topic, {})
-            self._allowed[topic] = unclean_elections_allowed(topic, overrides, self._default)
+            self._allowed |= self._read([topic])
         return self._allowed[topic]
+
+    def _read(self, topics: Collection[str]) -> dict[str, bool]:
+        configs = self._store.topic_configs(sorted(topics)) if topics else {}
+        return {
+            topic: unclean_elections_allowed(topic, configs.get(topic, {}), self._default)
+            for topic in topics
+        }
