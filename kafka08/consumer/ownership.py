@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -16,7 +16,7 @@ from kafka08.client.retry import RetryPolicy, retry
 from kafka08.clock import Clock
 from kafka08.consumer.assignors import Assignment
 from kafka08.consumer.offset_store import Offsets, OffsetStore
-from kafka08.consumer.progress import OwnedPartition
+from kafka08.consumer.progress import OwnedPartition, Sink
 from kafka08.consumer.session import SessionGate
 from kafka08.consumer.stream import KafkaStream
 from kafka08.errors import KafkaError
@@ -53,10 +53,9 @@ class Ownership:
     def positions(self) -> Offsets:
         """The first offset of each owned partition that is not finished. The message in the hand of
         the calling thread, if it reads a stream, counts as finished."""
-        owned = self._owned.values()
         positions: dict[OwnedPartition, int] = {}
-        for stream in self._streams:
-            positions |= stream.positions([p for p in owned if p.sink is stream])
+        for stream, mine in self._by_stream(self._owned.values()):
+            positions |= stream.positions(mine)
         return {p.topic_partition: o for p, o in positions.items() if o != NO_OFFSET}
 
     def commit(self, *, retries: int = 0, backoff_ms: int = 0) -> None:
@@ -109,11 +108,20 @@ class Ownership:
 
     def _revoke(self, partitions: Collection[TopicPartition]) -> list[OwnedPartition]:
         going = [self._owned[tp] for tp in sorted(partitions) if tp in self._owned]
-        for stream in self._streams:
-            mine = [partition for partition in going if partition.sink is stream]
-            if mine:
-                stream.revoke(mine)
+        for stream, mine in self._by_stream(going):
+            stream.revoke(mine)
         return going
+
+    def _by_stream(
+        self, partitions: Iterable[OwnedPartition]
+    ) -> Iterator[tuple[KafkaStream, list[OwnedPartition]]]:
+        """Each stream that has some of them, with those."""
+        by_sink: dict[Sink, list[OwnedPartition]] = {}
+        for partition in partitions:
+            by_sink.setdefault(partition.sink, []).append(partition)
+        for stream in self._streams:
+            if stream in by_sink:
+                yield stream, by_sink[stream]
 
     def _forget(self, going: Collection[OwnedPartition]) -> None:
         gone = {partition.topic_partition for partition in going}

@@ -35,11 +35,8 @@ def by_topic(items: Mapping[TopicPartition, T]) -> dict[str, list[tuple[int, T]]
 
 
 def by_partition(topics: Iterable[_OfTopic[P_co]]) -> dict[TopicPartition, P_co]:
-    """The partitions of a request or an answer by name; of one that stands there twice the last
-    counts.
-
-    # 0.8: the JVM reads them into a map.
-    """
+    """The partitions of a request or an answer by name. 0.8: of one that stands there twice the
+    last counts, for the JVM reads them into a map."""
     return {
         TopicPartition(of_topic.topic, of_partition.partition): of_partition
         for of_topic in topics

@@ -50,6 +50,16 @@ def told(broker: ScriptedBroker) -> list[PartitionStateInfo]:
     ]
 
 
+def away_and_back(cluster: Cluster, two: ScriptedBroker) -> None:
+    """[t,0] prefers broker 2, which has been away: broker 1 leads, and both are in sync."""
+    cluster.create_topic("t", {0: (2, 1)})
+    cluster.wait_for_state("t", 0, 2, (2, 1))
+    two.leave()
+    cluster.wait_for_state("t", 0, 1, (1,))
+    two.register()
+    cluster.change_isr("t", 0, (1, 2))
+
+
 class TestReassignment:
     def test_a_partition_moves_to_brokers_that_do_not_have_it(self, cluster: Cluster) -> None:
         """Widened, copied, then led and held by the new ones alone."""
@@ -206,12 +216,7 @@ class TestPreferredElection:
         epoch that the old leader must hear of, or it can never change its ISR again."""
         one, two = cluster.broker(1), cluster.broker(2)
         controller = cluster.active_controller(1, auto_leader_rebalance_enable=False)
-        cluster.create_topic("t", {0: (2, 1)})
-        cluster.wait_for_state("t", 0, 2, (2, 1))
-        two.leave()
-        cluster.wait_for_state("t", 0, 1, (1,))
-        two.register()
-        cluster.change_isr("t", 0, (1, 2))
+        away_and_back(cluster, two)
         lose_the_next_answer(monkeypatch, cluster.zk_of(controller))
         cluster.zk.create(paths.PREFERRED_ELECTION, nodes.encode_preferred_election([TP]))
         state = cluster.wait_for_state("t", 0, 2, (1, 2))
@@ -230,12 +235,7 @@ class TestPreferredElection:
         cluster.broker(1)
         two = cluster.broker(2)
         cluster.active_controller(1, leader_imbalance_check_interval_seconds=1)
-        cluster.create_topic("t", {0: (2, 1)})
-        cluster.wait_for_state("t", 0, 2, (2, 1))
-        two.leave()
-        cluster.wait_for_state("t", 0, 1, (1,))
-        two.register()
-        cluster.change_isr("t", 0, (1, 2))
+        away_and_back(cluster, two)
         cluster.wait_for_state("t", 0, 2, (1, 2))
 
 
