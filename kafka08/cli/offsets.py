@@ -282,7 +282,7 @@ def carry_out(
     of_group: GroupOffsets, plan: ChangePlan, store: str, as_json: bool, *, execute: bool
 ) -> None:
     """Show the plan; carry it out if that is wanted. Exits 1 if it is refused."""
-    from kafka08.zk.orders import Storage
+    from kafka08.zk.migration_protocol import Storage
 
     rows = [
         (

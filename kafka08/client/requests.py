@@ -54,7 +54,8 @@ from kafka08.structs import ORDINARY_CONSUMER, Broker, OffsetAndMetadata, TopicP
 
 OffsetsStorage = Literal["zookeeper", "kafka"]
 """Where a request reads or writes a group's offsets, by the words of offsets.storage: version 0 of
-it, or version 1. Where a member keeps them, which may be both, is kafka08.zk.orders.Storage."""
+it, or version 1. Where a member keeps them, which may be both, is
+kafka08.zk.migration_protocol.Storage."""
 
 NO_GENERATION = -1
 NO_MEMBER = ""

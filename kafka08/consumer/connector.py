@@ -54,7 +54,7 @@ from kafka08.structs import Broker, TopicPartition
 from kafka08.topic_name import fault_of
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
-from kafka08.zk.orders import Storage
+from kafka08.zk.migration_protocol import Storage
 from kafka08.zk.session import SessionEvent
 
 log = logging.getLogger(__name__)

@@ -1,9 +1,10 @@
 """Where a live member commits, while a migration may move its group.
 
 A member commits as its configuration says, unless the group's migration orders something else
-(kafka08/zk/orders.py). It then carries the committed offsets of what it owns over to the store that
-is new, commits there from that moment on, and answers. Its configuration counts again when there is
-no migration; a difference between the two is logged, since other members than ours go by theirs.
+(kafka08/zk/migration_protocol.py). It then carries the committed offsets of what it owns over to
+the store that is new, commits there from that moment on, and answers. Its configuration counts
+again when there is no migration; a difference between the two is logged, since other members than
+ours go by theirs.
 
     ordered           carried over           starts from   commits to
     zookeeper → dual  ZooKeeper → Kafka      the larger    Kafka, then ZooKeeper
@@ -32,8 +33,8 @@ from kafka08.errors import ApiError, ClientError, NodeExists, NoNode, ProtocolEr
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
+from kafka08.zk.migration_protocol import Order, Storage, decode_order, encode_answer
 from kafka08.zk.operations import ANY_VERSION
-from kafka08.zk.orders import Order, Storage, decode_order, encode_answer
 
 log = logging.getLogger(__name__)
 

@@ -17,9 +17,9 @@ from kafka08.errors import ConfigError, ZooKeeperError
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.failures import unless_gone
+from kafka08.zk.migration_protocol import Order, Storage, decode_order
 from kafka08.zk.nodes import ConsumerRegistration
 from kafka08.zk.operations import Children, Get, Node
-from kafka08.zk.orders import Order, Storage, decode_order
 
 DEFAULT_COMMIT_INTERVAL_MS: Final = 60_000
 """auto.commit.interval.ms of a member that does not say."""

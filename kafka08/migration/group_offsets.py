@@ -16,7 +16,7 @@ from kafka08.migration.reset import ChangePlan, Target, plan_reset, plan_set
 from kafka08.migration.writing import commit_to_kafka
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths
-from kafka08.zk.orders import Storage
+from kafka08.zk.migration_protocol import Storage
 
 
 class GroupOffsets:

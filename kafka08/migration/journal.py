@@ -3,9 +3,10 @@
     {"version":1,"state":"dual","updated":"1795231929681","step":1,"storage":"dual",
      "offsets":{"<topic>":{"<partition>":[<ZooKeeper's offset or null>,<Kafka's or null>]}}}
 
-`step` and `storage` are the order that live members of ours follow (kafka08/zk/orders.py); a
-storage of null orders nothing. `offsets` is the snapshot of both stores taken when the migration
-began; it stays until another migration begins, or this one is forgotten. Every write is conditional
+`step` and `storage` are the order that live members of ours follow
+(kafka08/zk/migration_protocol.py); a storage of null orders nothing. `offsets` is the snapshot
+of both stores taken when the migration began; it stays until another migration begins, or this one
+is forgotten. Every write is conditional
 on the version read, so of two tools one loses. 0.8.2.2 does not know the znode. Persistent, and its
 child `members` too.
 """
@@ -24,8 +25,8 @@ from kafka08.migration.results import raised
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
+from kafka08.zk.migration_protocol import Order, Storage
 from kafka08.zk.operations import Create, Get, Node, Set
-from kafka08.zk.orders import Order, Storage
 
 VERSION: Final = 1
 UNWRITTEN: Final = -1

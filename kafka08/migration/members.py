@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kafka08.groups.members import Member
-from kafka08.zk.orders import Order, Storage
+from kafka08.zk.migration_protocol import Order, Storage
 
 
 def behind(members: Iterable[Member], order: Order) -> list[str]:

@@ -7,9 +7,10 @@
         migration.finish()                      # Kafka alone
         migration.rollback()                    # from any step: ZooKeeper alone
 
-Live members of ours switch by themselves and answer in ZooKeeper (kafka08/zk/orders.py); a step is
-done when all have. For other members a step says which properties to set; until that is done,
-`mirror.py` can commit for them. A stopped group goes the same way, with nobody to wait for.
+Live members of ours switch by themselves and answer in ZooKeeper
+(kafka08/zk/migration_protocol.py); a step is done when all have. For other members a step says
+which properties to set; until that is done, `mirror.py` can commit
+for them. A stopped group goes the same way, with nobody to wait for.
 
 Each step may be broken off at any instant and repeated: the journal (journal.py) holds what both
 stores had before, and every write is either one that only moves forward or the same as before. A
@@ -48,8 +49,8 @@ from kafka08.migration.waiting import await_answers, unanswered, wait_for
 from kafka08.migration.writing import commit_to_kafka, raise_in_kafka, raise_in_zookeeper
 from kafka08.network.connection import Connect
 from kafka08.zk import paths
+from kafka08.zk.migration_protocol import Storage
 from kafka08.zk.operations import Delete
-from kafka08.zk.orders import Storage
 
 log = logging.getLogger(__name__)
 

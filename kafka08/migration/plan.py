@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from kafka08.groups.members import Member
 from kafka08.migration.facts import GroupFacts, Offset, PartitionFacts
 from kafka08.structs import TopicPartition
-from kafka08.zk.orders import Storage
+from kafka08.zk.migration_protocol import Storage
 
 
 class Action(enum.Enum):

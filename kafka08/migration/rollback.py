@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from kafka08.migration.facts import GroupFacts, PartitionFacts, Snapshot
 from kafka08.structs import TopicPartition
-from kafka08.zk.orders import Storage
+from kafka08.zk.migration_protocol import Storage
 
 
 @dataclass(frozen=True, slots=True)

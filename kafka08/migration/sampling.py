@@ -16,7 +16,7 @@ from itertools import pairwise
 
 from kafka08.migration.facts import GroupFacts, Offset, PartitionFacts
 from kafka08.structs import TopicPartition
-from kafka08.zk.orders import Storage
+from kafka08.zk.migration_protocol import Storage
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from kafka08.migration.plan import group_refusals, verification_problems
 from kafka08.migration.reading import read_facts, zookeeper_offsets
 from kafka08.migration.sampling import PartitionVerdict, Rules, Sample, judge
 from kafka08.structs import NO_OFFSET, TopicPartition
-from kafka08.zk.orders import Storage
+from kafka08.zk.migration_protocol import Storage
 
 COMMIT_SLACK_MS = 2000
 """How long a commit itself may take."""

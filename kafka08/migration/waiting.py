@@ -9,7 +9,7 @@ from kafka08.clock import Clock
 from kafka08.groups.members import read_members_of
 from kafka08.migration.connections import Connections
 from kafka08.migration.members import behind
-from kafka08.zk.orders import Order
+from kafka08.zk.migration_protocol import Order
 
 POLL_S: Final = 0.05
 

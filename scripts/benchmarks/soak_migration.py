@@ -25,7 +25,7 @@ from kafka08.errors import KafkaError, MigrationError
 from kafka08.migration import OffsetMigration, Watching
 from kafka08.migration.connections import Connections
 from kafka08.structs import TopicPartition
-from kafka08.zk.orders import Storage
+from kafka08.zk.migration_protocol import Storage
 from scripts.benchmarks.soak import Outcome, soak, soak_parser
 from tests.histories.offsets import OffsetHistory
 from tests.interop.jvm import JvmKafka

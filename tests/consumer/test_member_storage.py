@@ -10,7 +10,7 @@ from kafka08.errors import OffsetsLoadInProgress, SessionLost, ZooKeeperError
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
-from kafka08.zk.orders import Order, Storage, decode_order
+from kafka08.zk.migration_protocol import Order, Storage, decode_order
 from kafka08.zk.store import ClusterStore
 from tests.consumer.store_cluster import StoreCluster
 

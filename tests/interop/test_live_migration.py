@@ -19,7 +19,7 @@ from kafka08.migration.verification import watch
 from kafka08.protocol.offset_fetch import OffsetFetchResponse
 from kafka08.structs import Broker, OffsetAndMetadata, TopicPartition
 from kafka08.zk import paths
-from kafka08.zk.orders import Storage
+from kafka08.zk.migration_protocol import Storage
 from tests.histories.offsets import OffsetHistory
 from tests.interop.jvm import JvmKafka
 from tests.interop.jvm_member import jvm_member

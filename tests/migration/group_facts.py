@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from kafka08.groups.members import Member
 from kafka08.migration.facts import GroupFacts, Offset, PartitionFacts
 from kafka08.structs import TopicPartition
+from kafka08.zk.migration_protocol import Order, Storage
 from kafka08.zk.nodes import ConsumerRegistration
-from kafka08.zk.orders import Order, Storage
 
 TP = TopicPartition("t", 0)
 

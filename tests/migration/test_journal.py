@@ -25,7 +25,7 @@ from kafka08.migration.results import raised
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
-from kafka08.zk.orders import Order, Storage, decode_order
+from kafka08.zk.migration_protocol import Order, Storage, decode_order
 
 SNAPSHOT = {TopicPartition("t", 0): (5, None)}
 offsets = st.none() | st.integers(0, 2**63 - 1)

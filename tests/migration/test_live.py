@@ -16,7 +16,7 @@ from kafka08.errors import MigrationError
 from kafka08.migration import OffsetMigration, State, Watching
 from kafka08.migration.connections import Connections
 from kafka08.structs import OFFSETS_TOPIC, TopicPartition
-from kafka08.zk.orders import Storage
+from kafka08.zk.migration_protocol import Storage
 from tests.histories.offsets import OffsetHistory
 from tests.migration.killed_tool import STEPS
 from tests.migration.live_group import ROOT, Load, MemberProcess, until, watched_stores

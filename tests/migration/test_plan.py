@@ -9,7 +9,7 @@ from hypothesis import given
 
 from kafka08.migration.facts import GroupFacts, Offset, PartitionFacts
 from kafka08.migration.plan import Action, make_plan, verification_problems
-from kafka08.zk.orders import Order, Storage
+from kafka08.zk.migration_protocol import Order, Storage
 from tests.migration.group_facts import TP, facts, foreign, group, groups, ours
 
 

@@ -11,7 +11,7 @@ from kafka08.groups.members import Member
 from kafka08.migration.facts import GroupFacts, PartitionFacts, snapshot_of
 from kafka08.migration.rollback import rollback_to_newest, rollback_to_snapshot, without_old
 from kafka08.structs import TopicPartition
-from kafka08.zk.orders import Order, Storage
+from kafka08.zk.migration_protocol import Order, Storage
 from tests.migration.group_facts import TP, facts, foreign, group, groups, ours
 
 

@@ -9,7 +9,7 @@ import pytest
 from kafka08.migration.facts import GroupFacts, Offset, PartitionFacts
 from kafka08.migration.sampling import PartitionVerdict, Rules, Sample, judge
 from kafka08.structs import TopicPartition
-from kafka08.zk.orders import Order, Storage
+from kafka08.zk.migration_protocol import Order, Storage
 from tests.migration.group_facts import foreign, ours
 
 TP = TopicPartition("t", 0)
