@@ -33,6 +33,15 @@ class PendingFlush:
             for file in self._files:
                 os.fsync(file.fd)
 
+    def then(self, call: Callable[[], object]) -> PendingFlush:
+        """The same flush, whose `complete` also calls `call`."""
+
+        def complete() -> None:
+            self.complete()
+            call()
+
+        return PendingFlush(self._name, self._files, complete)
+
     def run(self) -> None:
         """Both halves, here and now."""
         self.sync()

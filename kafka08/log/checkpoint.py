@@ -5,7 +5,8 @@
     topic 0 1234             topic, partition, offset, one blank between them
     other-topic 3 0
 
-Written whole to <name>.tmp, synced and renamed, so a reader finds the old text or the new one.
+Written whole to <name>.tmp, synced and renamed, so a reader finds the old text or the new one; the
+directory is synced after that, so a power failure does not bring the old text back.
 Source: kafka.server.OffsetCheckpoint 0.8.2.2.
 """
 
@@ -18,7 +19,7 @@ from typing import Final
 
 from kafka08.errors import CorruptLog
 from kafka08.log import crashpoints
-from kafka08.log.files import remove, rename, storage_errors
+from kafka08.log.files import remove, rename, storage_errors, sync_directory
 from kafka08.structs import TopicPartition
 
 VERSION: Final = 0
@@ -53,6 +54,7 @@ class OffsetCheckpoint:
             os.fsync(file.fileno())
         self._crash(crashpoints.CHECKPOINT_WRITTEN)
         rename(self._temporary, self.path)
+        sync_directory(self.path.parent)
 
 
 def render(offsets: Mapping[TopicPartition, int]) -> str:

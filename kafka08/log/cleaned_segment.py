@@ -79,6 +79,7 @@ class CleanedSegment:
         """From now on this segment counts, and no longer those that it replaces."""
         self._crash(crashpoints.CLEANED_WRITTEN)
         self._rename(CLEANED_SUFFIX, SWAP_SUFFIX)
+        sync_directory(self._directory)  # before the originals go: a load deletes *.cleaned
         self._crash(crashpoints.SWAP_BEGUN)
 
     def finish_swap(self) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from kafka08.errors import StorageError
 from kafka08.log import crashpoints
 from kafka08.log.checkpoint import OffsetCheckpoint
-from kafka08.log.files import remove, storage_errors
+from kafka08.log.files import remove, storage_errors, sync_directory
 from kafka08.log.lock import DirectoryLock
 from kafka08.log.names import CLEAN_SHUTDOWN_FILE, RECOVERY_POINT_CHECKPOINT
 
@@ -38,8 +38,10 @@ class LogDirectory:
             return sorted(path for path in self.path.iterdir() if path.is_dir())
 
     def remove_marker(self) -> None:
-        """From now on this directory is not cleanly shut down."""
+        """From now on this directory is not cleanly shut down. On return that is on disk: a marker
+        that a power failure brings back would let the next start skip recovery."""
         remove(self._marker)
+        sync_directory(self.path)
         self._crash(crashpoints.LOAD_MARKER_REMOVED)
 
     def write_marker(self) -> None:

@@ -34,7 +34,7 @@ from kafka08.log import crashpoints
 from kafka08.log.background import Background, Inline, PendingFlush
 from kafka08.log.cleaned_segment import CleanedSegment
 from kafka08.log.config import LogConfig
-from kafka08.log.files import DIRECTORY, OpenFile, remove, storage_errors
+from kafka08.log.files import DIRECTORY, OpenFile, remove, storage_errors, sync_directory
 from kafka08.log.loader import load_segments
 from kafka08.log.names import index_file, log_file, parse_partition_directory
 from kafka08.log.retention import RetentionPolicy, SegmentFacts, deletable
@@ -63,6 +63,10 @@ class Log:
     background       where fsync and delayed deletes run
     draw_jitter      random source of segment.jitter.ms
     crash            see kafka08.log.crashpoints
+
+    `_name_changes` counts the files made in `directory` (and that it was made itself);
+    `_synced_name_changes` is how many of these a completed flush has put on disk. Two flushes may
+    be under way at once, so each syncs the directory until one of them has completed.
 
     `sealed_changes` rises with everything that cuts or deletes sealed segments; a cleaning under
     way is void then.
@@ -93,7 +97,8 @@ class Log:
         self._closed = False
         self._truncations = 0
         self.sealed_changes = 0
-        self._unsynced_names = True
+        self._name_changes = 1
+        self._synced_name_changes = 0
         self.last_flush_ms = clock.time_ms()
         with storage_errors("create", self.directory):
             self.directory.mkdir(parents=True, exist_ok=True)
@@ -392,12 +397,15 @@ class Log:
             for file in (segment.file, segment.index.opened())
         ]
         truncations = self._truncations
-        if self._unsynced_names:
+        name_changes = self._name_changes
+        if self._synced_name_changes < name_changes:
             files.append(OpenFile(self.directory, DIRECTORY))
-            self._unsynced_names = False
+        if not self._synced_name_changes:
+            files.append(OpenFile(self.directory.parent, DIRECTORY))
 
         def complete() -> None:
             self._crash(crashpoints.FLUSH_SYNCED)
+            self._synced_name_changes = max(self._synced_name_changes, name_changes)
             if truncations == self._truncations and up_to > self.recovery_point:
                 self.recovery_point = up_to
                 self.last_flush_ms = self._clock.time_ms()
@@ -467,7 +475,10 @@ class Log:
         self._truncations += 1
         if keep < len(self._segments):
             self.sealed_changes += 1
-        self._delete_segments(keep, len(self._segments))
+        if keep < len(self._segments):
+            self._delete_segments(keep, len(self._segments))
+            # A power failure must not bring the old segments back behind messages written later.
+            sync_directory(self.directory)
         self._crash(crashpoints.TRUNCATE_SEGMENTS_DELETED)
         self._active = self._segments[-1]
         self._active.truncate_to(
@@ -482,6 +493,7 @@ class Log:
         self._truncations += 1
         self.sealed_changes += 1
         self._delete_segments(0, len(self._segments))
+        sync_directory(self.directory)
         self._crash(crashpoints.TRUNCATE_SEGMENTS_DELETED)
         self._add_segment(offset)
         self._log_end_offset = offset
@@ -520,7 +532,7 @@ class Log:
         self._segments.append(segment)
         self._bases.append(base_offset)
         self._active = segment
-        self._unsynced_names = True
+        self._name_changes += 1
 
     def _open_segment(self, base_offset: int) -> LogSegment:
         config = self.config

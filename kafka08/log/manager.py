@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from kafka08.clock import SYSTEM_CLOCK, Clock
@@ -69,6 +70,7 @@ class LogManager:
         self._retention = retention
         self._crash = crash
         self.logs: dict[TopicPartition, Log] = {}
+        self._flushing: set[Log] = set()
         self._log_counts: Counter[Path] = Counter()
         paths = [Path(directory) for directory in directories]
         if len({path.resolve() for path in paths}) < len(paths):
@@ -249,15 +251,18 @@ class LogManager:
         return deleted
 
     def flush_dirty(self) -> int:
-        """Start an fsync of each log whose flush.ms has passed; returns how many were started."""
+        """Start an fsync of each log whose flush.ms has passed, unless the last one started here is
+        still under way (a slow disk must not collect them); returns how many were started."""
         started = 0
         now_ms = self._clock.time_ms()
         for one in list(self.logs.values()):
-            if now_ms - one.last_flush_ms >= one.config.flush_ms:
-                flush = one.begin_flush()
-                if flush is not None:
-                    self._background.flush_soon(flush)
-                    started += 1
+            if now_ms - one.last_flush_ms < one.config.flush_ms or one in self._flushing:
+                continue
+            flush = one.begin_flush()
+            if flush is not None:
+                self._flushing.add(one)
+                self._background.flush_soon(flush.then(partial(self._flushing.discard, one)))
+                started += 1
         return started
 
     def checkpoint_recovery_points(self) -> None:

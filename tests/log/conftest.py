@@ -120,6 +120,18 @@ def open_log(tmp_path: Path, clock: ManualClock, background: Deferred) -> OpenLo
 
 
 @pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of files and directories that fsync was called for, in order."""
+    names: list[str] = []
+
+    def fsync(fd: int) -> None:
+        names.append(Path(os.readlink(f"/proc/self/fd/{fd}")).name)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    return names
+
+
+@pytest.fixture
 def broken_logs() -> None:
     """Asked for by a test that leaves a damaged log behind on purpose."""
 

@@ -39,6 +39,13 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
     assert [tmp_path / "c"] == list(tmp_path.iterdir())
 
 
+def test_the_new_name_is_on_disk_as_well(tmp_path: Path, synced: list[str]) -> None:
+    """A power failure after `write` cannot bring the old text back: a recovery point above what was
+    truncated and written anew would be believed."""
+    OffsetCheckpoint(tmp_path / "c").write({TopicPartition("t", 0): 1})
+    assert ["c.tmp", tmp_path.name] == synced
+
+
 @pytest.mark.parametrize(
     "text", ["1\n0\n", "x\n", "0\n2\na 0 1\n", "0\n1\na 0\n", "0\n1\na 0 x\n", "0\nx\n"]
 )

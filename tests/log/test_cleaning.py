@@ -437,6 +437,24 @@ def test_replaced_files_are_deleted_later(two_segments: Log, background: Deferre
     assert 4 == len(names_in(log.directory))
 
 
+def test_the_swap_is_on_disk_before_the_originals_go(
+    two_segments: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A power failure that kept their renames alone would leave *.deleted and *.cleaned, both of
+    which the next load deletes."""
+    listings: list[list[str]] = []
+
+    def fsync(fd: int) -> None:
+        if os.path.isdir(f"/proc/self/fd/{fd}"):
+            listings.append(names_in(two_segments.directory))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    cleaning(two_segments).run()
+    originals = {f"{base:020d}.log" for base in (0, 2)}
+    swaps = {f"{0:020d}.{kind}.swap" for kind in ("index", "log")}
+    assert originals | swaps <= set(listings[-1])
+
+
 def test_a_flush_under_way_is_not_disturbed(two_segments: Log, background: Deferred) -> None:
     """It syncs the files that it was made for."""
     assert background.flushes

@@ -398,6 +398,81 @@ def test_a_flush_syncs_messages_index_and_names(
     assert log.begin_flush() is None
 
 
+def test_a_second_flush_syncs_the_names_that_the_first_has_not_yet(
+    open_log: OpenLog, synced: list[str]
+) -> None:
+    """The fsync of a roll waits in a thread. A flush that completes before it moves the recovery
+    point, so it syncs the directory with the new segment itself."""
+    log = open_log()
+    log.append(a_set(b"a"))
+    log.flush()
+    log.roll()
+    log.append(a_set(b"b"))
+    first = log.begin_flush()
+    assert first is not None
+    log.append(a_set(b"c"))
+    synced.clear()
+    log.flush()
+    assert 3 == log.recovery_point
+    assert "t-0" in synced
+    first.run()
+    log.append(a_set(b"d"))
+    synced.clear()
+    log.flush()
+    assert "t-0" not in synced
+
+
+def test_a_flush_that_failed_leaves_the_names_to_the_next(
+    open_log: OpenLog, synced: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only a flush that has completed counts."""
+    log = open_log()
+    log.append(a_set(b"a"))
+
+    def refuse(_fd: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", refuse)
+        with pytest.raises(StorageError):
+            log.flush()
+    log.flush()
+    assert "t-0" in synced
+
+
+def test_the_first_flush_syncs_the_name_of_the_directory_itself(
+    open_log: OpenLog, synced: list[str]
+) -> None:
+    """A new log is a name in its log directory, which a power failure could take back."""
+    log = open_log()
+    log.append(a_set(b"a"))
+    log.flush()
+    assert log.directory.parent.name in synced
+    log.roll()
+    log.append(a_set(b"b"))
+    synced.clear()
+    log.flush()
+    assert log.directory.parent.name not in synced
+
+
+@pytest.mark.parametrize("offset", [1, 5])
+def test_truncation_syncs_the_names_of_deleted_segments(
+    open_log: OpenLog, synced: list[str], offset: int
+) -> None:
+    """Otherwise a power failure brings them back behind what is appended next. 5: the whole log
+    starts anew above its end."""
+    log = open_log()
+    log.append(a_set(b"a", b"b"))
+    log.roll()
+    log.append(a_set(b"c"))
+    synced.clear()
+    if offset < log.log_end_offset:
+        log.truncate_to(offset)
+    else:
+        log.truncate_fully_and_start_at(offset)
+    assert ["t-0"] == synced
+
+
 def test_a_log_may_be_deleted_while_it_is_synced(open_log: OpenLog) -> None:
     """The fsync of a roll is on its way in a thread when a topic is deleted."""
     log = open_log()

@@ -54,6 +54,23 @@ def open_manager(tmp_path: Path, clock: ManualClock, background: Deferred) -> It
         manager._release()
 
 
+def test_the_removal_of_the_marker_is_on_disk_before_a_log_is_opened(
+    open_manager: OpenManager, synced: list[str]
+) -> None:
+    """A marker that a power failure brings back would make the next start skip recovery."""
+    open_manager().shutdown()
+    manager = open_manager(load=False)
+    before: list[list[str]] = []
+
+    def run(jobs: Sequence[Callable[[], Log]]) -> list[Log]:
+        before.append(list(synced))
+        return [job() for job in jobs]
+
+    synced.clear()
+    manager.load(run)
+    assert [["a"]] == before
+
+
 def test_logs_come_back_after_a_clean_stop(open_manager: OpenManager, tmp_path: Path) -> None:
     """Marker and recovery points are written; the next start believes them and removes the
     marker."""
@@ -247,6 +264,23 @@ def test_dirty_logs_are_flushed_after_flush_ms(
     assert (1, 0) == (log.recovery_point, manager.flush_dirty())
     log.append(a_set(b"b"))
     assert 0 == manager.flush_dirty()
+
+
+def test_a_slow_disk_does_not_collect_periodic_flushes(
+    open_manager: OpenManager, clock: ManualClock, background: Deferred
+) -> None:
+    """A log whose flush is still under way gets no second one; after it has completed, it does."""
+    manager = open_manager(config=LogConfig(flush_ms=1000))
+    log = manager.get_or_create(T0)
+    log.append(a_set(b"a"))
+    clock.now_ms += 1000
+    assert 1 == manager.flush_dirty()
+    log.append(a_set(b"b"))
+    assert 0 == manager.flush_dirty()
+    background.run_all()
+    assert 1 == log.recovery_point
+    clock.now_ms += 1000
+    assert 1 == manager.flush_dirty()
 
 
 def test_truncation_checkpoints_the_recovery_point(
