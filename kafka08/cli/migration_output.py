@@ -111,7 +111,7 @@ def show_status(status: Status, as_json: bool) -> None:
     if as_json:
         fields = {
             "group": status.group,
-            "state": None if entry is None else entry.state.value,
+            "state": None if status.state is None else status.state.value,
             "step": None if order is None else order.step,
             "storage": None if order is None else order.storage.value,
             "members": as_objects(MEMBER_COLUMNS, members),
@@ -121,7 +121,7 @@ def show_status(status: Status, as_json: bool) -> None:
         }
         click.echo(json.dumps(fields))
         return
-    state = "no migration was begun" if entry is None else entry.state.value
+    state = "no migration was begun" if status.state is None else status.state.value
     ordered = "" if order is None else f"; step {order.step}: commit to {order.storage.value}"
     click.echo(f"Group {status.group}: {state}{ordered}")
     show_table(MEMBER_COLUMNS, members)

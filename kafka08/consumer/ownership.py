@@ -25,12 +25,13 @@ from kafka08.structs import NO_OFFSET, TopicPartition
 log = logging.getLogger(__name__)
 
 COMMIT_PATIENCE_S: Final = 30.0
-"""How long a commit waits for another one of the same member."""
+"""How long a commit, release or fetch of offsets waits for another one of the same member."""
 
 
 class Ownership:
     """Thread-safe, but for `take`, `give_up` and `drop`, which one thread (the rebalancer) calls.
 
+    store     used by one thread at a time: every call of it holds the lock
     streams   all streams of the member
     """
 
@@ -67,6 +68,12 @@ class Ownership:
                 self._commit(self.positions())
 
         retry(attempt, RetryPolicy(retries + 1, backoff_ms), self._clock, what="committing offsets")
+
+    def fetch_committed(self, partitions: Collection[TopicPartition]) -> Offsets:
+        """The committed offset of each of `partitions`; NO_OFFSET where there is none. Commits wait
+        meanwhile. KafkaError while another commit does not end."""
+        with self._locked():
+            return self._store.fetch(partitions)
 
     def take(self, partitions: Collection[OwnedPartition]) -> None:
         """These were claimed."""
@@ -134,9 +141,9 @@ class Ownership:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """For one commit or release; KafkaError when another one does not end."""
+        """For one commit, release or fetch; KafkaError when another one does not end."""
         if not self._acquire(COMMIT_PATIENCE_S):
-            raise KafkaError("another commit of this member is under way")
+            raise KafkaError("another commit or fetch of this member's offsets is under way")
         try:
             yield
         finally:

@@ -236,7 +236,7 @@ class Rebalancer:
     def _claim(self, wanted: Assignment) -> None:
         self._registry.claim(wanted)
         try:
-            offsets = self._store.fetch(list(wanted))
+            offsets = self._ownership.fetch_committed(list(wanted))
         except KafkaError:
             self._registry.release(list(wanted))
             raise

@@ -67,8 +67,9 @@ RETURNED: Final = frozenset({State.RETURNING, State.ROLLED_BACK})
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How far a migration has come. `entry` is None if none was begun.
+    """How far a migration has come.
 
+    entry          its journal; None if none was begun, or it was forgotten
     waiting_for    members of ours that have not answered the present order
     to_do          what has to be done by hand for members that are not ours
     is_mirrored    a mirror commits for some of them
@@ -80,6 +81,11 @@ class Status:
     waiting_for: tuple[str, ...]
     to_do: tuple[str, ...]
     is_mirrored: bool
+
+    @property
+    def state(self) -> State | None:
+        """How far it has come; None if none was begun, or it was forgotten."""
+        return None if self.entry is None else self.entry.state
 
 
 class OffsetMigration(Closeable):

@@ -89,6 +89,38 @@ def test_guarantee_2_a_member_change_during_a_rebalance_is_not_missed(
         thread.join(10)
 
 
+def test_a_commit_and_the_offsets_of_a_claim_take_turns(
+    cluster: PaperCluster,
+    member: Callable[..., ConsumerConnector],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An offset store serves one thread at a time: a commit waits while the rebalancer fetches. It
+    used to go through the same store meanwhile."""
+    cluster.create_topic("tt", 1)
+    cluster.store.commit_offsets("g", {TopicPartition("tt", 0): 5})
+    a = member("a", auto_commit_enable=False)
+    join_in_background(a, "tt").join(10)
+    until(lambda: len(owned(a)) == 1, "the first partition")
+    entered, go_on, committed = threading.Event(), threading.Event(), threading.Event()
+
+    def fetch_slowly(_: ZooKeeperOffsetStore, partitions: Collection[TopicPartition]) -> Offsets:
+        entered.set()
+        assert go_on.wait(10)
+        return dict.fromkeys(partitions, 0)
+
+    monkeypatch.setattr(ZooKeeperOffsetStore, "fetch", fetch_slowly)
+    monkeypatch.setattr(ZooKeeperOffsetStore, "commit", lambda *_: committed.set())
+    cluster.set_partitions("tt", 2)
+    assert entered.wait(10)
+    committing = threading.Thread(target=a.commit_offsets, daemon=True)
+    committing.start()
+    overlapped = committed.wait(0.2)
+    go_on.set()
+    committing.join(10)
+    assert not overlapped
+    assert committed.is_set()
+
+
 def test_guarantee_2_a_failed_rebalance_leaves_nothing_claimed(
     cluster: PaperCluster,
     member: Callable[..., ConsumerConnector],

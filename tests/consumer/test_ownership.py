@@ -136,6 +136,22 @@ def test_nothing_is_waited_for_between_commits() -> None:
     assert called == [[T0]]
 
 
+def test_a_fetch_of_offsets_waits_for_the_commit_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store serves one thread at a time; the rebalancer used to fetch while a commit ran."""
+    member = Member()
+    monkeypatch.setattr(member.store, "fetch", lambda partitions: dict.fromkeys(partitions, 7))
+    fetched: list[Offsets] = []
+    with (
+        member.committing(),
+        running(lambda: fetched.append(member.ownership.fetch_committed([T0]))) as fetching,
+    ):
+        fetching.join(0.1)
+        waited = fetching.is_alive() and not fetched
+        member.store.go.set()
+    assert waited
+    assert fetched == [{T0: 7}]
+
+
 def test_guarantee_1_a_new_session_waits_for_the_last_commit_of_the_old_one() -> None:
     """Once the member has registered anew, that commit would be taken for one of the new session:
     its id znode is there. Delivery stops at once."""

@@ -227,7 +227,9 @@ def test_forget_removes_the_journal_of_what_is_done(
         migration.forget()
     migration.rollback()
     zk.create(paths.migration_answer("g", "g_gone"), "x")
+    assert migration.status().state is State.ROLLED_BACK
     assert migration.forget().state is State.ROLLED_BACK
+    assert migration.status().state is None, "a program may ask after forget, too"
     assert not zk.exists(paths.migration("g"))
     migration.start()
 
