@@ -54,6 +54,8 @@ DEFAULTS: dict[str, str] = {
     "controlled.shutdown.retry.backoff.ms": "500",
     # Otherwise the offsets topic only grows.
     "log.cleaner.enable": "true",
+    # Otherwise `topic delete` marks the topic and nothing follows.
+    "delete.topic.enable": "true",
 }
 """What an embedded broker has set besides Kafka's own defaults; `config` wins over it."""
 

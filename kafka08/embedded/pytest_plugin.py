@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 EXCERPT_LINES: Final = 30
 """What a failure shows of each process, at most, and only of what it said during the test."""
 TOPIC_NAME_LENGTH: Final = 100
+REPLICAS_MAX: Final = 3
+"""Replicas of a test's topic, where its marker says nothing else."""
 
 _CLUSTER: Final = pytest.StashKey["EmbeddedCluster"]()
 _MARKS: Final = pytest.StashKey[dict[Path, int]]()
@@ -46,7 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
         )
     config.addinivalue_line(
         "markers",
-        "kafka08_topic(partitions=1, replication_factor=1, config=None): "
+        "kafka08_topic(partitions=1, replication_factor=min(3, brokers), config=None): "
         "how the fixture kafka08_topic makes its topic",
     )
 
@@ -79,17 +81,18 @@ def kafka08_cluster(request: pytest.FixtureRequest) -> Iterator[EmbeddedCluster]
 def kafka08_topic(request: pytest.FixtureRequest, kafka08_cluster: EmbeddedCluster) -> str:
     """The name of a topic that no other test has, ready to be used.
 
-    One partition and one replica, or what `@pytest.mark.kafka08_topic(partitions=4, ...)` says.
+    One partition with a replica on each broker, on three at most, so that another broker leads it
+    when its leader is killed; or what `@pytest.mark.kafka08_topic(partitions=4, ...)` says.
     """
     marker = request.node.get_closest_marker("kafka08_topic")
     number = request.config.stash.get(_TOPICS, 0)
     request.config.stash[_TOPICS] = number + 1
     words = re.sub(r"[^a-zA-Z0-9]+", "-", request.node.name).strip("-")
     name = f"{words[:TOPIC_NAME_LENGTH]}-{number}"
-    if marker is None:
-        kafka08_cluster.create_topic(name)
-    else:
-        kafka08_cluster.create_topic(name, *marker.args, **marker.kwargs)
+    arguments, options = ((), {}) if marker is None else (marker.args, dict(marker.kwargs))
+    if len(arguments) < 2:  # the second one is the replication factor
+        options.setdefault("replication_factor", min(REPLICAS_MAX, len(kafka08_cluster.brokers)))
+    kafka08_cluster.create_topic(name, *arguments, **options)
     return name
 
 

@@ -36,7 +36,7 @@ def environ(tmp_path: Path) -> Iterator[dict[str, str]]:
 
 def addresses(environ: dict[str, str]) -> tuple[str, str]:
     """ZooKeeper's and the brokers' of the cluster, which is started."""
-    kafka08(environ, "up", "--detach", "--override", "delete.topic.enable=true")
+    kafka08(environ, "up", "--detach")
     standing = json.loads(kafka08(environ, "status", "--json"))
     return standing["zookeeper"], standing["bootstrap"]
 

@@ -81,6 +81,14 @@ def test_a_broker_that_dies_by_itself_is_noticed(cluster: EmbeddedCluster) -> No
     cluster.check_alive()
 
 
+def test_a_topic_that_is_deleted_goes(cluster: EmbeddedCluster) -> None:
+    """Topic deletion is on, which 0.8's default is not."""
+    cluster.create_topic("gone")
+    with AdminClient(cluster.zookeeper.connect_string) as admin:
+        admin.delete_topic("gone")
+        eventually(lambda: "gone" not in admin.list_topics(), "the topic is gone")
+
+
 def test_a_paused_broker_answers_nobody(cluster: EmbeddedCluster) -> None:
     """It loses its session like any broker that hangs, and registers again when it goes on."""
     broker = cluster.brokers[1]

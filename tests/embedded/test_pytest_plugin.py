@@ -78,6 +78,40 @@ def test_topics_are_fresh_faults_are_healed_and_failures_tell(tmp_path: Path) ->
     assert "test-first-0" not in result.stdout.partition("kafka08 broker 0 (")[2]
 
 
+def test_a_topic_outlives_its_leader(tmp_path: Path) -> None:
+    """Each broker has a replica, unless the marker gives another replication factor: the topic can
+    be written when its leader is killed."""
+    result = run(
+        tmp_path,
+        """
+        import pytest
+        from kafka08.producer import KeyedMessage, Producer, ProducerConfig
+
+        def send(cluster, topic):
+            keys = {"metadata.broker.list": cluster.bootstrap, "request.required.acks": "-1",
+                    "message.send.max.retries": "50"}
+            with Producer(ProducerConfig(keys)) as producer:
+                producer.send([KeyedMessage(topic, b"value")])
+
+        def test_plain(kafka08_cluster, kafka08_topic):
+            kafka08_cluster.kill(kafka08_cluster.leader_of(kafka08_topic))
+            send(kafka08_cluster, kafka08_topic)
+
+        @pytest.mark.kafka08_topic(2)
+        def test_marked(kafka08_cluster, kafka08_topic):
+            kafka08_cluster.kill(kafka08_cluster.leader_of(kafka08_topic, 1))
+            send(kafka08_cluster, kafka08_topic)
+
+        @pytest.mark.kafka08_topic(1, 1)
+        def test_of_one_replica(kafka08_cluster, kafka08_topic):
+            assert kafka08_cluster.followers_of(kafka08_topic) == []
+        """,
+        "-o",
+        "kafka08_brokers=2",
+    )
+    assert "3 passed" in result.stdout, result.stdout
+
+
 def test_a_cluster_that_cannot_be_healed_is_told_once(tmp_path: Path) -> None:
     """As an error of the test that broke it; fixtures are taken down, the next test runs."""
     result = run(
