@@ -515,8 +515,15 @@ class Log:
             shutil.rmtree(self.directory)
 
     def _delete_segments(self, start: int, end: int) -> None:
-        """Take segments[start:end] out of the log, rename their files, delete them later."""
-        for segment in self._segments[start:end]:
+        """Take segments[start:end] out of the log, rename their files, delete them later.
+
+        A tail goes from its end and a head from its start, so what a death half-way leaves has no
+        hole. 0.8.2.2 truncates from the start of the tail.
+        """
+        segments = self._segments[start:end]
+        if end == len(self._segments):
+            segments.reverse()
+        for segment in segments:
             log.info(
                 "Scheduling log segment %d for log %s for deletion.", segment.base_offset, self.name
             )

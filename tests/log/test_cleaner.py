@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -224,34 +224,51 @@ def test_what_was_done_is_told_in_kafkas_words(
     assert "Start size: 0.0 MB (4 messages)" in caplog.text
 
 
-CRASHES = [
-    crashpoints.CLEANED_WRITTEN,
-    crashpoints.SWAP_LOG_RENAMED,
-    crashpoints.SWAP_BEGUN,
-    crashpoints.DELETE_LOG_RENAMED,
-    crashpoints.SWAP_REPLACED,
-    crashpoints.CHECKPOINT_WRITTEN,
-]
+PASSES = {
+    crashpoints.ROLL_LOG_CREATED: 1,
+    crashpoints.CLEANED_WRITTEN: 1,
+    crashpoints.SWAP_LOG_RENAMED: 2,
+    crashpoints.SWAP_BEGUN: 1,
+    crashpoints.DELETE_LOG_RENAMED: 3,
+    crashpoints.SWAP_REPLACED: 1,
+    crashpoints.CHECKPOINT_WRITTEN: 1,
+}
+"""Each point of a cleaning, and how often the one below passes it."""
 
 
-@pytest.mark.parametrize("passes", range(3))
-@pytest.mark.parametrize("point", CRASHES)
-def test_a_death_at(tmp_path: Path, point: str, passes: int) -> None:
-    """Three segments become one. Whatever had happened, the next start finds a sound log with the
-    last message of each key at its offset, cleans what is left to clean, and then all is the same.
-    """
-    crash = CrashAt(point, passes)
+def _clean_three_segments(tmp_path: Path, crash: CrashAt) -> None:
+    """Three segments become one; `crash` sees the cleaning alone."""
     manager = LogManager([tmp_path], LogConfig(), {"a": COMPACT}, background=Deferred())
     manager.load()
-    log = fill(manager, A, 3)
-    log.append(keyed((b"k", b"active")))
-    log.flush()
-    log._crash = crash
-    manager.checkpoint_recovery_points()
-    manager.cleaner_points = type(manager.cleaner_points)([tmp_path], crash)
-    with suppress(Died):
+    try:
+        log = fill(manager, A, 3)
+        log.append(keyed((b"k", b"active")))
+        log.flush()
+        log._crash = crash
+        manager.checkpoint_recovery_points()
+        manager.cleaner_points = type(manager.cleaner_points)([tmp_path], crash)
         cleaner_of(manager, crash=crash).clean_one()
-    manager._release()
+    finally:
+        manager._release()
+
+
+def test_a_cleaning_passes_every_point(tmp_path: Path) -> None:
+    """As often as the test below dies there; a point that is not passed would prove nothing."""
+    crash = CrashAt("never")
+    _clean_three_segments(tmp_path, crash)
+    assert Counter(crash.seen) == PASSES
+    assert min(PASSES.values()) > 0
+
+
+@pytest.mark.parametrize(
+    ("point", "passed_before"),
+    [(point, number) for point, passes in PASSES.items() for number in range(passes)],
+)
+def test_a_death_at(tmp_path: Path, point: str, passed_before: int) -> None:
+    """Whatever had happened, the next start finds a sound log with the last message of each key at
+    its offset, cleans what is left to clean, and then all is the same."""
+    with pytest.raises(Died):
+        _clean_three_segments(tmp_path, CrashAt(point, passed_before))
 
     again = LogManager([tmp_path], LogConfig(), {"a": COMPACT}, background=Deferred())
     again.load()
@@ -262,15 +279,3 @@ def test_a_death_at(tmp_path: Path, point: str, passes: int) -> None:
     assert [4, 5, 6] == offsets_of(again.logs[A])
     assert 6 == again.cleaner_points.get(tmp_path, A)
     again.shutdown()
-
-
-def test_a_cleaning_passes_every_point(tmp_path: Path) -> None:
-    """Otherwise the test above proves nothing."""
-    crash = CrashAt("never")
-    manager = LogManager([tmp_path], LogConfig(), {"a": COMPACT}, crash=crash)
-    manager.load()
-    fill(manager, A, 3)
-    crash.seen.clear()
-    cleaner_of(manager, crash=crash).clean_one()
-    assert set(CRASHES) <= set(crash.seen)
-    manager._release()
