@@ -11,6 +11,7 @@ import random
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
+from kafka08.admin.brokers import BrokerDescription, brokers_of
 from kafka08.admin.description import PartitionDescription, TopicDescription
 from kafka08.admin.moves import (
     Moves,
@@ -132,6 +133,26 @@ class AdminClient(Closeable):
     def live_brokers(self) -> list[int]:
         """Ids of the brokers that are registered, ascending."""
         return self._store.broker_ids()
+
+    def describe_brokers(self, broker_ids: Sequence[int] | None = None) -> list[BrokerDescription]:
+        """The brokers named (None: all that are registered or have replicas) by id, as ZooKeeper
+        has them; AdminError for one that is neither."""
+        controller = self._store.controller()
+        found = brokers_of(
+            self._store.registrations(),
+            None if controller is None else controller.broker_id,
+            self.describe_topics(),
+        )
+        if broker_ids is None:
+            return found
+        known = {broker.broker_id: broker for broker in found}
+        for broker_id in broker_ids:
+            if broker_id not in known:
+                raise AdminError(
+                    f"Broker {broker_id} is not registered and has no replicas; the brokers are "
+                    f"{', '.join(map(str, known)) or 'none'}"
+                )
+        return [known[broker_id] for broker_id in sorted(set(broker_ids))]
 
     def describe_topics(self, names: Sequence[str] | None = None) -> list[TopicDescription]:
         """The topics named (None: all, sorted) as ZooKeeper has them; AdminError for an absent."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 
@@ -44,6 +44,36 @@ class TopicDescription:
         return asdict(self) | {"config": dict(self.config)}
 
 
+def select(
+    topics: Iterable[TopicDescription],
+    *,
+    under_replicated: bool = False,
+    unavailable: bool = False,
+    with_overrides: bool = False,
+    live_brokers: Collection[int] = (),
+) -> list[TopicDescription]:
+    """What the three filters of `kafka-topics --describe` leave of `topics`.
+
+    under_replicated   partitions with fewer replicas in sync than assigned
+    unavailable        partitions without a leader among `live_brokers`; with both filters the
+                       partitions of either
+    with_overrides     topics that have overrides, with all their partitions
+
+    A topic without such a partition is left out. Source: TopicCommand.describeTopic 0.8.2.2.
+    """
+
+    def is_selected(partition: PartitionDescription) -> bool:
+        return (under_replicated and partition.under_replicated) or (
+            unavailable and partition.leader not in live_brokers
+        )
+
+    chosen = [topic for topic in topics if topic.config or not with_overrides]
+    if not (under_replicated or unavailable):
+        return chosen
+    filtered = (replace(t, partitions=tuple(filter(is_selected, t.partitions))) for t in chosen)
+    return [topic for topic in filtered if topic.partitions]
+
+
 def describe_lines(
     topics: Iterable[TopicDescription],
     *,
@@ -52,28 +82,23 @@ def describe_lines(
     with_overrides: bool = False,
     live_brokers: Collection[int] = (),
 ) -> Iterator[str]:
-    """The lines of `kafka-topics --describe`, with its three filters.
-
-    under_replicated   only partitions with fewer in sync than assigned, no header lines
-    unavailable        only partitions without a leader among `live_brokers`, no header lines
-    with_overrides     only header lines, of topics that have overrides
+    """The lines of `kafka-topics --describe` for what `select` leaves: no header lines with a
+    filter of partitions, and only header lines with `with_overrides`.
 
     Overrides stand in the order of their znode. For a topic made by the JVM's tools that is also
     the order in which those print them, since both come from the same hash table.
     """
-    for topic in topics:
-        header = not under_replicated and not unavailable
-        if header and (topic.config or not with_overrides):
+    for topic in select(
+        topics,
+        under_replicated=under_replicated,
+        unavailable=unavailable,
+        with_overrides=with_overrides,
+        live_brokers=live_brokers,
+    ):
+        if not (under_replicated or unavailable):
             yield _header(topic)
-        if with_overrides:
-            continue
-        for partition in topic.partitions:
-            shown = (
-                header
-                or (under_replicated and partition.under_replicated)
-                or (unavailable and partition.leader not in live_brokers)
-            )
-            if shown:
+        if not with_overrides:
+            for partition in topic.partitions:
                 yield _line(topic.name, partition)
 
 

@@ -7,7 +7,7 @@ import json
 import click
 from click.core import ParameterSource
 
-from kafka08.admin import AdminClient, describe_lines
+from kafka08.admin import AdminClient, describe_lines, select
 from kafka08.admin.moves import absent_brokers
 from kafka08.assignment import parse_assignment
 from kafka08.cli.options import example, json_option, legal_topic, zookeeper_option
@@ -86,17 +86,55 @@ def list_(as_json: bool, zookeeper: str) -> None:
 
 @topic.command(epilog=example("kafka08 topic describe words"))
 @click.argument("names", nargs=-1, callback=legal_topic)
+@click.option(
+    "--under-replicated-partitions",
+    is_flag=True,
+    help="Only partitions with fewer in-sync replicas than replicas.",
+)
+@click.option(
+    "--unavailable-partitions", is_flag=True, help="Only partitions without a live leader."
+)
+@click.option(
+    "--topics-with-overrides", is_flag=True, help="Only topics with overrides, and no partitions."
+)
 @json_option("One JSON list.")
 @zookeeper_option
-def describe(names: tuple[str, ...], as_json: bool, zookeeper: str) -> None:
-    """Describe the topics NAMES, or all: partitions, leader, replicas, ISR, overrides."""
+def describe(
+    names: tuple[str, ...],
+    under_replicated_partitions: bool,
+    unavailable_partitions: bool,
+    topics_with_overrides: bool,
+    as_json: bool,
+    zookeeper: str,
+) -> None:
+    """Describe the topics NAMES, or all: partitions, leader, replicas, ISR, overrides.
+
+    With both filters of partitions it shows those that either selects.
+    """
+    by_partition = under_replicated_partitions or unavailable_partitions
+    if topics_with_overrides and by_partition:
+        raise click.UsageError(
+            "--topics-with-overrides shows topics and the other filters show partitions; "
+            "use one kind."
+        )
     with AdminClient(zookeeper) as admin:
         topics = admin.describe_topics(list(names) or None)
+        live = admin.live_brokers() if unavailable_partitions else []
+    filters = {
+        "under_replicated": under_replicated_partitions,
+        "unavailable": unavailable_partitions,
+        "with_overrides": topics_with_overrides,
+    }
     if as_json:
-        click.echo(json.dumps([description.as_dict() for description in topics]))
+        found = select(topics, **filters, live_brokers=live)
+        click.echo(json.dumps([description.as_dict() for description in found]))
         return
-    for line in describe_lines(topics):
+    lines = list(describe_lines(topics, **filters, live_brokers=live))
+    for line in lines:
         click.echo(line)
+    if not lines and any(filters.values()):
+        what = "partition is selected" if by_partition else "topic has overrides"
+        click.echo(f"No {what} among {len(topics)} topics.", err=True)
 
 
 @topic.command(epilog=example("kafka08 topic alter words --config retention.ms=3600000"))

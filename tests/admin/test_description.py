@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from kafka08.admin import PartitionDescription, TopicDescription, describe_lines
+from kafka08.admin import PartitionDescription, TopicDescription, describe_lines, select
 
 CAPTURED = Path(__file__).parent.parent / "data" / "tools-output-0.8.2.2.json"
 
@@ -28,3 +28,34 @@ def test_a_topic_without_partitions_has_no_replication_factor() -> None:
     assert list(describe_lines([topic])) == [
         "Topic:t\tPartitionCount:0\tReplicationFactor:0\tConfigs:"
     ]
+
+
+def partition(number: int, leader: int | None, isr: tuple[int, ...]) -> PartitionDescription:
+    return PartitionDescription(number, leader, (1, 2), isr)
+
+
+WHOLE = TopicDescription("whole", (partition(0, 1, (1, 2)),), {})
+WEAK = TopicDescription(
+    "weak",
+    (partition(0, 1, (1,)), partition(1, 9, (9, 2)), partition(2, 1, (2, 1))),
+    {"retention.ms": "7"},
+)
+
+
+def test_a_filter_of_partitions_leaves_only_those() -> None:
+    """Under-replicated, or led by a broker that is not live; a topic without any is left out."""
+
+    def chosen(**filters: bool) -> list[tuple[str, list[int]]]:
+        found = select([WHOLE, WEAK], live_brokers=[1, 2], **filters)
+        return [(topic.name, [p.partition for p in topic.partitions]) for topic in found]
+
+    assert [("weak", [0])] == chosen(under_replicated=True)
+    assert [("weak", [1])] == chosen(unavailable=True)
+    assert [("weak", [0, 1])] == chosen(under_replicated=True, unavailable=True)
+
+
+def test_topics_with_overrides_keep_their_partitions() -> None:
+    """For their counts stand in the header line, which is all that is printed of them."""
+    assert [WEAK] == select([WHOLE, WEAK], with_overrides=True)
+    lines = list(describe_lines([WHOLE, WEAK], with_overrides=True))
+    assert ["Topic:weak\tPartitionCount:3\tReplicationFactor:2\tConfigs:retention.ms=7"] == lines

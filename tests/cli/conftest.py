@@ -191,3 +191,13 @@ class Inspector:
 def inspect(kafka08_cluster: EmbeddedCluster) -> Iterator[Inspector]:
     with ZkClient(kafka08_cluster.zookeeper.connect_string, name="inspector") as zk:
         yield Inspector(kafka08_cluster, zk)
+
+
+@pytest.fixture
+def lifeless(kafka08_cluster: EmbeddedCluster, inspect: Inspector) -> Iterator[ClusterStore]:
+    """A cluster of its own in a chroot of ZooKeeper, in which no broker runs: states of partitions
+    stay as they are written. `store.zk` has its address."""
+    inspect.zk.create("/lifeless", None)
+    with ZkClient(f"{kafka08_cluster.zookeeper.connect_string}/lifeless", name="lifeless") as zk:
+        yield ClusterStore(zk)
+    inspect.zk.delete_recursive("/lifeless")

@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
+from kafka08.zk.store import ClusterStore
 from tests.cli.conftest import Commands, Inspector
 
 
@@ -46,6 +48,42 @@ def test_replicas_can_be_chosen(kafka08: Commands) -> None:
     done = kafka08("topic", "create", "chosen", "--replica-assignment", "0:7,7:0", "--dry-run")
     assert [b"partition 0: replicas 0,7", b"partition 1: replicas 7,0"] == done.out.splitlines()[:2]
     assert "WARNING: broker 7 of [chosen,0] and 1 more is not registered" in done.err
+
+
+def test_filters_show_what_is_wrong_alone(kafka08: Commands, lifeless: ClusterStore) -> None:
+    """Partitions with fewer in sync than assigned, or led by a broker that is not registered; both
+    filters show either; --json has the same, and that there is none is said on stderr."""
+    lifeless.register_broker(Broker(1, "h", 9092), timestamp_ms=0)
+    lifeless.create_topic("t", {0: [1, 2], 1: [2, 1], 2: [1, 2]}, {})
+    states = {0: LeaderAndIsr(1, 0, (1,), 0, 1), 1: LeaderAndIsr(2, 0, (2, 1), 0, 1)}
+    states[2] = LeaderAndIsr(1, 0, (1, 2), 0, 1)
+    lifeless.create_leader_and_isr({TopicPartition("t", n): s for n, s in states.items()})
+    describe = ("topic", "describe", "--zookeeper", f"{lifeless.zk.hosts}{lifeless.zk.chroot}")
+    weak, unled = "--under-replicated-partitions", "--unavailable-partitions"
+    zero, one = (
+        f"\tTopic: t\tPartition: {number}\tLeader: {s.leader}\tReplicas: {replicas}\tIsr: {isr}\n"
+        for number, (s, replicas, isr) in enumerate(
+            [(states[0], "1,2", "1"), (states[1], "2,1", "2,1")]
+        )
+    )
+    assert zero == kafka08.refused(*describe, weak).out.decode()
+    assert one == kafka08.refused(*describe, unled).out.decode()
+    assert zero + one == kafka08.refused(*describe, weak, unled).out.decode()
+    [topic] = json.loads(kafka08.refused(*describe, unled, "--json").out)
+    assert [1] == [p["partition"] for p in topic["partitions"]]
+    lifeless.update_leader_and_isr({TopicPartition("t", 0): states[2]})
+    clean = kafka08.refused(*describe, weak)
+    assert (0, b"", "No partition is selected among 1 topics.\n") == clean
+
+
+def test_topics_with_overrides_alone(kafka08: Commands, inspect: Inspector) -> None:
+    """Their header lines, without partitions; together with a filter of partitions it is misuse."""
+    inspect.create_topic("without")
+    kafka08.refused("topic", "create", "with", "--config", "retention.ms=7000")
+    arguments = ("topic", "describe", "with", "without", "--topics-with-overrides")
+    line = b"Topic:with\tPartitionCount:1\tReplicationFactor:1\tConfigs:retention.ms=7000\n"
+    assert line == kafka08.refused(*arguments).out
+    assert 2 == kafka08.refused(*arguments, "--unavailable-partitions").code
 
 
 @pytest.mark.parametrize(

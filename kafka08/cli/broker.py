@@ -1,0 +1,165 @@
+"""`kafka08 broker start | ping | list | describe`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from kafka08.cli.options import (
+    example,
+    json_option,
+    profile_keys,
+    profile_option,
+    read_config,
+    zookeeper_option,
+)
+from kafka08.cli.table import show_table
+from kafka08.listing import some_of
+
+if TYPE_CHECKING:
+    from kafka08.admin import BrokerDescription
+
+PING_TIMEOUT_MS: Final = 3000
+COLUMNS: Final = ("broker", "address", "controller", "leaders", "replicas", "out of sync")
+NOT_REGISTERED: Final = "not registered"
+
+
+@click.group(epilog=example("kafka08 broker start server.properties"))
+def broker() -> None:
+    """Run one broker, see whether brokers answer, and what they lead."""
+
+
+@broker.command(
+    "start", epilog=example("kafka08 broker start server.properties --override port=9093")
+)
+@click.argument("config", type=click.Path(dir_okay=False))
+@click.option(
+    "--override",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Set one configuration key (repeat for more); stronger than the file.",
+)
+@profile_option
+def start_broker(config: str, overrides: tuple[str, ...], profile: str | None) -> None:
+    """Run a broker in the foreground; CONFIG is a server.properties of Kafka 0.8.
+
+    SIGTERM and Ctrl-C stop it cleanly: leaders are moved away, logs are flushed and closed.
+    """
+    from kafka08.broker.main import run
+
+    sys.exit(run(read_config(config, overrides, options=profile_keys(profile))))
+
+
+@broker.command(epilog=example("kafka08 broker ping localhost:9092,localhost:9093"))
+@click.argument("bootstrap", envvar="KAFKA08_BOOTSTRAP", metavar="HOST:PORT[,..]")
+def ping(bootstrap: str) -> None:
+    """Ask each broker named (default: KAFKA08_BOOTSTRAP) for metadata; exits 1 if one is silent.
+
+    Prints its host:port, how many brokers it knows, and how many topics: 0 and 0 before the first
+    topic of a cluster, with which a broker of 0.8 is told of the others.
+    """
+    from kafka08.client import ClusterClient, parse_bootstrap
+    from kafka08.errors import KafkaError
+
+    silent = 0
+    for host, port in parse_bootstrap(bootstrap):
+        client = ClusterClient(
+            [(host, port)], timeout_ms=PING_TIMEOUT_MS, connect_timeout_ms=PING_TIMEOUT_MS
+        )
+        try:
+            known = client.refresh()
+        except KafkaError as error:
+            silent += 1
+            click.echo(f"{host}:{port} does not answer: {error}", err=True)
+        else:
+            click.echo(f"{host}:{port} brokers {len(known.brokers)} topics {len(known.topics)}")
+        finally:
+            client.close()
+    sys.exit(1 if silent else 0)
+
+
+@broker.command("list", epilog=example("kafka08 broker list --zookeeper localhost:2181"))
+@json_option("One JSON list, as describe has it.")
+@zookeeper_option
+def list_(as_json: bool, zookeeper: str) -> None:
+    """List the brokers: address, controller, how many partitions each leads, holds, and holds out
+    of sync. A broker that has replicas and is not registered is listed too."""
+    brokers = read([], zookeeper)
+    if as_json:
+        click.echo(json.dumps([found.as_dict() for found in brokers]))
+        return
+    rows = [
+        (
+            found.broker_id,
+            address(found),
+            "yes" if found.is_controller else None,
+            found.leaders,
+            found.replicas,
+            len(found.out_of_sync),
+        )
+        for found in brokers
+    ]
+    show_table(COLUMNS, rows, if_none="No broker is registered.")
+
+
+@broker.command(epilog=example("kafka08 broker describe 0 --json"))
+@click.argument("broker_ids", nargs=-1, type=click.IntRange(0), metavar="[ID]...")
+@json_option("One JSON list.")
+@zookeeper_option
+def describe(broker_ids: tuple[int, ...], as_json: bool, zookeeper: str) -> None:
+    """Describe the brokers with these IDs, or all: registration, and the state of their partitions.
+
+    under replicated: it leads them, and a replica is not in sync. out of sync: it has a replica
+    itself, which is not in sync.
+    """
+    brokers = read(broker_ids, zookeeper)
+    if as_json:
+        click.echo(json.dumps([found.as_dict() for found in brokers]))
+        return
+    for found in brokers:
+        for line in description_lines(found):
+            click.echo(line)
+
+
+def read(broker_ids: Sequence[int], zookeeper: str) -> list[BrokerDescription]:
+    """The brokers with these ids, all if there are none."""
+    from kafka08.admin import AdminClient
+
+    with AdminClient(zookeeper) as admin:
+        return admin.describe_brokers(list(broker_ids) or None)
+
+
+def address(broker: BrokerDescription) -> str:
+    """Where clients of 0.8 reach it, else why they cannot."""
+    if broker.registration is None:
+        return NOT_REGISTERED
+    return broker.address or "no PLAINTEXT listener"
+
+
+def description_lines(broker: BrokerDescription) -> Iterator[str]:
+    """`Broker: 0` and, indented, a line for each field; of partitions the count and the first."""
+    yield f"Broker: {broker.broker_id}"
+    yield f"  address: {address(broker)}"
+    if (found := broker.registration) is not None:
+        if found.timestamp_ms >= 0:
+            since = datetime.fromtimestamp(found.timestamp_ms / 1000, UTC)
+            yield f"  registered: {since.isoformat(sep=' ', timespec='seconds')}"
+        yield f"  version of the registration: {found.version}"
+        if found.endpoints:
+            yield f"  endpoints: {', '.join(found.endpoints)}"
+        yield f"  JMX port: {found.jmx_port if found.jmx_port >= 0 else 'none'}"
+    yield f"  controller: {'yes' if broker.is_controller else 'no'}"
+    yield f"  leaders: {broker.leaders}"
+    yield f"  replicas: {broker.replicas}"
+    for name, partitions in (
+        ("under replicated", broker.under_replicated),
+        ("out of sync", broker.out_of_sync),
+    ):
+        shown = f": {some_of(partitions)}" if partitions else ""
+        yield f"  {name}: {len(partitions)}{shown}"

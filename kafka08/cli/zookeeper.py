@@ -1,0 +1,35 @@
+"""`kafka08 zookeeper start`: one ZooKeeper server in the foreground."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from kafka08.cli.options import example
+from kafka08.config import PORT_MAX
+
+
+@click.group(epilog=example("kafka08 zookeeper start --port 2181"))
+def zookeeper() -> None:
+    """Run one ZooKeeper server."""
+
+
+@zookeeper.command("start", epilog=example("kafka08 zookeeper start --data-dir /var/lib/zk"))
+@click.option("--port", default=2181, show_default=True, type=click.IntRange(0, PORT_MAX))
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--data-dir",
+    default="zookeeper-data",
+    show_default=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where its data lives; made if absent.",
+)
+def start_zookeeper(port: int, host: str, data_dir: Path) -> None:
+    """Run a ZooKeeper server in the foreground until SIGTERM or Ctrl-C."""
+    from kafka08.cli.signals import wait_for_stop
+    from kafka08.embedded.zookeeper import ZooKeeperServer
+
+    with ZooKeeperServer(data_dir, port=port, host=host) as server:
+        click.echo(f"ZooKeeper answers at {server.connect_string}", err=True)
+        wait_for_stop(server.check_alive)

@@ -1,0 +1,41 @@
+"""`kafka08 broker list` and `describe`, on the live cluster."""
+
+from __future__ import annotations
+
+import json
+
+from kafka08.client import parse_bootstrap
+from kafka08.zk.store import ClusterStore
+from tests.cli.conftest import Commands
+
+
+def test_the_list_has_every_broker_and_one_controller(kafka08: Commands) -> None:
+    """By id, with the address that clients use; --json says the same."""
+    heading, *rows = kafka08("broker", "list").out.decode().splitlines()
+    assert heading.split()[:3] == ["broker", "address", "controller"]
+    addresses = [
+        f"{host}:{port}" for host, port in parse_bootstrap(kafka08.environ["KAFKA08_BOOTSTRAP"])
+    ]
+    assert addresses == [row.split()[1] for row in rows]
+    assert 1 == sum(row.split()[2] == "yes" for row in rows)
+    listed = json.loads(kafka08.refused("broker", "list", "--json").out)
+    assert addresses == [f"{broker['host']}:{broker['port']}" for broker in listed]
+    assert [1] == sorted({broker["version"] for broker in listed})
+
+
+def test_a_broker_that_is_gone_is_shown_as_such(kafka08: Commands, lifeless: ClusterStore) -> None:
+    """It has a replica and no registration: told in the list, and its partition by name."""
+    lifeless.create_topic("orphan", {0: [77]}, {})
+    at = ("--zookeeper", f"{lifeless.zk.hosts}{lifeless.zk.chroot}")
+    listed = kafka08.refused("broker", "list", *at).out.decode()
+    assert ["77", "not", "registered", "-", "0", "1", "1"] == listed.splitlines()[1].split()
+    described = kafka08.refused("broker", "describe", 77, *at).out.decode()
+    assert "  address: not registered\n" in described
+    assert "  out of sync: 1: [orphan,0]\n" in described
+
+
+def test_a_broker_that_never_was_is_refused(kafka08: Commands) -> None:
+    """With those that there are; nothing on stdout."""
+    done = kafka08.refused("broker", "describe", 0, 4711)
+    assert (1, b"") == (done.code, done.out)
+    assert "Broker 4711 is not registered and has no replicas; the brokers are 0," in done.err
