@@ -6,9 +6,10 @@ A configuration is a class whose annotated fields are its keys: the field `group
     ConsumerConfig({"group.id": "g", "zookeeper.connect": "host:2181"}, consumer_timeout_ms=100)
 
 Values may be text, as in a properties file, or already of the field's type. A value that does not
-parse or is out of range raises ConfigError, which names key, value and range. A key that the class
-does not have is kept in `unknown` and warned about; one that it has but that does nothing here is
-listed in `without_effect`. Source: kafka.utils.VerifiableProperties 0.8.2.2.
+parse or is out of range raises ConfigError, which names key, value and range. A key of the mapping
+that the class does not have is kept in `unknown` and warned about, as 0.8.2.2 does; a keyword that
+it does not have raises ConfigError. Both name the nearest key. A key that the class has but that
+does nothing here is listed in `without_effect`. Source: kafka.utils.VerifiableProperties 0.8.2.2.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Final, get_type_hints
+from typing import Any, ClassVar, Final, Self, get_type_hints
 
 from kafka08.errors import ConfigError
+from kafka08.nearest import did_you_mean, nearest
 
 log = logging.getLogger(__name__)
 
@@ -92,6 +94,7 @@ class Config:
     _types: ClassVar[dict[str, Any]] = {}
 
     def __init__(self, properties: Mapping[str, Any] | None = None, /, **keywords: Any) -> None:
+        self._check_keywords(keywords)
         given: dict[str, Any] = dict(properties or {})
         given.update({name.replace("_", "."): value for name, value in keywords.items()})
         for alias, name in self.ALIASES.items():
@@ -104,7 +107,7 @@ class Config:
             if name in given:
                 values[attribute] = parse_value(name, given.pop(name), self._types[name], declared)
             elif declared.default is REQUIRED:
-                raise ConfigError(f"Missing required property '{name}'")
+                raise ConfigError(f"Missing required property '{name}'{self._typo_of(name, given)}")
             else:
                 values[attribute] = declared.default
         values["unknown"] = {
@@ -117,11 +120,29 @@ class Config:
         self.__dict__.update(values)
         self.validate()
 
+    @classmethod
+    def _check_keywords(cls, keywords: Iterable[str]) -> None:
+        names = {name.replace(".", "_") for name in (*cls.KEYS, *cls.ALIASES)}
+        for keyword in keywords:
+            if keyword not in names:
+                raise ConfigError(
+                    f"{cls.__name__} has no key {keyword.replace('_', '.')} (keyword {keyword})"
+                    f"{did_you_mean(keyword, names)}"
+                )
+
+    @classmethod
+    def _typo_of(cls, missing: str, given: Iterable[str]) -> str:
+        """A remark on the unknown key of `given` that was probably meant to be `missing`."""
+        unknown = [name for name in given if name not in cls.KEYS]
+        typo = nearest(missing, unknown)
+        return "" if typo is None else f"; '{typo}' is not a key: did you mean '{missing}'?"
+
     def validate(self) -> None:
         """Check what concerns more than one key. Override; raise ConfigError."""
 
-    def with_changes(self, **keywords: Any) -> Any:
+    def with_changes(self, **keywords: Any) -> Self:
         """The same configuration with some keys set anew, checked again."""
+        self._check_keywords(keywords)
         values: dict[str, Any] = {
             name: getattr(self, name.replace(".", "_")) for name in self.given & set(self.KEYS)
         }
@@ -137,7 +158,7 @@ class Config:
     def log_notes(self) -> None:
         """Say at start what was not understood or does nothing. Called once by the owner."""
         for name in self.unknown:
-            log.warning("Property %s is not valid", name)
+            log.warning("Property %s is not valid%s", name, did_you_mean(name, self.KEYS))
         for name in self.without_effect:
             log.warning("Property %s is accepted but has no effect here", name)
 

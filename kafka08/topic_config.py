@@ -14,6 +14,7 @@ from typing import Final
 
 from kafka08.config import INT_MAX, LONG_MAX, Key, parse_value
 from kafka08.errors import ConfigError
+from kafka08.nearest import nearest
 
 log = logging.getLogger(__name__)
 
@@ -91,7 +92,9 @@ def check_names(names: Mapping[str, str] | list[str]) -> None:
     """ConfigError for the first name that is no topic configuration key."""
     for name in names:
         if name not in TOPIC_KEYS:
-            raise ConfigError(f'Unknown configuration "{name}".')
+            found = nearest(name, TOPIC_KEYS)
+            hint = "" if found is None else f" Did you mean {found}?"
+            raise ConfigError(f'Unknown configuration "{name}".{hint}')
 
 
 def unclean_elections_allowed(topic: str, overrides: Mapping[str, str], default: bool) -> bool:

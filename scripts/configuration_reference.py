@@ -20,7 +20,8 @@ Made by `scripts/configuration` from the code; a test keeps it so.
 
 Keys are those of Kafka 0.8.2.2. A file of the JVM's works as it is. In Python a key is also a
 keyword: `group.id` is `group_id=`. A value that is out of range is an error that names key, value
-and range; a key that nobody knows is a warning. Times are in milliseconds and sizes in bytes where
+and range. An unknown key of a file or a mapping is a warning; an unknown keyword is an error; both
+name the nearest key. Times are in milliseconds and sizes in bytes where
 the name says so. *No effect*: the key is accepted, and named at start, because nothing here depends
 on it.
 """

@@ -139,3 +139,39 @@ def test_a_bad_pair_names_the_option_it_came_from() -> None:
     """The text that is no pair, and the option it stood behind."""
     with pytest.raises(ConfigError, match=r"--config 'retention\.ms' is not of the form KEY=VALUE"):
         parse_overrides(["retention.ms"], "--config")
+
+
+def test_an_unknown_keyword_is_an_error_with_the_nearest_name() -> None:
+    """A keyword is ours, so a mistyped one does not leave the default in force."""
+    with pytest.raises(
+        ConfigError, match=r"no key fetch\.max\.byte .*did you mean fetch_max_bytes"
+    ):
+        Sample(group_id="g", fetch_max_byte=7)
+    with pytest.raises(ConfigError, match="did you mean fetch_max_bytes"):
+        Sample(group_id="g").with_changes(fetch_max_byte=7)
+
+
+def test_an_alias_is_a_keyword_too() -> None:
+    """log_dir= is log.dir, the other spelling of log.dirs."""
+    assert "/a" == Sample(group_id="g", log_dir="/a").log_dirs
+
+
+def test_an_unknown_key_of_a_mapping_warns_with_the_nearest_name(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """0.8's words, and what was probably meant; nothing is guessed where nothing is alike."""
+    config = Sample({"group.id": "g", "fetch.max.byte": "1", "zzz": "1"})
+    with caplog.at_level(logging.WARNING):
+        config.log_notes()
+    assert [
+        "Property fetch.max.byte is not valid; did you mean fetch.max.bytes?",
+        "Property zzz is not valid",
+    ] == caplog.messages
+
+
+def test_a_missing_key_names_the_typo() -> None:
+    """A required key under a wrong spelling: both spellings are in the error."""
+    with pytest.raises(ConfigError, match=r"'group.id'; 'grop.id' is not a key"):
+        Sample({"grop.id": "g"})
+    with pytest.raises(ConfigError, match=r"^Missing required property 'group.id'$"):
+        Sample({"ratio": "1", "zzz": "1"})

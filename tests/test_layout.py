@@ -22,6 +22,7 @@ COMMON = {
     "hashing",
     "lifecycle",
     "listing",
+    "nearest",
     "pace",
     "profile",
     "topic_config",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from kafka08 import profile
 from kafka08.config import INT_MAX, LONG_MAX, PORT_MAX, Config, key
@@ -17,6 +17,9 @@ from kafka08.kernel.types import MIN_MESSAGE_BYTES
 from kafka08.log.cleaner_plan import MAX_CHUNK_BYTES, CleanerConfig
 from kafka08.log.config import LogConfig
 from kafka08.protocol import compression
+
+if TYPE_CHECKING:
+    from kafka08.broker.config_keywords import BrokerConfigKeywords
 
 HOUR_MS: Final = 3_600_000
 MINUTE_MS: Final = 60_000
@@ -218,10 +221,15 @@ class BrokerConfig(Config):
     offsets_commit_timeout_ms: int = key(5000, low=1, doc="Longest wait of a commit.")
     offsets_commit_required_acks: int = key(-1, low=-1, high=32767, doc="acks of a commit.")
 
-    def __init__(self, properties: Mapping[str, Any] | None = None, /, **keywords: Any) -> None:
-        given = {**(properties or {}), **{k.replace("_", "."): v for k, v in keywords.items()}}
-        defaults = profile.broker_defaults(str(given.get("kafka08.profile")))
-        super().__init__({**defaults, **given})
+    def __init__(
+        self,
+        properties: Mapping[str, Any] | None = None,
+        /,
+        **keywords: Unpack[BrokerConfigKeywords],
+    ) -> None:
+        properties = properties or {}
+        chosen = keywords.get("kafka08_profile", properties.get("kafka08.profile"))
+        super().__init__({**profile.broker_defaults(str(chosen)), **properties}, **keywords)
 
     def validate(self) -> None:
         """The rules of KafkaConfig that concern several keys, and the shape of lists."""

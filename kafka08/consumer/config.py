@@ -10,11 +10,15 @@ attributes hold the resolved values.
 from __future__ import annotations
 
 import re
-from typing import Any, Final, get_args
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, Unpack, get_args
 
 from kafka08.client.requests import OffsetsStorage
 from kafka08.config import INT_MAX, Config, key
 from kafka08.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kafka08.consumer.config_keywords import ConsumerConfigKeywords
 
 LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]*")
 SMALLEST: Final = "smallest"
@@ -75,6 +79,14 @@ class ConsumerConfig(Config):
     zookeeper_session_timeout_ms: int = key(6000, low=1, doc="After this a dead member is gone.")
     zookeeper_connection_timeout_ms: int = key(None, low=1, doc="Wait for the first connection.")
     zookeeper_sync_time_ms: int = key(2000, low=0, doc="Default of rebalance.backoff.ms.")
+
+    def __init__(
+        self,
+        properties: Mapping[str, Any] | None = None,
+        /,
+        **keywords: Unpack[ConsumerConfigKeywords],
+    ) -> None:
+        super().__init__(properties, **keywords)
 
     @property
     def migration_note(self) -> dict[str, str]:

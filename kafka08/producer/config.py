@@ -7,8 +7,8 @@ SyncProducerConfig 0.8.2.2.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any, ClassVar, Final
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Unpack
 
 from kafka08.client.bootstrap import parse_bootstrap
 from kafka08.config import Config, key
@@ -17,6 +17,9 @@ from kafka08.producer.encoders import DefaultEncoder, Encoder, NullEncoder, Stri
 from kafka08.producer.partitioners import ByteArrayPartitioner, DefaultPartitioner, Partitioner
 from kafka08.producer.plugins import plugin
 from kafka08.protocol import compression
+
+if TYPE_CHECKING:
+    from kafka08.producer.config_keywords import ProducerConfigKeywords
 
 LEGAL_CLIENT_ID: Final = re.compile(r"[a-zA-Z0-9._-]*")
 
@@ -103,6 +106,14 @@ class ProducerConfig(Config):
     callback_handler: str | None = key(
         None, doc="module:callable that makes a CallbackHandler; 0.7's key, for async."
     )
+
+    def __init__(
+        self,
+        properties: Mapping[str, Any] | None = None,
+        /,
+        **keywords: Unpack[ProducerConfigKeywords],
+    ) -> None:
+        super().__init__(properties, **keywords)
 
     def validate(self) -> None:
         parse_bootstrap(self.metadata_broker_list, "metadata.broker.list")

@@ -6,8 +6,8 @@ came with 0.9 have its defaults.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from kafka08.client.bootstrap import parse_bootstrap
 from kafka08.config import LONG_MAX, Config, key
@@ -15,6 +15,9 @@ from kafka08.producer.hash_partitioner import RecordPartitioner
 from kafka08.producer.plugins import plugin
 from kafka08.producer.serializers import Serializer, serialize_bytes, serialize_string
 from kafka08.protocol import compression
+
+if TYPE_CHECKING:
+    from kafka08.producer.config_keywords import KafkaProducerConfigKeywords
 
 _SERIALIZATION: Final = "org.apache.kafka.common.serialization."
 _SERIALIZERS: Final[dict[str, Callable[[KafkaProducerConfig], Serializer]]] = {
@@ -95,6 +98,14 @@ class KafkaProducerConfig(Config):
     metrics_sample_window_ms: int = key(
         30_000, low=0, high=LONG_MAX, effect=False, doc="Length of a sample."
     )
+
+    def __init__(
+        self,
+        properties: Mapping[str, Any] | None = None,
+        /,
+        **keywords: Unpack[KafkaProducerConfigKeywords],
+    ) -> None:
+        super().__init__(properties, **keywords)
 
     def validate(self) -> None:
         parse_bootstrap(self.bootstrap_servers, "bootstrap.servers")

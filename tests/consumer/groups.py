@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 from kafka08.consumer import ConsumerConfig, ConsumerConnector, ConsumerState
 from kafka08.structs import Broker, TopicPartition
@@ -48,9 +49,9 @@ class PaperCluster:
     def _assignment(self, partitions: int) -> str:
         return nodes.encode_assignment(dict.fromkeys(range(partitions), (1,)))
 
-    def member(self, name: str | None, **keys: object) -> ConsumerConnector:
+    def member(self, name: str | None, **keys: Any) -> ConsumerConnector:
         """A connector of group `g` with short waits; the caller shuts it down."""
-        short = {"rebalance_backoff_ms": 100, "consumer_timeout_ms": 0}
+        short: dict[str, Any] = {"rebalance_backoff_ms": 100, "consumer_timeout_ms": 0}
         return ConsumerConnector(
             ConsumerConfig(
                 group_id="g", consumer_id=name, zookeeper_connect=self.connect, **(short | keys)

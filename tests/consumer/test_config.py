@@ -133,4 +133,6 @@ def test_guarantee_7_keys_of_others_are_named(caplog: pytest.LogCaptureFixture) 
     0.8.2.2."""
     config = ConsumerConfig({**MINIMAL, "session.timeout.ms": "1", "external.note": "1"})
     config.log_notes()
-    assert caplog.messages == ["Property session.timeout.ms is not valid"]
+    assert caplog.messages == [
+        "Property session.timeout.ms is not valid; did you mean zookeeper.session.timeout.ms?"
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from contextlib import suppress
 from math import inf
+from typing import Any
 
 import pytest
 
@@ -57,7 +58,7 @@ class Bench:
     then sends the request after that one as well, which the fake broker answers at once.
     """
 
-    def __init__(self, **keys: object) -> None:
+    def __init__(self, **keys: Any) -> None:
         self.cluster = FakeCluster({"t": {0: 1, 1: 1}})
         self.config = ConsumerConfig(
             **{"group_id": "g", "zookeeper_connect": "", "auto_offset_reset": "smallest", **keys}

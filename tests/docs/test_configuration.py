@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from scripts.configuration_keywords import CONFIGURATIONS, module, path_of
 from scripts.configuration_reference import configurations, page
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "configuration.md"
@@ -22,3 +25,9 @@ def test_every_key_is_explained() -> None:
     for kind in configurations():
         bare = [key for key, facts in kind.KEYS.items() if not facts.doc]
         assert not bare, f"{kind.__name__}: {bare}"
+
+
+@pytest.mark.parametrize("room", list(CONFIGURATIONS))
+def test_type_checkers_know_every_keyword(room: str) -> None:
+    """Run scripts/configuration after a change to a key."""
+    assert path_of(room).read_text() == module(room)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,7 @@ def client(cluster: EmbeddedCluster) -> Iterator[ClusterClient]:
     client.close()
 
 
-def producer_on(cluster: EmbeddedCluster, **keys: object) -> Producer:
+def producer_on(cluster: EmbeddedCluster, **keys: Any) -> Producer:
     return Producer(
         ProducerConfig(
             {

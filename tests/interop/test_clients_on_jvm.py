@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,7 @@ CODECS = ["none", "gzip", "snappy", "lz4"]
 STRINGS = {"serializer.class": "kafka.serializer.StringEncoder"}
 
 
-def producer_on(kafka: JvmKafka, **keys: object) -> Producer:
+def producer_on(kafka: JvmKafka, **keys: Any) -> Producer:
     """Text in, acks 1 unless told otherwise."""
     defaults = {"metadata.broker.list": kafka.bootstrap, "request.required.acks": 1, **STRINGS}
     return Producer(ProducerConfig(defaults, **keys))

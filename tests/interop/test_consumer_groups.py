@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,8 +62,8 @@ def produce(kafka: JvmKafka, topic: str, count: int, codec: int = 0) -> None:
     cluster.close()
 
 
-def config(kafka: JvmKafka, group: str, **keys: object) -> ConsumerConfig:
-    defaults = {
+def config(kafka: JvmKafka, group: str, **keys: Any) -> ConsumerConfig:
+    defaults: dict[str, Any] = {
         "group_id": group,
         "zookeeper_connect": kafka.zookeeper,
         "zookeeper_session_timeout_ms": SESSION_MS,

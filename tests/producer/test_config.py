@@ -90,7 +90,7 @@ def test_the_broker_list_is_required() -> None:
 
 def test_keys_of_the_queue_have_no_effect_in_sync_mode() -> None:
     """They are accepted and named."""
-    config = ProducerConfig(BROKERS, queue_buffering_max_ms="1", batch_num_messages=5)
+    config = ProducerConfig(BROKERS, queue_buffering_max_ms=1, batch_num_messages=5)
     assert config.without_effect == ["batch.num.messages", "queue.buffering.max.ms"]
 
 
