@@ -62,6 +62,48 @@ def admin_bootstrap_option(function: Function) -> Function:
     )(function)
 
 
+def cluster_options(function: Function) -> Function:
+    """--bootstrap and --zookeeper of a tool that needs one of them: see `cluster_addresses`."""
+    function = _zookeeper_option(required=False)(function)
+    return click.option(
+        "--bootstrap",
+        "--broker-list",
+        "bootstrap",
+        envvar="KAFKA08_BOOTSTRAP",
+        show_envvar=True,
+        metavar="HOST:PORT[,..]",
+        help="Some brokers; with it ZooKeeper is not needed.",
+    )(function)
+
+
+def cluster_addresses() -> list[tuple[str, int]]:
+    """Where the running command, which has `cluster_options`, finds brokers: --bootstrap, else
+    those that are registered in --zookeeper. An option of the command line is stronger than one of
+    the environment. UsageError without either, NoBrokersAvailable, ZooKeeperError."""
+    from kafka08.client import parse_bootstrap
+
+    context = click.get_current_context()
+    bootstrap, zookeeper = context.params["bootstrap"], context.params["zookeeper"]
+    typed = {
+        name
+        for name in ("bootstrap", "zookeeper")
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    }
+    if bootstrap is not None and typed != {"zookeeper"}:
+        return parse_bootstrap(bootstrap)
+    if zookeeper is None:
+        raise click.UsageError(
+            "Give --bootstrap (env var: 'KAFKA08_BOOTSTRAP') or --zookeeper "
+            "(env var: 'KAFKA08_ZOOKEEPER').",
+            context,
+        )
+    from kafka08.zk.client import ZkClient
+    from kafka08.zk.store import ClusterStore
+
+    with ZkClient(zookeeper, name="kafka08") as zk:
+        return ClusterStore(zk).broker_addresses()
+
+
 def json_option(prints: str = "JSON instead of a table.") -> Callable[[Function], Function]:
     """--json, passed on as `as_json`."""
     return click.option("--json", "as_json", is_flag=True, help=prints)

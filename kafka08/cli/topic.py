@@ -1,4 +1,4 @@
-"""`kafka08 topic create | list | describe | alter | delete`."""
+"""`kafka08 topic create | list | describe | offsets | alter | delete`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from kafka08.admin import AdminClient, describe_lines, select
 from kafka08.admin.moves import absent_brokers
 from kafka08.assignment import parse_assignment
 from kafka08.cli.options import example, json_option, legal_topic, zookeeper_option
+from kafka08.cli.topic_offsets import offsets
 from kafka08.config import parse_overrides
 from kafka08.structs import TopicPartition
 
@@ -135,6 +136,9 @@ def describe(
     if not lines and any(filters.values()):
         what = "partition is selected" if by_partition else "topic has overrides"
         click.echo(f"No {what} among {len(topics)} topics.", err=True)
+
+
+topic.add_command(offsets)
 
 
 @topic.command(epilog=example("kafka08 topic alter words --config retention.ms=3600000"))

@@ -1,7 +1,7 @@
 """Where the logs of partitions and their segments start and end, from their leaders.
 
-Each function asks a leader once, and again what may pass. It raises as ClusterClient.ask_leaders;
-without partitions nothing is asked.
+Each function asks a leader once, and again what may pass. It raises as ClusterClient.ask_leaders,
+but for `offsets_or_errors`; without partitions nothing is asked.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kafka08.client.retry import is_retriable
 from kafka08.errors import ApiError, KafkaError, OffsetOutOfRange, UnknownError, error_of
 from kafka08.network.connection import Connection
 from kafka08.protocol.offsets import OffsetsResponse
-from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, TopicPartition
+from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, Broker, TopicPartition
 
 SEGMENTS_MAX: Final = 100_000
 """First offsets of segments asked for at once; a log has fewer files."""
@@ -57,6 +57,38 @@ def segment_starts(
     """partition → first offsets of all segments, ascending, then the log's end."""
     answers = _ask(cluster, dict.fromkeys(partitions, LATEST_OFFSET), SEGMENTS_MAX)
     return {tp: sorted(set(offsets)) for tp, offsets in answers.items()}
+
+
+def offsets_or_errors(
+    cluster: ClusterClient, times: Mapping[TopicPartition, int], max_offsets: int = 1
+) -> dict[TopicPartition, list[int] | KafkaError]:
+    """partition → up to `max_offsets` offsets before its time (in ms, EARLIEST_OFFSET or
+    LATEST_OFFSET), descending, or why they are not known. One partition without a leader, or one
+    broker that does not answer, keeps no other from being answered."""
+    found: dict[TopicPartition, list[int] | KafkaError] = {}
+    by_leader: dict[Broker, dict[TopicPartition, int]] = {}
+    for tp, time_ms in times.items():
+        try:
+            by_leader.setdefault(cluster.leader(tp), {})[tp] = time_ms
+        except KafkaError as error:
+            found[tp] = error
+    for wanted in by_leader.values():
+        try:
+            found |= _ask(cluster, wanted, max_offsets)
+        except ApiError:  # of one of them; the others may be well
+            found |= {tp: _ask_one(cluster, tp, time, max_offsets) for tp, time in wanted.items()}
+        except KafkaError as error:
+            found |= dict.fromkeys(wanted, error)
+    return {tp: found[tp] for tp in times}
+
+
+def _ask_one(
+    cluster: ClusterClient, tp: TopicPartition, time_ms: int, max_offsets: int
+) -> list[int] | KafkaError:
+    try:
+        return _ask(cluster, {tp: time_ms}, max_offsets)[tp]
+    except KafkaError as error:
+        return error
 
 
 def _bounds(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kafka08.client.cluster import ClusterClient
-from kafka08.client.log_offsets import log_ends
-from kafka08.errors import OffsetOutOfRange, UnknownError
-from kafka08.structs import TopicPartition
+from kafka08.client.log_offsets import log_ends, offsets_or_errors
+from kafka08.errors import ConnectionFailed, LeaderNotAvailable, OffsetOutOfRange, UnknownError
+from kafka08.structs import LATEST_OFFSET, NO_LEADER, TopicPartition
 from tests.client.fake_cluster import FakeCluster
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -46,3 +46,19 @@ def test_an_error_that_does_not_pass_wins(cluster: FakeCluster, client: ClusterC
     with pytest.raises(OffsetOutOfRange):
         log_ends(client, [T0, T1])
     assert cluster.clock.slept == []
+
+
+def test_one_partition_without_an_answer_spoils_no_other(
+    cluster: FakeCluster, client: ClusterClient
+) -> None:
+    """Without a leader, refused by its leader, or led by a broker that is gone: each has its error,
+    in the order of the question, and the rest have their offsets."""
+    cluster.leaders |= {TopicPartition("t", n): leader for n, leader in ((2, NO_LEADER), (3, 1))}
+    cluster.refuse(TopicPartition("t", 3), *[OffsetOutOfRange.code] * 2)
+    cluster.network.remove("b2", 9092)
+    wanted = [TopicPartition("t", n) for n in range(4)]
+    found = offsets_or_errors(client, dict.fromkeys(wanted, LATEST_OFFSET))
+    assert list(found) == wanted
+    kinds = [type(answer) for answer in found.values()]
+    assert kinds == [list, ConnectionFailed, LeaderNotAvailable, OffsetOutOfRange]
+    assert found[T0] == [2]

@@ -1,0 +1,194 @@
+"""`kafka08 topic offsets`: where the logs of partitions start and end. As GetOffsetShell."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from kafka08.cli.options import (
+    cluster_addresses,
+    cluster_options,
+    example,
+    json_option,
+    legal_topic,
+)
+from kafka08.cli.table import as_objects, show_table
+from kafka08.errors import KafkaError, UnknownTopicOrPartition
+from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, TopicPartition
+
+if TYPE_CHECKING:
+    from kafka08.client import ClusterMetadata
+
+BOUNDS: Final = ("topic", "partition", "log start", "log end", "messages")
+TIMES: Final = {
+    "earliest": EARLIEST_OFFSET,
+    "latest": LATEST_OFFSET,
+    str(EARLIEST_OFFSET): EARLIEST_OFFSET,
+    str(LATEST_OFFSET): LATEST_OFFSET,
+}
+
+Answer = list[int] | KafkaError
+"""Offsets, descending, or why they are not known."""
+
+
+def time_of(_: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
+    """A time as the Offsets request has it."""
+    if value is None or value in TIMES:
+        return None if value is None else TIMES[value]
+    if value.isdecimal():
+        return int(value)
+    try:
+        return round(datetime.fromisoformat(value).timestamp() * 1000)
+    except ValueError:
+        raise click.BadParameter(
+            f"{value!r} is not earliest, latest, a time as 2026-01-31T12:00[+01:00], or "
+            "milliseconds since 1970",
+            param=parameter,
+        ) from None
+
+
+def numbers_of(_: click.Context, parameter: click.Parameter, value: str | None) -> list[int] | None:
+    """`0,3,4` as numbers of partitions."""
+    if value is None:
+        return None
+    texts = value.split(",")
+    if not all(text.strip().isdecimal() for text in texts):
+        raise click.BadParameter(f"{value!r} is not of the form 0,1,2", param=parameter)
+    return sorted(set(map(int, texts)))
+
+
+@click.command("offsets", epilog=example("kafka08 topic offsets words --time 2026-01-31T12:00"))
+@click.argument("names", nargs=-1, callback=legal_topic)
+@click.option(
+    "--time",
+    "time_ms",
+    callback=time_of,
+    metavar="earliest|latest|TIME",
+    help="One offset of each partition. TIME as 2026-01-31T12:00[+01:00], or in ms since 1970.",
+)
+@click.option("--partitions", callback=numbers_of, metavar="0,1", help="Only these partitions.")
+@click.option(
+    "--offsets",
+    "max_offsets",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="With --time: up to so many, the first offsets of segments before that time.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "jvm"]),
+    default="table",
+    show_default=True,
+    help="jvm: topic:partition:offset as GetOffsetShell prints it; the latest without --time.",
+)
+@json_option()
+@cluster_options
+def offsets(
+    names: tuple[str, ...],
+    time_ms: int | None,
+    partitions: list[int] | None,
+    max_offsets: int,
+    form: str,
+    as_json: bool,
+    **_: object,
+) -> None:
+    """Show where the logs of the topics NAMES, or of all, start and end; no group is needed.
+
+    With --time one offset of each partition instead. A time is met as exactly as 0.8 can: at the
+    start of the newest segment that was last written before it; a time to come has the log end.
+    Exits 1 if an offset is not known.
+    """
+    if as_json and form == "jvm":
+        raise click.UsageError("use one of --json and --format jvm")
+    if max_offsets > 1 and time_ms is None:
+        raise click.UsageError("--offsets needs --time")
+    if form == "jvm" and time_ms is None:
+        time_ms = LATEST_OFFSET
+    times = [EARLIEST_OFFSET, LATEST_OFFSET] if time_ms is None else [time_ms]
+    answers = ask(names, partitions, times, max_offsets)
+    if time_ms is None:
+        show(BOUNDS, [(*tp, *bounds(*of_tp)) for tp, of_tp in answers.items()], as_json)
+    elif form == "jvm":
+        for (topic, partition), [answer] in answers.items():
+            if isinstance(answer, list):
+                click.echo(f"{topic}:{partition}:{','.join(map(str, answer))}")
+    else:
+        what = "offset" if max_offsets == 1 else "offsets"
+        cells = [(*tp, cell(answer, max_offsets, as_json)) for tp, [answer] in answers.items()]
+        show((*BOUNDS[:2], what), cells, as_json)
+    sys.exit(report_unknown(answers))
+
+
+def ask(
+    names: Sequence[str], partitions: Sequence[int] | None, times: Sequence[int], max_offsets: int
+) -> dict[TopicPartition, list[Answer]]:
+    """partition → an answer for each of `times`."""
+    from kafka08.client import ClusterClient
+    from kafka08.client.log_offsets import offsets_or_errors
+
+    with closing(ClusterClient(cluster_addresses(), client_id="kafka08-topic-offsets")) as cluster:
+        # Of all topics: one that is asked for by name may be created by that.
+        wanted = wanted_partitions(cluster.refresh(), names, partitions)
+        found = [
+            offsets_or_errors(cluster, dict.fromkeys(wanted, time), max_offsets) for time in times
+        ]
+    return {tp: [answers[tp] for answers in found] for tp in wanted}
+
+
+def wanted_partitions(
+    metadata: ClusterMetadata, names: Sequence[str], numbers: Sequence[int] | None
+) -> list[TopicPartition]:
+    """The partitions with these `numbers` (None: all) of the topics named (none: all), sorted.
+    Raises UnknownTopicOrPartition, and the error of a topic."""
+    wanted = []
+    for topic in sorted(set(names) or metadata.topics):
+        existing = [info.partition for info in metadata.partitions(topic)]
+        for number in existing if numbers is None else numbers:
+            if number not in existing:
+                raise UnknownTopicOrPartition(
+                    f"{TopicPartition(topic, number)}: the topic has {len(existing)} partitions"
+                )
+            wanted.append(TopicPartition(topic, number))
+    return wanted
+
+
+def bounds(start: Answer, end: Answer) -> tuple[int | None, int | None, int | None]:
+    """Log start, log end, and how many offsets lie between them; None for what is not known."""
+    first, last = (a[0] if isinstance(a, list) and a else None for a in (start, end))
+    return first, last, None if first is None or last is None else last - first
+
+
+def cell(answer: Answer, max_offsets: int, as_json: bool) -> int | str | list[int] | None:
+    """The offset, or several of them; None if there is none before that time, or none known."""
+    if not isinstance(answer, list):
+        return None
+    if max_offsets == 1:
+        return answer[0] if answer else None
+    return answer if as_json else ",".join(map(str, answer)) or None
+
+
+def show(headings: Sequence[str], rows: Sequence[Sequence[object]], as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(as_objects(headings, rows)))
+    else:
+        show_table(headings, rows, if_none="There are no topics.")
+
+
+def report_unknown(answers: Mapping[TopicPartition, Sequence[Answer]]) -> int:
+    """Say on stderr what could not be found out; the exit code."""
+    unknown = {
+        tp: next((a for a in of_tp if not isinstance(a, list)), None)
+        for tp, of_tp in answers.items()
+    }
+    failed = {tp: error for tp, error in unknown.items() if error is not None}
+    for tp, error in failed.items():
+        click.echo(f"Not known: {tp}: {error}", err=True)
+    return 1 if failed else 0

@@ -1,0 +1,94 @@
+"""`kafka08 topic offsets`: what GetOffsetShell says, by brokers or by ZooKeeper."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from tests.cli.conftest import Commands, Inspector
+
+LINES = b"a\nb\nc\n"
+
+
+def test_both_ends_of_each_partition(kafka08: Commands, inspect: Inspector) -> None:
+    """And how many offsets lie between them; nothing of a group is needed."""
+    topic = inspect.create_topic("ends", 2)
+    kafka08("produce", topic, stdin=LINES)
+    rows = json.loads(kafka08("topic", "offsets", topic, "--json").out)
+    assert [(topic, 0), (topic, 1)] == [(row["topic"], row["partition"]) for row in rows]
+    assert {0} == {row["log_start"] for row in rows}
+    assert 3 == sum(row["messages"] for row in rows) == sum(row["log_end"] for row in rows)
+
+
+def test_the_jvm_format_is_that_of_get_offset_shell(kafka08: Commands, inspect: Inspector) -> None:
+    """topic:partition:offset, its times by name or by its numbers, its list of offsets."""
+    topic = inspect.create_topic("shell")
+    kafka08("produce", topic, stdin=LINES)
+    shell = ("topic", "offsets", topic, "--format", "jvm")
+    for latest in ((), ("--time", "latest"), ("--time", "-1")):
+        assert b"shell:0:3\n" == kafka08.refused(*shell, *latest).out
+    for earliest in ("earliest", "-2"):
+        assert b"shell:0:0\n" == kafka08.refused(*shell, "--time", earliest).out
+    assert b"shell:0:3,0\n" == kafka08.refused(*shell, "--time", "latest", "--offsets", 5).out
+
+
+def test_a_time_before_the_log_has_no_offset(kafka08: Commands, inspect: Inspector) -> None:
+    """Nothing is there then; a time that has not come yet has the log end, as 0.8 answers it."""
+    topic = inspect.create_topic("timed")
+    kafka08("produce", topic, stdin=LINES)
+    ask = ("topic", "offsets", topic, "--time")
+    [young] = json.loads(kafka08.refused(*ask, "2001-01-31T12:00", "--json").out)
+    assert young["offset"] is None
+    assert b"timed:0:\n" == kafka08.refused(*ask, "980942400000", "--format", "jvm").out
+    in_an_hour = int(1000 * (time.time() + 3600))
+    [old] = json.loads(kafka08.refused(*ask, in_an_hour, "--json").out)
+    assert old["offset"] == 3
+
+
+def test_brokers_are_enough_and_so_is_zookeeper(kafka08: Commands, inspect: Inspector) -> None:
+    """What is typed is stronger than the environment; without either it is misuse."""
+    topic = inspect.create_topic("found")
+    ask = ("topic", "offsets", topic, "--format", "jvm")
+    bootstrap, zookeeper = (kafka08.environ.pop(f"KAFKA08_{n}") for n in ("BOOTSTRAP", "ZOOKEEPER"))
+    assert 2 == kafka08(*ask, code=2).code
+    assert b"found:0:0\n" == kafka08(*ask, "--bootstrap", bootstrap).out
+    kafka08.environ["KAFKA08_BOOTSTRAP"] = "127.0.0.1:1"
+    assert b"found:0:0\n" == kafka08(*ask, "--zookeeper", zookeeper).out
+
+
+def test_asking_creates_no_topic(kafka08: Commands, inspect: Inspector) -> None:
+    """An unknown one is told, though brokers would make it."""
+    done = kafka08.refused("topic", "offsets", "never-made")
+    assert (1, b"") == (done.code, done.out)
+    assert "never-made" in done.err
+    assert "never-made" not in inspect.store.topics()
+
+
+def test_a_partition_that_does_not_exist_is_told(kafka08: Commands, inspect: Inspector) -> None:
+    """With how many there are."""
+    topic = inspect.create_topic("few", 2)
+    done = kafka08.refused("topic", "offsets", topic, "--partitions", "1,9")
+    assert "[few,9]: the topic has 2 partitions" in done.err
+    assert (
+        b"few:1:0\n"
+        == kafka08.refused("topic", "offsets", topic, "--partitions", "1", "--format", "jvm").out
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--time", "soon"), "'soon' is not earliest, latest, a time"),
+        (("--partitions", "x"), "'x' is not of the form 0,1,2"),
+        (("--offsets", 2), "--offsets needs --time"),
+        (("--json", "--format", "jvm"), "use one of --json and --format jvm"),
+    ],
+    ids=str,
+)
+def test_misuse_is_told(kafka08: Commands, arguments: tuple[object, ...], said: str) -> None:
+    """Exit code 2, before anything is asked."""
+    done = kafka08.refused("topic", "offsets", *arguments)
+    assert 2 == done.code
+    assert said in done.err
