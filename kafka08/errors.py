@@ -311,7 +311,12 @@ class Closed(ClientError):
 
 
 class ZooKeeperError(KafkaError):
-    """ZooKeeper refused an operation or could not be reached; names the znode."""
+    """ZooKeeper refused an operation or could not be reached; names the znode.
+
+    path   that znode, when one operation met it; else ""
+    """
+
+    path = ""
 
 
 class ZooKeeperUnreachable(ZooKeeperError):

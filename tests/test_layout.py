@@ -60,7 +60,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 
 HOMES: dict[str, tuple[str, ...]] = {
     "gevent": ("kafka08/broker/gevent_runtime.py", "kafka08/network/server.py"),
-    "kazoo": ("kafka08/zk/",),
+    "kazoo": ("kafka08/zk/kazoo_adapter/",),
     "click": ("kafka08/cli/",),
     # The demo's job is a program as a user would write it.
     "pyspark": ("kafka08/spark/", "pyspark_kafka08/", "kafka08/demo/spark_reader.py"),

@@ -24,6 +24,7 @@ import gevent.queue
 import gevent.socket
 
 from kafka08.broker.runtime import Cancellable, Event, Queue, Task
+from kafka08.zk.zookeeper import SessionSettings, ZooKeeper
 
 log = logging.getLogger(__name__)
 
@@ -146,10 +147,10 @@ class GeventRuntime:
     ) -> None:
         self._native.submit(done, call, args)
 
-    def zk_handler(self) -> Any:
-        from kafka08.zk.handlers import gevent_handler
+    def zookeeper(self, settings: SessionSettings) -> ZooKeeper:
+        from kafka08.zk.kazoo_adapter import on_gevent
 
-        return gevent_handler()
+        return on_gevent(settings)
 
     def on_signal(self, number: int, call: Callable[[], object]) -> None:
         """Call it in a greenlet when the process gets the signal."""

@@ -17,6 +17,8 @@ from contextlib import AbstractContextManager
 from random import Random
 from typing import Any, Protocol, TypeVar
 
+from kafka08.zk.zookeeper import SessionSettings, ZooKeeper
+
 T = TypeVar("T")
 
 
@@ -122,8 +124,8 @@ class Runtime(Protocol):
     ) -> None:
         """As run_native, from the hub: `done(result, error)` is called in the hub afterwards."""
 
-    def zk_handler(self) -> Any:
-        """The handler that a ZkClient of this process uses."""
+    def zookeeper(self, settings: SessionSettings) -> ZooKeeper:
+        """A session with ZooKeeper: the adapter of this process's ZkClient."""
 
     def halt(self, status: int) -> None:
         """End the process at once, as after a storage error: nothing more reaches the disk."""

@@ -156,7 +156,7 @@ class KafkaServer:
             config.zookeeper_connect,
             session_timeout_ms=config.zookeeper_session_timeout_ms,
             connection_timeout_ms=config.connection_timeout_ms,
-            handler=self.runtime.zk_handler(),
+            adapter=self.runtime.zookeeper,
             name=f"broker {config.broker_id}",
             make_chroot=True,
             clock=self.runtime,

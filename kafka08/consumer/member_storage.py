@@ -34,7 +34,7 @@ from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.migration_protocol import Order, Storage, decode_order, encode_answer
-from kafka08.zk.operations import ANY_VERSION
+from kafka08.zk.operations import ANY_VERSION, Check, Create, Set
 
 log = logging.getLogger(__name__)
 
@@ -161,12 +161,10 @@ class MemberStorage:
         path = paths.migration_answer(self._group, self._consumer_id)
         text = encode_answer(order)
         registered = paths.consumer_id(self._group, self._consumer_id)
-        transaction = self._zk.transaction().check(registered, ANY_VERSION)
         try:
-            if self._zk.exists(path):
-                transaction.set(path, text).commit()
-            else:
-                transaction.create(path, text, ephemeral=True).commit()
+            there = self._zk.exists(path)
+            write = Set(path, text) if there else Create(path, text, ephemeral=True)
+            self._zk.multi([Check(registered, ANY_VERSION), write])
         except (NoNode, NodeExists) as error:
             # The migration was removed, or an earlier session's answer is just going away.
             log.info("[%s] not answered yet: %s", self._consumer_id, error)

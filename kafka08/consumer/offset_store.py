@@ -43,7 +43,7 @@ from kafka08.protocol.types import Request, Response
 from kafka08.structs import NO_OFFSET, OffsetAndMetadata, TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
-from kafka08.zk.operations import ANY_VERSION, Exists
+from kafka08.zk.operations import ANY_VERSION, Check, Create, Exists, Set
 from kafka08.zk.store import ClusterStore
 
 log = logging.getLogger(__name__)
@@ -116,12 +116,14 @@ class ZooKeeperOffsetStore:
         self._checkpointed.update(moved)
 
     def _write(self, offsets: Offsets) -> None:
-        transaction = self._zk.transaction().check(self._id_path, ANY_VERSION)
-        for tp, offset in offsets.items():
-            step = transaction.set if tp in self._existing else transaction.create
-            step(paths.offset(self._group, *tp), nodes.encode_offset(offset))
+        writes = [
+            (Set if tp in self._existing else Create)(
+                paths.offset(self._group, *tp), nodes.encode_offset(offset)
+            )
+            for tp, offset in offsets.items()
+        ]
         self._fence()
-        transaction.commit()
+        self._zk.multi([Check(self._id_path, ANY_VERSION), *writes])
 
     def _prepare(self, partitions: Collection[TopicPartition]) -> None:
         """Find out which znodes exist, and make the parents of the others."""

@@ -26,7 +26,7 @@ from kafka08.errors import NodeExists, NoNode, SessionLost, ZooKeeperError
 from kafka08.structs import TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
-from kafka08.zk.operations import ANY_VERSION
+from kafka08.zk.operations import ANY_VERSION, Check, Create, Delete
 
 log = logging.getLogger(__name__)
 
@@ -135,14 +135,14 @@ class GroupRegistry:
         """Become the owner of all these partitions. PartitionsOwned if one is taken (and a watch
         on it calls `on_release` when it goes); then none was claimed."""
         self._make_parents({tp.topic for tp in wanted})
-        transaction = self._zk.transaction().check(self.id_path, ANY_VERSION)
-        for tp, thread in sorted(wanted.items()):
-            transaction.create(self._owner_path(tp), thread, ephemeral=True)
+        owners = [
+            Create(self._owner_path(tp), thread, ephemeral=True)
+            for tp, thread in sorted(wanted.items())
+        ]
         try:
-            transaction.commit()
+            self._zk.multi([Check(self.id_path, ANY_VERSION), *owners])
         except NodeExists as error:
-            assert transaction.failed_path is not None, "a step met it"
-            raise self._blocked_by(transaction.failed_path, wanted) from error
+            raise self._blocked_by(error.path, wanted) from error
         except NoNode:
             self._parents.clear()  # somebody has removed one, or our registration
             raise
@@ -220,10 +220,8 @@ class GroupRegistry:
         return PartitionsOwned(path, node.data)
 
     def _delete_owners(self, partitions: Collection[TopicPartition]) -> None:
-        transaction = self._zk.transaction().check(self.id_path, ANY_VERSION)
-        for tp in sorted(partitions):
-            transaction.delete(self._owner_path(tp))
-        transaction.commit()
+        deletes = [Delete(self._owner_path(tp)) for tp in sorted(partitions)]
+        self._zk.multi([Check(self.id_path, ANY_VERSION), *deletes])
 
     def _release_if_ours(self, tp: TopicPartition) -> None:
         stat = self._zk.stat(self._owner_path(tp))

@@ -16,7 +16,7 @@ from kafka08.consumer.subscription import Subscription, subscription_of
 from kafka08.errors import ConfigError, ZooKeeperError
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
-from kafka08.zk.failures import unless_gone
+from kafka08.zk.errors import unless_gone
 from kafka08.zk.migration_protocol import Order, Storage, decode_order
 from kafka08.zk.nodes import ConsumerRegistration
 from kafka08.zk.operations import Children, Get, Node

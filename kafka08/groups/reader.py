@@ -28,7 +28,7 @@ from kafka08.network.connection import Connect
 from kafka08.structs import NO_OFFSET, OFFSETS_TOPIC, TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
-from kafka08.zk.failures import unless_gone
+from kafka08.zk.errors import unless_gone
 from kafka08.zk.operations import Children
 from kafka08.zk.store import ClusterStore
 

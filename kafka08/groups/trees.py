@@ -14,7 +14,7 @@ from kafka08.groups.facts import Owner
 from kafka08.structs import TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
-from kafka08.zk.failures import unless_gone
+from kafka08.zk.errors import unless_gone
 from kafka08.zk.operations import Children, Get, Node
 
 T = TypeVar("T")

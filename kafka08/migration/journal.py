@@ -26,7 +26,7 @@ from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.migration_protocol import Order, Storage
-from kafka08.zk.operations import Create, Get, Node, Set
+from kafka08.zk.operations import Create, Delete, Get, Node, Set
 
 VERSION: Final = 1
 UNWRITTEN: Final = -1
@@ -136,12 +136,11 @@ class Journal:
         """Remove the journal with its answers, all at once. MigrationError if somebody else wrote
         meanwhile, ZooKeeperError if a member answered."""
         answers = paths.migration_answers(self._group)
-        transaction = self._zk.transaction()
-        for name in self._zk.children_or_empty(answers):
-            transaction.delete(paths.migration_answer(self._group, name))
-        transaction.delete(answers).delete(paths.migration(self._group), entry.zk_version)
+        members = self._zk.children_or_empty(answers)
+        deletes = [Delete(paths.migration_answer(self._group, name)) for name in members]
+        deletes += [Delete(answers), Delete(paths.migration(self._group), entry.zk_version)]
         try:
-            transaction.commit()
+            self._zk.multi(deletes)
         except (NoNode, BadVersion) as error:
             raise MigrationError(
                 f"the migration of {self._group} changed meanwhile, look again: {error}"

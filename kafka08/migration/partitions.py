@@ -13,7 +13,7 @@ from kafka08.errors import ApiError, KafkaError
 from kafka08.migration.connections import Connections
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths
-from kafka08.zk.failures import unless_gone
+from kafka08.zk.errors import unless_gone
 from kafka08.zk.operations import Children
 
 

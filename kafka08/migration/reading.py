@@ -18,7 +18,7 @@ from kafka08.migration.facts import GroupFacts, PartitionFacts, seen_again
 from kafka08.migration.partitions import Partitions
 from kafka08.structs import NO_OFFSET, TopicPartition
 from kafka08.zk import nodes, paths
-from kafka08.zk.failures import unless_gone
+from kafka08.zk.errors import unless_gone
 from kafka08.zk.operations import Get
 
 CURE: Final = "correct or remove this znode"

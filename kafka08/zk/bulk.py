@@ -1,6 +1,6 @@
 """Many writes as few transactions, each of which still fails by itself.
 
-A request costs kazoo more than the write in it costs ZooKeeper, so a hundred writes go as one
+A request costs its sender more than the write in it costs ZooKeeper, so a hundred writes go as one
 transaction. That is done all or not at all: the writes of one that was refused are carried out one
 by one afterwards, so that a stale version of one partition does not hold up the others.
 """
@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from kafka08.errors import ZooKeeperError
-from kafka08.zk.operations import Check, Delete, Refusal, Together, Write
+from kafka08.zk.operations import Check, Delete, Multi, Refusal, Step, Write
 from kafka08.zk.resender import Resender
 
-TOGETHER_MAX: Final = 100
+MULTI_MAX: Final = 100
 """Writes of one transaction. Of 200 bytes each, they are done in a few milliseconds, which is how
 long others wait for their turn."""
-TOGETHER_CHARACTERS_MAX: Final = 256 * 1024
+MULTI_CHARACTERS_MAX: Final = 256 * 1024
 """Data of one transaction, unless it is a single write's; ZooKeeper takes a megabyte."""
 WINDOW: Final = 4
 """Outstanding transactions: one under way, the next ones there already."""
@@ -27,7 +27,7 @@ def write_all(
     resender: Resender,
     writes: Sequence[Write],
     condition: Check | None,
-    together: int = TOGETHER_MAX,
+    multi_max: int = MULTI_MAX,
 ) -> list[Any]:
     """The result of each write, or the ZooKeeperError it met, in the order given. Writes of a
     refused transaction are done later, one by one.
@@ -38,32 +38,34 @@ def write_all(
     condition   must hold whenever something is written; its error is raised as soon as it did not,
                 with nothing done from there on
     """
-    wanted = [Together(portion, condition) for portion in _portions(writes, together)]
-    outcomes = resender.run(wanted, range(len(wanted)), WINDOW)
+    first: tuple[Step, ...] = () if condition is None else (condition,)
+    portions = list(_portions(writes, multi_max))
+    multis = [Multi(first + portion) for portion in portions]
+    outcomes = resender.run(multis, range(len(multis)), WINDOW)
     results: list[Any] = []
-    for number, transaction in enumerate(wanted):
+    for number, portion in enumerate(portions):
         outcome = outcomes[number]
-        if isinstance(outcome, Refusal) and outcome.of_condition:
+        if isinstance(outcome, Refusal) and outcome.step_index < len(first):
             raise outcome.error
-        if isinstance(outcome, Refusal) and len(transaction.writes) > 1:
-            results += write_all(resender, transaction.writes, condition, together=1)
+        if isinstance(outcome, Refusal) and len(portion) > 1:
+            results += write_all(resender, portion, condition, multi_max=1)
         elif isinstance(outcome, Refusal):
             results.append(outcome.error)
         elif isinstance(outcome, ZooKeeperError):
-            results += [outcome] * len(transaction.writes)
+            results += [outcome] * len(portion)
         else:
-            results += outcome
+            results += outcome[len(first) :]
     return results
 
 
 def _portions(writes: Sequence[Write], count_max: int) -> Iterator[tuple[Write, ...]]:
     portion: list[Write] = []
-    room = TOGETHER_CHARACTERS_MAX
+    room = MULTI_CHARACTERS_MAX
     for write in writes:
         size = 0 if isinstance(write, Delete) else len(write.data or "")
         if portion and (len(portion) == count_max or size > room):
             yield tuple(portion)
-            portion, room = [], TOGETHER_CHARACTERS_MAX
+            portion, room = [], MULTI_CHARACTERS_MAX
         portion.append(write)
         room -= size
     if portion:

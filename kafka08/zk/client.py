@@ -1,8 +1,8 @@
 """A ZooKeeper session with Kafka's habits: text data, errors by name, bursts, ephemeral rules.
 
-The one wrapper of kazoo. Every call waits for its answer (a green wait under the gevent handler),
-may be made from any thread or greenlet but a watch callback or session listener, and raises a
-ZooKeeperError that names the znode.
+Every call waits for its answer (as its adapter waits: threads, greenlets), may be made from any
+thread or greenlet but a watch callback or session listener, and raises a ZooKeeperError that names
+the znode.
 
 A connection that is lost is waited for (resender.py says how long, and what is sent again).
 
@@ -12,19 +12,15 @@ Source: I0Itec ZkClient 0.3 and kafka.utils.ZkUtils 0.8.2.2.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
-
-from kazoo.exceptions import WriterNotClosedException
+from typing import Any, Self
 
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.errors import Closed, NodeExists, NoNode, ZooKeeperError, ZooKeeperUnreachable
 from kafka08.zk import paths
 from kafka08.zk.bulk import write_all
-from kafka08.zk.contact import Contact
-from kafka08.zk.failures import unless_gone
-from kafka08.zk.handlers import thread_handler
+from kafka08.zk.errors import unless_gone
 from kafka08.zk.operations import (
     ANY_VERSION,
     Check,
@@ -33,25 +29,22 @@ from kafka08.zk.operations import (
     Delete,
     Exists,
     Get,
+    Multi,
     Node,
     Operation,
+    Refusal,
     Set,
     Stat,
+    Step,
     WatchCallback,
     Watcher,
     Write,
 )
-from kafka08.zk.reachability import explain
 from kafka08.zk.resender import Resender
 from kafka08.zk.session import SessionListener, SessionState, SessionTracker
-from kafka08.zk.transaction import Transaction
-
-if TYPE_CHECKING:
-    from kazoo.client import KazooClient
+from kafka08.zk.zookeeper import Adapter, ConnectionState, SessionSettings, ZooKeeper
 
 log = logging.getLogger(__name__)
-kazoo_log = logging.getLogger("kafka08.zk.kazoo")
-kazoo_log.setLevel(logging.ERROR)  # what matters of its chatter, the session tracker says
 
 PIPELINE_WINDOW = 200
 """Outstanding calls of a burst: enough to hide the round trip, few enough not to starve others."""
@@ -61,7 +54,7 @@ class ZkClient:
     """One session. `connect` is `host:port,host:port/chroot`; all paths are below the chroot.
 
     connect       ConfigError if it is not of that form; a port that is not given is 2181
-    handler       kazoo handler (handlers.py); None: threads
+    adapter       what makes the session (zookeeper.py); None: kazoo on threads
     name          whose session this is, for log lines
     make_chroot   create the chroot at start (brokers do; clients fail when it is absent)
     """
@@ -72,7 +65,7 @@ class ZkClient:
         *,
         session_timeout_ms: int = 6000,
         connection_timeout_ms: int | None = None,
-        handler: Any = None,
+        adapter: Adapter | None = None,
         name: str = "",
         make_chroot: bool = False,
         clock: Clock = SYSTEM_CLOCK,
@@ -84,52 +77,35 @@ class ZkClient:
         self._name = name
         self._make_chroot = make_chroot
         self._clock = clock
-        self._handler = handler or thread_handler()
+        self._adapter = adapter or _kazoo_on_threads
         self._tracker = SessionTracker()
-        self._connected = self._handler.event_object()
-        self._settled = self._handler.event_object()
-        self._kazoo = self._new_kazoo(self._handler, self.chroot)
-        self._kazoo.add_listener(self._on_kazoo_state)
+        self._zookeeper = self._adapter(
+            SessionSettings(self.hosts, self.chroot, session_timeout_ms, clock)
+        )
+        self._connected = self._zookeeper.event()
+        self._settled = self._zookeeper.event()
+        self._zookeeper.add_state_listener(self._on_connection_state)
         self._patience_seconds = (self.session_timeout_ms + self.connection_timeout_ms) / 1000
         self._resender = Resender(
-            self._kazoo,
+            self._zookeeper,
             self._tracker,
             self._connected,
             patience_seconds=self._patience_seconds,
             clock=clock,
         )
 
-    def _new_kazoo(self, handler: Any, chroot: str) -> KazooClient:
-        # Imported here because it takes a sixth of what `import kafka08.consumer` may take.
-        from kazoo.client import KazooClient
-        from kazoo.retry import KazooRetry
-
-        retry = KazooRetry(
-            max_tries=-1, delay=0.05, backoff=1.5, max_delay=1.0, sleep_func=handler.sleep_func
-        )
-        kazoo = KazooClient(
-            self.hosts + chroot,
-            timeout=self.session_timeout_ms / 1000,
-            handler=handler,
-            connection_retry=retry,
-            command_retry=KazooRetry(max_tries=0, sleep_func=handler.sleep_func),
-            logger=kazoo_log,
-        )
-        self._contact = Contact(kazoo._connection, self._clock, self.session_timeout_ms)
-        return kazoo
-
     def start(self) -> None:
         """Connect. Raises ZooKeeperUnreachable naming hosts, timeout and what is wrong with each,
         NoNode naming the chroot that is absent, Closed as soon as somebody calls `close`."""
-        self._kazoo.start_async()
+        self._zookeeper.start()
         self._settled.wait(self.connection_timeout_ms / 1000)
         if self._tracker.state is SessionState.CLOSED:
             raise Closed(f"{self} was closed before it was connected to {self.hosts}")
-        if not self._kazoo.connected:
+        if self._tracker.state is not SessionState.CONNECTED:
             self.close()
             raise ZooKeeperUnreachable(
                 f"cannot connect to ZooKeeper at {self.hosts} within {self.connection_timeout_ms} "
-                f"ms ({explain(self.hosts)})"
+                f"ms ({self._zookeeper.why_unreachable()})"
             )
         if self.chroot and not self.exists("/"):
             if not self._make_chroot:
@@ -147,12 +123,9 @@ class ZkClient:
         self._tracker.close()
         self._settled.set()
         try:
-            self._kazoo.stop()
-            self._kazoo.close()
-        except WriterNotClosedException:
-            log.warning("%s: the connection to %s did not close in time", self, self.hosts)
+            self._zookeeper.close()
         finally:
-            # Calls that wait for a connection are sent to the closed kazoo now, which refuses them.
+            # Calls that wait for a connection are sent now, and refused.
             self._connected.set()
 
     def __enter__(self) -> Self:
@@ -177,41 +150,39 @@ class ZkClient:
     @property
     def session_id(self) -> int | None:
         """The id of the session, None while there is none."""
-        session: int | None = self._kazoo._session_id
-        return session
+        return self._zookeeper.session_id
 
     @property
     def session_password(self) -> bytes:
-        password: bytes = self._kazoo._session_passwd
-        return password
+        return self._zookeeper.session_password
 
     @property
     def last_contact(self) -> float:
         """When the newest request that the server answered was sent, in monotonic seconds of the
-        clock this client was made with (contact.py)."""
-        return self._contact.at
+        clock this client was made with."""
+        return self._zookeeper.last_heard
 
     @property
     def granted_timeout_ms(self) -> int:
         """The session timeout that the server granted; what was asked for before it connected."""
-        return self._contact.timeout_ms
+        return self._zookeeper.granted_timeout_ms
 
     @property
     def requests_sent(self) -> int:
         """How many requests were sent in all sessions of this client; a transaction is one."""
-        return self._contact.requests
+        return self._zookeeper.requests_sent
 
     def add_session_listener(self, listener: SessionListener) -> None:
         """Hear of CONNECTED, SUSPENDED, RECONNECTED, EXPIRED. The listener may only post."""
         self._tracker.add_listener(listener)
 
-    def _on_kazoo_state(self, state: str) -> None:
-        if state == "CONNECTED":
+    def _on_connection_state(self, state: ConnectionState) -> None:
+        if state is ConnectionState.CONNECTED:
             self._connected.set()
             self._settled.set()
         else:
             self._connected.clear()
-        self._tracker.on_kazoo_state(state)
+        self._tracker.on_connection_state(state)
 
     def get(self, path: str) -> Node:
         """Data and version. NoNode."""
@@ -377,19 +348,31 @@ class ZkClient:
 
     def _create_chroot(self) -> None:
         """Through a second session: this one cannot see above its chroot."""
-        handler = type(self._handler)()
         plain = ZkClient(
             self.hosts,
             session_timeout_ms=self.session_timeout_ms,
             connection_timeout_ms=self.connection_timeout_ms,
-            handler=handler,
+            adapter=self._adapter,
         )
         with plain:
             plain.ensure(self.chroot)
 
-    def transaction(self) -> Transaction:
-        """A builder for writes that are done all or not at all."""
-        return Transaction(self._kazoo, self._patience_seconds)
+    def multi(self, steps: Sequence[Step]) -> list[Any]:
+        """Do all steps or none; one result for each, in order. Sent once, never again.
+
+        When a step fails nothing was done, and its error is raised, with its `path`. SessionLost:
+        the connection was lost, or there was no answer, and the outcome is not known; it is by the
+        time anything asked later in the same session is answered.
+
+        Not for partition states: one stale version would fail them all (use `write_all`).
+        """
+        outcome = self._resender.run_once(Multi(tuple(steps)))
+        if isinstance(outcome, Refusal):
+            raise outcome.error
+        if isinstance(outcome, ZooKeeperError):
+            raise outcome
+        results: list[Any] = outcome
+        return results
 
     def create_ephemeral(
         self,
@@ -426,7 +409,7 @@ class ZkClient:
 
     def _wait_for_change(self, path: str) -> None:
         """Until the znode changes or goes, at most one session timeout."""
-        changed = self._handler.event_object()
+        changed = self._zookeeper.event()
         if self.run(Exists(path, Watcher(path, lambda _: changed.set()))) is not None:
             changed.wait(self.session_timeout_ms / 1000)
 
@@ -436,3 +419,10 @@ def _lineage(path: str) -> Iterator[str]:
     while path not in {"/", ""}:
         yield path
         path = paths.parent(path)
+
+
+def _kazoo_on_threads(settings: SessionSettings) -> ZooKeeper:
+    # Imported here: kazoo takes a sixth of what `import kafka08.consumer` may take.
+    from kafka08.zk.kazoo_adapter import on_threads
+
+    return on_threads(settings)

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 class ControllerElection:
     """One broker's part in the election.
 
-    post          called by the watch of /controller, in kazoo's callback worker: arrange for
+    post          called by the watch of /controller, in the adapter's callback worker: arrange for
                   `refresh` to be called by the owner
     on_elected    this broker now is controller; if it raises a KafkaError, it resigns again
     on_resigned   this broker no longer is controller (its znode is gone already)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from kazoo.client import KazooClient
-
+from kafka08.errors import ZooKeeperUnreachable
 from kafka08.zk.client import ZkClient
-from kafka08.zk.handlers import thread_handler
+from kafka08.zk.zookeeper import ConnectionState, SessionSettings
 
 _SUPER_SECRET: Final = 0xB3415C00
 """ZooKeeperServer.superSecret: a session's password is a function of its id."""
+_CONNECT_SECONDS: Final = 10
 
 
 def expire_session(client: ZkClient) -> None:
@@ -26,15 +26,23 @@ def expire_session(client: ZkClient) -> None:
 def end_session(hosts: str, session_id: int, timeout_ms: int = 6000) -> None:
     """End any session by its id (the owner of an ephemeral znode, say): a second connection takes
     it over and closes it, and its ephemeral znodes go at once."""
-    thief = KazooClient(
-        hosts,
-        timeout=timeout_ms / 1000,
-        client_id=(session_id, session_password(session_id)),
-        handler=thread_handler(),
-    )
-    thief.start(timeout=10)
-    thief.stop()
-    thief.close()
+    from kafka08.zk.kazoo_adapter import on_threads
+
+    attach_to = (session_id, session_password(session_id))
+    thief = on_threads(SessionSettings(hosts, timeout_ms=timeout_ms, attach_to=attach_to))
+    settled = thief.event()
+
+    def on_state(state: ConnectionState) -> None:
+        if state is ConnectionState.CONNECTED:
+            settled.set()
+
+    thief.add_state_listener(on_state)
+    thief.start()
+    try:
+        if not settled.wait(_CONNECT_SECONDS):
+            raise ZooKeeperUnreachable(f"cannot connect to {hosts} to end session {session_id:#x}")
+    finally:
+        thief.close()
 
 
 def session_password(session_id: int) -> bytes:

@@ -1,21 +1,17 @@
-"""One ZooKeeper operation as a value, and what its answer becomes.
+"""One ZooKeeper operation as a value, and the values of its results.
 
-They are what `ZkClient.pipeline` takes; the client's single calls are made of the same values.
+They are what `ZkClient.pipeline` takes; the client's single calls are made of the same values. An
+adapter (zookeeper.py) sends them. A `repeatable` one only reads: it may be sent again at any time,
+in a later session too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
-
-from kazoo.exceptions import RolledBackError, RuntimeInconsistency
-
-from kafka08.zk.failures import translate
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from kazoo.client import KazooClient, TransactionRequest
-
     from kafka08.errors import ZooKeeperError
 
 
@@ -46,41 +42,26 @@ class Stat:
     modified_ms: int
 
 
-class Operation(Protocol):
-    """What to send and how to read the answer.
-
-    A `repeatable` one only reads: it may be sent again at any time, in a later session too.
-    """
-
-    @property
-    def path(self) -> str: ...
-
-    @property
-    def repeatable(self) -> bool: ...
-
-    def send(self, kazoo: KazooClient) -> Any: ...
-
-    def result(self, answer: Any) -> Any: ...
-
-
 WatchCallback = Callable[[str], None]
-"""Called once with the path when a watched znode may have changed, in kazoo's callback worker: it
-may only post an event to its owner's queue, and the owner re-reads (which watches again)."""
+"""Called once with the path when a watched znode may have changed, in the adapter's callback
+worker: it may only post an event to its owner's queue, and the owner re-reads (which watches
+again)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Watcher:
-    """A callback with the path it is for. Equal watchers of one path count as one to kazoo, so an
-    owner may re-read as often as it likes without being called several times for one change.
+    """A callback with the path it is for. Equal watchers of one path count as one to the adapter,
+    so an owner may re-read as often as it likes without being called several times for one change.
 
-    A lost connection drops the watches of kazoo and calls them too: the owner re-reads, as it must,
-    since changes in between would go unseen.
+    A lost connection drops the watches and calls them too: the owner re-reads, as it must, since
+    changes in between would go unseen.
     """
 
     path: str
     callback: WatchCallback
 
-    def __call__(self, event: object) -> None:
+    def __call__(self, event: object = None) -> None:
+        """What happened does not matter: the owner looks again."""
         self.callback(self.path)
 
 
@@ -92,13 +73,6 @@ class Get:
     watch: Watcher | None = None
     repeatable = True
 
-    def send(self, kazoo: KazooClient) -> Any:
-        return kazoo.get_async(self.path, self.watch)
-
-    def result(self, answer: Any) -> Node:
-        data, stat = answer
-        return Node(decode(data), stat.version, stat.ephemeralOwner)
-
 
 @dataclass(frozen=True, slots=True)
 class Exists:
@@ -108,12 +82,6 @@ class Exists:
     watch: Watcher | None = None
     repeatable = True
 
-    def send(self, kazoo: KazooClient) -> Any:
-        return kazoo.exists_async(self.path, self.watch)
-
-    def result(self, answer: Any) -> Stat | None:
-        return None if answer is None else to_stat(answer)
-
 
 @dataclass(frozen=True, slots=True)
 class Children:
@@ -122,12 +90,6 @@ class Children:
     path: str
     watch: Watcher | None = None
     repeatable = True
-
-    def send(self, kazoo: KazooClient) -> Any:
-        return kazoo.get_children_async(self.path, self.watch)
-
-    def result(self, answer: Any) -> list[str]:
-        return sorted(answer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,20 +103,6 @@ class Create:
     sequence: bool = False
     repeatable = False
 
-    def send(self, kazoo: KazooClient) -> Any:
-        return kazoo.create_async(
-            self.path, encode(self.data), ephemeral=self.ephemeral, sequence=self.sequence
-        )
-
-    def add_to(self, request: TransactionRequest) -> None:
-        data = encode(self.data)
-        request.create(self.path, data or b"", ephemeral=self.ephemeral, sequence=self.sequence)
-        if data is None:  # which the builder does not take, but ZooKeeper does
-            request.operations[-1] = request.operations[-1]._replace(data=None)
-
-    def result(self, answer: Any) -> str:
-        return str(answer)
-
 
 @dataclass(frozen=True, slots=True)
 class Set:
@@ -165,16 +113,6 @@ class Set:
     version: int = ANY_VERSION
     repeatable = False
 
-    def send(self, kazoo: KazooClient) -> Any:
-        return kazoo.set_async(self.path, encode(self.data), self.version)
-
-    def add_to(self, request: TransactionRequest) -> None:
-        request.set_data(self.path, encode(self.data) or b"", self.version)
-
-    def result(self, answer: Any) -> int:
-        version: int = answer.version
-        return version
-
 
 @dataclass(frozen=True, slots=True)
 class Delete:
@@ -184,73 +122,43 @@ class Delete:
     version: int = ANY_VERSION
     repeatable = False
 
-    def send(self, kazoo: KazooClient) -> Any:
-        return kazoo.delete_async(self.path, self.version)
-
-    def add_to(self, request: TransactionRequest) -> None:
-        request.delete(self.path, self.version)
-
-    def result(self, answer: Any) -> None:
-        return None
-
-
-Write: TypeAlias = Create | Set | Delete
-"""What may be done together with others."""
-
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The condition that a znode has this version, for a whole `Together`."""
+    """The condition of a `Multi` that a znode is there and has this version. Result: None."""
 
     path: str
     version: int
 
-    def add_to(self, request: TransactionRequest) -> None:
-        request.check(self.path, self.version)
+
+Write: TypeAlias = Create | Set | Delete
+Step: TypeAlias = Write | Check
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
-    """Writes that are done all or not at all, in their order, in one request.
+class Multi:
+    """Steps that are done all or not at all, in their order, in one request.
 
-    Result: theirs; or, when nothing was done, a Refusal.
+    Result: one for each step; or, when nothing was done, a Refusal.
     """
 
-    writes: tuple[Write, ...]
-    condition: Check | None = None
+    steps: tuple[Step, ...]
     repeatable = False
 
     @property
     def path(self) -> str:
-        return self.writes[0].path
-
-    def send(self, kazoo: KazooClient) -> Any:
-        request = kazoo.transaction()
-        for step in self._steps():
-            step.add_to(request)
-        return request.commit_async()
-
-    def result(self, answer: Any) -> list[Any] | Refusal:
-        for step, one in zip(self._steps(), answer, strict=True):
-            if isinstance(one, Exception) and not isinstance(one, NOT_TRIED):
-                return Refusal(translate(one, step.path), step is self.condition)
-        answers = answer if self.condition is None else answer[1:]
-        return [write.result(one) for write, one in zip(self.writes, answers, strict=True)]
-
-    def _steps(self) -> tuple[Write | Check, ...]:
-        return self.writes if self.condition is None else (self.condition, *self.writes)
+        """Of all steps, for an error that concerns them all."""
+        return ", ".join(step.path for step in self.steps)
 
 
 class Refusal(NamedTuple):
-    """Why a `Together` was not done: the error of the first step that could not be, and whether
-    that was the condition."""
+    """Why a `Multi` was not done: the place of the first step that could not be, and its error."""
 
+    step_index: int
     error: ZooKeeperError
-    of_condition: bool
 
 
-NOT_TRIED = (RolledBackError, RuntimeInconsistency)
-"""What kazoo gives for the other steps of a transaction that failed."""
+Operation: TypeAlias = Get | Exists | Children | Create | Set | Delete | Multi
 
 
 def encode(text: str | None) -> bytes | None:
@@ -260,13 +168,3 @@ def encode(text: str | None) -> bytes | None:
 def decode(data: bytes | None) -> str | None:
     """As Java does: bytes that are no UTF-8 become U+FFFD."""
     return None if data is None else data.decode(errors="replace")
-
-
-def to_stat(answer: Any) -> Stat:
-    return Stat(
-        version=answer.version,
-        ephemeral_owner=answer.ephemeralOwner,
-        children=answer.numChildren,
-        created_ms=answer.ctime,
-        modified_ms=answer.mtime,
-    )

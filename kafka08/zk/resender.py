@@ -12,35 +12,33 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kafka08.clock import Clock
 from kafka08.errors import BadVersion, NodeExists, NoNode, SessionLost, ZooKeeperError
-from kafka08.zk.failures import is_connection_loss, is_expiry, translate
+from kafka08.zk.errors import ConnectionLost, SessionExpired
 from kafka08.zk.operations import Create, Delete, Get, Node, Operation, Set
 from kafka08.zk.session import SessionTracker
-
-if TYPE_CHECKING:
-    from kazoo.client import KazooClient
+from kafka08.zk.zookeeper import Event, Pending, ZooKeeper
 
 
 class Resender:
     """The way from operations to results.
 
-    connected           event of kazoo's handler, set while a connection stands
+    connected           set while there is a connection
     patience_seconds    longest wait for all that one call sends
     """
 
     def __init__(
         self,
-        kazoo: KazooClient,
+        zookeeper: ZooKeeper,
         tracker: SessionTracker,
-        connected: Any,
+        connected: Event,
         *,
         patience_seconds: float,
         clock: Clock,
     ) -> None:
-        self._kazoo = kazoo
+        self._zookeeper = zookeeper
         self._tracker = tracker
         self._connected = connected
         self._patience_seconds = patience_seconds
@@ -60,7 +58,9 @@ class Resender:
             for index, answer in self._send(operations, todo, window, deadline):
                 operation = operations[index]
                 results[index] = self._settle(operation, answer, again)
-                if is_connection_loss(answer) or (is_expiry(answer) and operation.repeatable):
+                if isinstance(answer, ConnectionLost) or (
+                    isinstance(answer, SessionExpired) and operation.repeatable
+                ):
                     lost.append(index)
             if not lost:
                 break
@@ -76,28 +76,36 @@ class Resender:
         """Its result or ZooKeeperError, given, not raised."""
         return self.run([operation], [0], 1)[0]
 
+    def run_once(self, operation: Operation) -> Any:
+        """As run_one, but never sent again."""
+        deadline = self._clock.monotonic() + self._patience_seconds
+        return next(self._send([operation], [0], 1, deadline))[1]
+
     def _send(
         self, operations: Sequence[Operation], indices: list[int], window: int, deadline: float
     ) -> Iterator[tuple[int, Any]]:
-        """(index, kazoo's answer or exception) in order; answers come in the order of requests.
+        """(index, result or ZooKeeperError) in order; answers come in the order of requests.
 
-        With the answer in the middle half of them are there: this thread and kazoo's take turns
-        once for so many, not for each."""
-        outstanding: deque[tuple[int, Any]] = deque()
+        With the answer in the middle half of them are there: this thread and the adapter's take
+        turns once for so many, not for each."""
+        outstanding: deque[tuple[int, Pending]] = deque()
         for index in indices:
             if len(outstanding) >= window:
                 half = len(outstanding) // 2
                 outstanding[half][1].wait(self._seconds_until(deadline))
                 for _ in range(half + 1):
                     yield self._take(operations, outstanding, deadline)
-            outstanding.append((index, operations[index].send(self._kazoo)))
+            outstanding.append((index, self._zookeeper.send(operations[index])))
         if outstanding:
             outstanding[-1][1].wait(self._seconds_until(deadline))
         while outstanding:
             yield self._take(operations, outstanding, deadline)
 
     def _take(
-        self, operations: Sequence[Operation], outstanding: deque[tuple[int, Any]], deadline: float
+        self,
+        operations: Sequence[Operation],
+        outstanding: deque[tuple[int, Pending]],
+        deadline: float,
     ) -> tuple[int, Any]:
         index, pending = outstanding.popleft()
         if not pending.ready():
@@ -107,21 +115,16 @@ class Resender:
             return index, SessionLost(
                 f"{path}: no answer from ZooKeeper in {self._patience_seconds:g} s"
             )
-        if pending.exception is not None:
-            return index, pending.exception
-        return index, pending.get()
+        return index, pending.outcome()
 
     def _seconds_until(self, deadline: float) -> float:
         return max(0.0, deadline - self._clock.monotonic())
 
     def _settle(self, operation: Operation, answer: Any, again: bool) -> Any:
         """What an answer means; `again` when an earlier attempt may have been carried out."""
-        if not isinstance(answer, Exception):
-            return operation.result(answer)
-        error = answer if isinstance(answer, ZooKeeperError) else translate(answer, operation.path)
-        if again and not operation.repeatable:
-            return self._done_before(operation, error)
-        return error
+        if again and not operation.repeatable and isinstance(answer, ZooKeeperError):
+            return self._done_before(operation, answer)
+        return answer
 
     def _done_before(self, operation: Operation, error: ZooKeeperError) -> Any:
         """The result of an operation whose lost first attempt succeeded; else `error`."""
@@ -134,7 +137,7 @@ class Resender:
                 return node.version
         if isinstance(operation, Create) and isinstance(error, NodeExists):
             node = self.run_one(Get(operation.path))
-            ours = (operation.data, self._kazoo._session_id if operation.ephemeral else 0)
+            ours = (operation.data, self._zookeeper.session_id if operation.ephemeral else 0)
             if isinstance(node, Node) and (node.data, node.ephemeral_owner) == ours:
                 return operation.path
         return error

@@ -1,4 +1,4 @@
-"""The life of a ZooKeeper session as its owner sees it, from the states kazoo reports.
+"""The life of a ZooKeeper session as its owner sees it, from the states its adapter reports.
 
     (start) ── CONNECTED ──▶ connected ── SUSPENDED ──▶ suspended
                                 ▲  ▲                       │   │
@@ -17,7 +17,7 @@ import enum
 import logging
 from collections.abc import Callable
 
-from kazoo.protocol.states import KazooState
+from kafka08.zk.zookeeper import ConnectionState
 
 log = logging.getLogger(__name__)
 
@@ -38,11 +38,11 @@ class SessionState(enum.Enum):
 
 
 SessionListener = Callable[[SessionEvent], None]
-"""Called in kazoo's connection loop: it may only post the event to its owner's queue."""
+"""Called in the adapter's connection loop: it may only post the event to its owner's queue."""
 
 
 class SessionTracker:
-    """Turns kazoo's connection states into session events, each told exactly once."""
+    """Turns connection states into session events, each told exactly once."""
 
     def __init__(self) -> None:
         self.state = SessionState.NEW
@@ -55,11 +55,11 @@ class SessionTracker:
     def close(self) -> None:
         self.state = SessionState.CLOSED
 
-    def on_kazoo_state(self, state: str) -> None:
-        """Take one state of kazoo's; called by its connection loop."""
+    def on_connection_state(self, state: ConnectionState) -> None:
+        """Take one state; called by the adapter's connection loop."""
         if self.state is SessionState.CLOSED:
             return
-        if state == KazooState.CONNECTED:
+        if state is ConnectionState.CONNECTED:
             event = {
                 SessionState.NEW: SessionEvent.CONNECTED,
                 SessionState.SUSPENDED: SessionEvent.RECONNECTED,
@@ -68,10 +68,10 @@ class SessionTracker:
             self.state = SessionState.CONNECTED
             if event is not None:
                 self._tell(event)
-        elif state == KazooState.SUSPENDED and self.state is SessionState.CONNECTED:
+        elif state is ConnectionState.SUSPENDED and self.state is SessionState.CONNECTED:
             self.state = SessionState.SUSPENDED
             self._tell(SessionEvent.SUSPENDED)
-        elif state == KazooState.LOST and self.state is not SessionState.NEW:
+        elif state is ConnectionState.LOST and self.state is not SessionState.NEW:
             self.sessions_ended += self.state is not SessionState.GONE
             self.state = SessionState.GONE
 

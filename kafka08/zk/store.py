@@ -18,7 +18,7 @@ from kafka08.profile import CLASSIC
 from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
-from kafka08.zk.failures import unless_gone
+from kafka08.zk.errors import unless_gone
 from kafka08.zk.operations import (
     Check,
     Create,
@@ -188,13 +188,9 @@ class ClusterStore:
         self.zk.ensure(paths.TOPIC_CONFIGS)
         self.zk.ensure(paths.BROKER_TOPICS)
         config_path, config_text = paths.topic_config(topic), nodes.encode_topic_config(overrides)
-        steps = self.zk.transaction()
-        if self.zk.exists(config_path):
-            steps.set(config_path, config_text)
-        else:
-            steps.create(config_path, config_text)
-        steps.create(paths.topic(topic), nodes.encode_assignment(assignment))
-        steps.commit()
+        write = Set if self.zk.exists(config_path) else Create
+        assigned = Create(paths.topic(topic), nodes.encode_assignment(assignment))
+        self.zk.multi([write(config_path, config_text), assigned])
 
     def leader_and_isr(
         self, partitions: Iterable[TopicPartition], on_change: WatchCallback | None = None

@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 from kafka08.broker.runtime import Cancellable
+from kafka08.zk.zookeeper import SessionSettings, ZooKeeper
 
 T = TypeVar("T")
 
@@ -181,7 +182,7 @@ class FakeRuntime:
         while self.native_jobs:
             self.native_jobs.pop(0)()
 
-    def zk_handler(self) -> Any:
+    def zookeeper(self, settings: SessionSettings) -> ZooKeeper:
         raise AssertionError("a fake runtime has no ZooKeeper")
 
     def new_cluster_id(self) -> str:

@@ -9,7 +9,6 @@ import pytest
 
 from kafka08.migration.coordinators import Coordinators
 from kafka08.zk.client import ZkClient
-from kafka08.zk.transaction import Transaction
 
 
 def at_each_write(
@@ -35,7 +34,7 @@ def at_each_write(
 
     patch(ZkClient, "pipeline", selective)
     patch(Coordinators, "commit", deadly(Coordinators.commit))
-    patch(Transaction, "commit", deadly(Transaction.commit))
+    patch(ZkClient, "multi", deadly(ZkClient.multi))
 
 
 class Killed(BaseException):

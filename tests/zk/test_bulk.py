@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from kafka08.errors import BadVersion, NodeExists, NoNode
-from kafka08.zk.bulk import TOGETHER_MAX
+from kafka08.zk.bulk import MULTI_MAX
 from kafka08.zk.client import ZkClient
 from kafka08.zk.operations import Check, Create, Node, Set
 
-COUNT = 2 * TOGETHER_MAX + 50
+COUNT = 2 * MULTI_MAX + 50
 
 
 def test_each_write_fails_by_itself(zk: ZkClient) -> None:
@@ -37,6 +37,13 @@ def test_parents_and_children_in_one_go(zk: ZkClient) -> None:
     """Writes are done in their order, and null data stay null."""
     assert zk.write_all([Create("/a", None), Create("/a/b", "x")]) == ["/a", "/a/b"]
     assert (zk.get("/a"), zk.get("/a/b")) == (Node(None, 0), Node("x", 0))
+
+
+def test_null_data_may_be_written_over_text(zk: ZkClient) -> None:
+    """It used to become "", which is not the same."""
+    zk.create("/a", "x")
+    assert zk.write_all([Set("/a", None)]) == [1]
+    assert zk.get("/a") == Node(None, 1)
 
 
 def test_without_its_condition_nothing_is_done(zk: ZkClient) -> None:

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import cast
 
 import pytest
 from kazoo.protocol.states import KeeperState
@@ -28,7 +29,8 @@ from kafka08.errors import (
 )
 from kafka08.zk.client import ZkClient
 from kafka08.zk.faults import expire_session
-from kafka08.zk.operations import Children, Create, Delete, Get, Node, Set
+from kafka08.zk.kazoo_adapter.session import KazooSession
+from kafka08.zk.operations import Check, Children, Create, Delete, Get, Node, Set
 from kafka08.zk.session import SessionEvent, SessionState
 
 WAIT_SECONDS = 20
@@ -134,10 +136,13 @@ def test_a_transaction_is_done_all_or_not_at_all(zk: ZkClient) -> None:
     """A failing step names itself and leaves everything as it was."""
     zk.create("/a", "1")
     with pytest.raises(BadVersion, match="/a:"):
-        zk.transaction().create("/b", "x").set("/a", "2", version=5).delete("/a").commit()
+        zk.multi([Create("/b", "x"), Set("/a", "2", version=5), Delete("/a")])
+    with pytest.raises(NodeExists) as caught:
+        zk.multi([Create("/b", "x"), Create("/a", "x")])
+    assert caught.value.path == "/a"
     assert not zk.exists("/b")
-    done = zk.transaction().check("/a", 0).create("/b", "x").set("/a", "2", version=0).commit()
-    assert done[1:] == ["/b", 1]
+    done = zk.multi([Check("/a", 0), Create("/b", "x"), Set("/a", "2", version=0)])
+    assert done == [None, "/b", 1]
     assert zk.get("/b") == Node("x", 0)
 
 
@@ -285,7 +290,7 @@ def test_a_transaction_on_a_suspended_session_raises_session_lost() -> None:
     with ZooKeeperServer() as server:
         client = suspended(server, 1000)
         with pytest.raises(SessionLost, match="/y: no answer from ZooKeeper in 2 s"):
-            client.transaction().create("/y").commit()
+            client.multi([Create("/y")])
         client.close()
 
 
@@ -321,11 +326,12 @@ def test_a_closed_client_raises_session_lost(zk_connect: str) -> None:
 def test_close_ends_a_call_that_waits_for_a_connection() -> None:
     """None will come; without this it waits until its patience is over."""
     client = ZkClient("127.0.0.1:1", connection_timeout_ms=1000 * WAIT_SECONDS)
+    kazoo = cast(KazooSession, client._zookeeper)._kazoo
     with ThreadPoolExecutor() as pool:
         starting = pool.submit(client.start)
-        eventually(lambda: client._kazoo.client_state == KeeperState.CONNECTING, "a first try")
+        eventually(lambda: kazoo.client_state == KeeperState.CONNECTING, "a first try")
         calling = pool.submit(client.get, "/x")
-        eventually(lambda: bool(client._kazoo._queue), "the call under way")
+        eventually(lambda: bool(kazoo._queue), "the call under way")
         client.close()
         with pytest.raises(SessionLost, match="/x"):
             calling.result(timeout=WAIT_SECONDS / 2)
@@ -348,7 +354,7 @@ def test_it_works_with_gevent_and_starves_nobody(zk_connect: str) -> None:
         import gevent
         from kafka08.zk.client import ZkClient
         from kafka08.zk.faults import expire_session
-        from kafka08.zk.handlers import gevent_handler
+        from kafka08.zk.kazoo_adapter import on_gevent
         from kafka08.zk.operations import Create, Get
         from kafka08.zk.session import SessionEvent, SessionState
         ticks, events = [], []
@@ -357,7 +363,7 @@ def test_it_works_with_gevent_and_starves_nobody(zk_connect: str) -> None:
                 ticks.append(1)
                 gevent.sleep(0.005)
         ticker = gevent.spawn(tick)
-        client = ZkClient(sys.argv[1], handler=gevent_handler())
+        client = ZkClient(sys.argv[1], adapter=on_gevent)
         client.add_session_listener(events.append)
         client.start()
         before = len(ticks)

@@ -1,28 +1,23 @@
-"""Lost connections under a kazoo that the test plays: what is sent again, what counts as done."""
+"""Lost connections under an adapter of the test: what is sent again, what counts as done."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from kazoo.exceptions import (
-    BadVersionError,
-    ConnectionClosedError,
-    ConnectionLoss,
-    NodeExistsError,
-    NoNodeError,
-    SessionExpiredError,
-)
 
 from kafka08.errors import BadVersion, NodeExists, NoNode, SessionLost
+from kafka08.zk.errors import ConnectionLost, SessionExpired, failure
 from kafka08.zk.operations import Create, Delete, Get, Node, Operation, Set
 from kafka08.zk.resender import Resender
 from kafka08.zk.session import SessionTracker
+from kafka08.zk.zookeeper import ConnectionState, Event, ZooKeeper
 
 SESSION = 77
+NEVER = object()
+Script = dict[type, list[Any]]
 
 
 @dataclass
@@ -40,43 +35,42 @@ class Clock:
 
 
 class Answer:
-    """A kazoo AsyncResult that is ready, or (None) never will be."""
+    """A Pending that is ready, or (NEVER) will not be."""
 
     def __init__(self, outcome: Any, clock: Clock) -> None:
         self._outcome = outcome
         self._clock = clock
-        self.exception = outcome if isinstance(outcome, Exception) else None
 
     def ready(self) -> bool:
-        return self._outcome is not None
+        return self._outcome is not NEVER
 
-    def wait(self, timeout: float) -> None:
+    def wait(self, seconds: float) -> None:
         if not self.ready():
-            self._clock.now += timeout
+            self._clock.now += seconds
 
-    def get(self) -> Any:
+    def outcome(self) -> Any:
         return self._outcome
 
 
 @dataclass
-class FakeKazoo:
-    """Answers calls by a script: method name → outcomes in order."""
+class Played:
+    """Answers operations by a script: class → outcomes in order; an error's class stands for it."""
 
     clock: Clock
-    script: dict[str, list[Any]]
-    calls: list[str] = field(default_factory=list)
-    _session_id: int = SESSION
+    script: Script
+    calls: list[Operation] = field(default_factory=list)
+    session_id: int = SESSION
 
-    def __getattr__(self, name: str) -> Callable[..., Answer]:
-        def call(path: str, *_: Any, **__: Any) -> Answer:
-            self.calls.append(f"{name} {path}")
-            return Answer(self.script[name].pop(0), self.clock)
-
-        return call
+    def send(self, operation: Operation) -> Answer:
+        self.calls.append(operation)
+        outcome = self.script[type(operation)].pop(0)
+        if isinstance(outcome, type):
+            outcome = failure(outcome, operation.path)
+        return Answer(outcome, self.clock)
 
 
 class Connected:
-    """The event of a standing connection; waiting for it runs what happens meanwhile."""
+    """The event of a connection; waiting for it runs what happens meanwhile."""
 
     def __init__(self, meanwhile: Callable[[], None] = lambda: None) -> None:
         self._meanwhile = meanwhile
@@ -85,32 +79,27 @@ class Connected:
         self._meanwhile()
 
 
-def stat(version: int = 0, owner: int = 0) -> SimpleNamespace:
-    return SimpleNamespace(version=version, ephemeralOwner=owner, numChildren=0, ctime=1, mtime=2)
-
-
-def run(
-    operation: Operation, script: dict[str, list[Any]], meanwhile: str = ""
-) -> tuple[Any, list[str]]:
+def run(operation: Operation, script: Script, meanwhile: str = "") -> tuple[Any, list[Operation]]:
     """The result of one operation and the calls made for it."""
     clock, tracker = Clock(), SessionTracker()
-    tracker.on_kazoo_state("CONNECTED")
+    tracker.on_connection_state(ConnectionState.CONNECTED)
 
     def happen() -> None:
         if meanwhile == "session ends":
-            tracker.on_kazoo_state("LOST")
-            tracker.on_kazoo_state("CONNECTED")
+            tracker.on_connection_state(ConnectionState.LOST)
+            tracker.on_connection_state(ConnectionState.CONNECTED)
         if meanwhile == "time passes":
             clock.now += 100
 
-    kazoo = FakeKazoo(clock, script)
-    resender = Resender(kazoo, tracker, Connected(happen), patience_seconds=10, clock=clock)
-    return resender.run_one(operation), kazoo.calls
+    played = Played(clock, script)
+    zookeeper, connected = cast(ZooKeeper, played), cast(Event, Connected(happen))
+    resender = Resender(zookeeper, tracker, connected, patience_seconds=10, clock=clock)
+    return resender.run_one(operation), played.calls
 
 
 def test_a_read_is_sent_again() -> None:
     """Reads repeat after a lost connection, in a new session too."""
-    script = {"get_async": [ConnectionLoss(), SessionExpiredError(), (b"x", stat(3))]}
+    script: Script = {Get: [ConnectionLost, SessionExpired, Node("x", 3)]}
     result, calls = run(Get("/a"), script, meanwhile="session ends")
     assert (result, len(calls)) == (Node("x", 3), 3)
 
@@ -118,7 +107,7 @@ def test_a_read_is_sent_again() -> None:
 @pytest.mark.parametrize("operation", [Set("/a", "x"), Create("/a"), Delete("/a")])
 def test_a_write_is_not_sent_again_in_a_new_session(operation: Operation) -> None:
     """Its owner may have lost the right to it with the old session."""
-    losses = {f"{name}_async": [ConnectionLoss()] for name in ("set", "create", "delete")}
+    losses: Script = {kind: [ConnectionLost] for kind in (Set, Create, Delete)}
     result, calls = run(operation, losses, meanwhile="session ends")
     assert isinstance(result, SessionLost)
     assert len(calls) == 1
@@ -126,22 +115,22 @@ def test_a_write_is_not_sent_again_in_a_new_session(operation: Operation) -> Non
 
 def test_an_expired_session_fails_a_write_at_once() -> None:
     """It was not done, and is not done behind its owner's back later."""
-    result, calls = run(Set("/a", "x"), {"set_async": [SessionExpiredError()]})
+    result, calls = run(Set("/a", "x"), {Set: [SessionExpired]})
     assert isinstance(result, SessionLost)
     assert len(calls) == 1
 
 
 def test_a_closed_client_fails_reads_too() -> None:
     """Nobody will ever answer."""
-    result, _ = run(Get("/a"), {"get_async": [ConnectionClosedError()]})
+    result, _ = run(Get("/a"), {Get: [SessionLost]})
     assert isinstance(result, SessionLost)
 
 
 def test_patience_ends() -> None:
     """No answer, or no connection, within it: SessionLost, and no further attempt."""
-    result, _ = run(Get("/a"), {"get_async": [None]})
+    result, _ = run(Get("/a"), {Get: [NEVER]})
     assert str(result) == "/a: no answer from ZooKeeper in 10 s"
-    result, calls = run(Get("/a"), {"get_async": [ConnectionLoss()]}, meanwhile="time passes")
+    result, calls = run(Get("/a"), {Get: [ConnectionLost]}, meanwhile="time passes")
     assert isinstance(result, SessionLost)
     assert len(calls) == 1
 
@@ -149,16 +138,16 @@ def test_patience_ends() -> None:
 @pytest.mark.parametrize(
     ("found", "result"),
     [
-        ((b"mine", stat(6)), 6),
-        ((b"mine", stat(6, owner=SESSION)), 6),
-        ((b"other", stat(6)), BadVersion),
-        ((b"mine", stat(7)), BadVersion),
-        (NoNodeError(), BadVersion),
+        (Node("mine", 6), 6),
+        (Node("mine", 6, SESSION), 6),
+        (Node("other", 6), BadVersion),
+        (Node("mine", 7), BadVersion),
+        (NoNode, BadVersion),
     ],
 )
 def test_a_conditional_write_may_have_been_done(found: Any, result: Any) -> None:
     """It finds its own data exactly one version on; anything else is somebody else's."""
-    script = {"set_async": [ConnectionLoss(), BadVersionError()], "get_async": [found]}
+    script: Script = {Set: [ConnectionLost, BadVersion], Get: [found]}
     got, _ = run(Set("/a", "mine", 5), script)
     assert (got if isinstance(got, int) else type(got)) == result
 
@@ -166,17 +155,17 @@ def test_a_conditional_write_may_have_been_done(found: Any, result: Any) -> None
 @pytest.mark.parametrize(
     ("ephemeral", "owner", "data", "done"),
     [
-        (False, 0, b"mine", True),
-        (False, 0, b"other", False),
-        (True, SESSION, b"mine", True),
-        (True, SESSION + 1, b"mine", False),
+        (False, 0, "mine", True),
+        (False, 0, "other", False),
+        (True, SESSION, "mine", True),
+        (True, SESSION + 1, "mine", False),
     ],
 )
-def test_a_create_may_have_been_done(ephemeral: bool, owner: int, data: bytes, done: bool) -> None:
+def test_a_create_may_have_been_done(ephemeral: bool, owner: int, data: str, done: bool) -> None:
     """It finds its own data, and for an ephemeral its own session."""
-    script = {
-        "create_async": [ConnectionLoss(), NodeExistsError()],
-        "get_async": [(data, stat(owner=owner))],
+    script: Script = {
+        Create: [ConnectionLost, NodeExists],
+        Get: [Node(data, 0, owner)],
     }
     result, _ = run(Create("/a", "mine", ephemeral=ephemeral), script)
     assert result == "/a" if done else isinstance(result, NodeExists)
@@ -184,7 +173,7 @@ def test_a_create_may_have_been_done(ephemeral: bool, owner: int, data: bytes, d
 
 def test_a_delete_may_have_been_done() -> None:
     """It finds nothing left; without a lost connection that is NoNode."""
-    result, _ = run(Delete("/a"), {"delete_async": [ConnectionLoss(), NoNodeError()]})
+    result, _ = run(Delete("/a"), {Delete: [ConnectionLost, NoNode]})
     assert result is None
-    result, _ = run(Delete("/a"), {"delete_async": [NoNodeError()]})
+    result, _ = run(Delete("/a"), {Delete: [NoNode]})
     assert isinstance(result, NoNode)

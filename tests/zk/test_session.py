@@ -1,13 +1,13 @@
-"""The session tracker: which of kazoo's states become which events, each once."""
+"""The session tracker: which connection states become which events, each once."""
 
 from __future__ import annotations
 
 import pytest
-from kazoo.protocol.states import KazooState
 
 from kafka08.zk.session import SessionEvent, SessionState, SessionTracker
+from kafka08.zk.zookeeper import ConnectionState
 
-C, S, L = KazooState.CONNECTED, KazooState.SUSPENDED, KazooState.LOST
+C, S, L = ConnectionState.CONNECTED, ConnectionState.SUSPENDED, ConnectionState.LOST
 
 
 @pytest.mark.parametrize(
@@ -33,37 +33,37 @@ C, S, L = KazooState.CONNECTED, KazooState.SUSPENDED, KazooState.LOST
         ),
     ],
 )
-def test_states_become_events(states: list[str], events: list[SessionEvent]) -> None:
+def test_states_become_events(states: list[ConnectionState], events: list[SessionEvent]) -> None:
     """EXPIRED is told once for each session that ended, and only when the next one stands."""
     told: list[SessionEvent] = []
     tracker = SessionTracker()
     tracker.add_listener(told.append)
     for state in states:
-        tracker.on_kazoo_state(state)
+        tracker.on_connection_state(state)
     assert told == events
 
 
 def test_a_lost_session_is_gone_until_the_next_one_stands() -> None:
     """`state` tells a session that may still live from one that does not."""
     tracker = SessionTracker()
-    for kazoo_state, state in [
+    for connection, state in [
         (C, SessionState.CONNECTED),
         (S, SessionState.SUSPENDED),
         (L, SessionState.GONE),
         (C, SessionState.CONNECTED),
     ]:
-        tracker.on_kazoo_state(kazoo_state)
+        tracker.on_connection_state(connection)
         assert tracker.state is state
     assert tracker.sessions_ended == 1
 
 
 def test_a_closed_client_tells_nothing() -> None:
-    """What kazoo reports while it shuts down is nobody's business."""
+    """What the adapter reports while it shuts down is no event."""
     told: list[SessionEvent] = []
     tracker = SessionTracker()
-    tracker.on_kazoo_state(C)
+    tracker.on_connection_state(C)
     tracker.add_listener(told.append)
     tracker.close()
-    tracker.on_kazoo_state(L)
+    tracker.on_connection_state(L)
     assert told == []
     assert tracker.state is SessionState.CLOSED

@@ -16,7 +16,7 @@ from kafka08.broker.controller.leadership import MAX_ROUNDS, while_in_office
 from kafka08.errors import BadVersion, ZooKeeperError
 from kafka08.structs import LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
-from kafka08.zk.failures import unless_gone
+from kafka08.zk.errors import unless_gone
 from kafka08.zk.operations import Check, Delete, Get, Set, WatchCallback, Write
 from kafka08.zk.store import ClusterStore
 

@@ -2,8 +2,8 @@
 
 The server ends a session that it has not heard from for the negotiated timeout. An answer proves
 only that the server had the *request*: after a pause of the process (SIGSTOP, a long collection)
-old answers wait in the socket of a session that may be over. So contact is the time at which the
-newest answered request or heartbeat was **sent**. Answers come in the order of requests.
+old answers wait in the socket of a session that may be over. So the server last heard from us when
+the newest answered request or heartbeat was **sent**. Answers come in the order of requests.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ WATCH_EVENT: Final = -1
 """The number of the request that a watch event answers, in ZooKeeper's protocol: none."""
 
 
-class Contact:
+class LastHeard:
     """Watches one kazoo connection, which keeps no such times itself.
 
     at           monotonic time of the newest request that was answered

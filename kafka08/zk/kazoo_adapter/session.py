@@ -1,0 +1,244 @@
+"""One kazoo client as a ZooKeeper of ours: operations to kazoo's calls, its answers to results.
+
+Nothing but connecting is retried here; what is sent again, and when, `Resender` decides.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, Final
+
+from kazoo.client import KazooClient, TransactionRequest
+from kazoo.exceptions import WriterNotClosedException
+from kazoo.handlers.threading import SequentialThreadingHandler
+from kazoo.protocol.states import KazooState
+from kazoo.retry import KazooRetry
+
+from kafka08.zk.kazoo_adapter.failures import is_not_tried, translate
+from kafka08.zk.kazoo_adapter.last_heard import LastHeard
+from kafka08.zk.operations import (
+    Check,
+    Children,
+    Create,
+    Delete,
+    Exists,
+    Get,
+    Multi,
+    Node,
+    Operation,
+    Refusal,
+    Set,
+    Stat,
+    Step,
+    decode,
+    encode,
+)
+from kafka08.zk.reachability import explain
+from kafka08.zk.zookeeper import ConnectionState, Event, SessionSettings, StateListener
+
+log = logging.getLogger(__name__)
+kazoo_log = logging.getLogger("kafka08.zk.kazoo")
+kazoo_log.setLevel(logging.ERROR)  # what matters of its chatter, the session tracker says
+
+_STATES: Final = {
+    KazooState.CONNECTED: ConnectionState.CONNECTED,
+    KazooState.SUSPENDED: ConnectionState.SUSPENDED,
+    KazooState.LOST: ConnectionState.LOST,
+}
+
+
+def on_threads(settings: SessionSettings) -> KazooSession:
+    return KazooSession(settings, SequentialThreadingHandler())
+
+
+def on_gevent(settings: SessionSettings) -> KazooSession:
+    """Imports gevent; for a process that is patched by it."""
+    from kazoo.handlers.gevent import SequentialGeventHandler
+
+    return KazooSession(settings, SequentialGeventHandler())
+
+
+class KazooSession:
+    """A `ZooKeeper`. handler: kazoo's way to wait."""
+
+    def __init__(self, settings: SessionSettings, handler: Any) -> None:
+        self._hosts = settings.hosts
+        self._handler = handler
+        self._kazoo = _new_kazoo(settings, handler)
+        self._heard = LastHeard(self._kazoo._connection, settings.clock, settings.timeout_ms)
+
+    @property
+    def session_id(self) -> int | None:
+        session: int | None = self._kazoo._session_id
+        return session
+
+    @property
+    def session_password(self) -> bytes:
+        password: bytes = self._kazoo._session_passwd
+        return password
+
+    @property
+    def granted_timeout_ms(self) -> int:
+        return self._heard.timeout_ms
+
+    @property
+    def last_heard(self) -> float:
+        return self._heard.at
+
+    @property
+    def requests_sent(self) -> int:
+        return self._heard.requests
+
+    def add_state_listener(self, listener: StateListener) -> None:
+        # kazoo drops a listener that returns True.
+        self._kazoo.add_listener(lambda state: listener(_STATES[state]))
+
+    def start(self) -> None:
+        self._kazoo.start_async()
+
+    def close(self) -> None:
+        try:
+            self._kazoo.stop()
+            self._kazoo.close()
+        except WriterNotClosedException:
+            log.warning("the connection to %s did not close in time", self._hosts)
+
+    def send(self, operation: Operation) -> KazooAnswer:
+        send, read = _CALLS[type(operation)]
+        return KazooAnswer(operation, send(self._kazoo, operation), read)
+
+    def event(self) -> Event:
+        event: Event = self._handler.event_object()
+        return event
+
+    def why_unreachable(self) -> str:
+        return explain(self._hosts)
+
+
+class KazooAnswer:
+    """A `Pending`: kazoo's AsyncResult with the operation it answers."""
+
+    __slots__ = ("_answer", "_operation", "_read", "ready", "wait")
+
+    def __init__(self, operation: Operation, answer: Any, read: Callable[[Any, Any], Any]) -> None:
+        self._operation = operation
+        self._answer = answer
+        self._read = read
+        self.ready: Callable[[], bool] = answer.ready
+        self.wait: Callable[[float], object] = answer.wait
+
+    def outcome(self) -> Any:
+        if self._answer.exception is not None:
+            return translate(self._answer.exception, self._operation.path)
+        return self._read(self._operation, self._answer.value)
+
+
+def _new_kazoo(settings: SessionSettings, handler: Any) -> KazooClient:
+    retry = KazooRetry(
+        max_tries=-1, delay=0.05, backoff=1.5, max_delay=1.0, sleep_func=handler.sleep_func
+    )
+    return KazooClient(
+        settings.hosts + settings.chroot,
+        timeout=settings.timeout_ms / 1000,
+        client_id=settings.attach_to,
+        handler=handler,
+        connection_retry=retry,
+        command_retry=KazooRetry(max_tries=0, sleep_func=handler.sleep_func),
+        logger=kazoo_log,
+    )
+
+
+def _send_multi(kazoo: KazooClient, multi: Multi) -> Any:
+    request = kazoo.transaction()
+    for step in multi.steps:
+        _add(request, step)
+    return request.commit_async()
+
+
+def _add(request: TransactionRequest, step: Step) -> None:
+    if isinstance(step, Create):
+        data = encode(step.data)
+        request.create(step.path, data or b"", ephemeral=step.ephemeral, sequence=step.sequence)
+        _set_null(request, data)
+    elif isinstance(step, Set):
+        data = encode(step.data)
+        request.set_data(step.path, data or b"", step.version)
+        _set_null(request, data)
+    elif isinstance(step, Delete):
+        request.delete(step.path, step.version)
+    else:
+        request.check(step.path, step.version)
+
+
+def _set_null(request: TransactionRequest, data: bytes | None) -> None:
+    """Put null data, which kazoo's builder does not take but ZooKeeper does, into its last step."""
+    if data is None:
+        request.operations[-1] = request.operations[-1]._replace(data=None)
+
+
+def _node(operation: Get, answer: Any) -> Node:
+    data, stat = answer
+    return Node(decode(data), stat.version, stat.ephemeralOwner)
+
+
+def _stat(operation: Exists, answer: Any) -> Stat | None:
+    if answer is None:
+        return None
+    return Stat(
+        version=answer.version,
+        ephemeral_owner=answer.ephemeralOwner,
+        children=answer.numChildren,
+        created_ms=answer.ctime,
+        modified_ms=answer.mtime,
+    )
+
+
+def _multi(multi: Multi, answer: Any) -> list[Any] | Refusal:
+    for index, (step, one) in enumerate(zip(multi.steps, answer, strict=True)):
+        if isinstance(one, Exception) and not is_not_tried(one):
+            return Refusal(index, translate(one, step.path))
+    return [_STEPS[type(step)](step, one) for step, one in zip(multi.steps, answer, strict=True)]
+
+
+def _nothing(operation: Delete | Check, answer: Any) -> None:
+    return None
+
+
+def _path(operation: Create, answer: Any) -> str:
+    return str(answer)
+
+
+def _version(operation: Set, answer: Any) -> int:
+    version: int = answer.version
+    return version
+
+
+_STEPS: Final[dict[type, Callable[[Any, Any], Any]]] = {
+    Create: _path,
+    Set: _version,
+    Delete: _nothing,
+    Check: _nothing,
+}
+
+_CALLS: Final[dict[type, tuple[Callable[[KazooClient, Any], Any], Callable[[Any, Any], Any]]]] = {
+    Get: (lambda kazoo, get: kazoo.get_async(get.path, get.watch), _node),
+    Exists: (lambda kazoo, exists: kazoo.exists_async(exists.path, exists.watch), _stat),
+    Children: (
+        lambda kazoo, children: kazoo.get_children_async(children.path, children.watch),
+        lambda children, answer: sorted(answer),
+    ),
+    Create: (
+        lambda kazoo, create: kazoo.create_async(
+            create.path, encode(create.data), ephemeral=create.ephemeral, sequence=create.sequence
+        ),
+        _path,
+    ),
+    Set: (
+        lambda kazoo, write: kazoo.set_async(write.path, encode(write.data), write.version),
+        _version,
+    ),
+    Delete: (lambda kazoo, delete: kazoo.delete_async(delete.path, delete.version), _nothing),
+    Multi: (_send_multi, _multi),
+}
+"""Operation → how to ask kazoo, and how to read its answer."""

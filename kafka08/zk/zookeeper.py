@@ -1,0 +1,119 @@
+"""ZooKeeper as this room sees it: a session that takes Operation values.
+
+`ZkClient` has Kafka's habits and text; below it an adapter has the session: `kazoo_adapter` (a real
+ensemble) or `model.adapter` (the model, for tests and simulation).
+
+What an adapter promises:
+
+- Answers come in the order in which operations were sent.
+- A watch's callback is called before the answer of a later operation shows the change.
+- When the connection is lost, what is outstanding fails with ConnectionLost, listeners hear
+  SUSPENDED, and every watcher is called and forgotten. When the session ends it is SessionExpired
+  and LOST. After `close` every answer is SessionLost.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from kafka08.clock import SYSTEM_CLOCK, Clock
+from kafka08.zk.operations import Operation
+
+
+class ConnectionState(enum.Enum):
+    CONNECTED = "a server holds the session"
+    SUSPENDED = "no connection; the session may still live"
+    LOST = "the session ended"
+
+
+StateListener: TypeAlias = Callable[[ConnectionState], None]
+"""Called by the adapter's connection loop: it may not wait."""
+
+
+class Event(Protocol):
+    """A flag to wait for, in the adapter's kind of waiting (threads, greenlets, simulated)."""
+
+    def set(self) -> None: ...
+
+    def clear(self) -> None: ...
+
+    def is_set(self) -> bool: ...
+
+    def wait(self, timeout: float | None = None) -> Any: ...
+
+
+class Pending(Protocol):
+    """The answer of one operation, which may not be there yet."""
+
+    def ready(self) -> bool: ...
+
+    def wait(self, seconds: float, /) -> object:
+        """Until it is ready, at most so long."""
+
+    def outcome(self) -> Any:
+        """The operation's result, or the ZooKeeperError it met (given, not raised). Only when
+        ready."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSettings:
+    """What a session is made with.
+
+    hosts        `host:port,host:port`
+    chroot       what every path is below: "" or `/a/b`
+    timeout_ms   session timeout to ask for; the server grants one within its own bounds
+    attach_to    id and password of a session to take over, instead of a new one
+    """
+
+    hosts: str
+    chroot: str = ""
+    timeout_ms: int = 6000
+    clock: Clock = SYSTEM_CLOCK
+    attach_to: tuple[int, bytes] | None = None
+
+
+class ZooKeeper(Protocol):
+    """One client's session; a new one follows when it ends, until `close`."""
+
+    @property
+    def session_id(self) -> int | None:
+        """None while there is no session."""
+
+    @property
+    def session_password(self) -> bytes: ...
+
+    @property
+    def granted_timeout_ms(self) -> int:
+        """What the server granted; what was asked for before the first connection."""
+
+    @property
+    def last_heard(self) -> float:
+        """When the newest request that the server answered was sent, in monotonic seconds."""
+
+    @property
+    def requests_sent(self) -> int:
+        """Requests in all sessions, heartbeats left out; a Multi is one."""
+
+    def add_state_listener(self, listener: StateListener) -> None: ...
+
+    def start(self) -> None:
+        """Begin to connect; does not wait. Listeners hear CONNECTED."""
+
+    def close(self) -> None:
+        """End the session at the server, if there is a connection, and stop."""
+
+    def send(self, operation: Operation) -> Pending:
+        """Send it behind those sent before; does not wait. While there is no connection it waits
+        for one."""
+
+    def event(self) -> Event: ...
+
+    def why_unreachable(self) -> str:
+        """What became of a connection to each host, for an error. May wait a second for each."""
+
+
+Adapter: TypeAlias = Callable[[SessionSettings], ZooKeeper]
+"""Makes sessions of one kind."""

@@ -1,0 +1,52 @@
+"""What the adapter uses of kazoo's private parts, by name and shape.
+
+setup.cfg admits the versions in which these hold; widen it only when this passes with the new one.
+"""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+from kazoo.client import KazooClient
+from kazoo.protocol.connection import AUTH_XID, PING_XID, WATCH_XID, ConnectionHandler
+from kazoo.protocol.serialization import Connect, ReplyHeader
+
+from kafka08.zk.kazoo_adapter.last_heard import WATCH_EVENT
+
+
+@pytest.mark.parametrize(
+    ("method", "parameters"),
+    [
+        ("_submit", ["self", "request", "timeout", "xid"]),
+        ("_read_header", ["self", "timeout"]),
+        ("_invoke", ["self", "timeout", "request", "xid"]),
+    ],
+)
+def test_the_methods_that_last_heard_wraps(method: str, parameters: list[str]) -> None:
+    """Same parameters in the same order: the wrappers pass them on by place."""
+    assert list(inspect.signature(getattr(ConnectionHandler, method)).parameters) == parameters
+
+
+@pytest.mark.parametrize("method", ["_submit", "_read_header", "_invoke"])
+def test_kazoo_calls_them_through_the_instance(method: str) -> None:
+    """Every call is `self.<method>(…)`: the wrapper on the instance is not passed by."""
+    source = inspect.getsource(ConnectionHandler)
+    assert f"self.{method}(" in source
+    assert f"ConnectionHandler.{method}(" not in source
+
+
+def test_the_fields_that_the_session_reads() -> None:
+    """A client that has not connected: no session, a password of zeros, a connection."""
+    client = KazooClient("127.0.0.1:1")
+    assert client._session_id is None
+    assert client._session_passwd == bytes(16)
+    assert isinstance(client._connection, ConnectionHandler)
+
+
+def test_the_answers_that_last_heard_reads() -> None:
+    """`xid` of an answer's header, which is first; `time_out` of the first exchange's answer."""
+    assert ReplyHeader._fields[0] == "xid"
+    assert "time_out" in Connect._fields
+    assert WATCH_XID == WATCH_EVENT
+    assert max(PING_XID, AUTH_XID) < 0, "heartbeats are not counted as requests"
