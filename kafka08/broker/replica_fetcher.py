@@ -189,6 +189,8 @@ class ReplicaFetcher:
     def round(self) -> None:
         """One request and what its answer brings, or a wait for something to ask for. Switches."""
         self._changed.clear()
+        if self._followed and not self._connect():
+            return
         now = self._runtime.monotonic()
         ready = {tp: item for tp, item in self._followed.items() if item.paused_until <= now}
         if not ready:
@@ -202,9 +204,7 @@ class ReplicaFetcher:
         except (ClientError, ProtocolError) as error:
             for asked in wanted.values():
                 asked.expected_bytes = asked.max_bytes
-            if not self._changed.is_set():
-                log.warning("[%s], Error in fetch. Possible cause: %s", self.name, error)
-                self._changed.wait(CONNECTION_BACKOFF_SECONDS)
+            self._back_off(error)
             return
         assert isinstance(response, FetchResponse)
         answers = {tp: data for tp, data in by_partition(response.topics).items() if tp in wanted}
@@ -215,6 +215,23 @@ class ReplicaFetcher:
                 self._take(tp, wanted[tp], data, refused)
         for partitions, reason in refused:
             log.error("[%s], Error for %s: %s", self.name, partitions, reason)
+
+    def _connect(self) -> bool:
+        """Have a connection before the request is built. Connecting switches, and a partition that
+        is removed meanwhile must not be asked for any more: its leader would take the fetch of a
+        broker that stops for a reason to have it in the ISR again. False if there is none."""
+        try:
+            self._connection.open()
+        except ClientError as error:
+            self._back_off(error)
+            return False
+        return True
+
+    def _back_off(self, error: Exception) -> None:
+        """Wait after a failure of the connection, unless it was broken to tell us something."""
+        if not self._changed.is_set():
+            log.warning("[%s], Error in fetch. Possible cause: %s", self.name, error)
+            self._changed.wait(CONNECTION_BACKOFF_SECONDS)
 
     def _in_turn(self, ready: dict[TopicPartition, Followed]) -> dict[TopicPartition, Followed]:
         """As many of them as one answer has room for, the first in any case; if those are not all,

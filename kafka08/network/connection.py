@@ -67,6 +67,7 @@ class Connection(Closeable):
         self._max_response_bytes = max_response_bytes
         self._clock = clock
         self._socket: socket.socket | None = None
+        self._aborts = 0
         self._next_correlation_id = 0
         self._unanswered: deque[tuple[int, type[Request]]] = deque()
         self.sent_unconfirmed = False
@@ -90,9 +91,11 @@ class Connection(Closeable):
         return len(self._unanswered)
 
     def open(self) -> None:
-        """Connect now, if it is not open. ConnectionFailed if that cannot be done in time."""
+        """Connect now, if it is not open. ConnectionFailed if that cannot be done in time, or if
+        `abort` was called meanwhile."""
         if self._socket is not None:
             return
+        aborts = self._aborts
         try:
             sock = self._connect_to_host()
         except (OSError, UnicodeError) as error:  # UnicodeError: a host name that cannot be one
@@ -108,7 +111,12 @@ class Connection(Closeable):
             sock.close()
             raise ConnectionFailed(f"cannot connect to {self}: {error}") from error
         self.sent_unconfirmed = False
+        # First the socket, then the look at the count; `abort` does the reverse. So one of the two
+        # sees the other, whatever runs between.
         self._socket = sock
+        if self._aborts != aborts:
+            self.close()
+            raise ConnectionFailed(f"the connection to {self} was aborted while it was opened")
 
     def _connect_to_host(self) -> socket.socket:
         """A socket connected to the host; OSError or UnicodeError if there is none.
@@ -215,8 +223,10 @@ class Connection(Closeable):
         return True
 
     def abort(self) -> None:
-        """Make a write or read that another thread is waiting in fail at once. The descriptor stays
-        open, so that it cannot come to mean another file under that thread; `close` frees it."""
+        """Make a write or read that another thread is waiting in fail at once, and an `open` as
+        soon as it has connected. The descriptor stays open, so that it cannot come to mean another
+        file under that thread; `close` frees it."""
+        self._aborts += 1
         sock = self._socket
         if sock is not None:
             try:

@@ -65,7 +65,7 @@ class Pair:
         self.leader.lead("t", partitions, isr=(1, 2), replicas=(1, 2))
         self.follower.lead("t", partitions, leader=1, isr=(1, 2), replicas=(1, 2))
         runtime: Any = self.follower.runtime
-        runtime.connect = lambda *_: Wire(self)
+        runtime.connect = self._connect
         self.fetcher = ReplicaFetcher(
             self.follower.config,
             runtime,
@@ -77,6 +77,11 @@ class Pair:
         self.fetcher.add(self.copies)
         self.while_fetching: Callable[[], object] = lambda: None
         """Called while the answer to a request is on its way."""
+        self.while_connecting: Callable[[], object] = lambda: None
+
+    def _connect(self, *_: object) -> Wire:
+        self.while_connecting()
+        return Wire(self)
 
     def lead(self) -> None:
         self.leader.lead("t", isr=(1, 2), replicas=(1, 2))
@@ -426,6 +431,27 @@ def test_what_is_followed_no_more_is_not_appended(pair: Pair) -> None:
         pair.fetcher.round()
         assert 0 == pair.copy.log.log_end_offset
     assert 0 == len(pair.fetcher)
+
+
+def test_what_is_removed_while_connecting_is_not_asked_for(tmp_path: Path) -> None:
+    """StopReplica comes while the connection is opened. A fetch that went out all the same brought
+    the stopping broker back into the ISR: its leader took it for caught up."""
+    pair = Pair(tmp_path, partitions=2)
+    pair.leader.lead("t", 2, isr=(1,), replicas=(1, 2))
+    pair.while_connecting = lambda: pair.fetcher.remove([TP])
+    pair.fetcher.round()
+    assert [(1,), (1, 2)] == [partition.isr for partition in pair.leader.replica_manager]
+
+
+def test_what_is_added_while_connecting_is_asked_for_at_once(tmp_path: Path) -> None:
+    """It does not wait until the leader has answered a request without it."""
+    pair = Pair(tmp_path, partitions=2)
+    second = pair.copies[1]
+    pair.fetcher.remove([second.topic_partition])
+    append(pair.leader, message_set.encode([(None, b"a")]), second.topic_partition)
+    pair.while_connecting = lambda: pair.fetcher.add([second])
+    pair.fetcher.round()
+    assert 1 == second.log.log_end_offset
 
 
 class TestOutOfRange:

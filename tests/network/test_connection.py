@@ -224,6 +224,33 @@ def test_abort_wakes_a_waiting_read(listener: socket.socket) -> None:
     assert not connection.is_open
 
 
+def test_abort_while_connecting_is_not_lost() -> None:
+    """The connection is closed as soon as it is made, and the request does not go out. A later
+    write opens a new one."""
+    network = ScriptedNetwork()
+    asked: list[Request] = []
+
+    def answer(request: Request) -> Response:
+        asked.append(request)
+        return ANSWER
+
+    network.broker("b", 9092, answer)
+    aborts = [True]
+
+    def connect(address: tuple[str, int], timeout: float) -> socket.socket:
+        sock = network.connect(address, timeout)
+        if aborts:
+            aborts.pop()
+            connection.abort()
+        return sock
+
+    connection = Connection("b", 9092, connect=connect)
+    with pytest.raises(ConnectionFailed, match="aborted while it was opened"):
+        connection.send(QUESTION)
+    assert ([], False) == (asked, connection.is_open)
+    assert ANSWER == connection.send(QUESTION)
+
+
 def test_a_real_silent_broker_times_out(listener: socket.socket) -> None:
     """Over a real socket: an accepted connection without an answer ends in RequestTimeout."""
     with Connection("127.0.0.1", listener.getsockname()[1]) as connection:
