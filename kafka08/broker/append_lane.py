@@ -101,11 +101,13 @@ class AppendLane:
 
         def finished(prepared: message_set.PreparedSet, error: BaseException | None) -> None:
             self._busy = False
-            if error is None:
-                self._commit(append, prepared, epoch, base_offset)
-            else:
-                append.fail(error)
-            self._go_on()
+            try:
+                if error is None:
+                    self._commit(append, prepared, epoch, base_offset)
+                else:
+                    append.fail(error)
+            finally:
+                self._go_on()
 
         self._busy = True
         self._runtime.run_native_later(
@@ -147,12 +149,14 @@ class AppendLane:
 
         def flushed(_: object, error: BaseException | None) -> None:
             self._busy = False
-            if error is None:
-                flush.complete()
-                self._acknowledge(append, info)
-            else:
-                append.fail(error)
-            self._go_on()
+            try:
+                if error is None:
+                    flush.complete()
+                    self._acknowledge(append, info)
+                else:
+                    append.fail(error)
+            finally:
+                self._go_on()
 
         self._busy = True
         self._runtime.run_native_later(flushed, flush.sync)

@@ -107,10 +107,14 @@ class Call:
 
         def answer() -> None:
             try:
-                response = run()
-            except Exception as error:  # noqa: BLE001 - root of a greenlet: becomes the answer
-                response = self.refusal(error)
-            self.answer(response)
+                try:
+                    response = run()
+                except Exception as error:  # noqa: BLE001 - becomes the answer
+                    response = self.refusal(error)
+                self.answer(response)
+            except Exception:  # root of a greenlet: a client that gets no answer must hear it
+                log.exception("error when answering request %s", self.request)
+                self.close("its request could not be answered")
 
         self._broker.runtime.spawn(answer, name=f"{name} for {self.peer}")
         return Later.PARKED

@@ -7,7 +7,8 @@ greenlet, many partitions in one burst. What comes back:
     BadVersion    the znode is read. Written in this leader epoch, so by this broker earlier: what
                   it says counts. Written in a later one: the controller has decided something, and
                   its LeaderAndIsr is on the way; until then nothing more is written
-    SessionLost   nobody knows; written again until it is one of the above
+    SessionLost   nobody knows; written again until it is one of the above. So is what an
+                  unexpected exception left
 
 Source: Partition.updateIsr and kafka.utils.ReplicationUtils 0.8.2.2.
 """
@@ -71,7 +72,12 @@ class IsrChanges:
                 if unknown and not self._waiting:
                     self._runtime.sleep(RETRY_SECONDS)
                 todo, self._waiting = {**unknown, **self._waiting}, {}
-                unknown = self._write({tp: item for tp, item in todo.items() if is_wanted(*item)})
+                wanted = {tp: item for tp, item in todo.items() if is_wanted(*item)}
+                try:
+                    unknown = self._write(wanted)
+                except Exception:  # the greenlet's root: a change must end, or its HW stays
+                    log.exception("Error while writing %d ISRs; writing them again", len(wanted))
+                    unknown = wanted
         finally:
             self._writing = False
 

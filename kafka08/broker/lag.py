@@ -37,6 +37,6 @@ class LagMeter:
 
     def _look(self) -> None:
         late = self._runtime.monotonic() - self._due
+        self._wind()
         if late > ALLOWED_SECONDS:
             log.warning("The event loop was held for %d ms", late * 1000)
-        self._wind()

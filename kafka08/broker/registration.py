@@ -69,4 +69,7 @@ class RegistrationKeeper:
         except ZooKeeperError as error:
             log.warning("Cannot register again yet: %s", error)
             return False
+        except Exception:  # the greenlet's root: a broker that is not registered serves nobody
+            log.exception("Cannot register again yet")
+            return False
         return True

@@ -57,8 +57,12 @@ class TopicConfigChanges:
                 self._process(self._zk.watch_children(paths.CONFIG_CHANGES, self._events.put))
             except ZooKeeperError as error:
                 log.error("Error processing config change: %s", error)
-                self._runtime.sleep(RETRY_SECONDS)
-                self._events.put(None)
+            except Exception:  # the greenlet's root: later changes must be seen
+                log.exception("Error processing config change")
+            else:
+                continue
+            self._runtime.sleep(RETRY_SECONDS)
+            self._events.put(None)
 
     def _process(self, names: list[str]) -> None:
         """Apply the notifications among `names` that are new; what else somebody put there is no

@@ -358,7 +358,17 @@ class SocketServer:
                 if error.errno in {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}:
                     self._pause_accepting()
                 return
-            self._take(accepted, address)
+            try:
+                self._take(accepted, address)
+            except Exception as error:
+                accepted.close()
+                expected = isinstance(error, OSError)
+                log.error(
+                    "Closing socket connection to /%s, which was just accepted: %s",
+                    address[0],
+                    error,
+                    exc_info=None if expected else error,
+                )
 
     def _pause_accepting(self) -> None:
         """Without a free descriptor the listener stays readable: look again a little later."""

@@ -86,3 +86,22 @@ def test_a_topic_that_is_gone_is_left_alone(world: World, monkeypatch: pytest.Mo
     world.store.states[TP] = LeaderAndIsr(1, 0, (1,), 9, 5)
     monkeypatch.setattr(world.store, "leader_and_isr", lambda wanted: {})
     assert (1,) == fetch(world).isr
+
+
+def test_an_unexpected_exception_ends_no_change(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ISR is written again. Before, the change was never over: nothing more was written, and
+    the HW waited for a replica that may be dead."""
+    write, attempts = world.store.update_leader_and_isr, 0
+
+    def fail_once(states: Any) -> Any:
+        nonlocal attempts
+        attempts += 1
+        if attempts == 1:
+            raise RuntimeError("a bug")
+        return write(states)
+
+    monkeypatch.setattr(world.store, "update_leader_and_isr", fail_once)
+    partition = fetch(world)
+    assert ((1, 2), None) == (partition.isr, partition.isr_change)

@@ -19,7 +19,7 @@ class ForgetfulStore:
     """A store whose session ends once, and which then refuses registrations for these reasons. It
     is its own client."""
 
-    def __init__(self, refusals: list[ZooKeeperError]) -> None:
+    def __init__(self, refusals: list[Exception]) -> None:
         self.registered = 0
         self._refusals = refusals
 
@@ -36,10 +36,11 @@ class ForgetfulStore:
         self.registered += 1
 
 
-@pytest.mark.parametrize("refusal", [SessionLost, BrokerIdTaken, ZooKeeperError])
-def test_it_is_tried_until_it_works(refusal: type[ZooKeeperError]) -> None:
-    """SessionLost too: it may mean no more than that no answer came in time, and if the session
-    lives, nothing will ever say that it is over."""
+@pytest.mark.parametrize("refusal", [SessionLost, BrokerIdTaken, ZooKeeperError, RuntimeError])
+def test_it_is_tried_until_it_works(refusal: type[Exception]) -> None:
+    """Whatever fails: a broker that is not registered serves nobody. SessionLost too: it may mean
+    no more than that no answer came in time, and if the session lives, nothing will ever say that
+    it is over."""
     store: Any = ForgetfulStore([refusal("/brokers/ids/1"), refusal("/brokers/ids/1")])
     runtime: Any = FakeRuntime()
     registration = RegistrationKeeper(runtime, store, Broker(1, "h", 9092), retry_seconds=6.0)

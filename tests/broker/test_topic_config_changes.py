@@ -81,3 +81,22 @@ def test_what_is_no_notification_is_left_alone(changing: Changing, zk: ZkClient)
     changing.process()
     assert 7 == changing.retention_ms("t")
     assert zk.exists(f"{paths.CONFIG_CHANGES}/somebody")
+
+
+def test_an_unexpected_exception_keeps_no_later_change_from_being_seen(
+    changing: Changing, zk: ZkClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What failed is tried again."""
+    process, attempts = TopicConfigChanges._process, 0
+
+    def fail_once(changes: TopicConfigChanges, names: list[str]) -> None:
+        nonlocal attempts
+        attempts += 1
+        if attempts == 1:
+            raise RuntimeError("a bug")
+        process(changes, names)
+
+    monkeypatch.setattr(TopicConfigChanges, "_process", fail_once)
+    changing.change("t", retention_ms="7")
+    changing.process()
+    assert 7 == changing.retention_ms("t")

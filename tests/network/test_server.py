@@ -396,3 +396,23 @@ def eventually(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < end, "it never came true"
         time.sleep(0.005)
+
+
+def test_a_connection_that_cannot_be_taken_does_not_stop_the_next(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is closed; gevent would stop a watcher whose callback raises."""
+    take, failures = SocketServer._take, [OSError("gone"), RuntimeError("a bug")]
+
+    def fail_twice(server: SocketServer, accepted: socket.socket, address: Any) -> None:
+        if failures:
+            raise failures.pop()
+        take(server, accepted, address)
+
+    monkeypatch.setattr(SocketServer, "_take", fail_twice)
+    for _ in range(2):
+        with served.connect() as refused:
+            assert b"" == refused.recv(1)
+    with served.connect() as client:
+        client.sendall(frame(b"hello"))
+        assert frame(b"hello") == client.recv(9, socket.MSG_WAITALL)

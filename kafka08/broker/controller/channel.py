@@ -89,7 +89,10 @@ class BrokerChannel:
                 response,
                 outgoing.correlation_id,
             )
-            self._on_answer(outgoing.request, response)
+            try:
+                self._on_answer(outgoing.request, response)
+            except Exception:  # the greenlet's root: what is queued must reach the broker
+                log.exception("%s Uncaught error while handling an answer", self._prefix)
         self._connection.close()
 
     def _exchange(self, outgoing: Outgoing) -> Response | None:
@@ -98,15 +101,18 @@ class BrokerChannel:
             reused = self._connection.is_open
             try:
                 return self._try(outgoing)
-            except (ClientError, ProtocolError) as error:
+            except Exception as error:
+                self._connection.close()
                 if self._stopped.is_set():
                     break
+                expected = isinstance(error, ClientError | ProtocolError)
                 log.warning(
                     "%s fails to send %s to broker %s (%s). Reconnecting to broker.",
                     self._prefix,
                     type(outgoing.request.request).__name__,
                     self.broker,
                     error,
+                    exc_info=None if expected else error,
                 )
                 # A connection that worked before may just have been idle for too long.
                 if not reused:

@@ -22,6 +22,7 @@ from kafka08.errors import (
     KafkaError,
     NodeExists,
     RequestTimedOut,
+    UnknownError,
 )
 from kafka08.structs import TopicPartition
 from kafka08.zk import nodes, paths
@@ -102,18 +103,19 @@ class Controller:
     def controlled_shutdown(self, broker_id: int) -> set[TopicPartition]:
         """Move what a broker leads elsewhere; the partitions with several replicas that it still
         leads. NotController if this broker is not the controller, BrokerNotAvailable for an
-        unknown one, RequestTimedOut if the controller is too busy. Waits for its turn."""
+        unknown one, RequestTimedOut if the controller is too busy, UnknownError if it failed
+        unexpectedly. Waits for its turn."""
         finished = self._runtime.event()
-        remaining: set[TopicPartition] = set()
-        failures: list[KafkaError] = []
+        outcome: set[TopicPartition] | Exception = NotController("The controller was stopped")
 
         def act() -> None:
+            nonlocal outcome
             try:
-                remaining.update(self._shut_down(broker_id))
+                outcome = self._shut_down(broker_id)
             except (BrokerNotAvailable, NotController) as refusal:
-                failures.append(refusal)
-            except KafkaError as error:
-                failures.append(error)
+                outcome = refusal
+            except Exception as error:
+                outcome = error
                 raise
             finally:
                 finished.set()
@@ -121,9 +123,11 @@ class Controller:
         self._post(None, act)
         if not finished.wait(self._config.controller_socket_timeout_ms / 1000):
             raise RequestTimedOut(f"controlled shutdown of broker {broker_id}")
-        if failures:
-            raise failures[0]
-        return remaining
+        if isinstance(outcome, KafkaError):
+            raise outcome
+        if isinstance(outcome, Exception):
+            raise UnknownError(f"controlled shutdown of broker {broker_id}: {outcome!r}")
+        return outcome
 
     def _shut_down(self, broker_id: int) -> set[TopicPartition]:
         if self._term is None:
@@ -171,6 +175,8 @@ class Controller:
             self._election.resign()
         except KafkaError as error:
             log.warning("%s cannot resign now: %s", self._prefix, error)
+        except Exception:  # the greenlet must live to recover
+            log.exception("%s Uncaught error while resigning", self._prefix)
 
     def _recover(self) -> None:
         """After the pause: a znode of ours may still stand, so remove it; then take part again."""

@@ -21,6 +21,7 @@ from typing import Final
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.coordinator.offset_cache import LoadState, OffsetCache
 from kafka08.broker.delayed_produce import AppendResult, AppendResults
+from kafka08.broker.halt import halt_on
 from kafka08.broker.partition import Partition
 from kafka08.broker.replica_manager import ReplicaManager
 from kafka08.broker.runtime import Runtime, Task
@@ -33,6 +34,7 @@ from kafka08.errors import (
     OffsetMetadataTooLarge,
     OffsetsLoadInProgress,
     ProtocolError,
+    StorageError,
     UnknownTopicOrPartition,
     code_of,
 )
@@ -60,6 +62,8 @@ NOW: Final = -1
 """A commit time that stands for the broker's own clock."""
 RECORDS_PER_SLICE: Final = 1000
 """Records applied between two pauses of a load: a few ms, so that the hub stays awake."""
+LOAD_RETRY_SECONDS: Final = 30.0
+"""Pause before a partition whose log could not be read is loaded again."""
 COMMITTED_POLL_SECONDS: Final = 0.05
 """Pause of a load that has caught up with the high watermark but not with the log's end."""
 
@@ -219,7 +223,11 @@ class OffsetManager:
     def on_leadership(self, partition: int) -> None:
         """Load what the log of this partition says, unless that is done or under way."""
         generation = self._cache.begin_load(partition)
-        if generation is None or self._closed:
+        if generation is not None:
+            self._start_load(partition, generation)
+
+    def _start_load(self, partition: int, generation: int) -> None:
+        if self._closed or not self._cache.is_current(partition, generation):
             return
         self._loads[partition] = self._runtime.spawn(
             self._load, partition, generation, name=f"[{OFFSETS_TOPIC},{partition}] offsets load"
@@ -234,8 +242,9 @@ class OffsetManager:
         """Read the partition's log into the cache.
 
         A record that cannot be read is skipped with an error; 0.8.2.2 gives up the partition there
-        and then answers -1, so that its groups silently start anew. A log that cannot be read
-        leaves the partition loading: its groups wait and no offset is lost.
+        and then answers -1, so that its groups silently start anew. Where the log cannot be read,
+        the partition stays loading, so its groups wait and lose no offset, and is loaded again
+        after LOAD_RETRY_SECONDS. A storage error halts the broker.
         """
         target = TopicPartition(OFFSETS_TOPIC, number)
         found = self._replica_manager.find(target)
@@ -246,8 +255,20 @@ class OffsetManager:
         log.info("Loading offsets from %s", target)
         try:
             count = self._load_log(found, found.log, generation)
-        except (KafkaError, CorruptMessage) as error:
-            log.error("Error in loading offsets from %s: %s", target, error)
+        except StorageError as error:
+            halt_on(error, self._runtime)
+            return
+        except Exception as error:
+            expected = isinstance(error, KafkaError | CorruptMessage)
+            log.error(
+                "Error in loading offsets from %s: %s. Its groups wait until it can be read; check "
+                "it with `kafka08 log check`. Trying again in %d s",
+                target,
+                error,
+                LOAD_RETRY_SECONDS,
+                exc_info=None if expected else error,
+            )
+            self._runtime.call_later(LOAD_RETRY_SECONDS, self._start_load, number, generation)
             return
         if self._cache.is_current(number, generation):
             self._cache.finish_load(number, generation)
@@ -281,6 +302,8 @@ class OffsetManager:
                 count += 1
                 if count % RECORDS_PER_SLICE == 0:
                     self._runtime.sleep(0)
+                    if not self._cache.is_current(number, generation):
+                        return count
             if messages.next_offset == offset:
                 size *= 2  # 0.8: an entry larger than the buffer stalls the load for ever.
             offset = messages.next_offset

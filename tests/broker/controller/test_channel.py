@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kafka08.broker.controller import channel
-from kafka08.broker.controller.channel import ChannelManager
+from kafka08.broker.controller.channel import BrokerChannel, ChannelManager, Outgoing
 from kafka08.broker.controller.request_batch import BrokerRequest
 from kafka08.protocol.codec import encode_request, encode_response
 from kafka08.protocol.types import Request, Response
@@ -144,3 +144,33 @@ def test_closing_ends_a_wait_for_an_answer(listener: socket.socket) -> None:
     with accept_first(listener) as silent:
         channels.manager.remove(1)
         assert silent.recv(1) == b""
+
+
+def test_an_unexpected_exception_does_not_end_the_channel(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Neither while a request is sent, which is sent again, nor while its answer is handled. The
+    broker would hear nothing more from this controller."""
+    network = ScriptedNetwork()
+    network.broker("127.0.0.1", PORT, lambda _: ANSWER)
+    channels = Channels(PORT, network.connect)
+    attempt, note, failures = BrokerChannel._try, channels.manager._on_answer, [1, 1]
+
+    def fail_once(channel: BrokerChannel, outgoing: Outgoing) -> Response:
+        if len(failures) == 2:
+            failures.pop()
+            raise RuntimeError("a bug")
+        return attempt(channel, outgoing)
+
+    def note_but_first(request: BrokerRequest, response: Response) -> None:
+        note(request, response)
+        if failures:
+            failures.pop()
+            raise RuntimeError("another")
+
+    monkeypatch.setattr(BrokerChannel, "_try", fail_once)
+    monkeypatch.setattr(channels.manager._channels[1], "_on_answer", note_but_first)
+    channels.send(FIRST, SECOND)
+    assert channels.answered() == (FIRST, ANSWER)
+    assert channels.answered() == (SECOND, ANSWER)
+    channels.manager.close()

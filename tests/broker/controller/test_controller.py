@@ -8,7 +8,8 @@ import time
 import pytest
 
 from kafka08.broker.controller import NotController
-from kafka08.errors import BrokerNotAvailable
+from kafka08.broker.controller.term import Term
+from kafka08.errors import BrokerNotAvailable, UnknownError
 from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest
 from kafka08.protocol.stop_replica import StopReplicaRequest
 from kafka08.protocol.update_metadata import UpdateMetadataRequest
@@ -407,6 +408,21 @@ class TestControlledShutdown:
         other = cluster.controller(2)
         with pytest.raises(NotController):
             other.controlled_shutdown(1)
+
+    def test_an_unexpected_failure_is_not_success(
+        self, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The broker hears of it and asks again, instead of taking it that nothing remains; the
+        controller starts a new term."""
+
+        def fail(term: Term, broker_id: int) -> None:
+            raise RuntimeError("a bug")
+
+        monkeypatch.setattr(Term, "shut_down", fail)
+        controller = cluster.active_controller(1)
+        with pytest.raises(UnknownError, match="a bug"):
+            controller.controlled_shutdown(1)
+        wait_until(lambda: controller.epoch == 2, "the next term")
 
 
 def test_a_thousand_partitions_fail_over_in_bursts(cluster: Cluster) -> None:

@@ -6,16 +6,20 @@ With two partitions of the offsets topic, group "a" (hash 97) is in partition 1,
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from kafka08.broker.coordinator import FetchedOffset
-from kafka08.errors import ProtocolError
+from kafka08.broker.coordinator.offset_manager import LOAD_RETRY_SECONDS
+from kafka08.errors import CorruptLog, OffsetsLoadInProgress, ProtocolError, StorageError
+from kafka08.log.log import Log
 from kafka08.protocol import message_set
 from kafka08.protocol.offset_records import OffsetKey, encode_key, encode_value
 from kafka08.structs import OFFSETS_TOPIC, OffsetAndMetadata, TopicPartition
 from tests.broker.coordinator.conftest import Coordinator
+from tests.broker.fake_runtime import Halted
 
 DATA = Path(__file__).parents[2] / "data"
 HOUR_SECONDS = 3600
@@ -243,3 +247,51 @@ def test_a_client_that_commits_old_times_loses_them_quickly(coordinator: Coordin
     assert coordinator.fetch("a", 0).offset == 4
     coordinator.runtime.advance(601)
     assert coordinator.fetch("a", 0) == NONE
+
+
+def test_a_disk_that_fails_under_a_load_halts(
+    coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As everywhere. Before, the partition was loading for ever, and its groups waited."""
+    monkeypatch.setattr(Log, "read", failing(StorageError("read error")))
+    monkeypatch.setattr(Log, "log_end_offset", 1)
+    with pytest.raises(Halted):
+        coordinator.lead(1)
+
+
+@pytest.mark.parametrize("error", [CorruptLog("bad bytes"), RuntimeError("a bug")])
+def test_a_load_that_failed_is_tried_again(
+    coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """Its groups wait meanwhile (14) and lose nothing."""
+    coordinator.lead(1)
+    coordinator.commit("a", 0, 7)
+    coordinator.follow(1)
+    with monkeypatch.context() as broken:
+        broken.setattr(Log, "read", failing(error))
+        coordinator.lead(1)
+    assert OffsetsLoadInProgress.code == coordinator.fetch("a", 0).error_code
+    coordinator.runtime.advance(LOAD_RETRY_SECONDS)
+    assert 7 == coordinator.fetch("a", 0).offset
+
+
+def test_a_load_is_not_tried_again_elsewhere(
+    coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another broker leads the partition by then."""
+    coordinator.lead(1)
+    coordinator.commit("a", 0, 7)
+    coordinator.follow(1)
+    monkeypatch.setattr(Log, "read", failing(CorruptLog("bad bytes")))
+    coordinator.lead(1)
+    coordinator.follow(1)
+    loads = len(coordinator.runtime.spawned)
+    coordinator.runtime.advance(LOAD_RETRY_SECONDS)
+    assert loads == len(coordinator.runtime.spawned)
+
+
+def failing(error: Exception) -> Callable[..., object]:
+    def fail(*_: object) -> object:
+        raise error
+
+    return fail

@@ -1,0 +1,25 @@
+"""Call: a request that is answered from a greenlet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kafka08.broker.call import Call
+from kafka08.protocol.codec import RequestHeader
+from kafka08.protocol.metadata import MetadataRequest
+from kafka08.protocol.types import Request, Response
+from tests.broker.world import World
+
+
+def test_a_request_whose_refusal_fails_closes_its_connection(tmp_path: Path) -> None:
+    """Without an answer the client would wait until its timeout, and the connection would read
+    nothing more."""
+    world = World(tmp_path)
+
+    def fail(*_: object) -> Response:
+        raise RuntimeError("a bug")
+
+    request: Request = MetadataRequest([])
+    call = Call(world.context, world.client, RequestHeader(3, 0, 1, "c"), request, fail)
+    call.run_slowly("Metadata", fail)
+    assert world.client.ending

@@ -1,0 +1,76 @@
+"""Every place where a greenlet, a timer, a watcher or a native job begins has an answer to an
+unexpected exception. Nobody above it can give one: it would be logged, and the work that the
+greenlet did would never be done again."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import kafka08
+
+SOURCE = Path(kafka08.__file__).parent
+ROOMS = ("broker", "network")
+STARTERS = frozenset(
+    {"spawn", "every", "call_later", "_call_later", "run_native_later", "io", "run_callback"}
+)
+
+ROOTS = {
+    "broker/append_lane.py AppendLane._start run_native_later": "the lane goes on with the next",
+    "broker/append_lane.py AppendLane._finish run_native_later": "the lane goes on with the next",
+    "broker/call.py Call.run_slowly spawn": "becomes the answer, or closes the connection",
+    "broker/controller/channel.py BrokerChannel.__init__ spawn": "the request is sent again; an "
+    "answer that cannot be handled is logged",
+    "broker/controller/controller.py Controller.startup spawn": "ends the term, tries the next",
+    "broker/controller/controller.py Controller._give_up call_later": "it only queues an event",
+    "broker/controller/term.py Term._balance_after call_later": "it only queues an event",
+    "broker/coordinator/offset_manager.py OffsetManager.startup every": "expires the next time",
+    "broker/coordinator/offset_manager.py OffsetManager._start_load spawn": "loads again later",
+    "broker/coordinator/offset_manager.py OffsetManager._load call_later": "it only spawns",
+    "broker/gevent_runtime.py GeventRuntime.every spawn": "the series goes on",
+    "broker/isr_changes.py IsrChanges.begin spawn": "writes what is not written again",
+    "broker/lag.py LagMeter._wind call_later": "the next timer is set first",
+    "broker/log_background.py LogBackground.flush_soon run_native_later": "a storage error halts "
+    "the broker; else what is not flushed is so by the next flush",
+    "broker/log_background.py LogBackground.close_soon run_native_later": "only close(2) can fail",
+    "broker/log_cleaner.py CleanerWorkers.start spawn": "cleans again after the pause",
+    "broker/registration.py RegistrationKeeper.start spawn": "registers again",
+    "broker/replica_fetchers.py ReplicaFetchers._fetcher spawn": "the next round begins",
+    "broker/server.py KafkaServer._every every": "a storage error halts the broker; else the "
+    "series goes on",
+    "broker/timer.py Timer._set_alarm call_later": "each task is guarded; the next alarm is set",
+    "broker/topic_config_changes.py TopicConfigChanges.start spawn": "reads the changes again",
+    "network/server.py ServerConnection.__init__ io": "ends that connection",
+    "network/server.py ServerConnection._schedule run_callback": "ends that connection",
+    "network/server.py ServerConnection._flush io": "ends that connection",
+    "network/server.py SocketServer.start io": "closes that connection and accepts the next",
+    "network/server.py SocketServer._pause_accepting _call_later": "it only starts a watcher",
+    "network/server.py SocketServer._take _call_later": "the next connection sets the check anew",
+    "network/server.py SocketServer._close_idle _call_later": "the next connection sets it anew",
+}
+"""Where it begins → what an unexpected exception there comes to. Who adds a place makes sure of its
+line, with a test in the room's own tests."""
+
+
+def starts(node: ast.AST, scope: tuple[str, ...] = ()) -> Iterator[str]:
+    """`Class.method starter` of every call in `node` that starts something."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.ClassDef | ast.FunctionDef):
+            yield from starts(child, (*scope, child.name))
+            continue
+        called = child.func if isinstance(child, ast.Call) else None
+        if isinstance(called, ast.Attribute) and called.attr in STARTERS:
+            yield f"{'.'.join(scope)} {called.attr}"
+        yield from starts(child, scope)
+
+
+def test_every_root_is_listed() -> None:
+    """A new one needs a guard, and a line in ROOTS that says what it does."""
+    found = {
+        f"{file.relative_to(SOURCE)} {start}"
+        for room in ROOMS
+        for file in (SOURCE / room).rglob("*.py")
+        for start in starts(ast.parse(file.read_text(encoding="utf-8")))
+    }
+    assert set(ROOTS) == found
