@@ -12,8 +12,8 @@ from kafka08 import __version__
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "demo": ("kafka08.cli.demo:demo", "Load, consume, migrate and read real text, verified."),
     "up": ("kafka08.cli.up:up", "Run a local cluster, in the foreground or detached."),
-    "status": ("kafka08.cli.up:status", "Say where the detached cluster answers."),
-    "down": ("kafka08.cli.up:down", "Stop the detached cluster."),
+    "status": ("kafka08.cli.up:status", "Say where the cluster answers and how each broker is."),
+    "down": ("kafka08.cli.up:down", "Stop the cluster."),
     "zookeeper": ("kafka08.cli.zookeeper:zookeeper", "Run one ZooKeeper server."),
     "broker": ("kafka08.cli.broker:broker", "Run one broker, and look at those there are."),
     "topic": ("kafka08.cli.topic:topic", "Create, list, describe, alter and delete topics."),

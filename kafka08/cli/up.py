@@ -1,4 +1,4 @@
-"""`kafka08 up | status | down`: a local cluster, in the foreground or one that stays."""
+"""`kafka08 up | status | down`: a local cluster, in the foreground or detached."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import subprocess
 import sys
 import time
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
@@ -23,7 +25,12 @@ from kafka08.cli.options import (
 from kafka08.config import parse_overrides
 
 if TYPE_CHECKING:
-    from kafka08.embedded.standing import ClusterDirectory, StandingCluster
+    import threading
+
+    from kafka08.embedded import EmbeddedCluster
+    from kafka08.embedded.broker_state import BrokerState
+    from kafka08.embedded.control import Verb
+    from kafka08.embedded.detached import ClusterDirectory, ClusterState
 
 ZOOKEEPER_PORT, FIRST_BROKER_PORT = 2181, 9092
 """Where people look first; others are taken if these are not free."""
@@ -34,11 +41,15 @@ data_dir_option = click.option(
     envvar="KAFKA08_DATA_DIR",
     show_envvar=True,
     type=click.Path(file_okay=False, path_type=Path),
-    help="The cluster's directory; default: one for each user.",
+    help="The cluster's directory; default: that of the user's detached cluster or, if none runs "
+    "there, of the cluster started last by a plain `up`.",
 )
 
 
-@click.command(epilog=example("kafka08 up --detach --brokers 3 --data-dir cluster"))
+@click.group(
+    invoke_without_command=True,
+    epilog=example("kafka08 up --detach --brokers 3 --data-dir cluster"),
+)
 @click.option("--brokers", default=3, show_default=True, type=click.IntRange(1, 20))
 @click.option(
     "--data-dir",
@@ -51,7 +62,9 @@ data_dir_option = click.option(
 @click.option("--detach", is_flag=True, help="Return when it is ready, and let it run.")
 @profile_option
 @config_options
+@click.pass_context
 def up(
+    ctx: click.Context,
     brokers: int,
     data_dir: Path | None,
     detach: bool,
@@ -63,22 +76,40 @@ def up(
 
     The keys given go to every broker, except broker.id, port, advertised.port and
     zookeeper.connect, which are each broker's own. If a cluster runs in the directory already, says
-    where it answers and starts nothing.
+    where it answers and starts nothing. When a broker dies, the others go on; the commands below
+    do the same to a broker of a cluster that runs.
     """
+    if ctx.invoked_subcommand is not None:
+        return
     config = keys_for_all(config_file, overrides, profile)
     if detach:
-        show(start_detached(open_directory(data_dir), brokers, config))
-        return
-    directory = None if data_dir is None else open_directory(data_dir)
-    if directory is not None and not directory.claim():
-        show(await_ready(directory))
-        click.echo("It runs already: nothing was started.", err=True)
-        return
-    try:
-        run(brokers, config, data_dir, directory)
-    finally:
-        if directory is not None:
-            directory.release()
+        show(start_detached(open_own_directory(data_dir), brokers, config))
+    else:
+        run(brokers, config, data_dir)
+
+
+def broker_command(verb: Verb, text: str) -> None:
+    """Add `kafka08 up VERB ID`, with `text` as its help."""
+
+    @up.command(verb, epilog=example(f"kafka08 up {verb} 1"), help=text)
+    @click.argument("broker", metavar="ID", type=click.IntRange(0))
+    @data_dir_option
+    @click.pass_context
+    def command(ctx: click.Context, broker: int, data_dir: Path | None) -> None:
+        from kafka08.embedded.control import ask
+
+        assert ctx.parent is not None
+        directory = open_directory(data_dir or ctx.parent.params["data_dir"])
+        if directory.running() is None:
+            say_that_none_runs(directory)
+            sys.exit(1)
+        await_ready(directory)
+        click.echo(ask(directory.path, verb, broker))
+
+
+broker_command("restart", "Stop the broker ID cleanly, if it runs, and start it again.")
+broker_command("stop", "Stop the broker ID cleanly: its leaders move to other brokers first.")
+broker_command("kill", "Kill the broker ID: SIGKILL, as a crash would.")
 
 
 @click.command(epilog=example('eval "$(kafka08 status --env)"'))
@@ -86,38 +117,48 @@ def up(
 @json_option("One JSON object.")
 @click.option("--env", "as_env", is_flag=True, help="Shell lines that set the other commands up.")
 def status(data_dir: Path | None, as_json: bool, as_env: bool) -> None:
-    """Say where the detached cluster answers; exits 1 if none runs."""
+    """Say where the cluster answers and how each broker is; exits 1 if none runs."""
     directory = open_directory(data_dir)
-    standing = directory.running()
-    if standing is None:
+    state = directory.running()
+    if state is None:
         say_that_none_runs(directory)
         sys.exit(1)
     if as_json:
-        click.echo(json.dumps(asdict(standing)))
+        click.echo(json.dumps(asdict(state)))
     elif as_env:
-        standing = await_ready(directory)
-        click.echo(f"export KAFKA08_ZOOKEEPER={standing.zookeeper}")
-        click.echo(f"export KAFKA08_BOOTSTRAP={standing.bootstrap}")
-    elif not standing.is_ready:
-        click.echo(f"starting   process {standing.pid} in {standing.directory}")
+        state = await_ready(directory)
+        click.echo(f"export KAFKA08_ZOOKEEPER={state.zookeeper}")
+        click.echo(f"export KAFKA08_BOOTSTRAP={state.bootstrap}")
+    elif not state.is_ready:
+        click.echo(f"starting   process {state.pid} in {state.directory}")
     else:
-        show(standing)
+        show(state)
 
 
 @click.command(epilog=example("kafka08 down"))
 @data_dir_option
 def down(data_dir: Path | None) -> None:
-    """Stop the detached cluster cleanly. Its data stays for the next `up` on the directory."""
+    """Stop the cluster cleanly. Its data stays for the next `up` on the directory, unless that was
+    temporary."""
     directory = open_directory(data_dir)
     stopped = directory.stop()
     if stopped is None:
         say_that_none_runs(directory)
-    else:
-        click.echo(f"Stopped the cluster in {directory.path}; its data stays there.", err=True)
+        return
+    stays = "its data stays there" if directory.path.exists() else "its data was temporary"
+    click.echo(f"Stopped the cluster in {directory.path}; {stays}.", err=True)
 
 
 def open_directory(data_dir: Path | None) -> ClusterDirectory:
-    from kafka08.embedded.standing import ClusterDirectory, default_directory
+    """Of the cluster that a command is about."""
+    from kafka08.embedded.detached import ClusterDirectory, find_directory
+
+    return find_directory() if data_dir is None else ClusterDirectory(data_dir)
+
+
+def open_own_directory(data_dir: Path | None) -> ClusterDirectory:
+    """Of a cluster that is to be started detached."""
+    from kafka08.embedded.detached import ClusterDirectory, default_directory
 
     return ClusterDirectory(data_dir or default_directory())
 
@@ -144,34 +185,50 @@ def say_that_none_runs(directory: ClusterDirectory) -> None:
         click.echo(f"{directory.log} says of the last one: {error.rstrip(':')}", err=True)
 
 
-def run(
-    brokers: int,
-    config: dict[str, str],
-    data_dir: Path | None,
-    directory: ClusterDirectory | None,
-) -> None:
+def run(brokers: int, config: dict[str, str], data_dir: Path | None) -> None:
     """Be the process that the cluster belongs to. A signal that comes while it starts stops it when
     it has."""
-    from kafka08.cli.signals import stop_event, wait_for_stop
+    from kafka08.cli.signals import stop_event
     from kafka08.embedded import EmbeddedCluster
-    from kafka08.embedded.standing import StandingCluster
+    from kafka08.embedded.detached import ClusterDirectory, remember_foreground
 
     # A start that is broken off may leave a process behind that the guard does not know of yet.
     stopping = stop_event()
+    directory = None if data_dir is None else ClusterDirectory(data_dir)
+    if directory is not None and not directory.claim():
+        show(await_ready(directory))
+        click.echo("It runs already: nothing was started.", err=True)
+        return
     ports = [ZOOKEEPER_PORT, *range(FIRST_BROKER_PORT, FIRST_BROKER_PORT + brokers)]
-    with EmbeddedCluster(brokers, config, data_dir, ports=ports) as cluster:
-        if directory is not None:
-            show(directory.announce(cluster))
-        else:
-            addresses = cluster.zookeeper.connect_string, cluster.bootstrap
-            show(StandingCluster(0, str(cluster.data_dir), *addresses))
+    cluster = EmbeddedCluster(brokers, config, data_dir, ports=ports)
+    if directory is None:
+        directory = ClusterDirectory(cluster.data_dir)
+        directory.claim()
+        remember_foreground(directory.path)
+    try:
+        with cluster:
+            supervise(cluster, directory, stopping)
+    finally:
+        directory.release()
+
+
+def supervise(
+    cluster: EmbeddedCluster, directory: ClusterDirectory, stopping: threading.Event
+) -> None:
+    """Let a cluster that has started run, and say what becomes of its brokers."""
+    from kafka08.embedded.control import ControlServer
+    from kafka08.embedded.supervisor import Supervisor
+
+    with ControlServer(directory.path) as control:
+        supervisor = Supervisor(cluster, directory, control, partial(show_broker, directory.path))
+        show(supervisor.announce())
         click.echo("Ctrl-C stops the cluster.", err=True)
-        wait_for_stop(cluster.check_alive, stopping)
+        supervisor.run(stopping.is_set)
 
 
 def start_detached(
     directory: ClusterDirectory, brokers: int, config: dict[str, str]
-) -> StandingCluster:
+) -> ClusterState:
     """The cluster of the directory, started if need be. ClickException if it does not come up."""
     if directory.running() is not None:
         click.echo("It runs already: nothing was started.", err=True)
@@ -190,9 +247,9 @@ def start_detached(
         )
     try:
         while owner.poll() is None:
-            standing = directory.running()
-            if standing is not None and standing.is_ready:
-                return standing
+            state = directory.running()
+            if state is not None and state.is_ready:
+                return state
             time.sleep(_POLL_SECONDS)
     except BaseException:  # Ctrl-C reaches this process alone
         click.echo("Stopping the cluster.", err=True)
@@ -202,25 +259,39 @@ def start_detached(
     raise click.ClickException(f"the cluster did not start:\n{directory.log.read_text().rstrip()}")
 
 
-def await_ready(directory: ClusterDirectory) -> StandingCluster:
+def await_ready(directory: ClusterDirectory) -> ClusterState:
     """The cluster that another process runs there, once it is ready. ClickException if it ends."""
-    while (standing := directory.running()) is not None:
-        if standing.is_ready:
-            return standing
+    while (state := directory.running()) is not None:
+        if state.is_ready:
+            return state
         time.sleep(_POLL_SECONDS)
     raise click.ClickException(f"the cluster in {directory.path} ended while it was starting")
 
 
-def show(standing: StandingCluster) -> None:
-    """Where it answers, where its data is, and lines to go on with."""
-    click.echo(f"ZooKeeper  {standing.zookeeper}")
-    click.echo(f"brokers    {standing.bootstrap}")
-    click.echo(f"data       {standing.directory}")
+def show(state: ClusterState) -> None:
+    """Where it answers, where its data is, lines to go on with, and how each broker is."""
+    click.echo(f"ZooKeeper  {state.zookeeper}")
+    click.echo(f"brokers    {state.bootstrap}")
+    click.echo(f"data       {state.directory}")
     click.echo(
-        f"shell      export KAFKA08_ZOOKEEPER={standing.zookeeper} "
-        f"KAFKA08_BOOTSTRAP={standing.bootstrap}"
+        f"shell      export KAFKA08_ZOOKEEPER={state.zookeeper} KAFKA08_BOOTSTRAP={state.bootstrap}"
     )
     click.echo(
         'python     ConsumerConnector(ConsumerConfig(group_id="readers", '
-        f'zookeeper_connect="{standing.zookeeper}"))'
+        f'zookeeper_connect="{state.zookeeper}"))'
     )
+    for broker in state.brokers:
+        show_broker(Path(state.directory), broker, err=False)
+
+
+def show_broker(directory: Path, broker: BrokerState, *, err: bool = True) -> None:
+    """How it is and, if it does not run, what starts it again."""
+    click.echo(str(broker), err=err)
+    if broker.condition != "running":
+        click.echo(f"Start it again: {restart_command(broker.id, directory)}", err=err)
+
+
+def restart_command(broker: int, directory: Path) -> str:
+    """As the user may type it here."""
+    given = "" if open_directory(None).path == directory else f" --data-dir {quote(str(directory))}"
+    return f"kafka08 up restart {broker}{given}"

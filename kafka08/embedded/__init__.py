@@ -2,7 +2,8 @@
 
 `EmbeddedCluster` is the way in; `ZooKeeperServer` is its ZooKeeper alone. Start reading with
 cluster.py; guard.py is why nothing is left running, relay_process.py is how a network is cut, and
-pytest_plugin.py has the fixtures.
+pytest_plugin.py has the fixtures. For `kafka08 up`, supervisor.py watches a cluster, detached.py
+tells other commands about it, and control.py brings their requests.
 """
 
 from __future__ import annotations

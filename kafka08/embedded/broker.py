@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import socket
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
 import kafka08
+from kafka08.embedded.broker_state import BrokerState, Condition
 from kafka08.embedded.guard import Guard
 from kafka08.embedded.process import ManagedProcess
 from kafka08.errors import KafkaError
@@ -55,6 +57,8 @@ class EmbeddedBroker:
             "zookeeper.connect": zookeeper_connect,
         }
         self.expected_running = False
+        self._condition: Condition = "stopped"
+        self._since = time.time()
         self._properties = directory / PROPERTIES
         source = str(Path(kafka08.__file__).parent.parent)
         path = os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH")]))
@@ -90,10 +94,12 @@ class EmbeddedBroker:
         self._properties.write_text("".join(lines), encoding="latin-1")
         self.process.start()
         self.expected_running = True
+        self._become("running")
 
     def begin_stop(self) -> None:
         self.expected_running = False
         self.process.begin_stop()
+        self._become("stopped")
 
     def stop(self) -> int | None:
         """A clean stop by SIGTERM (SIGKILL if that takes too long); the exit code."""
@@ -104,6 +110,7 @@ class EmbeddedBroker:
         """SIGKILL. Its znode stays until its ZooKeeper session times out."""
         self.expected_running = False
         self.process.kill()
+        self._become("killed")
 
     def pause(self) -> None:
         """SIGSTOP: alive to TCP, dead to everybody else."""
@@ -131,6 +138,34 @@ class EmbeddedBroker:
         """KafkaError, with the end of its log, when it ended although nobody stopped it."""
         if self.expected_running and not self.running:
             raise KafkaError(self.process.describe_failure())
+
+    def note_death(self) -> bool:
+        """Whether it has ended although nobody stopped it. True once: from then on it is not
+        expected to run, until it is started again."""
+        if not self.expected_running or self.running:
+            return False
+        self.expected_running = False
+        self._become("died")
+        return True
+
+    @property
+    def state(self) -> BrokerState:
+        """How it is at this moment."""
+        died = self.expected_running and not self.running
+        condition = "died" if died else self._condition
+        return BrokerState(
+            self.id,
+            f"{self.host}:{self.port}",
+            condition,
+            self.process.pid if condition == "running" else None,
+            self.process.exit_code,
+            self._since,
+            str(self.process.log),
+        )
+
+    def _become(self, condition: Condition) -> None:
+        self._condition = condition
+        self._since = time.time()
 
 
 def _escaped(value: str) -> str:

@@ -242,10 +242,11 @@ class EmbeddedCluster(Startable):
             shutil.rmtree(self.data_dir, ignore_errors=True)
 
     def restart(self, broker: EmbeddedBroker) -> None:
-        """Stop one broker cleanly (if it runs), start it again, and wait until it is ready."""
+        """Stop one broker cleanly (if it runs), start it again, and wait until it is ready. Others
+        need not run."""
         broker.stop()
         broker.start()
-        self.await_ready()
+        self.await_ready([broker])
 
     def create_topic(
         self,
@@ -360,7 +361,8 @@ class EmbeddedCluster(Startable):
     def _apply_cuts(self) -> None:
         assert self._relay is not None, "nothing is cut without a relay"
         cut = [self.brokers[number] for number in sorted(self._cut)]
-        self._relay.cut([(f"broker-{broker.id}", broker.process.pid or 0) for broker in cut])
+        # 0: no process; the id of one that has ended may be another's.
+        self._relay.cut([(f"broker-{b.id}", b.process.pid or 0 if b.running else 0) for b in cut])
 
     def check_alive(self) -> None:
         """KafkaError, with the end of its log, for a process that ended although nobody asked."""
@@ -377,7 +379,9 @@ class EmbeddedCluster(Startable):
     def _check_start(
         self, brokers: Sequence[EmbeddedBroker], deadline: float, timeout: float
     ) -> None:
-        self.check_alive()
+        self.zookeeper.check_alive()
+        for broker in brokers:
+            broker.check_alive()
         if time.monotonic() > deadline:
             late = [b for b in brokers if not b.accepts_connections()] or list(brokers)
             reports = "\n\n".join(b.process.describe_failure() for b in late)

@@ -2,8 +2,10 @@
 
 A guard is a small shell beside our process, in a session of its own, that reads the ids of the
 processes we started from a pipe. When we end without a word (kill -9, a crash), the pipe closes and
-the shell kills them and removes the directory that was temporary. Unlike PR_SET_PDEATHSIG this does
-not depend on which thread started a process, needs no code before exec, and works for a JVM.
+the shell kills them and removes the directory that was temporary. With an id goes the start of its
+process (identity.py): one that ended by itself is not killed again under the id of a stranger.
+Unlike PR_SET_PDEATHSIG this does not depend on which thread started a process, needs no code before
+exec, and works for a JVM.
 """
 
 from __future__ import annotations
@@ -11,19 +13,33 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+from kafka08.embedded.identity import started_at
+
 _SCRIPT = """
+started() {
+    if read -r stat <"/proc/$1/stat"; then
+        set -- ${stat##*) }
+        echo "${20}"
+    else
+        set -- $(ps -o lstart= -p "$1")
+        IFS=_
+        echo "$*"
+    fi
+}
 guarded=
-while read -r word pid; do
+while read -r word process; do
     case $word in
-    add) guarded="$guarded $pid" ;;
+    add) guarded="$guarded $process" ;;
     drop)
         left=
-        for p in $guarded; do [ "$p" = "$pid" ] || left="$left $p"; done
+        for p in $guarded; do [ "${p%%=*}" = "$process" ] || left="$left $p"; done
         guarded=$left ;;
     done) exit 0 ;;
     esac
 done
-[ -z "$guarded" ] || kill -9 $guarded 2>/dev/null
+for p in $guarded; do
+    [ "$(started "${p%%=*}")" = "${p#*=}" ] && kill -9 "${p%%=*}"
+done
 [ -z "$1" ] || { sleep 0.2; rm -rf -- "$1"; }
 """
 
@@ -44,7 +60,9 @@ class Guard:
         )
 
     def add(self, pid: int) -> None:
-        self._say(f"add {pid}")
+        """Kill this process when we end; nothing if it has ended already."""
+        if (started := started_at(pid)) is not None:
+            self._say(f"add {pid}={started}")
 
     def drop(self, pid: int) -> None:
         """The process has been waited for; its id may be given to another."""

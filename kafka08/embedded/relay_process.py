@@ -21,7 +21,6 @@ import re
 import socket
 import sys
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, NamedTuple
 
 CHUNK_BYTES = 256 * 1024
@@ -92,7 +91,9 @@ class Relay:
     def __init__(self) -> None:
         self._connections: set[Relayed] = set()
         self._cut_links: set[str] = set()
-        self._cut_processes: set[int] = set()
+        self._cut_processes: list[int] = []
+        """Open descriptors of directories below /proc: unlike an id, one never means another
+        process."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     def listen(self, spec: dict[str, Any]) -> int:
@@ -110,7 +111,9 @@ class Relay:
     def cut(self, cuts: list[tuple[str, int]]) -> None:
         """Let everything pass but what is cut by `cuts`."""
         self._cut_links = {name for name, _ in cuts}
-        self._cut_processes = {pid for _, pid in cuts}
+        for process in self._cut_processes:
+            os.close(process)
+        self._cut_processes = [process for _, pid in cuts for process in open_process(pid)]
         self._decide(self._connections)
 
     async def _accept(self, link: Link, listener: socket.socket) -> None:
@@ -133,7 +136,7 @@ class Relay:
             self._connections.discard(relayed)
 
     def _decide(self, connections: set[Relayed]) -> None:
-        ports = {port for pid in self._cut_processes for port in ports_of(pid)}
+        ports = {port for process in self._cut_processes for port in ports_of(process)}
         for relayed in connections:
             if relayed.link.name in self._cut_links or relayed.client_port in ports:
                 relayed.may_pass.clear()
@@ -147,20 +150,34 @@ class Relay:
         task.add_done_callback(self._tasks.discard)
 
 
-def ports_of(pid: int) -> set[int]:
-    """Local TCP ports of a process's connections, as /proc has them; empty where there is none."""
+def open_process(pid: int) -> list[int]:
+    """A descriptor of the process's directory below /proc; empty where there is none."""
+    try:
+        return [os.open(f"/proc/{pid}", os.O_RDONLY | os.O_DIRECTORY)]
+    except OSError:
+        return []
+
+
+def ports_of(process: int) -> set[int]:
+    """Local TCP ports of the connections of a process (`open_process`); empty when it has ended."""
     inodes = set()
     with suppress(OSError):
-        for descriptor in Path(f"/proc/{pid}/fd").iterdir():
-            with suppress(OSError):
-                if match := re.fullmatch(r"socket:\[(\d+)\]", os.readlink(descriptor)):
-                    inodes.add(match[1])
+        descriptors = os.open("fd", os.O_RDONLY | os.O_DIRECTORY, dir_fd=process)
+        try:
+            for name in os.listdir(descriptors):
+                with suppress(OSError):
+                    target = os.readlink(name, dir_fd=descriptors)
+                    if match := re.fullmatch(r"socket:\[(\d+)\]", target):
+                        inodes.add(match[1])
+        finally:
+            os.close(descriptors)
     ports = set()
     with suppress(OSError):
-        for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]:
-            fields = line.split()
-            if fields[9] in inodes:
-                ports.add(int(fields[1].rpartition(":")[2], 16))
+        table = os.open("net/tcp", os.O_RDONLY, dir_fd=process)
+        with open(table) as lines:
+            for fields in map(str.split, lines.readlines()[1:]):
+                if fields[9] in inodes:
+                    ports.add(int(fields[1].rpartition(":")[2], 16))
     return ports
 
 

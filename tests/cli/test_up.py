@@ -15,8 +15,10 @@ import pytest
 
 from kafka08.admin import AdminClient
 from kafka08.cli.up import keys_for_all
-from kafka08.embedded.standing import ClusterDirectory
-from tests.embedded.test_process import state_of
+from kafka08.embedded.detached import ClusterDirectory
+from tests.embedded.test_process import eventually, state_of
+
+COMMAND = (sys.executable, "-m", "kafka08.cli")
 
 
 class Commands:
@@ -27,16 +29,29 @@ class Commands:
         self._environ.pop("KAFKA08_DATA_DIR", None)
 
     def __call__(self, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "kafka08.cli", *arguments],
+        done = self._run(*arguments)
+        assert done.returncode == code, done.stderr
+        return done
+
+    def said(self, *arguments: str) -> str:
+        """On stdout, however it ended."""
+        return self._run(*arguments).stdout
+
+    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
+        """In the background."""
+        return subprocess.Popen(
+            [*COMMAND, *arguments], env=self._environ, stdout=subprocess.DEVNULL
+        )
+
+    def _run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*COMMAND, *arguments],
             env=self._environ,
             capture_output=True,
             text=True,
             timeout=100,
             check=False,
         )
-        assert done.returncode == code, done.stderr
-        return done
 
 
 @pytest.fixture
@@ -75,6 +90,56 @@ def test_a_cluster_that_stays(kafka08: Commands, tmp_path: Path) -> None:
     ]
     with AdminClient(standing["zookeeper"]) as admin:
         assert admin.list_topics() == ["kept"]
+
+
+def test_it_goes_on_without_a_broker_that_died(kafka08: Commands, tmp_path: Path) -> None:
+    """Its owner and `status` say so; up restart, kill and stop do what they say, to one broker."""
+    kafka08("up", "--detach", "--brokers", "2")
+    before = json.loads(kafka08("status", "--json").stdout)
+    os.kill(before["brokers"][1]["pid"], signal.SIGKILL)
+    eventually(lambda: "Broker 1 died at" in kafka08("status").stdout, "status says it")
+    said = kafka08("status").stdout
+    assert "Broker 0 runs at" in said
+    assert "(SIGKILL); its log is" in said
+    assert "Start it again: kafka08 up restart 1\n" in said
+    log = (tmp_path / "kafka08" / "cluster" / "up.log").read_text()
+    assert "Broker 1 died at" in log
+
+    assert "Broker 1 runs at" in kafka08("up", "restart", "1").stdout
+    with AdminClient(before["zookeeper"]) as admin:
+        admin.create_topic("both", replication_factor=2)
+        admin.await_leaders("both")
+    assert "Broker 0 was killed at" in kafka08("up", "kill", "0").stdout
+    assert "Broker 0 runs at" in kafka08("up", "restart", "0").stdout
+    assert "Broker 0 was stopped at" in kafka08("up", "stop", "0").stdout
+    refused = kafka08("up", "stop", "2", code=1).stderr
+    assert "there is no broker 2; this cluster has: 0, 1" in refused
+    after = json.loads(kafka08("status", "--json").stdout)
+    assert [broker["condition"] for broker in after["brokers"]] == ["stopped", "running"]
+    assert after["pid"] == before["pid"]
+
+
+def test_it_ends_with_its_last_broker(kafka08: Commands) -> None:
+    """And says which and why to whoever asks then."""
+    kafka08("up", "--detach", "--brokers", "1")
+    [broker] = json.loads(kafka08("status", "--json").stdout)["brokers"]
+    os.kill(broker["pid"], signal.SIGKILL)
+    directory = ClusterDirectory(Path(broker["log"]).parent.parent)
+    eventually(lambda: directory.running() is None, "the cluster ended")
+    said = kafka08("status", code=1).stderr
+    assert "Error: no broker runs any more: broker 0 ended with exit code -9" in said
+    assert "No cluster runs in" in kafka08("up", "restart", "0", code=1).stderr
+
+
+def test_one_in_the_foreground_is_found(kafka08: Commands, tmp_path: Path) -> None:
+    """By the same commands without a directory; `down` ends it as Ctrl-C does."""
+    running = kafka08.start("up", "--brokers", "1")
+    eventually(lambda: "Broker 0 runs" in kafka08.said("status"), "it is up")
+    killed = kafka08("up", "kill", "0").stdout
+    assert killed.startswith("Broker 0 was killed at")
+    assert killed in kafka08("status").stdout
+    assert "its data was temporary" in kafka08("down").stderr
+    assert running.wait(60) == 0
 
 
 def test_a_cluster_that_was_killed_does_not_count(kafka08: Commands) -> None:

@@ -150,6 +150,25 @@ def test_nothing_outlives_its_parent(tmp_path: Path, end: str) -> None:
     eventually(lambda: not temporary.exists(), "the directory is gone")
 
 
+def test_the_guard_kills_no_stranger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that ended by itself stays in the list until somebody waits for it; its id may be
+    another's by then, which started at another time."""
+    guard = Guard()
+    with (
+        subprocess.Popen(["/bin/sleep", "60"]) as guarded,
+        subprocess.Popen(["/bin/sleep", "60"]) as stranger,
+    ):
+        guard.add(guarded.pid)
+        monkeypatch.setattr("kafka08.embedded.guard.started_at", lambda _: "1")
+        guard.add(stranger.pid)
+        assert guard._shell.stdin is not None
+        guard._shell.stdin.close()
+        assert guarded.wait(WAIT_SECONDS) == -signal.SIGKILL
+        guard._shell.wait(WAIT_SECONDS)
+        assert stranger.poll() is None
+        stranger.kill()
+
+
 def test_free_ports_differ_and_are_free() -> None:
     """They lie below the range of outgoing connections, so that none is taken by one."""
     ports = free_ports(20)

@@ -1,0 +1,114 @@
+"""How commands ask the process that a cluster belongs to: a Unix socket in the directory.
+
+One request for each connection, a JSON line each way:
+
+    {"verb": "restart", "broker": 1}  →  {"said": "Broker 1 runs at …"}  or  {"error": "…"}
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Literal, get_args
+
+from kafka08.errors import KafkaError
+from kafka08.lifecycle import Closeable
+
+Verb = Literal["restart", "kill", "stop"]
+
+ANSWER_SECONDS = 120.0
+"""A clean stop takes up to 20 s, a start up to 60 s."""
+_REQUEST_SECONDS = 5.0
+_REQUEST_CHARACTERS_MAX = 200
+_NAME = "control"
+_ADDRESS_BYTES_MAX = 100
+"""Unix allows about 104 to 108."""
+
+
+class ControlServer(Closeable):
+    """The side of the process that the cluster belongs to, in a directory that it has claimed."""
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / _NAME
+        # Left by a process that was killed.
+        self._path.unlink(missing_ok=True)
+        self._listener = socket.socket(socket.AF_UNIX)
+        with _address(directory) as address:
+            self._listener.bind(address)
+        self._listener.listen()
+
+    def serve(self, obey: Callable[[Verb, int], str], seconds: float) -> None:
+        """Wait for a request, at most `seconds`, and answer it. An error of `obey` becomes the
+        answer; the connection of a client that sends nothing is closed."""
+        self._listener.settimeout(seconds)
+        try:
+            connection, _ = self._listener.accept()
+        except TimeoutError:
+            return
+        with connection, suppress(OSError):
+            connection.settimeout(_REQUEST_SECONDS)
+            answer = _answer(obey, connection.makefile("r").readline(_REQUEST_CHARACTERS_MAX))
+            connection.sendall(json.dumps(answer).encode() + b"\n")
+
+    def close(self) -> None:
+        """Accept no more requests."""
+        self._listener.close()
+        self._path.unlink(missing_ok=True)
+
+
+def ask(directory: Path, verb: Verb, broker: int) -> str:
+    """What the process that the cluster belongs to says when it has done it. KafkaError if it
+    cannot do it, or does not answer in ANSWER_SECONDS."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(ANSWER_SECONDS)
+        try:
+            with _address(directory) as address:
+                connection.connect(address)
+            connection.sendall(json.dumps({"verb": verb, "broker": broker}).encode() + b"\n")
+            line = connection.makefile("r").readline()
+        except TimeoutError:
+            raise KafkaError(
+                f"no answer in {ANSWER_SECONDS:.0f} s from {directory / _NAME}"
+            ) from None
+        except OSError as error:
+            raise KafkaError(f"cannot ask at {directory / _NAME}: {error.strerror}") from error
+    if not line:
+        raise KafkaError("the cluster ended before it answered")
+    answer = json.loads(line)
+    if "error" in answer:
+        raise KafkaError(answer["error"])
+    said: str = answer["said"]
+    return said
+
+
+def _answer(obey: Callable[[Verb, int], str], line: str) -> dict[str, str]:
+    try:
+        request = json.loads(line)
+        verb, broker = request["verb"], int(request["broker"])
+    except (ValueError, KeyError, TypeError):
+        return {"error": f"not a request: {line!r}"}
+    if verb not in get_args(Verb):
+        return {"error": f"unknown verb {verb!r}"}
+    try:
+        return {"said": obey(verb, broker)}
+    except (KafkaError, OSError) as error:
+        return {"error": str(error)}
+
+
+@contextmanager
+def _address(directory: Path) -> Iterator[str]:
+    """The socket's address. An address is short, and a directory's path may be long: Linux reaches
+    it through a descriptor as well."""
+    path = str(directory / _NAME)
+    if len(os.fsencode(path)) <= _ADDRESS_BYTES_MAX:
+        yield path
+        return
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        yield f"/proc/self/fd/{descriptor}/{_NAME}"
+    finally:
+        os.close(descriptor)

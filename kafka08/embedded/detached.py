@@ -1,0 +1,229 @@
+"""The directory of a cluster that other commands find: who runs the cluster, and where it answers.
+
+At most one process runs a cluster in a directory. It holds an exclusive lock on the file `lock`,
+which ends with the process however that ends, and writes `cluster.json`. Other processes take the
+lock shared, for a moment: as long as they get it, no cluster runs and `cluster.json` means nothing.
+For `kafka08 up`, `status` and `down`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO
+
+from kafka08.embedded.broker_state import BrokerState
+from kafka08.embedded.identity import ProcessIdentity
+from kafka08.errors import ConfigError, KafkaError
+
+STOP_SECONDS = 90.0
+CLAIM_SECONDS = 10.0
+STATE_SECONDS = 5.0
+_POLL_SECONDS = 0.05
+
+
+@dataclass(frozen=True)
+class ClusterState:
+    """What runs in a directory. `zookeeper` and `bootstrap` are "" while it is starting.
+
+    pid, started   the process that the cluster belongs to (identity.py)
+    brokers        how each of them is, by id; none while it is starting
+    """
+
+    pid: int
+    started: str
+    directory: str
+    zookeeper: str = ""
+    bootstrap: str = ""
+    brokers: tuple[BrokerState, ...] = ()
+
+    @property
+    def is_ready(self) -> bool:
+        return bool(self.bootstrap)
+
+    @property
+    def owner(self) -> ProcessIdentity:
+        return ProcessIdentity(self.pid, self.started)
+
+    @classmethod
+    def from_json(cls, text: str) -> ClusterState:
+        """ValueError, KeyError or TypeError if it is not what `ClusterDirectory` writes."""
+        fields = json.loads(text)
+        fields["brokers"] = tuple(BrokerState(**broker) for broker in fields["brokers"])
+        return cls(**fields)
+
+
+class ClusterDirectory:
+    """One directory, seen by the process that runs a cluster there or by another."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        self.log = self.path / "up.log"
+        self._lock = self.path / "lock"
+        self._lock_file: IO[str] | None = None
+        self._state = self.path / "cluster.json"
+
+    def claim(self) -> bool:
+        """Take the directory for this process, until it ends or calls `release`. False if another
+        process has it. The state of a process that was killed is removed."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        lock_file = self._lock.open("a")
+        deadline = time.monotonic() + CLAIM_SECONDS
+        try:
+            while True:
+                if not _try_lock(lock_file, fcntl.LOCK_SH):
+                    lock_file.close()
+                    return False
+                # No owner while the lock is shared. Readers must not find the old state together
+                # with the new owner's lock.
+                self._state.unlink(missing_ok=True)
+                if _try_lock(lock_file, fcntl.LOCK_EX):
+                    break
+                # Another process looks at this moment. The failed attempt gave up the shared lock.
+                if time.monotonic() > deadline:
+                    raise KafkaError(f"{self._lock} is always locked by a process that reads it")
+                time.sleep(_POLL_SECONDS)
+        except BaseException:
+            lock_file.close()
+            raise
+        self._lock_file = lock_file
+        self._write(self._own_state())
+        return True
+
+    def announce(
+        self, zookeeper: str, bootstrap: str, brokers: tuple[BrokerState, ...]
+    ) -> ClusterState:
+        """Tell other processes where the cluster answers and how its brokers are. The directory
+        must be ours."""
+        assert self._lock_file is not None, "only the owner of a directory writes its state"
+        state = self._own_state(zookeeper, bootstrap, brokers)
+        self._write(state)
+        return state
+
+    def release(self) -> None:
+        """The cluster has ended. Calling it twice does nothing."""
+        if self._lock_file is not None:
+            self._state.unlink(missing_ok=True)
+            self._lock_file.close()
+            self._lock_file = None
+
+    def running(self) -> ClusterState | None:
+        """The cluster that runs or starts here; None if there is none. KafkaError if `cluster.json`
+        cannot be read."""
+        deadline = time.monotonic() + STATE_SECONDS
+        while self._is_taken():
+            try:
+                return ClusterState.from_json(self._state.read_text())
+            except FileNotFoundError:
+                # Between the owner's lock and its first state, or between its last one and its end.
+                if time.monotonic() > deadline:
+                    raise KafkaError(
+                        f"{self._state} is missing, but a process holds {self._lock}"
+                    ) from None
+                time.sleep(_POLL_SECONDS / 10)
+            except (ValueError, KeyError, TypeError) as error:
+                raise KafkaError(
+                    f"{self._state} cannot be read: {error}; was it written by another version?"
+                ) from error
+        return None
+
+    def last_error(self) -> str | None:
+        """The last line of `log` that tells an error; None without one, as after a clean stop."""
+        try:
+            lines = self.log.read_text(errors="replace").splitlines()
+        except FileNotFoundError:
+            return None
+        return next((line for line in reversed(lines) if line.startswith("Error")), None)
+
+    def stop(self, timeout: float = STOP_SECONDS) -> ClusterState | None:
+        """Stop what runs here and wait until it has ended; None if nothing did. KafkaError if it
+        still runs after `timeout` seconds, or is not a process of this machine and user."""
+        found = self.running()
+        if found is None:
+            return None
+        sent = found.owner.send(signal.SIGTERM)
+        deadline = time.monotonic() + timeout
+        while self._is_taken():
+            if not sent:
+                raise KafkaError(
+                    f"a process holds {self._lock}, but {self._state} names process {found.pid}, "
+                    "which is not it. Stop the cluster where it was started: in a container, say"
+                )
+            if time.monotonic() > deadline:
+                raise KafkaError(
+                    f"process {found.pid} did not stop in {timeout:.0f} s; see {self.log}"
+                )
+            time.sleep(_POLL_SECONDS)
+        return found
+
+    def _is_taken(self) -> bool:
+        """Whether a process runs a cluster here. Any number may ask at the same time."""
+        try:
+            with self._lock.open() as lock_file:
+                return not _try_lock(lock_file, fcntl.LOCK_SH)
+        except FileNotFoundError:
+            return False
+
+    def _own_state(
+        self, zookeeper: str = "", bootstrap: str = "", brokers: tuple[BrokerState, ...] = ()
+    ) -> ClusterState:
+        owner = ProcessIdentity.of_this_process()
+        return ClusterState(*owner, str(self.path), zookeeper, bootstrap, brokers)
+
+    def _write(self, state: ClusterState) -> None:
+        # Readers see the old text or the new one, never a part.
+        part = self._state.with_suffix(".part")
+        part.write_text(json.dumps(asdict(state)) + "\n")
+        part.replace(self._state)
+
+
+def default_directory() -> Path:
+    """Where a detached cluster lives that was given no directory: below the user's state
+    directory. ConfigError if the user has none."""
+    return _state_home() / "cluster"
+
+
+def remember_foreground(path: Path) -> None:
+    """Note the directory of a cluster that runs in the foreground, for commands that are given
+    none. It is not noted where the user's state directory cannot be written."""
+    with suppress(OSError, ConfigError):
+        note = _foreground_note()
+        note.parent.mkdir(parents=True, exist_ok=True)
+        note.write_text(f"{path}\n")
+
+
+def find_directory() -> ClusterDirectory:
+    """For a command that was given no directory: the default one, or that of the cluster which was
+    started last in the foreground if a cluster runs in that one alone."""
+    default = ClusterDirectory(default_directory())
+    with suppress(OSError):
+        foreground = ClusterDirectory(Path(_foreground_note().read_text().rstrip("\n")))
+        if default.running() is None and foreground.running() is not None:
+            return foreground
+    return default
+
+
+def _foreground_note() -> Path:
+    return _state_home() / "foreground"
+
+
+def _state_home() -> Path:
+    try:
+        state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    except RuntimeError as error:  # no HOME, and no entry for the user
+        raise ConfigError("this user has no home directory: give --data-dir") from error
+    return Path(state) / "kafka08"
+
+
+def _try_lock(file: IO[str], kind: int) -> bool:
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,65 @@
+"""Which process an id belongs to.
+
+When a process has ended, the system gives its id to another one. An id that is kept is therefore
+kept with the time at which its process started, and compared before anything is sent to it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+from kafka08.errors import KafkaError
+
+_PROC = Path("/proc")
+
+
+class ProcessIdentity(NamedTuple):
+    """A process id with the start of its process, as `started_at` gives it."""
+
+    pid: int
+    started: str
+
+    @classmethod
+    def of_this_process(cls) -> ProcessIdentity:
+        return cls(os.getpid(), started_at(os.getpid()) or "")
+
+    @property
+    def is_alive(self) -> bool:
+        return started_at(self.pid) == self.started
+
+    def send(self, number: signal.Signals) -> bool:
+        """Send a signal to the process. False if it has ended, even when another process has its
+        id. KafkaError if it belongs to another user."""
+        if not self.is_alive:
+            return False
+        try:
+            os.kill(self.pid, number)
+        except ProcessLookupError:
+            return False
+        except PermissionError as error:
+            raise KafkaError(f"process {self.pid} belongs to another user") from error
+        return True
+
+
+def started_at(pid: int) -> str | None:
+    """When the process started, as text without blanks, to be compared with itself. None if there
+    is no such process.
+
+    On Linux clock ticks since the machine's start (field 22 of /proc/PID/stat), elsewhere the
+    second that ps prints. guard.py compares the same text in a shell.
+    """
+    if (_PROC / "self" / "stat").exists():
+        try:
+            stat = (_PROC / str(pid) / "stat").read_text(errors="replace")
+        except (FileNotFoundError, ProcessLookupError):
+            return None
+        # Field 2, the program's name in parentheses, may have blanks.
+        return stat.rpartition(") ")[2].split()[19]
+    printed = subprocess.run(
+        ["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
+    ).stdout
+    return "_".join(printed.split()) or None

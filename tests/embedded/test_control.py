@@ -1,0 +1,85 @@
+"""How commands ask the process that a cluster belongs to."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from kafka08.embedded.control import ControlServer, Verb, ask
+from kafka08.errors import KafkaError
+
+TURN_SECONDS = 0.02
+
+
+def obey(verb: Verb, broker: int) -> str:
+    if broker == 7:
+        raise KafkaError("there is no broker 7")
+    if broker == 8:
+        raise OSError("no space left")
+    return f"{verb} {broker}"
+
+
+@contextmanager
+def serving(directory: Path) -> Iterator[None]:
+    ended = threading.Event()
+    with ControlServer(directory) as server:
+
+        def run() -> None:
+            while not ended.is_set():
+                server.serve(obey, TURN_SECONDS)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+
+def test_an_answer_is_what_was_said(tmp_path: Path) -> None:
+    """Or the error that it came to, also one of the disk."""
+    with serving(tmp_path):
+        assert ask(tmp_path, "kill", 1) == "kill 1"
+        for broker, reason in ((7, "there is no broker 7"), (8, "no space left")):
+            with pytest.raises(KafkaError, match=reason):
+                ask(tmp_path, "restart", broker)
+        assert ask(tmp_path, "stop", 2) == "stop 2"
+
+
+def test_the_directory_may_have_a_long_name(tmp_path: Path) -> None:
+    """Longer than the address of a Unix socket may be."""
+    directory = tmp_path / ("d" * 200)
+    directory.mkdir()
+    with serving(directory):
+        assert ask(directory, "kill", 1) == "kill 1"
+    assert list(directory.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "line", [b"", b"\n", b"[]\n", b'{"verb": "format", "broker": 1}\n', b"x" * 5000]
+)
+def test_what_is_no_request_changes_nothing(tmp_path: Path, line: bytes) -> None:
+    """It is refused, and the next one is served."""
+    with serving(tmp_path):
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(tmp_path / "control"))
+            client.sendall(line)
+            client.shutdown(socket.SHUT_WR)
+            assert b"error" in client.recv(1000)
+        assert ask(tmp_path, "kill", 1) == "kill 1"
+
+
+def test_a_socket_that_was_left_does_not_matter(tmp_path: Path) -> None:
+    """Nothing answers there; the next owner takes its name."""
+    killed = ControlServer(tmp_path)
+    killed._listener.close()
+    with pytest.raises(KafkaError, match=r"control: Connection refused"):
+        ask(tmp_path, "kill", 1)
+    with serving(tmp_path):
+        assert ask(tmp_path, "kill", 1) == "kill 1"

@@ -1,0 +1,166 @@
+"""Who runs a cluster in a directory."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from kafka08.embedded.broker_state import BrokerState
+from kafka08.embedded.detached import (
+    ClusterDirectory,
+    ClusterState,
+    find_directory,
+    remember_foreground,
+)
+from kafka08.errors import ConfigError, KafkaError
+
+BROKER = BrokerState(0, "h:1", "running", 7, None, 1.0, "/log")
+
+
+def test_a_look_at_a_directory_does_not_keep_its_owner_out(tmp_path: Path) -> None:
+    """A process that asks what runs there shares the lock for a moment: claim waits for that."""
+    with (tmp_path / "lock").open("a") as lock_file:
+        fcntl.flock(lock_file, fcntl.LOCK_SH)
+        timer = threading.Timer(0.7, fcntl.flock, (lock_file, fcntl.LOCK_UN))
+        timer.start()
+        directory = ClusterDirectory(tmp_path)
+        assert directory.claim()
+        timer.join()
+    directory.release()
+
+
+def test_a_directory_has_one_owner(tmp_path: Path) -> None:
+    """Until it releases it. The loser does not wait."""
+    owner, other = ClusterDirectory(tmp_path), ClusterDirectory(tmp_path)
+    assert owner.claim()
+    started = time.monotonic()
+    assert not other.claim()
+    assert time.monotonic() - started < 0.4
+    owner.release()
+    assert other.claim()
+    other.release()
+
+
+def test_of_those_who_claim_at_once_one_wins(tmp_path: Path) -> None:
+    """Each round, whatever state the last owner left."""
+    for _ in range(20):
+        directories = [ClusterDirectory(tmp_path) for _ in range(4)]
+        with ThreadPoolExecutor(4) as pool:
+            won = list(pool.map(ClusterDirectory.claim, directories))
+        assert won.count(True) == 1
+        assert ClusterDirectory(tmp_path).running() is not None
+        directories[won.index(True)].release()
+
+
+def test_what_was_killed_does_not_run_however_many_ask(tmp_path: Path) -> None:
+    """Its state lies there without a lock: nobody who asks takes another one for its owner."""
+    killed = ClusterDirectory(tmp_path)
+    killed.claim()
+    state = (tmp_path / "cluster.json").read_text()
+    killed.release()
+    (tmp_path / "cluster.json").write_text(state)
+
+    def look(_: int) -> list[ClusterState | None]:
+        return [ClusterDirectory(tmp_path).running() for _ in range(250)]
+
+    with ThreadPoolExecutor(4) as pool:
+        answers = [answer for some in pool.map(look, range(4)) for answer in some]
+    assert answers.count(None) == 1000
+
+
+def test_a_new_owner_removes_the_old_state_before_it_has_the_lock(tmp_path: Path) -> None:
+    """A process that finds the lock taken never reads where an earlier cluster answered."""
+    (tmp_path / "cluster.json").write_text("old")
+
+    class Directory(ClusterDirectory):
+        def _write(self, state: ClusterState) -> None:
+            assert not (tmp_path / "cluster.json").exists()
+            super()._write(state)
+
+    directory = Directory(tmp_path)
+    assert directory.claim()
+    found = ClusterDirectory(tmp_path).running()
+    assert found is not None
+    assert found.pid == os.getpid()
+    directory.release()
+
+
+def test_what_the_owner_announces_is_read(tmp_path: Path) -> None:
+    """Addresses, brokers, and the process that it belongs to."""
+    owner = ClusterDirectory(tmp_path)
+    owner.claim()
+    written = owner.announce("h:2181", "h:1", (BROKER,))
+    read = ClusterDirectory(tmp_path).running()
+    assert read == written
+    assert written.is_ready
+    assert written.owner.is_alive
+    owner.release()
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"brokers": [], "pid": 1, "new": 2}'])
+def test_a_state_of_another_version_is_told(tmp_path: Path, text: str) -> None:
+    """With the file."""
+    owner = ClusterDirectory(tmp_path)
+    owner.claim()
+    (tmp_path / "cluster.json").write_text(text)
+    with pytest.raises(KafkaError, match=r"cluster\.json cannot be read"):
+        ClusterDirectory(tmp_path).running()
+    owner.release()
+
+
+def test_a_stranger_is_not_stopped(tmp_path: Path) -> None:
+    """The state names a process that has another start than the one with its id: an error says so
+    and nothing is sent."""
+    owner = ClusterDirectory(tmp_path)
+    owner.claim()
+    with subprocess.Popen(["/bin/sleep", "60"]) as stranger:
+        owner._write(ClusterState(stranger.pid, "earlier", str(tmp_path)))
+        with pytest.raises(KafkaError, match=f"names process {stranger.pid}, which is not it"):
+            ClusterDirectory(tmp_path).stop()
+        assert stranger.poll() is None
+        stranger.kill()
+    owner.release()
+
+
+def test_a_directory_that_cannot_be_written_can_be_looked_at(tmp_path: Path) -> None:
+    """Looking makes no file."""
+    assert ClusterDirectory(tmp_path).running() is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_cluster_in_the_foreground_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By commands without a directory, as long as it runs and no detached cluster does."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    default = find_directory()
+    assert default.path == tmp_path / "state" / "kafka08" / "cluster"
+    foreground = ClusterDirectory(tmp_path / "foreground")
+    foreground.claim()
+    remember_foreground(foreground.path)
+    assert find_directory().path == foreground.path
+    default.claim()
+    assert find_directory().path == default.path
+    default.release()
+    foreground.release()
+    assert find_directory().path == default.path
+
+
+def test_a_user_without_a_home_gives_a_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error of the command line says so; a plain `up` needs none."""
+
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", no_home)
+    with pytest.raises(ConfigError, match="give --data-dir"):
+        find_directory()
+    remember_foreground(Path("/nowhere"))
