@@ -149,8 +149,8 @@ class ClusterDirectory:
             return None
         sent = found.owner.send(signal.SIGTERM)
         deadline = time.monotonic() + timeout
-        while self._is_taken():
-            if not sent:
+        while (taken := self._is_taken()) or found.owner.is_alive:
+            if taken and not sent:
                 raise KafkaError(
                     f"a process holds {self._lock}, but {self._state} names process {found.pid}, "
                     "which is not it. Stop the cluster where it was started: in a container, say"

@@ -47,7 +47,7 @@ class ProcessIdentity(NamedTuple):
 
 def started_at(pid: int) -> str | None:
     """When the process started, as text without blanks, to be compared with itself. None if there
-    is no such process.
+    is no such process, or one that has ended and only waits for its parent to hear of it.
 
     On Linux clock ticks since the machine's start (field 22 of /proc/PID/stat), elsewhere the
     second that ps prints. guard.py compares the same text in a shell.
@@ -58,8 +58,12 @@ def started_at(pid: int) -> str | None:
         except (FileNotFoundError, ProcessLookupError):
             return None
         # Field 2, the program's name in parentheses, may have blanks.
-        return stat.rpartition(") ")[2].split()[19]
-    printed = subprocess.run(
-        ["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
-    ).stdout
-    return "_".join(printed.split()) or None
+        state, *fields = stat.rpartition(") ")[2].split()
+        return None if state in "ZX" else fields[18]
+    state, *started = subprocess.run(
+        ["ps", "-o", "stat=", "-o", "lstart=", "-p", str(pid)],
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout.split() or [""]
+    return None if state.startswith("Z") else "_".join(started) or None

@@ -12,6 +12,7 @@ import pytest
 
 from kafka08.embedded.identity import ProcessIdentity, started_at
 from kafka08.errors import KafkaError
+from tests.embedded.test_process import eventually
 
 
 @pytest.fixture(params=["/proc", "ps"])
@@ -35,6 +36,9 @@ def test_the_process_itself_is_signalled(process: subprocess.Popen[bytes]) -> No
     assert identity.started
     assert len(identity.started.split()) == 1
     assert identity.send(signal.SIGTERM)
+    # Not waited for: the id is still its own.
+    eventually(lambda: not identity.is_alive, "it has ended")
+    assert not identity.send(signal.SIGTERM)
     assert process.wait() == -signal.SIGTERM
     assert not identity.is_alive
     assert not identity.send(signal.SIGTERM)
