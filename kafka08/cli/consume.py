@@ -1,17 +1,21 @@
-"""`kafka08 consume`: the messages of topics on stdout, as a member of a group."""
+"""`kafka08 consume`: the messages of topics on stdout, as a member of a group, or of one partition
+without a group."""
 
 from __future__ import annotations
 
 import errno
 import logging
 import random
+import re
 import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from kafka08.cli.options import (
+    client_bootstrap_option,
     client_zookeeper_option,
     config_options,
     example,
@@ -21,12 +25,20 @@ from kafka08.cli.options import (
 from kafka08.cli.rendering import FORMATS
 from kafka08.cli.signals import stop_event
 from kafka08.errors import KafkaError
+from kafka08.structs import TopicPartition
 
 if TYPE_CHECKING:
     from kafka08.consumer import ConsumerConnector, KafkaStream
     from kafka08.consumer.subscription import TopicFilter
 
 log = logging.getLogger(__name__)
+
+
+def offset_text(_: click.Context, parameter: click.Parameter, value: str) -> str:
+    """Refuses what `consume_partition.start_of` does not know."""
+    if value in {"earliest", "latest"} or re.fullmatch(r"-?\d+", value):
+        return value
+    raise click.BadParameter(f"{value!r} is not N, -N, earliest or latest", param=parameter)
 
 
 @click.command(epilog=example("kafka08 consume words --group readers --from-beginning"))
@@ -38,7 +50,22 @@ log = logging.getLogger(__name__)
 @click.option("--max-messages", type=click.IntRange(1), help="Stop after so many messages.")
 @click.option("--threads", default=1, show_default=True, type=click.IntRange(1), help="Streams.")
 @click.option("--format", "form", type=click.Choice(list(FORMATS)), default="text")
+@click.option(
+    "--partition",
+    type=click.IntRange(0),
+    help="Only this partition, without a group; with --bootstrap ZooKeeper is not needed.",
+)
+@click.option(
+    "--offset",
+    callback=offset_text,
+    metavar="N|-N|earliest|latest",
+    default="earliest",
+    show_default=True,
+    help="With --partition: where to begin; -N: N before the log end.",
+)
+@click.option("--no-wait-at-logend", is_flag=True, help="With --partition: stop at the log end.")
 @config_options
+@client_bootstrap_option
 @client_zookeeper_option
 def consume(
     topic: str | None,
@@ -49,13 +76,33 @@ def consume(
     max_messages: int | None,
     threads: int,
     form: str,
+    partition: int | None,
+    offset: str,
+    no_wait_at_logend: bool,
     **_: object,
 ) -> None:
     """Print the messages of TOPIC, or of all topics matched by a pattern, until stopped.
 
     SIGTERM and Ctrl-C commit what was printed, give the partitions back and leave the group.
     consumer.timeout.ms stops it after so much silence.
+
+    With --partition it reads one partition of TOPIC from an offset on. It joins no group, commits
+    nothing, and follows the leader of the partition when that moves.
     """
+    check_mode(click.get_current_context(), by_partition=partition is not None)
+    if partition is not None:
+        from kafka08.cli.consume_partition import consume_partition
+
+        assert topic is not None, "check_mode"
+        consume_partition(
+            TopicPartition(topic, partition),
+            offset,
+            FORMATS[form],
+            output_descriptor(),
+            max_messages=max_messages,
+            stop_at_end=no_wait_at_logend,
+        )
+        return
     from kafka08.cli.printer import POLL_MS, Printer
     from kafka08.consumer import ConsumerConfig, ConsumerConnector
 
@@ -87,6 +134,19 @@ def consume(
     click.echo(f"Consumed {printer.count} messages", err=True)
     if printer.failure is not None:
         raise printer.failure
+
+
+def check_mode(context: click.Context, *, by_partition: bool) -> None:
+    """UsageError for options that do not go together: of a group, and of one partition."""
+    of_group = ("whitelist", "blacklist", "group", "from_beginning", "threads")
+    of_partition = ("offset", "no_wait_at_logend")
+    for name in of_group if by_partition else of_partition:
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            option = f"--{name.replace('_', '-')}"
+            how = "cannot be used with" if by_partition else "needs"
+            raise click.UsageError(f"{option} {how} --partition", context)
+    if by_partition and context.params["topic"] is None:
+        raise click.UsageError("--partition needs a TOPIC", context)
 
 
 def read_source(

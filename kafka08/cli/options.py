@@ -76,10 +76,11 @@ def cluster_options(function: Function) -> Function:
     )(function)
 
 
-def cluster_addresses() -> list[tuple[str, int]]:
-    """Where the running command, which has `cluster_options`, finds brokers: --bootstrap, else
-    those that are registered in --zookeeper. An option of the command line is stronger than one of
-    the environment. UsageError without either, NoBrokersAvailable, ZooKeeperError."""
+def cluster_addresses(configured_zookeeper: str = "") -> list[tuple[str, int]]:
+    """Where the running command, which has --bootstrap and --zookeeper, finds brokers: --bootstrap,
+    else those that are registered in --zookeeper, or in that of its configuration. An option of the
+    command line is stronger than one of the environment. UsageError without any of them,
+    NoBrokersAvailable, ZooKeeperError."""
     from kafka08.client import parse_bootstrap
 
     context = click.get_current_context()
@@ -91,7 +92,8 @@ def cluster_addresses() -> list[tuple[str, int]]:
     }
     if bootstrap is not None and typed != {"zookeeper"}:
         return parse_bootstrap(bootstrap)
-    if zookeeper is None:
+    zookeeper = zookeeper or configured_zookeeper
+    if not zookeeper:
         raise click.UsageError(
             "Give --bootstrap (env var: 'KAFKA08_BOOTSTRAP') or --zookeeper "
             "(env var: 'KAFKA08_ZOOKEEPER').",

@@ -94,7 +94,7 @@ class Printer:
                 silent_ms += POLL_MS
                 if 0 <= self._idle_limit_ms <= silent_ms:
                     return
-                self._check_reader()
+                check_reader(self._descriptor)
             except StopIteration:
                 return
             else:
@@ -110,12 +110,13 @@ class Printer:
             if self.count == self._max_messages:
                 self._stopping.set()
 
-    def _check_reader(self) -> None:
-        """BrokenPipeError if nobody reads any more, so that `| head` ends also in a quiet topic."""
-        poll = select.poll()
-        poll.register(self._descriptor, 0)
-        if any(event & select.POLLERR for _, event in poll.poll(0)):
-            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+def check_reader(descriptor: int) -> None:
+    """BrokenPipeError if nobody reads any more, so that `| head` ends also in a quiet topic."""
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    if any(event & select.POLLERR for _, event in poll.poll(0)):
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
 
 def write_all(descriptor: int, data: bytes) -> None:

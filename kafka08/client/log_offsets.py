@@ -11,8 +11,8 @@ from typing import Final
 
 from kafka08.client.cluster import ClusterClient
 from kafka08.client.requests import offsets_request, offsets_results
-from kafka08.client.retry import is_retriable
-from kafka08.errors import ApiError, KafkaError, OffsetOutOfRange, UnknownError, error_of
+from kafka08.client.retry import passes_at_leader
+from kafka08.errors import ApiError, KafkaError, OffsetOutOfRange, error_of
 from kafka08.network.connection import Connection
 from kafka08.protocol.offsets import OffsetsResponse
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, Broker, TopicPartition
@@ -116,13 +116,4 @@ def _ask(
             for tp, answer in offsets_results(response).items()
         }
 
-    return cluster.ask_leaders(times, ask, passes=_passes) if times else {}
-
-
-def _passes(error: KafkaError) -> bool:
-    """Whether the same question may be answered later.
-
-    # 0.8: KafkaApis.fetchOffsetsBefore looks at the segments more than once, and answers
-    # UnknownError if one was rolled in between.
-    """
-    return is_retriable(error) or isinstance(error, UnknownError)
+    return cluster.ask_leaders(times, ask, passes=passes_at_leader) if times else {}

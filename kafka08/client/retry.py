@@ -14,6 +14,7 @@ from kafka08.errors import (
     KafkaError,
     NoBrokersAvailable,
     RequestTimeout,
+    UnknownError,
 )
 
 log = logging.getLogger(__name__)
@@ -45,6 +46,16 @@ def needs_metadata(error: KafkaError) -> bool:
     """Whether the leader should be looked up before the next attempt. A broker that cannot be
     reached counts: its partitions may have moved."""
     return error.refresh_metadata if isinstance(error, ApiError) else isinstance(error, PASSING)
+
+
+def passes_at_leader(error: KafkaError) -> bool:
+    """As `is_retriable`, of a Fetch or an Offsets request.
+
+    # 0.8: KafkaApis.fetchOffsetsBefore looks at the segments more than once, and answers
+    # UnknownError if one was rolled in between. A fetch between the high watermark and the log end,
+    # as just after a leader change, is answered by it too.
+    """
+    return is_retriable(error) or isinstance(error, UnknownError)
 
 
 def passes_at_coordinator(error: KafkaError) -> bool:

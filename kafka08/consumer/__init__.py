@@ -1,8 +1,10 @@
-"""Reading: `SimpleConsumer` asks one broker, `ConsumerConnector` shares topics among a group.
+"""Reading: `SimpleConsumer` asks one broker, `PartitionReader` follows the leader of one partition,
+`ConsumerConnector` shares topics among a group.
 
-Start with `simple` for the former. For the latter: `connector` puts the parts together, `stream` is
-what a program iterates, `rebalancer` decides who reads what, `fetcher` brings it, `offset_store`
-remembers how far it got. `assignors`, `assignment`, `subscription` and `java_pattern` are pure.
+Start with `simple` and `partition_reader` for the former. For the latter: `connector` puts the
+parts together, `stream` is what a program iterates, `rebalancer` decides who reads what, `fetcher`
+brings it, `offset_store` remembers how far it got. `assignors`, `assignment`, `subscription` and
+`java_pattern` are pure.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kafka08 import kernel
+from kafka08.consumer.batch import BatchLimits, MessageBatch
 from kafka08.errors import ApiError, InvalidMessage, MessageTooLarge
 from kafka08.kernel import MessageAndMetadata, MessageIterator
 from kafka08.kernel.types import ENTRY_HEADER, MIN_MESSAGE_BYTES
@@ -56,6 +57,24 @@ class FetchedSet:
         that is damaged."""
         try:
             yield from self.messages(key_decoder, value_decoder, until_offset=until_offset)
+        except (kernel.CorruptMessage, kernel.UnknownCodec) as damage:
+            raise self._damaged(damage) from damage
+
+    def batches(self, limits: BatchLimits) -> Iterator[MessageBatch]:
+        """What `decoded` yields, undecoded and as batches; raises the same."""
+        if self.error is not None:
+            raise self.error
+        try:
+            for columns in kernel.column_batches(
+                self.data,
+                self.offset,
+                None,
+                message_set.unpack,
+                max_rows=limits.max_messages,
+                max_bytes=limits.max_bytes,
+            ):
+                if columns.count:
+                    yield MessageBatch(self.topic_partition, columns)
         except (kernel.CorruptMessage, kernel.UnknownCodec) as damage:
             raise self._damaged(damage) from damage
 

@@ -23,7 +23,7 @@ from kafka08.client.requests import (
     offsets_request,
     offsets_results,
 )
-from kafka08.client.retry import is_retriable
+from kafka08.client.retry import passes_at_leader
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.config import INT_MAX
 from kafka08.consumer.fetched import FetchedSet
@@ -33,7 +33,6 @@ from kafka08.errors import (
     KafkaError,
     OffsetOutOfRange,
     ProtocolError,
-    UnknownError,
     error_of,
 )
 from kafka08.kernel.types import CODEC_MASK
@@ -252,12 +251,8 @@ class RangeReader:
 
 
 def passes(error: KafkaError) -> bool:
-    """Whether a read may go on after `error`.
-
-    # 0.8: a fetch between the high watermark and the log end, as just after a leader change, is
-    answered by UnknownError.
-    """
-    return is_retriable(error) or isinstance(error, UnknownError | ProtocolError)
+    """Whether a read may go on after `error`."""
+    return passes_at_leader(error) or isinstance(error, ProtocolError)
 
 
 def _sound(fetched: FetchedSet, until_offset: int) -> tuple[FetchedSet, int] | None:

@@ -1,0 +1,159 @@
+"""`kafka08 consume --partition`: one partition from an offset on, without a group. As
+SimpleConsumerShell."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import click
+
+from kafka08.cli.options import cluster_addresses, read_config
+from kafka08.cli.printer import PRINTED_AT_ONCE, check_reader, write_all
+from kafka08.cli.signals import stop_event
+from kafka08.clock import SYSTEM_CLOCK, Clock
+from kafka08.config import INT_MAX
+from kafka08.errors import OffsetOutOfRange, UnknownTopicOrPartition
+from kafka08.structs import TopicPartition
+
+if TYPE_CHECKING:
+    from kafka08.client import ClusterClient
+    from kafka08.consumer import ConsumerConfig, MessageBatch
+    from kafka08.consumer.partition_reader import PartitionReader
+
+
+def start_of(wanted: str, tp: TopicPartition, log_start: int, log_end: int) -> int:
+    """The offset to begin at: `earliest`, `latest`, N itself, or -N for N offsets before the end.
+    OffsetOutOfRange for an N that is not in the log."""
+    if wanted == "earliest":
+        return log_start
+    if wanted == "latest":
+        return log_end
+    number = int(wanted)
+    if wanted.startswith("-"):
+        return max(log_start, log_end + number)
+    if not log_start <= number <= log_end:
+        raise OffsetOutOfRange(f"{tp} has the offsets {log_start} to {log_end}, not {number}")
+    return number
+
+
+def consume_partition(
+    tp: TopicPartition,
+    wanted: str,
+    render: Callable[[MessageBatch], bytes],
+    descriptor: int,
+    *,
+    max_messages: int | None,
+    stop_at_end: bool,
+) -> None:
+    """Print messages of `tp` until told to stop; the rest of the running command's options say
+    where the brokers are."""
+    from kafka08.client import ClusterClient
+    from kafka08.consumer.partition_reader import PartitionReader
+
+    config = fetch_config()
+    stopping = stop_event()
+    addresses = cluster_addresses(config.zookeeper_connect)
+    timeout_ms = config.socket_timeout_ms
+    with closing(
+        ClusterClient(addresses, client_id=config.client_id, timeout_ms=timeout_ms)
+    ) as cluster:
+        reader = PartitionReader(
+            cluster,
+            tp,
+            find_start(cluster, tp, wanted),
+            fetch_bytes=config.fetch_message_max_bytes,
+            wait_ms=config.fetch_wait_max_ms,
+            is_stopping=stopping.is_set,
+        )
+        printer = PartitionPrinter(descriptor, render, max_messages, stopping)
+        try:
+            printer.run(reader, stop_at_end=stop_at_end, idle_limit_ms=config.consumer_timeout_ms)
+        finally:
+            click.echo(
+                f"Consumed {printer.count} messages; the next offset is {printer.next_offset}",
+                err=True,
+            )
+
+
+def fetch_config() -> ConsumerConfig:
+    """--config and --override, of which the keys about fetching, client.id, consumer.timeout.ms and
+    zookeeper.connect are used. The group and ZooKeeper may be missing."""
+    from kafka08.consumer import ConsumerConfig
+
+    params = click.get_current_context().params
+    properties = read_config(
+        params["config_file"],
+        params["overrides"],
+        {"client.id": "kafka08-consume-partition", "zookeeper.connect": ""},
+    )
+    return ConsumerConfig({**properties, "group.id": "none"})
+
+
+def find_start(cluster: ClusterClient, tp: TopicPartition, wanted: str) -> int:
+    """`start_of` by what the leader says. UnknownTopicOrPartition for one that does not exist; it
+    is not created by the question."""
+    from kafka08.client.log_offsets import log_ends, log_starts
+
+    numbers = [info.partition for info in cluster.refresh().partitions(tp.topic)]
+    if tp.partition not in numbers:
+        raise UnknownTopicOrPartition(f"{tp}: the topic has {len(numbers)} partitions")
+    return start_of(wanted, tp, log_starts(cluster, [tp])[tp], log_ends(cluster, [tp])[tp])
+
+
+class PartitionPrinter:
+    """Prints what a PartitionReader brings, each message as a line of its own.
+
+    `count` messages were printed; `next_offset` is where another run would go on.
+    """
+
+    def __init__(
+        self,
+        descriptor: int,
+        render: Callable[[MessageBatch], bytes],
+        max_messages: int | None,
+        stopping: threading.Event,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self.count = 0
+        self.next_offset = -1
+        self._descriptor = descriptor
+        self._render = render
+        self._max_messages = max_messages
+        self._stopping = stopping
+        self._clock = clock
+
+    def run(self, reader: PartitionReader, *, stop_at_end: bool, idle_limit_ms: int) -> None:
+        """Return after the limit, at the log end (if that is wanted), after `idle_limit_ms` of
+        silence (< 0: never), or when told to stop."""
+        self.next_offset = reader.position
+        heard_at = self._clock.monotonic()
+        while not self._is_done():
+            before = self.count
+            self._print_fetched(reader)
+            if self.count > before:
+                heard_at = self._clock.monotonic()
+                continue
+            silent_ms = (self._clock.monotonic() - heard_at) * 1000
+            if (stop_at_end and reader.is_at_end) or 0 <= idle_limit_ms <= silent_ms:
+                return
+            check_reader(self._descriptor)
+
+    def _is_done(self) -> bool:
+        return self._stopping.is_set() or self._left() == 0
+
+    def _left(self) -> int:
+        """How many may still be printed."""
+        return INT_MAX if self._max_messages is None else self._max_messages - self.count
+
+    def _print_fetched(self, reader: PartitionReader) -> None:
+        most = min(PRINTED_AT_ONCE.max_messages, self._left())
+        for batch in reader.poll(PRINTED_AT_ONCE._replace(max_messages=most)):
+            write_all(self._descriptor, self._render(batch))
+            self.count += len(batch)
+            self.next_offset = batch.last_offset + 1
+            if self._is_done() or self._left() < most:
+                return
+        self.next_offset = reader.position

@@ -1,0 +1,130 @@
+"""PartitionReader: one partition from an offset on, from whoever leads it, without a group.
+
+    with closing(ClusterClient(parse_bootstrap("localhost:9092"))) as cluster:
+        reader = PartitionReader(cluster, TopicPartition("pages", 0), 120)
+        for batch in reader.poll(BatchLimits()):
+            print(batch.offsets[0], batch.values())
+
+Brokers are enough: neither a group nor ZooKeeper is needed. Source: kafka.tools.SimpleConsumerShell
+0.8.2.2, which asks who leads the partition once; this one follows its leader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from kafka08.client.cluster import ClusterClient
+from kafka08.client.requests import fetch_request, fetch_results
+from kafka08.client.retry import RetryPolicy, passes_at_leader, retry
+from kafka08.clock import SYSTEM_CLOCK, Clock
+from kafka08.consumer.batch import BatchLimits, MessageBatch
+from kafka08.consumer.fetched import FetchedSet
+from kafka08.errors import KafkaError, ProtocolError, error_of
+from kafka08.protocol.fetch import FetchResponse
+from kafka08.structs import TopicPartition
+
+FETCH_BYTES: Final = 1024 * 1024
+FETCH_BYTES_MAX: Final = 64 * 1024 * 1024
+"""Up to here a fetch grows for an oversize message."""
+FETCH_WAIT_MS: Final = 100
+PATIENCE: Final = RetryPolicy(tries=150, backoff_ms=200)
+"""About 30 s: as long as brokers may take to notice that a leader is gone, and to elect one."""
+
+
+class PartitionReader:
+    """Reads `topic_partition` from `offset` on. The topic must be known to `cluster`: asked for by
+    name, one that does not exist may be created.
+
+    position        the offset behind the last message that was handed out
+    high_watermark  first offset that consumers may not see yet, at the last fetch; -1 before it
+    is_stopping     looked at between two tries, to end them
+    """
+
+    def __init__(
+        self,
+        cluster: ClusterClient,
+        topic_partition: TopicPartition,
+        offset: int,
+        *,
+        fetch_bytes: int = FETCH_BYTES,
+        wait_ms: int = FETCH_WAIT_MS,
+        policy: RetryPolicy = PATIENCE,
+        is_stopping: Callable[[], bool] = lambda: False,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self.position = offset
+        self.high_watermark = -1
+        self._cluster = cluster
+        self._tp = topic_partition
+        self._fetch_bytes = fetch_bytes
+        self._wait_ms = wait_ms
+        self._policy = policy
+        self._is_stopping = is_stopping
+        self._clock = clock
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether everything was handed out that consumers could see at the last fetch."""
+        return self.position >= self.high_watermark
+
+    def poll(self, limits: BatchLimits) -> Iterator[MessageBatch]:
+        """The messages of one fetch, which waits up to `wait_ms` for the first one; none at the log
+        end. Batches that are not asked for any more are fetched again by the next call.
+
+        A leader that moves or does not answer is looked for again, as often as the policy says.
+        Raises OffsetOutOfRange, InvalidMessage (a damaged message), MessageTooLarge, and the error
+        of the last try.
+        """
+        fetched = self._fetch()
+        self.high_watermark = fetched.high_watermark
+        for batch in fetched.batches(limits):
+            self.position = batch.last_offset + 1
+            yield batch
+        self.position = max(self.position, fetched.next_offset())
+
+    def _fetch(self) -> FetchedSet:
+        """A set with a whole message, or an empty one."""
+        size = self._fetch_bytes
+        while True:
+            fetched = self._fetch_patiently(size)
+            needed = fetched.size_needed(max(self._fetch_bytes, FETCH_BYTES_MAX))
+            if needed is None:
+                return fetched
+            size = needed
+
+    def _fetch_patiently(self, size: int) -> FetchedSet:
+        def passes(error: KafkaError) -> bool:
+            return passes_at_leader(error) and not self._is_stopping()
+
+        return retry(
+            lambda: self._fetch_once(size),
+            self._policy,
+            self._clock,
+            what=f"reading {self._tp} from offset {self.position}",
+            passes=passes,
+            before_next=self._look_up_leader,
+        )
+
+    def _look_up_leader(self, _: KafkaError) -> None:
+        """Ask for all topics: asked for by name, a deleted one would be made again."""
+        self._cluster.refresh()
+
+    def _fetch_once(self, size: int) -> FetchedSet:
+        leader = self._cluster.metadata.leader(self._tp)
+        request = fetch_request(
+            {self._tp: (self.position, size)}, max_wait_ms=self._wait_ms, min_bytes=1
+        )
+        with self._cluster.connection(leader) as connection:
+            response = connection.send(request)
+            source = str(connection)
+        assert isinstance(response, FetchResponse)
+        answer = fetch_results(response).get(self._tp)
+        if answer is None:
+            raise ProtocolError(f"{source} left out {self._tp} in its answer")
+        detail = f"{self._tp} at {source}, offset {self.position}"
+        if (error := error_of(answer.error_code, detail)) is not None:
+            raise error
+        return FetchedSet(
+            self._tp, self.position, answer.message_set, size, source, answer.high_watermark
+        )

@@ -1,0 +1,117 @@
+"""`kafka08 consume --partition`: SimpleConsumerShell's job, with neither group nor ZooKeeper."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka08.cli.consume_partition import start_of
+from kafka08.errors import OffsetOutOfRange
+from kafka08.structs import TopicPartition
+from tests.cli.conftest import Commands, Inspector
+
+TP = TopicPartition("t", 0)
+TO_END = ("--no-wait-at-logend",)
+
+
+def fill(kafka08: Commands, inspect: Inspector, topic: str, count: int) -> tuple[object, ...]:
+    """A topic with the messages 0, 1, …; the command that reads its one partition."""
+    inspect.create_topic(topic)
+    kafka08("produce", topic, stdin=b"".join(b"%d\n" % n for n in range(count)))
+    return ("consume", topic, "--partition", 0)
+
+
+def lines(first: int, end: int) -> bytes:
+    return b"".join(b"%d\n" % n for n in range(first, end))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "offset"),
+    [("earliest", 5), ("latest", 20), ("5", 5), ("20", 20), ("-3", 17), ("-99", 5), ("-0", 20)],
+)
+def test_where_it_begins(wanted: str, offset: int) -> None:
+    """In a log of the offsets 5 to 20; a number from the end stops at the log start."""
+    assert offset == start_of(wanted, TP, 5, 20)
+
+
+@pytest.mark.parametrize("wanted", ["4", "21"])
+def test_an_offset_that_is_not_in_the_log_is_refused(wanted: str) -> None:
+    """With those that are."""
+    with pytest.raises(OffsetOutOfRange, match=rf"\[t,0\] has the offsets 5 to 20, not {wanted}"):
+        start_of(wanted, TP, 5, 20)
+
+
+def test_it_reads_to_the_log_end(kafka08: Commands, inspect: Inspector) -> None:
+    """From the beginning, from an offset, the last few; and says where to go on."""
+    consume = fill(kafka08, inspect, "shell-end", 10)
+    whole = kafka08(*consume, *TO_END)
+    assert (lines(0, 10), "Consumed 10 messages; the next offset is 10\n") == whole[1:]
+    assert lines(7, 10) == kafka08(*consume, *TO_END, "--offset", 7).out
+    assert lines(8, 10) == kafka08(*consume, *TO_END, "--offset", -2).out
+    assert b"" == kafka08(*consume, *TO_END, "--offset", "latest").out
+
+
+def test_the_limit_is_exact_in_compressed_sets(kafka08: Commands, inspect: Inspector) -> None:
+    """--max-messages ends it inside a set, and the next offset is that of the next message."""
+    topic = inspect.create_topic("shell-limit")
+    produce = ("produce", topic, "--override", "compression.codec=gzip")
+    kafka08(*produce, stdin=lines(0, 100))
+    limited = ("consume", topic, "--partition", 0, "--offset", 10, "--max-messages", 33)
+    done = kafka08(*limited)
+    assert (lines(10, 43), "Consumed 33 messages; the next offset is 43\n") == done[1:]
+
+
+def test_it_waits_for_more(kafka08: Commands, inspect: Inspector) -> None:
+    """Without --no-wait-at-logend, until SIGTERM; then the exit code is 0."""
+    consume = fill(kafka08, inspect, "shell-wait", 1)
+    running = kafka08.start(*consume)
+    running.await_out(1)
+    kafka08("produce", "shell-wait", stdin=b"more\n")
+    running.await_out(2)
+    assert (0, b"0\nmore\n") == running.stop()[:2]
+
+
+def test_brokers_are_enough(kafka08: Commands, inspect: Inspector) -> None:
+    """No ZooKeeper is asked, and no group is left anywhere."""
+    consume = fill(kafka08, inspect, "shell-brokers", 3)
+    groups = set(inspect.store.groups())
+    kafka08.environ["KAFKA08_ZOOKEEPER"] = "127.0.0.1:1"
+    assert lines(0, 3) == kafka08(*consume, *TO_END).out
+    assert groups == set(inspect.store.groups())
+
+
+def test_silence_ends_it_when_asked_to(kafka08: Commands, inspect: Inspector) -> None:
+    """consumer.timeout.ms holds here too."""
+    consume = fill(kafka08, inspect, "shell-silence", 3)
+    assert lines(0, 3) == kafka08(*consume, "--override", "consumer.timeout.ms=300").out
+
+
+def test_a_partition_that_does_not_exist_is_not_waited_for(
+    kafka08: Commands, inspect: Inspector
+) -> None:
+    """Nor is a topic created by asking for it."""
+    consume = fill(kafka08, inspect, "shell-one", 1)
+    done = kafka08(*consume[:-1], 7, code=1)
+    assert "[shell-one,7]: the topic has 1 partitions" in done.err
+    assert "never-there" in kafka08("consume", "never-there", "--partition", 0, code=1).err
+    assert "never-there" not in inspect.store.topics()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("t", "--offset", 5), "--offset needs --partition"),
+        (("t", "--no-wait-at-logend"), "--no-wait-at-logend needs --partition"),
+        (("t", "--partition", 0, "--group", "g"), "--group cannot be used with --partition"),
+        (("t", "--partition", 0, "--from-beginning"), "--from-beginning cannot be used with"),
+        (("--partition", 0), "--partition needs a TOPIC"),
+        (("t", "--partition", 0, "--offset", "end"), "'end' is not N, -N, earliest or latest"),
+    ],
+    ids=lambda value: " ".join(map(str, value)) if isinstance(value, tuple) else None,
+)
+def test_options_that_do_not_go_together_are_misuse(
+    kafka08: Commands, arguments: tuple[object, ...], said: str
+) -> None:
+    """Those of a group, and those of one partition."""
+    done = kafka08.refused("consume", *arguments)
+    assert (2, b"") == (done.code, done.out)
+    assert said in done.err

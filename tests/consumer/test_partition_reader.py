@@ -1,0 +1,113 @@
+"""PartitionReader on a cluster in memory: every message once, whoever leads."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka08.client.cluster import ClusterClient
+from kafka08.client.retry import RetryPolicy
+from kafka08.consumer.batch import BatchLimits
+from kafka08.consumer.partition_reader import PartitionReader
+from kafka08.errors import NotLeaderForPartition, OffsetOutOfRange, UnknownError
+from kafka08.structs import NO_LEADER, TopicPartition
+from tests.client.fake_cluster import FakeCluster
+
+TP = TopicPartition("t", 0)
+VALUES = [b"%d" % number for number in range(6)]
+
+
+@pytest.fixture
+def cluster() -> FakeCluster:
+    cluster = FakeCluster({"t": {0: 1}})
+    cluster.append(TP, *VALUES)
+    return cluster
+
+
+def connected(cluster: FakeCluster) -> ClusterClient:
+    client = ClusterClient(cluster.bootstrap, connect=cluster.network.connect, clock=cluster.clock)
+    client.refresh()
+    return client
+
+
+def reader_at(
+    cluster: FakeCluster, offset: int, policy: RetryPolicy = RetryPolicy(tries=5, backoff_ms=100)
+) -> PartitionReader:
+    return PartitionReader(connected(cluster), TP, offset, policy=policy, clock=cluster.clock)
+
+
+def read(reader: PartitionReader, limits: BatchLimits = BatchLimits()) -> list[bytes | None]:
+    return [value for batch in reader.poll(limits) for value in batch.values()]
+
+
+def test_it_reads_from_the_offset_to_the_end(cluster: FakeCluster) -> None:
+    """Then nothing comes, and it is at the end until more is written."""
+    reader = reader_at(cluster, 4)
+    assert VALUES[4:] == read(reader)
+    assert (6, True) == (reader.position, reader.is_at_end)
+    assert [] == read(reader)
+    cluster.append(TP, b"more")
+    assert [b"more"] == read(reader)
+
+
+def test_it_follows_the_leader(cluster: FakeCluster) -> None:
+    """A broker that leads no more, then none that leads, then another one: no message is lost or
+    comes twice."""
+    states = iter([NO_LEADER, NO_LEADER, 2])
+
+    def next_state() -> bool:
+        cluster.leaders[TP] = next(states)
+        return False
+
+    reader = PartitionReader(connected(cluster), TP, 0, is_stopping=next_state, clock=cluster.clock)
+    first = next(iter(reader.poll(BatchLimits(max_messages=2))))
+    assert VALUES[:2] == first.values()
+    cluster.leaders[TP] = 2
+    assert VALUES[2:] == read(reader)
+    assert [] == list(states)
+
+
+def test_a_broker_that_dies_is_left(cluster: FakeCluster) -> None:
+    """Its connection is lost in the middle, and the new leader has the rest."""
+    reader = reader_at(cluster, 0)
+    next(iter(reader.poll(BatchLimits(max_messages=5))))
+    cluster.down(1)
+    cluster.leaders[TP] = 2
+    assert VALUES[5:] == read(reader)
+
+
+@pytest.mark.parametrize("error", [UnknownError, NotLeaderForPartition])
+def test_what_passes_is_raised_when_it_stays(
+    cluster: FakeCluster, error: type[UnknownError]
+) -> None:
+    """After the tries of the policy, naming the partition; so that nobody waits for ever."""
+    reader = reader_at(cluster, 0, RetryPolicy(tries=3, backoff_ms=100))
+    cluster.refuse(TP, *[error.code] * 3)
+    with pytest.raises(error, match=r"\[t,0\] at b1:9092, offset 0"):
+        read(reader)
+    assert VALUES == read(reader)
+
+
+def test_an_offset_outside_the_log_is_raised_at_once(cluster: FakeCluster) -> None:
+    """It does not pass by waiting, and nothing is skipped in silence."""
+    reader = reader_at(cluster, 99)
+    with pytest.raises(OffsetOutOfRange, match="offset 99"):
+        read(reader)
+    assert [] == cluster.clock.slept
+
+
+def test_a_message_larger_than_the_fetch_is_fetched_with_room(cluster: FakeCluster) -> None:
+    """Once; the next fetch asks for the usual size again."""
+    cluster.append(TP, b"x" * 5000)
+    reader = PartitionReader(connected(cluster), TP, 6, fetch_bytes=100, clock=cluster.clock)
+    assert [b"x" * 5000] == read(reader)
+
+
+def test_who_stops_is_not_kept_by_retries(cluster: FakeCluster) -> None:
+    """The error of the try under way ends it."""
+    reader = PartitionReader(
+        connected(cluster), TP, 0, is_stopping=lambda: True, clock=cluster.clock
+    )
+    cluster.refuse(TP, NotLeaderForPartition.code)
+    with pytest.raises(NotLeaderForPartition):
+        read(reader)
+    assert [] == cluster.clock.slept
