@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return run(properties)
 
 
-def run(properties: Mapping[str, str]) -> int:
+def run(properties: Mapping[str, str], log_level: str = "info") -> int:
     """Be a broker until SIGTERM or SIGINT; the exit status. Patches this process for gevent."""
     # Before anything below is imported: it takes the patched modules for granted.
     from kafka08.broker.gevent_runtime import GeventRuntime, patch_process
@@ -42,7 +42,7 @@ def run(properties: Mapping[str, str]) -> int:
 
     patch_process()
     keep_freed_memory()
-    set_up_logging()
+    set_up_logging(log_level)
 
     from kafka08.broker.config import BrokerConfig
     from kafka08.broker.server import KafkaServer
@@ -79,9 +79,9 @@ def run(properties: Mapping[str, str]) -> int:
     return 0
 
 
-def set_up_logging() -> None:
-    """Log to stderr as log4j's pattern `[%d] %p %m (%c)` does, and nowhere else."""
-    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, stream=sys.stderr, force=True)
+def set_up_logging(level: str) -> None:
+    """Log to stderr from `level` on as log4j's pattern `[%d] %p %m (%c)` does, and nowhere else."""
+    logging.basicConfig(level=level.upper(), format=LOG_FORMAT, stream=sys.stderr, force=True)
     logging.getLogger("kazoo").setLevel(logging.WARNING)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from kafka08.cli.commands import LEVEL, Commands
 from kafka08.cli.options import (
     example,
     json_option,
@@ -29,7 +30,7 @@ COLUMNS: Final = ("broker", "address", "controller", "leaders", "replicas", "out
 NOT_REGISTERED: Final = "not registered"
 
 
-@click.group(epilog=example("kafka08 broker start server.properties"))
+@click.group(cls=Commands, epilog=example("kafka08 broker start server.properties"))
 def broker() -> None:
     """Run one broker, see whether brokers answer, and what they lead."""
 
@@ -53,7 +54,8 @@ def start_broker(config: str, overrides: tuple[str, ...], profile: str | None) -
     """
     from kafka08.broker.main import run
 
-    sys.exit(run(read_config(config, overrides, options=profile_keys(profile))))
+    level = click.get_current_context().meta.get(LEVEL, "info")
+    sys.exit(run(read_config(config, overrides, options=profile_keys(profile)), level))
 
 
 @broker.command(epilog=example("kafka08 broker ping localhost:9092,localhost:9093"))

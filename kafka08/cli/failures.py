@@ -7,8 +7,6 @@ import sys
 from collections.abc import Iterator
 from typing import Final
 
-import click
-
 from kafka08.errors import (
     ConfigError,
     ConsumerRebalanceFailed,
@@ -53,9 +51,11 @@ class stands before its base."""
 
 def report(error: Exception) -> int:
     """Say on stderr what happened and what can be done; the exit code."""
-    click.echo(f"Error: {text_of(error)}", err=True)
+    from kafka08.cli.talk import say
+
+    say(f"Error: {text_of(error)}")
     if (advice := advice_for(error)) is not None:
-        click.echo(f"Try: {advice}", err=True)
+        say(f"Try: {advice}")
     return MISUSE if isinstance(error, ConfigError) else FAILED
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kafka08.cli.commands import Commands
 from kafka08.cli.failures import no_such_group
 from kafka08.cli.options import admin_bootstrap_option, example, json_option, zookeeper_option
 from kafka08.cli.table import as_objects, show_table
@@ -28,7 +29,9 @@ PARTITION_COLUMNS = (
 )
 
 
-@click.group(epilog=example("kafka08 group describe readers --zookeeper localhost:2181"))
+@click.group(
+    cls=Commands, epilog=example("kafka08 group describe readers --zookeeper localhost:2181")
+)
 def group() -> None:
     """Look at consumer groups: members, owners, offsets of both stores, and what is wrong."""
 

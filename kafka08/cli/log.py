@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from kafka08.cli.commands import Commands
 from kafka08.cli.options import example
 from kafka08.errors import CorruptLog, KafkaError
 
@@ -15,7 +16,7 @@ class NothingToCheck(KafkaError):
     """A directory that holds no partition and is no log directory."""
 
 
-@click.group(epilog=example("kafka08 log check /tmp/kafka-logs"))
+@click.group(cls=Commands, epilog=example("kafka08 log check /tmp/kafka-logs"))
 def log() -> None:
     """Look into log segments and check log directories. Nothing is ever changed."""
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from kafka08.cli.commands import Commands
 from kafka08.cli.migration_output import (
     show_error,
     show_plan,
@@ -80,7 +81,9 @@ def group_options(function: Function) -> Function:
     return function
 
 
-@click.group(epilog=example("kafka08 migrate plan readers --zookeeper localhost:2181"))
+@click.group(
+    cls=Commands, epilog=example("kafka08 migrate plan readers --zookeeper localhost:2181")
+)
 def migrate() -> None:
     """Move groups' offsets from ZooKeeper to the offsets topic while they run, and back.
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from kafka08.cli.commands import Commands
 from kafka08.cli.failures import no_such_group
 from kafka08.cli.options import admin_bootstrap_option, example, json_option, zookeeper_option
 from kafka08.cli.table import as_objects, show_table
@@ -43,7 +44,7 @@ def cluster_options(function: Function) -> Function:
     return admin_bootstrap_option(zookeeper_option(function))
 
 
-@click.group(epilog=example("kafka08 offsets get readers --zookeeper localhost:2181"))
+@click.group(cls=Commands, epilog=example("kafka08 offsets get readers --zookeeper localhost:2181"))
 def offsets() -> None:
     """Look at groups' committed offsets in both stores, and change those of stopped groups."""
 

@@ -21,6 +21,7 @@ from kafka08.admin.moves import (
     parse_moves,
     parse_topics,
 )
+from kafka08.cli.commands import Commands
 from kafka08.cli.options import example, json_option, legal_topic, zookeeper_option
 from kafka08.errors import AdminError
 from kafka08.structs import TopicPartition
@@ -32,7 +33,7 @@ T = TypeVar("T")
 json_file = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-@click.group(epilog=example("kafka08 partition elect --zookeeper localhost:2181"))
+@click.group(cls=Commands, epilog=example("kafka08 partition elect --zookeeper localhost:2181"))
 def partition() -> None:
     """Move partitions between brokers, and leaders back to preferred replicas."""
 

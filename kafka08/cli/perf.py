@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import click
 
+from kafka08.cli.commands import Commands
 from kafka08.cli.options import example
 from kafka08.cli.perf_consume import consume
 from kafka08.cli.perf_produce import produce
 
 
-@click.group(epilog=example("kafka08 perf produce --topics load --messages 1000000"))
+@click.group(cls=Commands, epilog=example("kafka08 perf produce --topics load --messages 1000000"))
 def perf() -> None:
     """Measure how fast messages go in and out."""
 

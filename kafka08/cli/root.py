@@ -8,6 +8,7 @@ from typing import Any, Final
 import click
 
 from kafka08 import __version__
+from kafka08.cli.commands import Commands, add_common_options
 
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "demo": ("kafka08.cli.demo:demo", "Load, consume, migrate and read real text, verified."),
@@ -31,17 +32,16 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
 """Name → (where the command is, its line in the help)."""
 
 
-class LazyCommands(click.Group):
-    """A group that knows its commands by name and loads them one at a time."""
+class LazyCommands(Commands):
+    """Knows its commands by name and loads them one at a time."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        module, _, name = COMMANDS[cmd_name][0].partition(":")
-        command: click.Command = getattr(import_module(module), name)
+    def load(self, ctx: click.Context, name: str) -> click.Command | None:
+        module, _, attribute = COMMANDS[name][0].partition(":")
+        command: click.Command = getattr(import_module(module), attribute)
+        add_common_options(command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -71,8 +71,12 @@ def print_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     callback=print_version,
     help="Print the version and which kernel (native or python) runs.",
 )
-def root(**_: Any) -> None:
+@click.pass_context
+def root(context: click.Context, /, **_: Any) -> None:
     """An Apache Kafka 0.8 cluster in Python, its clients and its tools."""
-    from kafka08.cli.talk import set_up_talk
+    from kafka08.cli.spinner import show_waits_for_zookeeper
+    from kafka08.cli.talk import set_up_talk, wanted_colour
 
+    context.color = wanted_colour()
     set_up_talk()
+    show_waits_for_zookeeper()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from kafka08.cli.commands import Commands
 from kafka08.cli.options import (
     client_bootstrap_option,
     config_options,
@@ -29,7 +30,10 @@ Function = TypeVar("Function", bound=Callable[..., None])
 FORMATS = ("parquet", "csv", "json")
 
 
-@click.group(epilog=example("kafka08 spark read pages --bootstrap localhost:9092 --output pages"))
+@click.group(
+    cls=Commands,
+    epilog=example("kafka08 spark read pages --bootstrap localhost:9092 --output pages"),
+)
 def spark() -> None:
     """Copy topics to files and files to topics, with PySpark on this machine."""
 

@@ -2,28 +2,97 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import sys
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 import click
+
+ELLIPSIS: Final = "…"
+GAP: Final = "  "
+SHORTEST: Final = 12
+"""A cell is not shortened below this: it could not be told from others any more."""
+
+
+def show_rows(
+    headings: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    as_json: bool,
+    *,
+    if_none: str | None = None,
+) -> None:
+    """The rows as a JSON list of objects, or as a table."""
+    if as_json:
+        show_json(as_objects(headings, rows))
+    else:
+        show_table(headings, rows, if_none=if_none)
+
+
+def show_json(value: object) -> None:
+    """One line of JSON on stdout."""
+    click.echo(json.dumps(value))
 
 
 def show_table(
     headings: Sequence[str], rows: Sequence[Sequence[object]], *, if_none: str | None = None
 ) -> None:
-    """The table on stdout; without rows nothing there, and `if_none` on stderr."""
+    """The table on stdout; without rows nothing there, and `if_none` on stderr. A terminal gets it
+    in its width, with the headings in bold; a file or pipe gets every cell as it is."""
     if rows:
-        for line in table_lines(headings, rows):
+        head, *lines = table_lines(headings, rows, terminal_width())
+        click.echo(click.style(head, bold=True))
+        for line in lines:
             click.echo(line)
     elif if_none is not None:
         click.echo(if_none, err=True)
 
 
-def table_lines(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterator[str]:
-    """The headings and then the rows, each column as wide as what is in it; `-` for None."""
+def terminal_width() -> int | None:
+    """The columns of the terminal that stdout is, or None."""
+    if sys.stdout is None or not sys.stdout.isatty():
+        return None
+    return shutil.get_terminal_size().columns
+
+
+def table_lines(
+    headings: Sequence[str], rows: Sequence[Sequence[object]], width: int | None = None
+) -> Iterator[str]:
+    """The headings and then the rows, each column as wide as what is in it; `-` for None. With a
+    `width` the longest cells are shortened in the middle until a line fits, if that is possible."""
     table = [headings, *([("-" if v is None else str(v)) for v in row] for row in rows)]
     widths = [max(len(line[n]) for line in table) for n in range(len(headings))]
+    if width is not None:
+        widths = fitted(widths, [len(heading) for heading in headings], width)
     for line in table:
-        yield "  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip()
+        cells = (shortened(cell, w).ljust(w) for cell, w in zip(line, widths, strict=True))
+        yield GAP.join(cells).rstrip()
+
+
+def fitted(widths: Sequence[int], least: Sequence[int], width: int) -> list[int]:
+    """The widths of columns, the widest ones narrowed until a line has at most `width` columns.
+    None becomes narrower than SHORTEST or its heading, so a line may stay too long."""
+    narrowed = list(widths)
+    floors = [min(w, max(SHORTEST, low)) for w, low in zip(widths, least, strict=True)]
+    excess = sum(narrowed) + len(GAP) * (len(narrowed) - 1) - width
+    while excess > 0:
+        free = [n for n, w in enumerate(narrowed) if w > floors[n]]
+        if not free:
+            break
+        widest = max(free, key=lambda n: narrowed[n])
+        narrowed[widest] -= 1
+        excess -= 1
+    return narrowed
+
+
+def shortened(text: str, width: int) -> str:
+    """`text` with its middle left out if it is longer than `width`."""
+    if len(text) <= width:
+        return text
+    head = width // 2
+    tail = width - head - 1
+    return f"{text[:head]}{ELLIPSIS}{text[len(text) - tail :]}"
 
 
 def as_objects(

@@ -1,31 +1,61 @@
-"""What the library logs, as the talk of a command: warnings on stderr, each once in a while."""
+"""What the library logs, as the talk of a command: warnings on stderr, each once in a while; and
+the colours of what a command says."""
 
 from __future__ import annotations
 
 import logging
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import click
 
 REPEAT_SECONDS: Final = 10.0
 TEXTS_MAX: Final = 1000
+COLOURS: Final = {"Error": "red", "ERROR": "red", "CRITICAL": "red", "WARNING": "yellow"}
+"""The word before a colon → how a terminal shows it."""
+FORMAT: Final = "%(levelname)s: %(message)s"
+DETAILED_FORMAT: Final = "%(asctime)s %(levelname)s [%(threadName)s] %(name)s: %(message)s"
 
 
 def set_up_talk() -> None:
     """Let warnings of kafka08 be heard on stderr; those of four tries in a row only once."""
     talk = Talk(logging.WARNING)
     talk.addFilter(OnceInAWhile())
-    talk.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
+    talk.setFormatter(logging.Formatter(FORMAT))
     logging.getLogger().addHandler(talk)
+
+
+def show_from(level: int) -> None:
+    """Show the log from `level` on; below warnings with time, thread and logger, and every text."""
+    logging.getLogger("kafka08").setLevel(level)
+    for talk in logging.getLogger().handlers:
+        if isinstance(talk, Talk):
+            talk.setLevel(level)
+            if level < logging.WARNING:
+                talk.setFormatter(logging.Formatter(DETAILED_FORMAT))
+                talk.filters.clear()
+
+
+def wanted_colour(environ: Mapping[str, str] = os.environ) -> bool | None:
+    """False: no colours (NO_COLOR, or a terminal without them); None: on a terminal."""
+    return False if environ.get("NO_COLOR") or environ.get("TERM") == "dumb" else None
+
+
+def say(text: str) -> None:
+    """One line on stderr; a word such as `Error:` before it in its colour on a terminal."""
+    word, colon, rest = text.partition(":")
+    if colon and word in COLOURS:
+        word = click.style(word, fg=COLOURS[word], bold=True)
+    click.echo(f"{word}{colon}{rest}", err=True, color=wanted_colour())
 
 
 class Talk(logging.Handler):
     """Writes to whatever stderr is at that time, so that progress bars can move out of the way."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        click.echo(self.format(record), err=True)
+        say(self.format(record))
 
 
 class OnceInAWhile(logging.Filter):

@@ -10,13 +10,14 @@ from click.core import ParameterSource
 from kafka08.admin import AdminClient, describe_lines, select
 from kafka08.admin.moves import absent_brokers
 from kafka08.assignment import parse_assignment
+from kafka08.cli.commands import Commands
 from kafka08.cli.options import example, json_option, legal_topic, zookeeper_option
 from kafka08.cli.topic_offsets import offsets
 from kafka08.config import parse_overrides
 from kafka08.structs import TopicPartition
 
 
-@click.group(epilog=example("kafka08 topic list --zookeeper localhost:2181"))
+@click.group(cls=Commands, epilog=example("kafka08 topic list --zookeeper localhost:2181"))
 def topic() -> None:
     """Create, list, describe, alter and delete topics."""
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kafka08.cli.commands import Commands
 from kafka08.cli.options import (
     config_options,
     example,
@@ -47,6 +48,7 @@ data_dir_option = click.option(
 
 
 @click.group(
+    cls=Commands,
     invoke_without_command=True,
     epilog=example("kafka08 up --detach --brokers 3 --data-dir cluster"),
 )

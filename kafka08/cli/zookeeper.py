@@ -6,11 +6,12 @@ from pathlib import Path
 
 import click
 
+from kafka08.cli.commands import Commands
 from kafka08.cli.options import example
 from kafka08.config import PORT_MAX
 
 
-@click.group(epilog=example("kafka08 zookeeper start --port 2181"))
+@click.group(cls=Commands, epilog=example("kafka08 zookeeper start --port 2181"))
 def zookeeper() -> None:
     """Run one ZooKeeper server."""
 

@@ -42,6 +42,7 @@ from kafka08.zk.operations import (
 )
 from kafka08.zk.resender import Resender
 from kafka08.zk.session import SessionListener, SessionState, SessionTracker
+from kafka08.zk.waiting import waiting_for
 from kafka08.zk.zookeeper import Adapter, ConnectionState, SessionSettings, ZooKeeper
 
 log = logging.getLogger(__name__)
@@ -90,6 +91,7 @@ class ZkClient:
             self._zookeeper,
             self._tracker,
             self._connected,
+            hosts=self.hosts,
             patience_seconds=self._patience_seconds,
             clock=clock,
         )
@@ -98,7 +100,8 @@ class ZkClient:
         """Connect. Raises ZooKeeperUnreachable naming hosts, timeout and what is wrong with each,
         NoNode naming the chroot that is absent, Closed as soon as somebody calls `close`."""
         self._zookeeper.start()
-        self._settled.wait(self.connection_timeout_ms / 1000)
+        with waiting_for(self.hosts):
+            self._settled.wait(self.connection_timeout_ms / 1000)
         if self._tracker.state is SessionState.CLOSED:
             raise Closed(f"{self} was closed before it was connected to {self.hosts}")
         if self._tracker.state is not SessionState.CONNECTED:

@@ -19,12 +19,14 @@ from kafka08.errors import BadVersion, NodeExists, NoNode, SessionLost, ZooKeepe
 from kafka08.zk.errors import ConnectionLost, SessionExpired
 from kafka08.zk.operations import Create, Delete, Get, Node, Operation, Set
 from kafka08.zk.session import SessionTracker
+from kafka08.zk.waiting import waiting_for
 from kafka08.zk.zookeeper import Event, Pending, ZooKeeper
 
 
 class Resender:
     """The way from operations to results.
 
+    hosts               `h1:1,h2:2`, for who shows a wait for them
     connected           set while there is a connection
     patience_seconds    longest wait for all that one call sends
     """
@@ -35,12 +37,14 @@ class Resender:
         tracker: SessionTracker,
         connected: Event,
         *,
+        hosts: str,
         patience_seconds: float,
         clock: Clock,
     ) -> None:
         self._zookeeper = zookeeper
         self._tracker = tracker
         self._connected = connected
+        self._hosts = hosts
         self._patience_seconds = patience_seconds
         self._clock = clock
 
@@ -64,7 +68,8 @@ class Resender:
                     lost.append(index)
             if not lost:
                 break
-            self._connected.wait(self._seconds_until(deadline))
+            with waiting_for(self._hosts):
+                self._connected.wait(self._seconds_until(deadline))
             if not self._seconds_until(deadline):
                 break
             same_session = session == self._tracker.sessions_ended

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kafka08.cli.table import as_objects, show_table, table_lines
+from kafka08.cli.table import SHORTEST, as_objects, shortened, show_table, table_lines
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 from tests.cli.conftest import Commands, Inspector
@@ -70,3 +70,37 @@ def test_no_key_of_json_has_a_blank(kafka08: Commands, inspect: Inspector) -> No
     common = {"topic", "partition", "zookeeper", "kafka", "log_start", "log_end", "lag"}
     for name in ("group describe", "offsets get", "migrate plan"):
         assert common <= keys[name], name
+
+
+OWNERS = [("words", 0, "readers_worker-7.example.com-1700000000000-0a1b2c3d-0", 120)]
+
+
+def test_a_table_fits_the_terminal() -> None:
+    """The longest cells lose their middle; beginning and end, which tell owners apart, stay."""
+    head, line = table_lines(("topic", "partition", "owner", "lag"), OWNERS, 50)
+    assert "topic  partition  owner                        lag" == head
+    assert "words  0          readers_worke…00-0a1b2c3d-0  120" == line
+    assert 50 == len(head) == len(line)
+
+
+def test_what_cannot_fit_stays_legible() -> None:
+    """No cell becomes shorter than SHORTEST or its heading, whatever the terminal's width."""
+    head, line = table_lines(("topic", "partition", "owner", "lag"), OWNERS, 5)
+    assert "topic  partition  owner         lag" == head
+    assert "readers…c3d-0" not in line
+    assert SHORTEST == len(line.split()[2])
+
+
+def test_a_pipe_is_given_every_cell_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    """A program that reads the table must not meet a shortened name, nor a colour."""
+    show_table(("topic", "partition", "owner", "lag"), OWNERS)
+    printed = capsys.readouterr().out
+    assert OWNERS[0][2] in printed
+    assert "\x1b" not in printed
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 7, 8])
+def test_a_shortened_text_is_as_long_as_it_may_be(width: int) -> None:
+    """Never longer, and the text itself if it fits."""
+    assert width == len(shortened("abcdefgh", width))
+    assert ("abcdefgh" == shortened("abcdefgh", width)) == (width == 8)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 
-from kafka08.cli.talk import REPEAT_SECONDS, TEXTS_MAX, OnceInAWhile
+import pytest
+
+from kafka08.cli.talk import REPEAT_SECONDS, TEXTS_MAX, OnceInAWhile, wanted_colour
 
 
 def record(text: str) -> logging.LogRecord:
@@ -27,3 +29,12 @@ def test_it_does_not_remember_without_bound() -> None:
     once = OnceInAWhile(lambda: 0.0)
     assert all(once.filter(record(str(n))) for n in range(3 * TEXTS_MAX))
     assert len(once._said) <= TEXTS_MAX
+
+
+@pytest.mark.parametrize(
+    ("environ", "wanted"),
+    [({}, None), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, None), ({"TERM": "dumb"}, False)],
+)
+def test_colours_can_be_refused(environ: dict[str, str], wanted: bool | None) -> None:
+    """NO_COLOR counts when it is not empty (no-color.org); else the terminal decides."""
+    assert wanted is wanted_colour(environ)

@@ -93,7 +93,9 @@ def run(operation: Operation, script: Script, meanwhile: str = "") -> tuple[Any,
 
     played = Played(clock, script)
     zookeeper, connected = cast(ZooKeeper, played), cast(Event, Connected(happen))
-    resender = Resender(zookeeper, tracker, connected, patience_seconds=10, clock=clock)
+    resender = Resender(
+        zookeeper, tracker, connected, hosts="h:1", patience_seconds=10, clock=clock
+    )
     return resender.run_one(operation), played.calls
 
 

@@ -1,0 +1,72 @@
+"""Groups of commands: a noun in singular or plural, the command that was probably meant, and the
+options that every command has."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+import click
+
+from kafka08.nearest import did_you_mean
+
+LEVELS: Final = ("debug", "info", "warning", "error")
+LEVEL: Final = "kafka08.log_level"
+"""Where the context keeps what --log-level said, for a command that sets up its own log."""
+
+
+class Commands(click.Group):
+    """A group whose commands are also found by their other number: `topics` is `topic`."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        names = self.list_commands(ctx)
+        for name in (cmd_name, f"{cmd_name}s", cmd_name.removesuffix("s")):
+            if name in names:
+                return self.load(ctx, name)
+        return None
+
+    def load(self, ctx: click.Context, name: str) -> click.Command | None:
+        """The command of this very name."""
+        return super().get_command(ctx, name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        known = ctx.resilient_parsing or name.startswith("-") or self.get_command(ctx, name)
+        if not known:
+            hint = did_you_mean(name, self.list_commands(ctx)) or "."
+            raise click.UsageError(f"No such command '{name}'{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+def add_common_options(command: click.Command) -> None:
+    """Give --log-level to the command, and to all of the group that it is. May be called again."""
+    if isinstance(command, click.Group):
+        for one in command.commands.values():
+            add_common_options(one)
+        if not command.invoke_without_command:
+            return
+    if all(parameter.name != "log_level" for parameter in command.params):
+        command.params.append(log_level_option())
+
+
+def log_level_option() -> click.Option:
+    return click.Option(
+        ["--log-level"],
+        type=click.Choice(LEVELS),
+        envvar="KAFKA08_LOG_LEVEL",
+        expose_value=False,
+        is_eager=True,
+        callback=_set_log_level,
+        help="What of the log is shown on stderr; default: warning (of a broker: info).",
+    )
+
+
+def _set_log_level(context: click.Context, _: click.Parameter, level: str | None) -> None:
+    if level is None or context.resilient_parsing:
+        return
+    from kafka08.cli.talk import show_from
+
+    context.meta[LEVEL] = level
+    show_from(logging.getLevelNamesMapping()[level.upper()])

@@ -1,0 +1,72 @@
+"""kafka08.cli.commands: words that were nearly right, and options that every command has."""
+
+from __future__ import annotations
+
+import click
+import pytest
+
+from kafka08.cli import root
+from kafka08.cli.root import COMMANDS
+from tests.cli.conftest import Commands
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [("topics", "topic"), ("groups", "group"), ("offset", "offsets"), ("brokers", "broker")],
+)
+def test_a_noun_has_two_numbers(said: str, meant: str) -> None:
+    """`kafka08 topics list` is `kafka08 topic list`."""
+    context = click.Context(root)
+    assert root.get_command(context, said) is root.get_command(context, meant)
+    assert root.get_command(context, said) is not None
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("tpoic list", "did you mean topic?"),
+        ("topic lst", "did you mean list?"),
+        ("group discribe g", "did you mean describe?"),
+        ("consum t", "did you mean consume?"),
+    ],
+)
+def test_a_mistyped_command_names_the_nearest(line: str, hint: str) -> None:
+    """For nouns and for verbs."""
+    with pytest.raises(click.UsageError, match="No such command") as refused:
+        root.main(line.split(), standalone_mode=False)
+    assert hint in refused.value.message
+
+
+def leaves(group: click.Group, path: str = "") -> list[tuple[str, click.Command]]:
+    """Every command that is no group, with its words."""
+    context = click.Context(group)
+    found = []
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            found += leaves(command, f"{path}{name} ")
+        else:
+            found.append((f"{path}{name}", command))
+    return found
+
+
+@pytest.mark.parametrize(("path", "command"), leaves(root), ids=str)
+def test_every_command_has_a_log_level(path: str, command: click.Command) -> None:
+    """Once, also when the command was looked up twice."""
+    names = [parameter.name for parameter in command.params]
+    assert 1 == names.count("log_level"), path
+
+
+def test_every_group_knows_both_numbers() -> None:
+    """A noun that is added is of our class, or `did you mean` is missing there."""
+    for name in COMMANDS:
+        command = root.get_command(click.Context(root), name)
+        assert not isinstance(command, click.Group) or type(command).__name__ == "Commands", name
+
+
+def test_the_log_is_shown_from_the_level_on(kafka08: Commands) -> None:
+    """debug shows what ZooKeeper's session does, with time and logger; the default shows none."""
+    loud = kafka08("topic", "list", "--log-level", "debug").err
+    assert "kafka08." in loud
+    assert "" == kafka08("topic", "list").err
