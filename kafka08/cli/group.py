@@ -10,6 +10,7 @@ import click
 
 from kafka08.cli.commands import Commands
 from kafka08.cli.failures import no_such_group
+from kafka08.cli.lag import say_never_committed
 from kafka08.cli.options import admin_bootstrap_option, example, json_option, zookeeper_option
 from kafka08.cli.table import as_objects, show_table
 
@@ -25,7 +26,6 @@ PARTITION_COLUMNS = (
     "kafka",
     "log start",
     "log end",
-    "lag",
 )
 
 
@@ -59,16 +59,22 @@ def list_(as_json: bool, zookeeper: str) -> None:
 @admin_bootstrap_option
 @zookeeper_option
 def describe(name: str, as_json: bool, bootstrap: str | None, zookeeper: str) -> None:
-    """Show the members of GROUP and, of each partition, owner, offsets and lag."""
+    """Show the members of GROUP and, of each partition of its topics, owner, offsets and lag.
+
+    The lag of a partition that was never committed counts from the log's start.
+    """
     facts = read(name, bootstrap, zookeeper)
     if as_json:
         click.echo(json.dumps(as_dict(facts)))
+        say_never_committed(facts.partitions)
         return
     members = [member_row(facts, member) for member in facts.members]
     show_table(MEMBER_COLUMNS, [tuple(row.values())[: len(MEMBER_COLUMNS)] for row in members])
     if facts.members and facts.partitions:
         click.echo()
-    show_table(PARTITION_COLUMNS, [partition_row(p) for p in facts.partitions])
+    rows = [(*partition_row(p), p.lag_text) for p in facts.partitions]
+    show_table((*PARTITION_COLUMNS, "lag"), rows)
+    say_never_committed(facts.partitions)
     for what in facts.unanswered:
         click.echo(f"Not known: {what}", err=True)
 
@@ -115,7 +121,10 @@ def as_dict(facts: GroupFacts) -> dict[str, Any]:
     return {
         "group": facts.group,
         "members": [member_row(facts, member) for member in facts.members],
-        "partitions": as_objects(PARTITION_COLUMNS, map(partition_row, facts.partitions)),
+        "partitions": as_objects(
+            (*PARTITION_COLUMNS, "lag", "never committed"),
+            [(*partition_row(p), p.lag, p.never_committed) for p in facts.partitions],
+        ),
         "unanswered": list(facts.unanswered),
     }
 
@@ -143,5 +152,4 @@ def partition_row(partition: PartitionFacts) -> tuple[object, ...]:
         partition.kafka,
         partition.log_start,
         partition.log_end,
-        partition.lag,
     )

@@ -57,13 +57,16 @@ def show_plan(plan: Plan, as_json: bool, retention_ms: int | None = None) -> Non
     now_ms = SYSTEM_CLOCK.time_ms()
     left_s = [step.facts.seconds_left(now_ms, retention_ms) for step in plan.steps]
     if as_json:
-        rows = [plan_row(plan, *pair) for pair in zip(plan.steps, left_s, strict=True)]
+        rows = [
+            (*plan_row(plan, step, seconds, step.facts.lag), step.facts.never_committed)
+            for step, seconds in zip(plan.steps, left_s, strict=True)
+        ]
         click.echo(
             json.dumps(
                 {
                     "group": plan.group,
                     "members": [str(member) for member in plan.members],
-                    "partitions": as_objects(PLAN_COLUMNS, rows),
+                    "partitions": as_objects((*PLAN_COLUMNS, "never committed"), rows),
                     "refusals": plan.refusals,
                 }
             )
@@ -71,13 +74,16 @@ def show_plan(plan: Plan, as_json: bool, retention_ms: int | None = None) -> Non
     else:
         left = [None if seconds is None else hours_and_minutes(seconds) for seconds in left_s]
         click.echo(f"Group {plan.group}, {len(plan.members)} live members")
-        rows = [plan_row(plan, *pair) for pair in zip(plan.steps, left, strict=True)]
+        rows = [
+            plan_row(plan, step, text, step.facts.lag_text)
+            for step, text in zip(plan.steps, left, strict=True)
+        ]
         show_table(PLAN_COLUMNS, rows, if_none=NOTHING)
     for refusal in plan.refusals:
         click.echo(f"Refused: {plan.group}: {refusal}", err=True)
 
 
-def plan_row(plan: Plan, step: Step, left: object) -> tuple[object, ...]:
+def plan_row(plan: Plan, step: Step, left: object, lag: object) -> tuple[object, ...]:
     facts = step.facts
     owner = next((m for m in plan.members if m.owns(facts.owner)), None)
     kind = None if owner is None else "kafka08" if owner.is_ours else "other"
@@ -87,7 +93,7 @@ def plan_row(plan: Plan, step: Step, left: object) -> tuple[object, ...]:
         facts.kafka,
         facts.log_start,
         facts.log_end,
-        facts.lag,
+        lag,
         facts.owner,
         kind,
         left,

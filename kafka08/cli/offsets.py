@@ -14,16 +14,21 @@ import click
 
 from kafka08.cli.commands import Commands
 from kafka08.cli.failures import no_such_group
+from kafka08.cli.lag import say_never_committed
 from kafka08.cli.options import admin_bootstrap_option, example, json_option, zookeeper_option
 from kafka08.cli.table import as_objects, show_table
+from kafka08.listing import some_of
 
 if TYPE_CHECKING:
+    from kafka08.groups.facts import PartitionOffsets
+    from kafka08.groups.lag import TopicLag
     from kafka08.migration.group_offsets import GroupOffsets
     from kafka08.migration.reset import ChangePlan, Target
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 COLUMNS = ("topic", "partition", "zookeeper", "kafka", "log start", "log end", "lag")
+LAG_COLUMNS = ("topic", "partitions", "never committed", "largest", "lag")
 PLAN_COLUMNS = ("topic", "partition", "zookeeper", "kafka", "log start", "log end", "new", "moved")
 STORES = {"both": "dual", "zookeeper": "zookeeper", "kafka": "kafka"}
 
@@ -57,19 +62,19 @@ def offsets() -> None:
 def get(
     group: str, topics: tuple[str, ...], as_json: bool, bootstrap: str | None, zookeeper: str
 ) -> None:
-    """Show both stores' offsets of GROUP, and where the logs start and end."""
+    """Show both stores' offsets of GROUP in all partitions of its topics, and where the logs start
+    and end."""
     from kafka08.migration.connections import Connections
     from kafka08.migration.group_offsets import GroupOffsets
 
     with Connections(zookeeper, bootstrap) as connections:
-        facts = GroupOffsets(connections, group).facts(topics)
-    if facts.is_empty:
-        raise no_such_group(group)
-    rows = [
-        (*p.topic_partition, p.zookeeper, p.kafka, p.log_start, p.log_end, p.lag)
-        for p in facts.partitions
-    ]
-    show(COLUMNS, rows, as_json, facts.unknown)
+        of_group = GroupOffsets(connections, group)
+        facts = of_group.facts(topics)
+        if not of_group.is_known(facts):
+            raise no_such_group(group)
+    rows = [offsets_row(p, as_json) for p in facts.partitions]
+    headings = (*COLUMNS, "never committed") if as_json else COLUMNS
+    show(headings, rows, as_json, facts.unknown, facts.partitions)
 
 
 @offsets.command(epilog=example("kafka08 offsets lag readers --fail-above 10000"))
@@ -81,25 +86,52 @@ def lag(
     group: str, fail_above: int | None, as_json: bool, bootstrap: str | None, zookeeper: str
 ) -> None:
     """Show how many messages GROUP is behind, by topic, counted from the newer store. Exits 1 if
-    that is more than --fail-above, or not known."""
+    that is more than --fail-above, or not known.
+
+    A partition that was never committed counts from its log's start: the lag is then a lower bound,
+    with which --fail-above fails.
+    """
+    from kafka08.groups.lag import lag_by_topic
     from kafka08.migration.connections import Connections
     from kafka08.migration.group_offsets import GroupOffsets
 
     with Connections(zookeeper, bootstrap) as connections:
-        facts = GroupOffsets(connections, group).facts()
-    if facts.is_empty:
-        raise no_such_group(group)
-    by_topic: dict[str, list[int]] = {}
-    for p in facts.partitions:
-        if p.lag is not None:
-            by_topic.setdefault(p.topic_partition.topic, []).append(p.lag)
-    rows = [(topic, len(lags), max(lags), sum(lags)) for topic, lags in by_topic.items()]
+        of_group = GroupOffsets(connections, group)
+        facts = of_group.facts()
+        if not of_group.is_known(facts):
+            raise no_such_group(group)
+    topics = lag_by_topic(facts.partitions)
+    rows = [lag_row(row, as_json) for row in topics]
     nothing = () if rows else ("its lag: it has no offset of a partition that exists",)
-    show(("topic", "partitions", "largest", "lag"), rows, as_json, facts.unknown or nothing)
-    total = sum(sum(lags) for lags in by_topic.values())
+    show(LAG_COLUMNS, rows, as_json, facts.unknown or nothing, facts.partitions)
+    total, is_exact = sum(row.lag for row in topics), all(row.is_exact for row in topics)
     if not as_json:
-        click.echo(f"Group {group} is {total} messages behind", err=True)
-    sys.exit(1 if fail_above is not None and total > fail_above else 0)
+        number = total if is_exact else f"at least {total}"
+        click.echo(f"Group {group} is {number} messages behind", err=True)
+    beyond_end = [tp for row in topics for tp in row.beyond_end]
+    if beyond_end:
+        click.echo(
+            f"Beyond the log's end: the offsets of {some_of(beyond_end)}; the topic was created "
+            f"again, or cut. kafka08 group explain {group} shows them",
+            err=True,
+        )
+    if fail_above is None or (is_exact and total <= fail_above):
+        sys.exit(0)
+    if total <= fail_above:
+        click.echo(f"--fail-above {fail_above} fails: the lag is only a lower bound", err=True)
+    sys.exit(1)
+
+
+def lag_row(lag: TopicLag, as_json: bool) -> tuple[object, ...]:
+    """A row of LAG_COLUMNS."""
+    number = lag.lag if as_json else lag.lag_text
+    return (lag.topic, lag.partitions, len(lag.never_committed), lag.largest, number)
+
+
+def offsets_row(p: PartitionOffsets, as_json: bool) -> tuple[object, ...]:
+    """A row of COLUMNS; for JSON also whether it was never committed."""
+    row = (*p.topic_partition, p.zookeeper, p.kafka, p.log_start, p.log_end)
+    return (*row, p.lag, p.never_committed) if as_json else (*row, p.lag_text)
 
 
 @offsets.command("set", epilog=example("kafka08 offsets set readers pages:0=120 --store kafka"))
@@ -136,7 +168,8 @@ def set_(
     "target",
     required=True,
     metavar="earliest|latest|TIME|OFFSET|+N|-N",
-    help="TIME as 2026-01-31T12:00[+01:00]; +N and -N shift by so many messages.",
+    help="TIME as 2026-01-31T12:00[+01:00]; +N and -N shift by N messages, a partition that was "
+    "never committed from its log's start.",
 )
 @click.option("--topic", "topics", multiple=True, help="Only these topics (repeat for more).")
 @store_option
@@ -153,7 +186,8 @@ def reset(
     bootstrap: str | None,
     zookeeper: str,
 ) -> None:
-    """Plan where the stopped GROUP goes on from, in all its partitions, and do it with --execute.
+    """Plan where the stopped GROUP goes on from, in all partitions of its topics, committed or not,
+    and do it with --execute.
 
     A time is met as exactly as 0.8 can: at the start of the segment last written before it.
     """
@@ -216,8 +250,11 @@ def export(
         click.echo(text, nl=False)
     else:
         output.write_text(text)
-    count = sum(len(f.partitions) for f in facts)
+    count = sum(p.newest is not None for f in facts for p in f.partitions)
     click.echo(f"Exported {count} partitions of {len(facts)} groups", err=True)
+    for f in facts:
+        if missing := [p.topic_partition for p in f.partitions if p.never_committed and p.exists]:
+            click.echo(f"Never committed, not exported: {f.group}: {some_of(missing)}", err=True)
     for group, texts in unknown.items():
         for text in texts:
             click.echo(f"Not exported: {group}: {text}", err=True)
@@ -244,6 +281,10 @@ def import_(
         for group, wanted in read_offsets(file).items():
             of_group = GroupOffsets(connections, group)
             plans.append((of_group, of_group.plan_set(wanted)))
+            if left_out := of_group.left_out(wanted):
+                click.echo(
+                    f"Not in {file}, so left as it is: {group}: {some_of(left_out)}", err=True
+                )
         # All or nothing, as far as can be seen beforehand.
         possible = not any(plan.refusals for _, plan in plans)
         for of_group, plan in plans:
@@ -297,7 +338,7 @@ def carry_out(
         )
         for c in plan.changes
     ]
-    show(PLAN_COLUMNS, rows, as_json)
+    show(PLAN_COLUMNS, rows, as_json, partitions=[c.facts for c in plan.changes])
     for refusal in plan.refusals:
         click.echo(f"Refused: {plan.group}: {refusal}", err=True)
     if plan.refusals:
@@ -314,12 +355,15 @@ def show(
     rows: Sequence[Sequence[object]],
     as_json: bool,
     unknown: Sequence[str] = (),
+    partitions: Sequence[PartitionOffsets] = (),
 ) -> None:
-    """The rows on stdout, what is not known on stderr; exits 1 if there is such a thing."""
+    """The rows on stdout; on stderr which of the `partitions` were never committed, and what is not
+    known. Exits 1 if something is not."""
     if as_json:
         click.echo(json.dumps(as_objects(headings, rows)))
     else:
         show_table(headings, rows, if_none=None if unknown else "No offsets are committed.")
+    say_never_committed(partitions)
     for text in unknown:
         click.echo(f"Not known: {text}", err=True)
     if unknown:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from kafka08.groups.members import Member
@@ -33,6 +33,7 @@ class PartitionOffsets:
 
     zookeeper, kafka    the committed offset in either store, None if there is none
     log_start, log_end  the log's range, None if it is not known
+    kafka_answered      False: Kafka could not be asked, so it may have an offset
     """
 
     topic_partition: TopicPartition
@@ -40,6 +41,7 @@ class PartitionOffsets:
     kafka: int | None
     log_start: int | None
     log_end: int | None
+    kafka_answered: bool = field(default=True, kw_only=True)
 
     @property
     def newest(self) -> int | None:
@@ -47,17 +49,36 @@ class PartitionOffsets:
         return max((o for o in (self.zookeeper, self.kafka) if o is not None), default=None)
 
     @property
+    def never_committed(self) -> bool:
+        """Neither store has an offset, so auto.offset.reset decides where a member begins."""
+        return self.newest is None and self.kafka_answered
+
+    @property
     def lag(self) -> int | None:
-        """Messages from the newest offset to the log's end; None if either is not known. Below 0:
-        beyond the end."""
-        if self.newest is None or self.log_end is None:
+        """Messages from the newest offset to the log's end. Of a partition that was never
+        committed: from the log's start, which is a lower bound (`is_lag_exact`). None if the
+        offset or the log is not known; below 0: the offset lies beyond the log's end."""
+        start = self.log_start if self.never_committed else self.newest
+        return None if start is None or self.log_end is None else self.log_end - start
+
+    @property
+    def is_lag_exact(self) -> bool:
+        """False where `lag` is a lower bound: older messages that nobody read may be deleted. A log
+        that never had a message (its end is 0) has a lag of exactly 0."""
+        return not self.never_committed or self.log_end == 0
+
+    @property
+    def lag_text(self) -> str | None:
+        """`24`, or `at least 24`; None if it is not known."""
+        if self.lag is None:
             return None
-        return self.log_end - self.newest
+        return f"{self.lag}" if self.is_lag_exact else f"at least {self.lag}"
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionFacts(PartitionOffsets):
-    """One partition that the group reads, owns or has an offset of.
+    """One partition of a topic that the group reads, owned or has an offset of; or one that does
+    not exist any more, of which it has an owner or an offset.
 
     exists   whether the topic has such a partition
     leader   broker id; None if there is none that is alive
@@ -97,3 +118,21 @@ class GroupFacts:
 
     def owner_path(self, partition: TopicPartition) -> str:
         return paths.owner(self.group, *partition)
+
+
+def partitions_of(
+    assigned: Mapping[str, Iterable[int]],
+    topics: Iterable[str],
+    known: Iterable[TopicPartition],
+) -> list[TopicPartition]:
+    """The partitions that any answer about a group is about, sorted: all `known` ones (some may not
+    exist any more), and every partition of their topics and of `topics`, committed or not.
+
+    assigned   topic → partition numbers, of the topics that exist
+    topics     that the group has something to do with: it reads them, or has znodes of them
+    known      partitions of which it has an owner or an offset
+    """
+    found = set(known)
+    for topic in {*topics, *(tp.topic for tp in found)}:
+        found.update(TopicPartition(topic, number) for number in assigned.get(topic, ()))
+    return sorted(found)

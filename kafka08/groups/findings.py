@@ -7,7 +7,7 @@ worth a second look before anything is done about it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
@@ -15,7 +15,8 @@ from typing import Final
 from kafka08.consumer.assignors import Assignment, range_assign, round_robin_assign
 from kafka08.consumer.subscription import thread_ids
 from kafka08.errors import ConsumerRebalanceFailed
-from kafka08.groups.facts import GroupFacts, Owner
+from kafka08.groups.facts import GroupFacts, Owner, PartitionFacts
+from kafka08.groups.lag import lag_by_topic
 from kafka08.listing import some_of
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths
@@ -103,11 +104,13 @@ def _live_owners(facts: GroupFacts) -> Assignment:
 
 def _nobody(facts: GroupFacts, _: Expected) -> Iterator[Finding]:
     if not facts.members:
-        behind = sum(p.lag or 0 for p in facts.partitions)
+        lags = lag_by_topic(facts.partitions)
+        behind = sum(row.lag for row in lags)
+        number = behind if all(row.is_exact for row in lags) else f"at least {behind}"
         yield Finding(
             "no-members",
             paths.consumer_ids(facts.group),
-            f"the group has no member; {behind} messages wait behind its offsets",
+            f"the group has no member; {number} messages wait for it",
             "start a member, or leave it if the group is meant to be stopped",
             problem=behind > 0,
         )
@@ -300,7 +303,9 @@ def _gone_partitions(facts: GroupFacts, _: Expected) -> Iterator[Finding]:
 def _unread_topics(facts: GroupFacts, expected: Expected) -> Iterator[Finding]:
     if not facts.members:
         return
-    topics = {p.topic_partition.topic for p in facts.partitions if p.exists}
+    topics = {
+        p.topic_partition.topic for p in facts.partitions if p.exists and p.newest is not None
+    }
     for topic in sorted(topics - set(expected.threads)):
         yield Finding(
             "unread-topic",
@@ -334,6 +339,53 @@ def _outside_the_log(facts: GroupFacts, _: Expected) -> Iterator[Finding]:
             str(partition.topic_partition),
             f"{where}: {gone}" if at < start else f"{where}: the topic was made anew, or cut",
             "set auto.offset.reset to where the group shall go on; it decides at the next start",
+        )
+
+
+def _never_committed(facts: GroupFacts, expected: Expected) -> Iterator[Finding]:
+    """Partitions with messages and without an offset in either store. Their next owner begins by
+    auto.offset.reset; 0.8's default, largest, skips what is there.
+    Source: kafka.consumer.ConsumerFetcherThread.handleOffsetOutOfRange 0.8.2.2."""
+    found = [p for p in facts.partitions if p.never_committed and p.exists and p.lag]
+    if facts.members:
+        # Members that own a partition have begun to read it, and commit it in time.
+        read = [p for p in found if p.topic_partition.topic in expected.threads]
+        owned = [p for p in read if p.owner is not None]
+        yield from _uncommitted(owned, _OWNED, _LOOK_AGAIN, problem=False)
+        found = [p for p in read if p.owner is None]
+    commit_start = f"kafka08 offsets reset {facts.group} --to +0 --execute"
+    yield from _uncommitted(found, _UNOWNED, _READ_THEM.format(commit_start), problem=True)
+
+
+_OWNED: Final = (
+    "its owner has not committed it yet; should another one take over before that, it begins where "
+    "auto.offset.reset says: largest (the default) skips what is in the log"
+)
+_LOOK_AGAIN: Final = (
+    "look again after the members' auto.commit.interval.ms (a minute); if it stays, they do not "
+    "commit"
+)
+_UNOWNED: Final = (
+    "the next owner begins where auto.offset.reset says: largest (the default) skips what is in "
+    "the log"
+)
+_READ_THEM: Final = (
+    "to read them, start members with auto.offset.reset=smallest, or stop the group and commit "
+    "their log's start: {} (committed offsets stay)"
+)
+
+
+def _uncommitted(
+    partitions: Sequence[PartitionFacts], why: str, advice: str, *, problem: bool
+) -> Iterator[Finding]:
+    if partitions:
+        messages = sum(p.lag or 0 for p in partitions)
+        yield Finding(
+            "never-committed",
+            some_of([p.topic_partition for p in partitions]),
+            f"no offset is committed in either store, and the log has {messages} messages; {why}",
+            advice,
+            problem,
         )
 
 
@@ -389,6 +441,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     _absent_topics,
     _leaderless,
     _outside_the_log,
+    _never_committed,
     _unanswered,
     _idle,
     _unread_topics,

@@ -7,7 +7,7 @@ two stores move.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -105,6 +105,17 @@ class Member:
     def __str__(self) -> str:
         kind = "kafka08" if self.is_ours else "not kafka08"
         return f"{self.consumer_id} ({kind})"
+
+
+def topics_read(members: Iterable[Member], existing: Collection[str]) -> set[str]:
+    """The topics that `members` subscribe to; patterns are matched against the `existing` ones.
+    Those of a member whose registration is not understood are not known."""
+    return {
+        topic
+        for member in members
+        if member.subscription is not None
+        for topic in member.subscription.topics(existing)
+    }
 
 
 def read_members(zk: ZkClient, group: str) -> tuple[Member, ...]:

@@ -20,9 +20,9 @@ from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.consumer.brokers import BootstrapBrokers
 from kafka08.consumer.offset_store import KafkaOffsetStore, Offsets
 from kafka08.errors import KafkaError, ZooKeeperError
-from kafka08.groups.facts import GroupFacts, GroupSummary, PartitionFacts
-from kafka08.groups.members import read_members
-from kafka08.groups.trees import read_offsets, read_owners
+from kafka08.groups.facts import GroupFacts, GroupSummary, PartitionFacts, partitions_of
+from kafka08.groups.members import read_members, topics_read
+from kafka08.groups.trees import Tree, read_offsets, read_owners
 from kafka08.lifecycle import Closeable
 from kafka08.network.connection import Connect
 from kafka08.structs import NO_OFFSET, OFFSETS_TOPIC, TopicPartition
@@ -86,14 +86,17 @@ class GroupReader(Closeable):
         members = read_members(self._zk, group)
         existing = [TopicPartition(name, n) for name, numbers in topics.items() for n in numbers]
         owners = read_owners(self._zk, [group])[group]
-        in_zookeeper = self._zookeeper_offsets(group)
+        committed = self._zookeeper_offsets(group)
+        in_zookeeper = committed.values
         unanswered: list[str] = []
         in_kafka = self._kafka_offsets(
             group, topics, sorted({*existing, *in_zookeeper}), unanswered
         )
-        read = {name for m in members if m.subscription for name in m.subscription.topics(topics)}
-        concerned = sorted(
-            {*owners.values, *in_zookeeper, *in_kafka, *(tp for tp in existing if tp.topic in read)}
+        kafka_answered = not unanswered
+        concerned = partitions_of(
+            topics,
+            topics_read(members, topics) | owners.topics | committed.topics,
+            {*owners.values, *in_zookeeper, *in_kafka},
         )
         leaders = self._leaders(concerned, set(brokers))
         starts, ends = self._log_ranges(leaders, unanswered)
@@ -112,6 +115,7 @@ class GroupReader(Closeable):
                     exists=tp.partition in topics.get(tp.topic, ()),
                     leader=leaders.get(tp),
                     owner=owners.values.get(tp),
+                    kafka_answered=kafka_answered,
                 )
                 for tp in concerned
             ),
@@ -120,12 +124,12 @@ class GroupReader(Closeable):
             in_zookeeper=self._zk.exists(paths.group(group)),
         )
 
-    def _zookeeper_offsets(self, group: str) -> Offsets:
+    def _zookeeper_offsets(self, group: str) -> Tree[int]:
         """Raises ZooKeeperError for one that cannot be read."""
         tree = read_offsets(self._zk, [group])[group]
-        for fault in tree.unreadable:
+        for fault in tree.unreadable.values():
             raise ZooKeeperError(fault)
-        return tree.values
+        return tree
 
     def _leaders(
         self, partitions: Iterable[TopicPartition], alive: set[int]

@@ -26,13 +26,13 @@ class Tree(Generic[T]):
 
     topics       all that have a znode, with partitions or without
     strays       paths of znodes that are not named after a partition
-    unreadable   path and fault of each znode whose text is not understood
+    unreadable   partition → path and fault of its znode, whose text is not understood
     """
 
     topics: set[str]
     values: dict[TopicPartition, T] = field(default_factory=dict)
     strays: list[str] = field(default_factory=list)
-    unreadable: list[str] = field(default_factory=list)
+    unreadable: dict[TopicPartition, str] = field(default_factory=dict)
 
 
 def read_owners(zk: ZkClient, groups: Sequence[str]) -> dict[str, Tree[Owner]]:
@@ -75,5 +75,5 @@ def _read(
         try:
             found[group].values[tp] = decode(there)
         except ZooKeeperError as error:
-            found[group].unreadable.append(f"{leaf}: {error}")
+            found[group].unreadable[tp] = f"{leaf}: {error}"
     return found

@@ -144,7 +144,8 @@ class GroupFacts:
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to migrate: no store has an offset, and nobody will commit."""
-        return not (self.partitions or self.members or self.unknown)
+        known = any(p.newest is not None for p in self.partitions)
+        return not (known or self.members or self.unknown_offsets)
 
     @property
     def unknown(self) -> tuple[str, ...]:
@@ -193,8 +194,9 @@ def seen_again(
 
 
 Snapshot = Mapping[TopicPartition, tuple[Offset, Offset]]
-"""partition → (ZooKeeper's offset, Kafka's) as they were before the migration."""
+"""partition → (ZooKeeper's offset, Kafka's) as they were before the migration; one that neither
+store had an offset of is not in it."""
 
 
 def snapshot_of(facts: Iterable[PartitionFacts]) -> dict[TopicPartition, tuple[Offset, Offset]]:
-    return {p.topic_partition: (p.zookeeper, p.kafka) for p in facts}
+    return {p.topic_partition: (p.zookeeper, p.kafka) for p in facts if p.newest is not None}

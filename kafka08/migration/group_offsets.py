@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from kafka08.client.log_offsets import offsets_before
 from kafka08.errors import MigrationError
+from kafka08.groups.facts import partitions_of
 from kafka08.groups.members import read_members
 from kafka08.migration.connections import Connections
 from kafka08.migration.facts import GroupFacts, PartitionFacts
@@ -28,8 +29,8 @@ class GroupOffsets:
         self._connections = connections
 
     def facts(self, topics: Iterable[str] = ()) -> GroupFacts:
-        """What both stores have; with `topics` all partitions of these and no others, whether they
-        have offsets or not."""
+        """What both stores have, of all partitions of the topics that the group has anything to do
+        with; with `topics`, of these and no others."""
         wanted = sorted(topics)
         if not wanted:
             return read_facts(self.group, self._connections)
@@ -39,6 +40,20 @@ class GroupOffsets:
                 f"topic {missing[0]} does not exist; kafka08 topic list shows the topics there are"
             )
         return self._facts_of(TopicPartition(t, n) for t, of in assignments.items() for n in of)
+
+    def is_known(self, facts: GroupFacts) -> bool:
+        """Whether there is such a group; `facts` are what was read of it, perhaps of some topics
+        alone."""
+        return (
+            not facts.is_empty
+            or self._connections.zk.exists(paths.group(self.group))
+            or not read_facts(self.group, self._connections).is_empty
+        )
+
+    def left_out(self, offsets: Mapping[TopicPartition, int]) -> list[TopicPartition]:
+        """The partitions that `offsets` do not name, of the topics that they do."""
+        assigned = self._connections.store.assignments({tp.topic for tp in offsets})
+        return [tp for tp in partitions_of(assigned, assigned, ()) if tp not in offsets]
 
     def plan_reset(self, target: Target, number: int = 0, topics: Iterable[str] = ()) -> ChangePlan:
         """number   the offset, the shift in messages, or the time in ms since 1970"""
@@ -88,6 +103,7 @@ class GroupOffsets:
                     ranges[tp].log_start,
                     ranges[tp].log_end,
                     unreadable=ranges[tp].unreadable,
+                    kafka_answered=unavailable is None,
                 )
                 for tp in wanted
             ),

@@ -31,11 +31,13 @@ GroupOffsets = dict[str, dict[TopicPartition, int]]
 
 
 def to_json(groups: Iterable[GroupFacts]) -> str:
-    """Both stores, whole."""
+    """Both stores, whole; partitions of which neither has an offset are left out."""
     content: dict[str, dict[str, dict[str, list[Offset]]]] = {}
     for facts in groups:
         topics = content.setdefault(facts.group, {})
         for p in facts.partitions:
+            if p.newest is None:
+                continue
             tp = p.topic_partition
             topics.setdefault(tp.topic, {})[str(tp.partition)] = [p.zookeeper, p.kafka]
     return json.dumps({"version": VERSION, "groups": content}, indent=1) + "\n"

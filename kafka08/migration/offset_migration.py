@@ -97,7 +97,7 @@ class OffsetMigration(Closeable):
     connections        in place of both; they stay open
     times              of commits, where several groups are worked on that share them
     everywhere         ask Kafka about every partition of the cluster; otherwise about the topics
-                       that the group's owners, its offsets in ZooKeeper or its journal name
+                       that its members read, or its owners, offsets in ZooKeeper or journal name
     answer_patience_s  how long a step waits for the answers of live members
     """
 

@@ -28,20 +28,19 @@ class LogRange(NamedTuple):
 class Partitions:
     """Those of the `topics`; None: of all that there are. Read once; raises ZooKeeperError.
 
-    led   those that have had a leader; no broker has heard of another one
+    assigned   topic → the numbers of its partitions
+    led        those that have had a leader; no broker has heard of another one
     """
 
     def __init__(self, connections: Connections, topics: Collection[str] | None) -> None:
         self._connections = connections
         assignments = connections.store.assignments(topics)
-        listed = connections.zk.pipeline([Children(paths.partitions(t)) for t in assignments])
-        self._assigned = {
-            TopicPartition(t, n) for t, numbers in assignments.items() for n in numbers
-        }
+        self.assigned = {topic: tuple(numbers) for topic, numbers in assignments.items()}
+        listed = connections.zk.pipeline([Children(paths.partitions(t)) for t in self.assigned])
         self.led = {
             tp
-            for topic, names in zip(assignments, listed, strict=True)
-            for tp in (TopicPartition(topic, n) for n in assignments[topic])
+            for topic, names in zip(self.assigned, listed, strict=True)
+            for tp in (TopicPartition(topic, n) for n in self.assigned[topic])
             if str(tp.partition) in unless_gone(names, [])
         }
 
@@ -51,8 +50,9 @@ class Partitions:
     def log_ranges(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, LogRange]:
         """partition → where its log starts and ends."""
         ranges = dict.fromkeys(partitions, LogRange())
-        for tp in self._assigned.difference(self.led).intersection(partitions):
-            ranges[tp] = LogRange(unreadable="it has not had a leader yet")
+        for tp in partitions:
+            if tp.partition in self.assigned.get(tp.topic, ()) and tp not in self.led:
+                ranges[tp] = LogRange(unreadable="it has not had a leader yet")
         led = sorted(self.led.intersection(partitions))
         try:
             return ranges | self._read(led)

@@ -21,6 +21,7 @@ class Action(enum.Enum):
     COPY = "commit ZooKeeper's offset to Kafka"
     AGREE = "nothing: both stores have the same offset"
     AHEAD = "nothing: Kafka is ahead already"
+    NOTHING = "nothing: it was never committed"
     SKIP = "nothing: the partition does not exist any more"
     REFUSE = "nothing can be done safely"
 
@@ -129,6 +130,8 @@ def plan_partition(facts: PartitionFacts, max_disagreement: int | None) -> Step:
     reason = _refusal(facts, max_disagreement)
     if reason is not None:
         return Step(facts, Action.REFUSE, facts.kafka, reason)
+    if facts.newest is None:
+        return Step(facts, Action.NOTHING, None)
     if facts.zookeeper == facts.kafka:
         return Step(facts, Action.AGREE, facts.kafka)
     if facts.zookeeper is None or (facts.kafka is not None and facts.kafka > facts.zookeeper):

@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from kafka08.errors import KafkaError, ZooKeeperError
-from kafka08.groups.facts import Owner
-from kafka08.groups.members import read_members_of
+from kafka08.groups.facts import Owner, partitions_of
+from kafka08.groups.members import read_members_of, topics_read
 from kafka08.groups.trees import Tree, read_offsets, read_owners
 from kafka08.migration.connections import Connections
 from kafka08.migration.facts import GroupFacts, PartitionFacts, seen_again
@@ -31,8 +31,8 @@ def read_facts(
     *,
     everywhere: bool = True,
 ) -> GroupFacts:
-    """Everything about `group` now. Partitions are those with an offset in either store, and those
-    of `also`.
+    """Everything about `group` now. Partitions are those with an offset in either store, those of
+    `also`, and all others of the topics of these and of those that members read or owned.
 
     Kafka is asked for every partition of the cluster, since it cannot list what a group committed.
     What cannot be read is noted, not raised. Raises ZooKeeperError if ZooKeeper does not answer.
@@ -51,13 +51,16 @@ def read_many(
     """The same for many groups, in their order.
 
     everywhere   ask Kafka about all partitions of the cluster; otherwise about those of the topics
-                 that have a znode among the group's owners or offsets, or are in `also`
+                 that members read, that have a znode among the group's owners or offsets, or are in
+                 `also`
     """
     members = read_members_of(connections.zk, groups)
     owners = read_owners(connections.zk, groups)
     zookeeper = read_offsets(connections.zk, groups)
+    all_topics = connections.store.topics() if any(members.values()) else []
     topics = {
-        group: owners[group].topics
+        group: topics_read(members[group], all_topics)
+        | owners[group].topics
         | zookeeper[group].topics
         | {tp.topic for tp in also.get(group, ())}
         for group in groups
@@ -67,10 +70,13 @@ def read_many(
         {group: existing.led if everywhere else existing.led_of(topics[group]) for group in groups},
         connections,
     )
-    concerned = {
-        group: {*zookeeper[group].values, *kafka[group].offsets, *also.get(group, ())}
-        for group in groups
-    }
+    concerned = {}
+    for group in groups:
+        known = {*zookeeper[group].values, *kafka[group].offsets, *also.get(group, ())}
+        # Whether one with an unreadable znode was committed is not known; `faults` names it.
+        hidden = zookeeper[group].unreadable.keys() - known
+        partitions = partitions_of(existing.assigned, topics[group], known)
+        concerned[group] = [tp for tp in partitions if tp not in hidden]
     ranges = existing.log_ranges(set().union(*concerned.values()))
     return [
         GroupFacts(
@@ -85,8 +91,9 @@ def read_many(
                     ranges[tp].log_end,
                     _thread(owners[group].values.get(tp)),
                     unreadable=ranges[tp].unreadable,
+                    kafka_answered=kafka[group].unavailable is None,
                 )
-                for tp in sorted(concerned[group])
+                for tp in concerned[group]
             ),
             kafka[group].unavailable,
             faults=(*_faults(owners[group]), *_faults(zookeeper[group])),
@@ -103,7 +110,7 @@ def _faults(tree: Tree[Owner] | Tree[int]) -> Iterator[str]:
     """Why znodes cannot be read, and what to do."""
     for path in tree.strays:
         yield f"{path} is not named after a partition; {CURE}"
-    for fault in tree.unreadable:
+    for fault in tree.unreadable.values():
         yield f"{fault}; {CURE}"
 
 

@@ -48,9 +48,11 @@ def rollback_to_newest(facts: GroupFacts) -> Rollback:
     out_of_log: dict[TopicPartition, int] = {}
     problems, refusals = [], []
     for p in facts.partitions:
+        if p.newest is None:
+            continue
         if p.log_problem is not None and (p.is_ahead_in_kafka or p.zookeeper is None):
             refusals.append(p.log_problem)
-        if p.log_start is None or p.newest is None:
+        if p.log_start is None:
             continue
         offset = p.newest_safe
         if offset is None and p.newest < p.log_start:
@@ -75,6 +77,9 @@ def rollback_to_snapshot(facts: GroupFacts, snapshot: Snapshot) -> Rollback:
     """Both stores as they were when the migration began, which repeats what was read since. What
     has left the log meanwhile becomes the nearest offset that is there. `facts` must have all
     partitions of the snapshot.
+
+    A partition that had no offset then keeps what it has now: without one, members with
+    auto.offset.reset=largest would skip what was read since.
 
     Both, because members with dual commit start from the larger one. Kafka cannot forget an offset,
     so where it had none it gets ZooKeeper's.
@@ -106,6 +111,11 @@ def rollback_to_snapshot(facts: GroupFacts, snapshot: Snapshot) -> Rollback:
             kafka = zookeeper
         if kafka is not None and found.kafka != kafka:
             to_kafka[tp] = kafka
+    problems += [
+        f"{p.disagreement}; the snapshot has no offset of it, so it stays as it is"
+        for tp, p in now.items()
+        if tp not in snapshot and p.exists and p.newest is not None
+    ]
     return Rollback(to_zookeeper, to_kafka, tuple(remove), tuple(problems), tuple(refusals))
 
 

@@ -108,6 +108,7 @@ def _judge_one(
                 notes.append(still)
             else:
                 problems.append(f"{still}; trust it with --allow-idle")
+    notes += _never_committed(facts)
     notes += _expiry(facts, rules)
     return PartitionVerdict(facts, *moved, apart, tuple(problems), tuple(notes))
 
@@ -186,6 +187,11 @@ def _stalled(facts: PartitionFacts) -> Iterator[str]:
             f"Kafka's offset stood still with {facts.log_end - at} messages to read: its owner "
             "reads nothing, or does not commit"
         )
+
+
+def _never_committed(facts: PartitionFacts) -> Iterator[str]:
+    if facts.never_committed:
+        yield "never committed: auto.offset.reset decides where its next owner begins"
 
 
 def _expiry(facts: PartitionFacts, rules: Rules) -> Iterator[str]:

@@ -45,14 +45,77 @@ def test_a_group_that_does_not_exist_is_not_behind_by_0(
     assert "messages behind" not in done.err
 
 
-def test_a_member_without_offsets_has_no_known_lag(kafka08: Commands, inspect: Inspector) -> None:
-    """It may be behind by all there is: that is said, and the exit code is 1."""
+def test_a_member_without_offsets_is_behind_by_all_there_is(
+    kafka08: Commands, inspect: Inspector
+) -> None:
+    """At least: an alarm goes off, whatever its bound."""
     topic = group = inspect.create_topic("lag-of-nothing")
     registration = f'{{"version":1,"subscription":{{"{topic}":1}}}}'
     inspect.zk.create(paths.consumer_id(group, f"{group}_m"), registration, ephemeral=True)
-    done = kafka08.refused("offsets", "lag", group, "--json")
-    assert (done.code, done.out) == (1, b"[]\n")
-    assert "Not known: its lag" in done.err
+    kafka08("produce", topic, stdin=b"a\nb\n")
+    done = kafka08.refused("offsets", "lag", group)
+    assert done.code == 0
+    assert f"Never committed: [{topic},0]" in done.err
+    assert "at least 2 messages behind" in done.err
+    done = kafka08.refused("offsets", "lag", group, "--fail-above", "1000")
+    assert done.code == 1
+    assert "--fail-above 1000 fails: the lag is only a lower bound" in done.err
+
+
+@pytest.fixture
+def grown(kafka08: Commands, inspect: Inspector) -> str:
+    """The name of a group and of its topic, which was committed, and got a partition with 24
+    messages afterwards."""
+    topic = "grown"
+    if topic not in inspect.store.topics():
+        inspect.create_topic(topic)
+        kafka08("produce", topic, stdin=b"read\n" * 26)
+        kafka08("topic", "alter", topic, "--partitions", 2)
+        lines = [json.dumps({"partition": 1, "value": "unread"}) for _ in range(24)]
+        kafka08("produce", topic, "--format", "json", stdin="\n".join(lines).encode())
+    inspect.store.commit_offsets(topic, {TopicPartition(topic, 0): 26})
+    return topic
+
+
+def test_a_partition_that_was_never_committed_is_no_lag_of_0(kafka08: Commands, grown: str) -> None:
+    """It was added when the group had stopped. It used to be missing, and the alarm said 0."""
+    done = kafka08.refused("offsets", "lag", grown, "--fail-above", "0", "--json")
+    assert done.code == 1
+    expected = {"topic": grown, "partitions": 2, "never_committed": 1, "largest": 24, "lag": 24}
+    assert json.loads(done.out) == [expected]
+    assert kafka08.refused("offsets", "lag", grown, "--fail-above", "1000").code == 1
+
+
+def test_a_partition_that_was_never_committed_is_shown_and_reset(
+    kafka08: Commands, inspect: Inspector, grown: str
+) -> None:
+    """By get, by describe, and in the plan of reset, which --execute carries out."""
+    for verb in (("offsets", "get"), ("group", "describe")):
+        done = kafka08.refused(*verb, grown)
+        assert b"at least 24" in done.out
+        assert f"Never committed: [{grown},1]" in done.err
+    planned = kafka08.refused("offsets", "reset", grown, "--to", "latest", "--json")
+    assert [(row["partition"], row["new"]) for row in json.loads(planned.out)] == [(0, 26), (1, 24)]
+    kafka08("offsets", "reset", grown, "--to", "+0", "--store", "zookeeper", "--execute")
+    assert inspect.committed(grown) == {0: 26, 1: 0}
+    inspect.zk.delete(paths.offset(grown, grown, 1))
+
+
+def test_an_export_names_what_it_cannot_have(kafka08: Commands, tmp_path: Path, grown: str) -> None:
+    """A partition that was never committed is not in the file; an import says that it stays."""
+    file = tmp_path / "offsets.txt"
+    done = kafka08.refused("offsets", "export", grown, "--format", "jvm", "--output", file)
+    assert f"Never committed, not exported: {grown}: [{grown},1]" in done.err
+    assert f"left as it is: {grown}: [{grown},1]" in kafka08.refused("offsets", "import", file).err
+
+
+def test_the_offsets_of_a_topic_are_those_of_a_group_that_exists(
+    kafka08: Commands, grown: str
+) -> None:
+    """A mistyped group used to have the whole topic, without offsets."""
+    done = kafka08.refused("offsets", "get", "raeders", "--topic", grown)
+    assert done.code == 1
+    assert "there is no group raeders" in done.err
 
 
 def test_an_export_is_whole(kafka08: Commands, inspect: Inspector) -> None:

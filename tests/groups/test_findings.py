@@ -48,6 +48,41 @@ def test_a_settled_group_has_no_findings() -> None:
     assert explain(SETTLED) == []
 
 
+def never_committed(number: int, owner: str | None, end: int = 100) -> PartitionFacts:
+    """A partition with a log from 10 to `end` and an offset in no store."""
+    return replace(partition(number, owner), zookeeper=None, log_end=end)
+
+
+def test_a_partition_without_an_offset_may_be_skipped() -> None:
+    """It has messages: the next owner may begin at their end. What to do is said, too."""
+    facts = group([], [partition(0, None), never_committed(1, None), never_committed(2, None)])
+    found = {finding.kind: finding for finding in explain(facts)}
+    finding = found["never-committed"]
+    assert finding.problem
+    assert finding.subject == "[tt,1], [tt,2]"
+    assert "180 messages" in finding.says
+    assert "largest (the default) skips" in finding.says
+    assert "auto.offset.reset=smallest" in finding.advice
+    assert "at least 230 messages wait" in found["no-members"].says
+
+
+def test_an_owner_that_has_not_committed_yet_is_a_note() -> None:
+    """So it is in the first minute of every group."""
+    [finding] = explain(group([A], [never_committed(0, "a")]))
+    assert (finding.kind, finding.problem) == ("never-committed", False)
+
+
+def test_an_empty_partition_needs_no_offset() -> None:
+    """There is nothing to skip."""
+    assert kinds(group([A], [replace(never_committed(0, "a", 0), log_start=0)])) == []
+
+
+def test_a_topic_of_old_znodes_alone_is_not_unread() -> None:
+    """Members have left it and committed nothing there: nothing is said of its offsets."""
+    other = replace(partition(0, None, topic="uu"), zookeeper=None)
+    assert "unread-topic" not in kinds(group([A], [partition(0, "a"), other]))
+
+
 @pytest.mark.parametrize("assign", [range_assign, round_robin_assign])
 def test_either_strategy_is_right(assign: object) -> None:
     """The group does not say which it uses, so owners by either one are no finding."""

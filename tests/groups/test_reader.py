@@ -54,6 +54,26 @@ def test_it_reads_both_stores_members_owners_and_logs(cluster: PaperCluster) -> 
     assert [f.kind for f in explain(facts)] == ["stores-disagree", "only-in-kafka"]
 
 
+def test_a_partition_that_was_added_later_is_there(cluster: PaperCluster) -> None:
+    """The group stopped, its topic got a second partition, and messages: they used to be missed."""
+    cluster.store.commit_offsets("g", {T0: 30})
+    with reader(cluster, StoreCluster()) as looking:
+        facts = looking.facts("g")
+    assert [(p.topic_partition, p.never_committed, p.lag) for p in facts.partitions] == [
+        (T0, False, 970),
+        (T1, True, 1000),
+    ]
+    assert "never-committed" in [f.kind for f in explain(facts)]
+
+
+def test_a_topic_that_was_owned_and_never_committed_is_there(cluster: PaperCluster) -> None:
+    """Its members have gone: the znode of the topic stays below the owners."""
+    cluster.zk.create(paths.owners("g", "tt"))
+    with reader(cluster, StoreCluster()) as looking:
+        facts = looking.facts("g")
+    assert [p.topic_partition for p in facts.partitions if p.never_committed] == [T0, T1]
+
+
 def test_the_question_does_not_make_the_offsets_topic(cluster: PaperCluster) -> None:
     """Without an offsets topic nobody is asked for a coordinator, which would create it."""
     broker = StoreCluster()
@@ -69,7 +89,8 @@ def test_brokers_that_do_not_answer_are_noted(cluster: PaperCluster) -> None:
     cluster.store.commit_offsets("g", {T0: 30})
     with GroupReader(cluster.connect, bootstrap="127.0.0.1:1") as looking:
         facts = looking.facts("g")
-    assert [p.zookeeper for p in facts.partitions] == [30]
+    assert [p.zookeeper for p in facts.partitions] == [30, None]
+    assert not any(p.never_committed for p in facts.partitions), "Kafka could not be asked"
     assert len(facts.unanswered) == 2
 
 

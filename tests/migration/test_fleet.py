@@ -21,6 +21,7 @@ from kafka08.migration.fleet import (
 )
 from kafka08.migration.journal import Entry, State, read_journals
 from kafka08.migration.plan import Plan
+from kafka08.migration.reading import read_many
 from kafka08.pace import Pace
 from kafka08.protocol.offset_fetch import OffsetFetchRequest
 from kafka08.structs import NO_LEADER, OFFSETS_TOPIC, LeaderAndIsr, TopicPartition
@@ -301,6 +302,27 @@ def test_of_many_groups_kafka_is_asked_about_what_is_known_to_be_theirs(
     assert ClusterStore(zk).offsets("a", [TopicPartition("c", 0)]) == {TopicPartition("c", 0): 500}
     run(OffsetMigration.rollback, ["c"])
     assert asked() == {"c": set(GROUPS)}
+
+
+@pytest.mark.parametrize("everywhere", [True, False])
+def test_no_partition_of_a_group_is_missed(
+    zk: ZkClient, cluster: StoreCluster, connections: Connections, everywhere: bool
+) -> None:
+    """a has committed one of three partitions, members of b read a topic by a pattern, and c has
+    owned one: whatever was never committed is there, and nothing of other topics."""
+    cluster.create_topic(zk, "three", 3)
+    cluster.create_topic(zk, "new-1", 2)
+    cluster.create_topic(zk, "old", 1)
+    zk.delete_recursive(paths.offsets("a"))
+    ClusterStore(zk).commit_offsets("a", {TopicPartition("three", 1): 5})
+    registration = '{"version":1,"subscription":{"new-.*":1},"pattern":"white_list"}'
+    zk.create(paths.consumer_id("b", "b_m"), registration)
+    zk.create(paths.owners("c", "old"), None)
+    found = read_many(GROUPS, connections, everywhere=everywhere)
+    never = {g.group: [p.topic_partition for p in g.partitions if p.never_committed] for g in found}
+    assert never["a"] == [TopicPartition("three", 0), TopicPartition("three", 2)]
+    assert never["b"] == [TopicPartition("new-1", 0), TopicPartition("new-1", 1)]
+    assert never["c"] == [TopicPartition("old", 0)]
 
 
 def test_the_times_of_commits_are_read_once_for_all(

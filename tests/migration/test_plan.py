@@ -21,7 +21,7 @@ from tests.migration.group_facts import TP, facts, foreign, group, groups, ours
         (50, 50, Action.AGREE, 50),
         (50, 60, Action.AHEAD, 60),
         (None, 60, Action.AHEAD, 60),
-        (None, None, Action.AGREE, None),
+        (None, None, Action.NOTHING, None),
         (0, None, Action.COPY, 0),
         (100, None, Action.COPY, 100),
         (101, None, Action.REFUSE, None),

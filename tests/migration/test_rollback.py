@@ -113,6 +113,26 @@ def test_the_nearest_to_the_snapshot(offset: int, zookeeper: int, taken: int) ->
     assert bool(rollback.problems) == (offset != taken)
 
 
+def test_what_the_snapshot_has_no_offset_of_stays() -> None:
+    """It was committed since the migration began; without an offset members might skip what was
+    read since. It is told, for that is not read again."""
+    rollback = rollback_to_snapshot(group(facts(50, 50)), {})
+    assert (rollback.to_zookeeper, rollback.to_kafka, rollback.remove_from_zookeeper) == (
+        {},
+        {},
+        (),
+    )
+    [problem] = rollback.problems
+    assert problem.startswith("[t,0]: ZooKeeper has 50, Kafka 50; the snapshot has no offset of it")
+    assert rollback_to_snapshot(group(facts(None, None)), {}).problems == ()
+
+
+def test_a_partition_that_was_never_committed_stops_no_rollback() -> None:
+    """There is nothing to bring to ZooKeeper, whether its log can be read or not."""
+    away = replace(facts(None, None, None, None), unreadable="no leader")
+    assert rollback_to_newest(group(away)).refusals == ()
+
+
 def test_a_snapshot_of_what_is_gone_or_away() -> None:
     """A partition that does not exist any more is left alone, and told; of one whose log nobody can
     read the rollback is refused."""

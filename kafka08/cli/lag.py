@@ -1,0 +1,24 @@
+"""What commands say about partitions that were never committed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import click
+
+from kafka08.listing import some_of
+
+if TYPE_CHECKING:
+    from kafka08.groups.facts import PartitionOffsets
+
+
+def say_never_committed(partitions: Iterable[PartitionOffsets]) -> None:
+    """Name the partitions without an offset in either store on stderr, if there are some."""
+    found = [p.topic_partition for p in partitions if p.never_committed and p.log_end is not None]
+    if found:
+        click.echo(
+            f"Never committed: {some_of(found)}; the lag counts from the log's start. A member "
+            "begins there with auto.offset.reset=smallest, at the log's end with largest",
+            err=True,
+        )

@@ -1,0 +1,59 @@
+"""Which partitions an answer about a group is about, and how far it is behind in each."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka08.groups.facts import PartitionOffsets, partitions_of
+from kafka08.structs import TopicPartition
+
+ASSIGNED = {"read": (0, 1), "owned": (0,), "committed": (0, 1, 2), "other": (0,)}
+
+
+def test_all_partitions_of_every_topic_that_concerns_the_group() -> None:
+    """Those of topics that it reads and of topics with one offset; a partition that does not exist
+    any more stays, and a topic that does not exist has none."""
+    known = [TopicPartition("committed", 1), TopicPartition("gone", 5)]
+    found = partitions_of(ASSIGNED, {"read", "owned", "deleted"}, known)
+    assert found == [
+        TopicPartition("committed", 0),
+        TopicPartition("committed", 1),
+        TopicPartition("committed", 2),
+        TopicPartition("gone", 5),
+        TopicPartition("owned", 0),
+        TopicPartition("read", 0),
+        TopicPartition("read", 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("zookeeper", "kafka", "start", "end", "lag", "text"),
+    [
+        (30, 40, 10, 100, 60, "60"),
+        (30, None, 10, 100, 70, "70"),
+        (None, None, 10, 100, 90, "at least 90"),
+        (None, None, 100, 100, 0, "at least 0"),
+        (None, None, 0, 0, 0, "0"),
+        (None, None, None, None, None, None),
+        (120, None, 10, 100, -20, "-20"),
+    ],
+)
+def test_the_lag_of_a_partition(
+    zookeeper: int | None,
+    kafka: int | None,
+    start: int | None,
+    end: int | None,
+    lag: int | None,
+    text: str | None,
+) -> None:
+    """From the newest offset; without one from the log's start, as a lower bound: older messages
+    may be deleted unread, but not from a log that never had one."""
+    found = PartitionOffsets(TopicPartition("t", 0), zookeeper, kafka, start, end)
+    assert (found.lag, found.lag_text) == (lag, text)
+
+
+def test_nothing_is_said_of_a_partition_that_kafka_was_not_asked_about() -> None:
+    """It may have an offset there: neither "never committed" nor a lag."""
+    found = PartitionOffsets(TopicPartition("t", 0), None, None, 10, 100, kafka_answered=False)
+    assert not found.never_committed
+    assert found.lag is None
