@@ -6,13 +6,24 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from kafka08.protocol.layout import Array, Blob, Flag, Integer, Layout, Record, Text, layout_of
+from kafka08.protocol.layout import (
+    Array,
+    Blob,
+    Flag,
+    Integer,
+    Layout,
+    Record,
+    Text,
+    Truth,
+    layout_of,
+)
 
 BITS = {"b": 8, "h": 16, "i": 32, "q": 64}
 
 
 def messages(cls: type) -> st.SearchStrategy[Any]:
-    """Any message of a declared class, with values from the whole range of each field."""
+    """Any message that a class or wire form can carry, with values from the whole range of each
+    field."""
     return _values(layout_of(cls))
 
 
@@ -23,6 +34,8 @@ def _values(layout: Layout) -> st.SearchStrategy[Any]:
             return st.integers(-half, half - 1)
         case Flag():
             return st.integers(0, 1)
+        case Truth():
+            return st.booleans()
         case Text():
             text = st.text(max_size=40)
             return st.none() | text if layout.nullable else text
@@ -30,9 +43,13 @@ def _values(layout: Layout) -> st.SearchStrategy[Any]:
             data = st.binary(max_size=100)
             return st.none() | data if layout.nullable else data
         case Array():
-            return st.lists(_values(layout.item), max_size=4)
+            items = st.lists(_values(layout.item), max_size=4)
+            return st.none() | items if layout.nullable else items
         case Record():
-            return st.builds(layout.cls, *(_values(field) for _, field in layout.fields))
+            values = {name: _values(field) for name, field in layout.fields}
+            if layout.make is not None:
+                return st.builds(layout.make, *values.values())
+            return st.builds(layout.cls, **values)
 
 
 fields = st.none() | st.binary(max_size=40)

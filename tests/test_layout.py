@@ -20,6 +20,7 @@ COMMON = {
     "config",
     "assignment",
     "hashing",
+    "levels",
     "lifecycle",
     "listing",
     "nearest",

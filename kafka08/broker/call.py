@@ -72,7 +72,7 @@ class Call:
         """Answer a parked call, once. Never switches. Harmless if the client is gone. An answer
         that the protocol cannot carry (it names what the request named) closes the connection."""
         try:
-            frame = encode_response(response, self.header.correlation_id)
+            frame = encode_response(response, self.header.correlation_id, self.request.version)
         except ProtocolError as error:
             self.close(f"no answer can be written to its request: {error}")
         else:

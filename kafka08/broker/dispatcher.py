@@ -1,7 +1,7 @@
 """Dispatcher: which handler gets which request, and how outcomes and errors become answers.
 
-The table takes (key, version), so that later versions can be added. Produce and Fetch of a single
-partition and repeated Metadata requests have a short way in front of it (short_ways). Source:
+Which versions of which APIs there are is the level's table (kafka08.protocol.served). Produce and
+Fetch of a single partition and repeated Metadata requests take the fast path (fast_path). Source:
 kafka.server.KafkaApis.handle 0.8.2.2.
 """
 
@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import logging
 from struct import Struct
-from types import ModuleType
 from typing import Final
 
 from kafka08.broker.call import ApiHandler, Call, Later, Refuse
 from kafka08.broker.context import BrokerContext
+from kafka08.broker.fast_path import API_NUMBER, FastPath
 from kafka08.broker.halt import halt_on
 from kafka08.broker.handlers import (
     consumer_metadata,
     controlled_shutdown,
     fetch,
-    heartbeat,
-    join_group,
     leader_and_isr,
     metadata,
     offset_commit,
@@ -28,37 +26,48 @@ from kafka08.broker.handlers import (
     offsets,
     produce,
     stop_replica,
+    stubs,
     update_metadata,
 )
-from kafka08.broker.short_ways import ShortWays
 from kafka08.errors import ProtocolError, StorageError
 from kafka08.network.exchange import Answer, Exchange
-from kafka08.protocol.codec import REQUESTS, decode_request, encode_response
-from kafka08.protocol.types import Response
+from kafka08.protocol.codec import RequestHeader, decode_request, encode_response
+from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest
+from kafka08.protocol.controlled_shutdown import ControlledShutdownRequest
+from kafka08.protocol.fetch import FetchRequest
+from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest
+from kafka08.protocol.metadata import MetadataRequest
+from kafka08.protocol.offset_commit import OffsetCommitRequest
+from kafka08.protocol.offset_fetch import OffsetFetchRequest
+from kafka08.protocol.offsets import OffsetsRequest
+from kafka08.protocol.produce import ProduceRequest
+from kafka08.protocol.served import Served, UnknownApi, UnsupportedVersion
+from kafka08.protocol.stop_replica import StopReplicaRequest
+from kafka08.protocol.stubs import HeartbeatStubRequest, JoinGroupStubRequest
+from kafka08.protocol.types import Request, Response
+from kafka08.protocol.update_metadata import UpdateMetadataRequest
 
 log = logging.getLogger(__name__)
 
-MODULES: Final[dict[int, ModuleType]] = {
-    0: produce,
-    1: fetch,
-    2: offsets,
-    3: metadata,
-    4: leader_and_isr,
-    5: stop_replica,
-    6: update_metadata,
-    7: controlled_shutdown,
-    8: offset_commit,
-    9: offset_fetch,
-    10: consumer_metadata,
-    11: join_group,
-    12: heartbeat,
+HANDLERS: Final[dict[type[Request], tuple[ApiHandler, Refuse]]] = {
+    request: (module.handle, module.refuse)
+    for request, module in (
+        (ProduceRequest, produce),
+        (FetchRequest, fetch),
+        (OffsetsRequest, offsets),
+        (MetadataRequest, metadata),
+        (LeaderAndIsrRequest, leader_and_isr),
+        (StopReplicaRequest, stop_replica),
+        (UpdateMetadataRequest, update_metadata),
+        (ControlledShutdownRequest, controlled_shutdown),
+        (OffsetCommitRequest, offset_commit),
+        (OffsetFetchRequest, offset_fetch),
+        (ConsumerMetadataRequest, consumer_metadata),
+        (JoinGroupStubRequest, stubs),
+        (HeartbeatStubRequest, stubs),
+    )
 }
-
-HANDLERS: Final[dict[tuple[int, int], tuple[ApiHandler, Refuse]]] = {
-    (key, version): (MODULES[key].handle, MODULES[key].refuse) for key, version in REQUESTS
-}
-"""(key, version) → handler and refusal: exactly the APIs of 0.8.2.2."""
-
+"""Request class → handler and refusal. A handler sees every version of its API in this one form."""
 
 LARGE_KEYS: Final = frozenset({0, 4, 5, 6})
 """Produce has messages; LeaderAndIsr, StopReplica and UpdateMetadata a broker's partitions."""
@@ -69,16 +78,21 @@ KEY: Final = Struct(">h")
 
 
 class Dispatcher:
-    """The request handler of a SocketServer. Called in the hub; never switches."""
+    """The request handler of a SocketServer; `served` is the table of its level. Called in the hub;
+    never switches."""
 
-    def __init__(self, broker: BrokerContext) -> None:
+    def __init__(self, broker: BrokerContext, served: Served) -> None:
         self._broker = broker
-        short = ShortWays(broker)
-        self._short_ways = {0: short.produce, 1: short.fetch, 3: short.metadata}
+        self._served = served
+        self._fast_path = {
+            number: method
+            for number, method in FastPath(broker).methods.items()
+            if divmod(number, 1 << 16) in served.rows
+        }
 
     def __call__(self, payload: memoryview, link: Exchange) -> Answer | None:
         """The answer, or None if the call is parked. ProtocolError for what closes the connection:
-        an unknown key, bytes that are not the layout, or too many of them."""
+        what is not served, bytes that are not the layout, or too many of them."""
         if len(payload) > REQUEST_BYTES_MAX:
             (key,) = KEY.unpack_from(payload)
             if key not in LARGE_KEYS:
@@ -86,18 +100,27 @@ class Dispatcher:
                     f"a request with key {key} of {len(payload)} bytes is larger than the maximum "
                     f"of {REQUEST_BYTES_MAX}"
                 )
-        if len(payload) > 1 and not payload[0]:  # a key below 256
-            short_way = self._short_ways.get(payload[1])
-            if short_way is not None:
+        if len(payload) >= API_NUMBER.size:
+            fast_path = self._fast_path.get(API_NUMBER.unpack_from(payload)[0])
+            if fast_path is not None:
                 try:
-                    answer = short_way(payload)
+                    answer = fast_path(payload)
                 except StorageError as error:
                     halt_on(error, self._broker.runtime)
                     raise
                 if answer is not None:
                     return answer
-        header, request = decode_request(payload)
-        handle, refuse = HANDLERS[type(request).KEY, type(request).VERSION]
+        try:
+            header, request = decode_request(payload, self._served)
+        except (UnknownApi, UnsupportedVersion) as error:
+            if self._served.closes_on_unsupported:
+                raise
+            log.error("no response to a request from %s: %s", link.peer, error)
+            return b""
+        return self._handle(header, request, link)
+
+    def _handle(self, header: RequestHeader, request: Request, link: Exchange) -> Answer | None:
+        handle, refuse = HANDLERS[type(request)]
         call = Call(self._broker, link, header, request, refuse)
         try:
             outcome = handle(self._broker, request, call)
@@ -106,7 +129,7 @@ class Dispatcher:
         except Exception as error:  # noqa: BLE001 - the root of a request: becomes its answer
             outcome = call.refusal(error)
         if isinstance(outcome, Response):
-            return encode_response(outcome, header.correlation_id)
+            return encode_response(outcome, header.correlation_id, request.version)
         if isinstance(outcome, Later):
             return None if outcome is Later.PARKED else b""
         return outcome

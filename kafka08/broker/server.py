@@ -31,9 +31,11 @@ from kafka08.broker.topic_config_changes import TopicConfigChanges
 from kafka08.broker.topics import TopicCreator
 from kafka08.config import LONG_MAX
 from kafka08.errors import ConfigError, KafkaError, StorageError
+from kafka08.levels import Level
 from kafka08.log.log import Log
 from kafka08.log.manager import LoadJob, LogManager
 from kafka08.network.server import SocketServer
+from kafka08.protocol.served import SERVED
 from kafka08.structs import Broker
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
@@ -41,6 +43,8 @@ from kafka08.zk.store import ClusterStore
 log = logging.getLogger("kafka.server.KafkaServer")
 
 LOG_RETENTION_DELAY_SECONDS = 30.0
+LEVEL = Level.V0_8_2
+"""What a broker speaks as."""
 """The first look for expired segments, and the first checkpoints, come this long after start."""
 
 
@@ -133,7 +137,8 @@ class KafkaServer:
             offset_manager,
         )
         offset_manager.startup()
-        self._socket_server = self._serve(listener, Dispatcher(context), timer)
+        dispatcher = Dispatcher(context, SERVED[LEVEL])
+        self._socket_server = self._serve(listener, dispatcher, timer)
         self._schedule(replica_manager, log_manager)
         self._cleaner = CleanerWorkers(config, runtime, replica_manager)
         self._cleaner.start()

@@ -6,7 +6,7 @@ The wire groups partitions by topic; here nothing but that grouping and its reve
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from typing import Final, Literal
 
 from kafka08.errors import ConsumerCoordinatorNotAvailable, check
 from kafka08.protocol.consumer_metadata import ConsumerMetadataResponse
@@ -21,17 +21,13 @@ from kafka08.protocol.grouping import by_partition, by_topic
 from kafka08.protocol.offset_commit import (
     OffsetCommitPartition,
     OffsetCommitPartitionResponse,
-    OffsetCommitPartitionV0,
     OffsetCommitRequest,
-    OffsetCommitRequestV0,
     OffsetCommitResponse,
     OffsetCommitTopic,
-    OffsetCommitTopicV0,
 )
 from kafka08.protocol.offset_fetch import (
     OffsetFetchPartitionResponse,
     OffsetFetchRequest,
-    OffsetFetchRequestV0,
     OffsetFetchResponse,
     OffsetFetchTopic,
 )
@@ -56,9 +52,7 @@ OffsetsStorage = Literal["zookeeper", "kafka"]
 """Where a request reads or writes a group's offsets, by the words of offsets.storage: version 0 of
 it, or version 1. Where a member keeps them, which may be both, is
 kafka08.zk.migration_protocol.Storage."""
-
-NO_GENERATION = -1
-NO_MEMBER = ""
+STORAGE_VERSIONS: Final[dict[OffsetsStorage, int]] = {"zookeeper": 0, "kafka": 1}
 
 
 def coordinator_of(group: str, response: Response) -> Broker:
@@ -133,30 +127,18 @@ def offsets_results(response: OffsetsResponse) -> dict[TopicPartition, OffsetsPa
 
 def commit_request(
     group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata], storage: OffsetsStorage
-) -> OffsetCommitRequest | OffsetCommitRequestV0:
+) -> OffsetCommitRequest:
     """Commit from outside any generation. ZooKeeper's version sends no time."""
-    topics = by_topic(offsets)
-    if storage == "zookeeper":
-        return OffsetCommitRequestV0(
-            group,
-            [
-                OffsetCommitTopicV0(
-                    topic, [OffsetCommitPartitionV0(p, o.offset, o.metadata) for p, o in items]
-                )
-                for topic, items in topics.items()
-            ],
-        )
     return OffsetCommitRequest(
         group,
-        NO_GENERATION,
-        NO_MEMBER,
         [
             OffsetCommitTopic(
                 topic,
-                [OffsetCommitPartition(p, o.offset, o.timestamp_ms, o.metadata) for p, o in items],
+                [OffsetCommitPartition(p, o.offset, o.metadata, o.timestamp_ms) for p, o in items],
             )
-            for topic, items in topics.items()
+            for topic, items in by_topic(offsets).items()
         ],
+        version=STORAGE_VERSIONS[storage],
     )
 
 
@@ -168,14 +150,15 @@ def commit_results(
 
 def committed_request(
     group: str, partitions: Iterable[TopicPartition], storage: OffsetsStorage
-) -> OffsetFetchRequest | OffsetFetchRequestV0:
-    topics = [
-        OffsetFetchTopic(topic, [partition for partition, _ in items])
-        for topic, items in by_topic(dict.fromkeys(partitions)).items()
-    ]
-    if storage == "zookeeper":
-        return OffsetFetchRequestV0(group, topics)
-    return OffsetFetchRequest(group, topics)
+) -> OffsetFetchRequest:
+    return OffsetFetchRequest(
+        group,
+        [
+            OffsetFetchTopic(topic, [partition for partition, _ in items])
+            for topic, items in by_topic(dict.fromkeys(partitions)).items()
+        ],
+        version=STORAGE_VERSIONS[storage],
+    )
 
 
 def committed_results(

@@ -69,7 +69,8 @@ class Connection(Closeable):
         self._socket: socket.socket | None = None
         self._aborts = 0
         self._next_correlation_id = 0
-        self._unanswered: deque[tuple[int, type[Request]]] = deque()
+        self._unanswered: deque[tuple[int, type[Request], int]] = deque()
+        """Correlation id, class and version of each request in flight."""
         self.sent_unconfirmed = False
         """A request that has no answer (acks 0) went out since the connection was opened. Its
         failure shows only in the broker closing the connection."""
@@ -144,7 +145,9 @@ class Connection(Closeable):
         correlation_id = self._next_correlation_id
         frame = codec.encode_request(request, correlation_id, self.client_id)
         self._next_correlation_id = (correlation_id + 1) & INT_MAX
-        self.write_frame(frame, correlation_id, type(request), answered=answered)
+        self.write_frame(
+            frame, correlation_id, type(request), version=request.version, answered=answered
+        )
 
     def write_frame(
         self,
@@ -152,6 +155,7 @@ class Connection(Closeable):
         correlation_id: int,
         request_class: type[Request],
         *,
+        version: int = 0,
         answered: bool = True,
     ) -> None:
         """`write` for a frame that was encoded before, because several connections send it."""
@@ -172,7 +176,7 @@ class Connection(Closeable):
             self.close()
             raise
         if answered:
-            self._unanswered.append((correlation_id, request_class))
+            self._unanswered.append((correlation_id, request_class, version))
         else:
             self.sent_unconfirmed = True
 
@@ -181,11 +185,11 @@ class Connection(Closeable):
         ProtocolError for an answer that is too long, to another request, or malformed."""
         assert self._unanswered, "nothing is in flight"
         timeout_ms = self.timeout_ms if timeout_ms is None else timeout_ms
-        correlation_id, request_class = self._unanswered[0]
+        correlation_id, request_class, version = self._unanswered[0]
         response: Response
         try:
             payload = self._receive_frame(timeout_ms)
-            answered_id, response = codec.decode_response(request_class, payload)
+            answered_id, response = codec.decode_response(request_class, payload, version)
             if answered_id != correlation_id:
                 raise ProtocolError(
                     f"answer {answered_id} where the one to request {correlation_id} was due"

@@ -48,6 +48,8 @@ class Sent:
     context: Any
     deadline: float
     answered: bool = True
+    version: int = 0
+    """Of the request."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -183,7 +185,7 @@ class Channel:
             raise ProtocolError(f"from {self}: an answer that nobody asked for")
         sent = self.in_flight[0]
         try:
-            answered_id, response = codec.decode_response(sent.request, payload)
+            answered_id, response = codec.decode_response(sent.request, payload, sent.version)
         except ProtocolError as error:
             raise ProtocolError(f"from {self}: {error}") from error
         if answered_id != sent.correlation_id:

@@ -114,7 +114,14 @@ class Channels:
         """Send to an address that is ready. What is not answered (or, if it has no answer, not
         written) by `deadline` comes back from `poll` as lost."""
         channel = self._channels[address]
-        sent = Sent(type(request), self._next_correlation_id, context, deadline, answered)
+        sent = Sent(
+            type(request),
+            self._next_correlation_id,
+            context,
+            deadline,
+            answered,
+            request.version,
+        )
         self._next_correlation_id = (self._next_correlation_id + 1) & INT_MAX
         channel.send(request, sent)
         return sent

@@ -1,17 +1,17 @@
-"""Kafka's wire protocol, version 0.8.2.2: bytes ↔ objects, no socket and no decision in here.
+"""Kafka's wire protocol: bytes ↔ objects, no socket and no decision in here.
 
-One module per API holds its request and response classes, whose annotations are their layout
-(types). Start with `codec`, which turns them into bytes and back, then `frame` for cutting a stream
-into payloads, and `message_set` with `compression` for what producers put into it; `grouping` goes
-from partitions to topics and back; `offset_records` are the messages of the offsets topic.
+One module per API holds its request and response classes, the layouts of each version (types), and
+a row per version (api). `apis` is the registry of all rows, `served` says which of them a broker of
+a level serves. Start with `codec`, which turns messages into bytes and back, then `frame` for
+cutting a stream into payloads, and `message_set` with `compression` for what producers put into it;
+`grouping` goes from partitions to topics and back; `offset_records` are the messages of the offsets
+topic.
 """
 
 from __future__ import annotations
 
 from kafka08.protocol.codec import (
-    REQUESTS,
     RequestHeader,
-    UnknownApi,
     decode_body,
     decode_request,
     decode_response,
@@ -20,12 +20,15 @@ from kafka08.protocol.codec import (
     encode_response,
 )
 from kafka08.protocol.frame import FrameReader
+from kafka08.protocol.served import SERVED, Served, UnknownApi, UnsupportedVersion
 
 __all__ = [
-    "REQUESTS",
+    "SERVED",
     "FrameReader",
     "RequestHeader",
+    "Served",
     "UnknownApi",
+    "UnsupportedVersion",
     "decode_body",
     "decode_request",
     "decode_response",

@@ -1,4 +1,4 @@
-"""Requests and responses to bytes and back, as kafka 0.8.2.2 reads and writes them.
+"""Requests and responses to bytes and back, in any version of any API.
 
     request    size:i32  key:i16 version:i16 correlation_id:i32 client_id:string  body
     response   size:i32  correlation_id:i32  body
@@ -7,7 +7,7 @@ Encoders return whole frames, size in front; decoders take the payload without t
 fields of a decoded message are slices of the payload, valid (and writable) as long as it is.
 Anything that is not the layout is a ProtocolError that names message and field; nothing is
 allocated from a length or count before it was compared with the bytes left. Bytes behind the body
-are ignored, as 0.8.2.2 ignores them.
+are ignored, as Kafka ignores them.
 
 Two departures from 0.8.2.2, both on input that no client sends: a negative count closes the
 connection (the JVM takes it for 0 in most requests), and so does null where a name must stand
@@ -20,45 +20,22 @@ import struct
 from typing import Any, Final, NamedTuple, TypeVar
 
 from kafka08.errors import ProtocolError
-from kafka08.protocol.compiler import Decoders, Encoders, field_at, wrong_length
-from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest
-from kafka08.protocol.controlled_shutdown import ControlledShutdownRequest
-from kafka08.protocol.fetch import FetchRequest
-from kafka08.protocol.heartbeat import HeartbeatRequest
-from kafka08.protocol.join_group import JoinGroupRequest
-from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest
-from kafka08.protocol.metadata import MetadataRequest
-from kafka08.protocol.offset_commit import OffsetCommitRequest, OffsetCommitRequestV0
-from kafka08.protocol.offset_fetch import OffsetFetchRequest, OffsetFetchRequestV0
-from kafka08.protocol.offsets import OffsetsRequest
-from kafka08.protocol.produce import ProduceRequest
-from kafka08.protocol.stop_replica import StopReplicaRequest
+from kafka08.levels import Level
+from kafka08.protocol.api import ApiVersion
+from kafka08.protocol.apis import APIS
+from kafka08.protocol.compiler import Decoders, Encode, Encoders, field_at, wrong_length
+from kafka08.protocol.layout import message_class
+from kafka08.protocol.served import SERVED, Served
 from kafka08.protocol.types import Buffer, Request, Response
-from kafka08.protocol.update_metadata import UpdateMetadataRequest
 
-REQUESTS: Final[dict[tuple[int, int], type[Request]]] = {
-    (cls.KEY, cls.VERSION): cls
-    for cls in (
-        ProduceRequest,
-        FetchRequest,
-        OffsetsRequest,
-        MetadataRequest,
-        LeaderAndIsrRequest,
-        StopReplicaRequest,
-        UpdateMetadataRequest,
-        ControlledShutdownRequest,
-        OffsetCommitRequestV0,
-        OffsetCommitRequest,
-        OffsetFetchRequestV0,
-        OffsetFetchRequest,
-        ConsumerMetadataRequest,
-        JoinGroupRequest,
-        HeartbeatRequest,
-    )
+KEYS: Final[dict[type[Request], int]] = {api.request: api.key for api in APIS}
+ROWS: Final[dict[tuple[type[Request], int], ApiVersion]] = {
+    (api.request, row.version): row for api in APIS for row in api.versions
 }
-"""(key, version) → request class: what 0.8.2.2 can parse."""
-
-KEYS: Final = frozenset(key for key, _ in REQUESTS)
+"""(request class, version) → the row to encode with: of two with one number the newer."""
+RESPONSE_LAYOUTS: Final[dict[tuple[type, int], type]] = {
+    (api.response, row.version): row.response for api in APIS for row in api.versions
+}
 
 REQUEST_HEADER: Final = struct.Struct(">hhih")
 """Key, version, correlation id, and the length of the client id (or the start of the body: every
@@ -73,12 +50,35 @@ _decoders: Final = Decoders()
 _encoders: Final = Encoders()
 
 
-class UnknownApi(ProtocolError):
-    """A request whose key 0.8.2.2 does not have; it closes the connection."""
+class _RequestEncoders(dict[tuple[type[Request], int], tuple[int, bool, Encode]]):
+    """(request class, version) → key, whether the header has a client id, encoder of the body."""
+
+    def __missing__(self, key: tuple[type[Request], int]) -> tuple[int, bool, Encode]:
+        row = ROWS.get(key)
+        if row is None:
+            raise ProtocolError(f"{key[0].__name__} has no version {key[1]}")
+        self[key] = encoding = KEYS[key[0]], row.has_client_id, _encoders[row.request]
+        return encoding
+
+
+class _ResponseEncoders(dict[tuple[type, int], Encode]):
+    """(response class, version) → the encoder of its layout."""
+
+    def __missing__(self, key: tuple[type, int]) -> Encode:
+        layout = RESPONSE_LAYOUTS.get(key)
+        if layout is None:
+            raise ProtocolError(f"{key[0].__name__} has no version {key[1]}")
+        self[key] = encode = _encoders[layout]
+        return encode
+
+
+_request_encoders: Final = _RequestEncoders()
+_response_encoders: Final = _ResponseEncoders()
 
 
 class RequestHeader(NamedTuple):
-    """What precedes a request body. `client_id` may be null; ControlledShutdown has none."""
+    """What precedes a request body. `client_id` may be null; version 0 of ControlledShutdown has
+    none."""
 
     key: int
     version: int
@@ -86,35 +86,22 @@ class RequestHeader(NamedTuple):
     client_id: str | None
 
 
-def request_class(key: int, version: int) -> type[Request]:
-    """The class that 0.8.2.2 parses such a request with.
-
-    It looks at the version of OffsetCommit alone, where only 0 and 1 pass, and of OffsetFetch,
-    where 0 asks ZooKeeper and anything else the offsets topic; every other key has one layout,
-    whatever version the client claims. UnknownApi, or ProtocolError for OffsetCommit.
-    """
-    if key not in KEYS:
-        raise UnknownApi(f"request key {key} is not an API of 0.8.2.2")
-    if key == OffsetCommitRequest.KEY and (key, version) not in REQUESTS:
-        raise ProtocolError(f"OffsetCommit version {version}: only 0 and 1 are valid")
-    if key == OffsetFetchRequest.KEY and version != 0:
-        return OffsetFetchRequest
-    return REQUESTS.get((key, version)) or REQUESTS[key, 0]
-
-
 def encode_request(request: Request, correlation_id: int, client_id: str | None) -> bytes:
-    """The whole frame of a request. ProtocolError if a value does not fit its field."""
+    """The whole frame of a request, in `request.version`. What that version cannot say is left out.
+    ProtocolError if a value does not fit its field, or if the API has no such version."""
+    version = request.version
+    key, has_client_id, encode = _request_encoders[type(request), version]
     try:
         client = b"" if client_id is None else client_id.encode()
         length = -1 if client_id is None else len(client)
-        header = REQUEST_HEADER.pack(request.KEY, request.VERSION, correlation_id, length)
+        header = REQUEST_HEADER.pack(key, version, correlation_id, length)
     except (struct.error, UnicodeEncodeError) as error:
         raise ProtocolError(f"request header: {error}") from error
-    if request.HAS_CLIENT_ID:
+    if has_client_id:
         pieces: list[Buffer] = [b"", header, client]
     else:
         pieces = [b"", header[:REQUEST_HEADER_SIZE]]
-    _append_body(request, pieces)
+    _append_body(encode, request, pieces)
     try:
         pieces[0] = CORRELATION_ID.pack(sum(map(len, pieces)))
     except struct.error as error:
@@ -122,10 +109,11 @@ def encode_request(request: Request, correlation_id: int, client_id: str | None)
     return b"".join(pieces)
 
 
-def encode_response(response: Response, correlation_id: int) -> bytes:
-    """The whole frame of a response. ProtocolError if a value does not fit its field."""
+def encode_response(response: Response, correlation_id: int, version: int = 0) -> bytes:
+    """The whole frame of the response to a request of `version`. ProtocolError if a value does not
+    fit its field."""
     pieces: list[Buffer] = [b""]
-    _append_body(response, pieces)
+    _append_body(_response_encoders[type(response), version], response, pieces)
     try:
         size = CORRELATION_ID.size + sum(map(len, pieces))
         pieces[0] = FRAME_AND_CORRELATION_ID.pack(size, correlation_id)
@@ -134,49 +122,62 @@ def encode_response(response: Response, correlation_id: int) -> bytes:
     return b"".join(pieces)
 
 
-def encode_body(message: object) -> bytes:
-    """The bytes of any message declared as kafka08.protocol.types says, without a header."""
+def encode_response_body(response: Response, version: int) -> bytes:
+    """The same without size and correlation id."""
     pieces: list[Buffer] = []
-    _append_body(message, pieces)
+    _append_body(_response_encoders[type(response), version], response, pieces)
     return b"".join(pieces)
 
 
-def decode_request(payload: Buffer) -> tuple[RequestHeader, Any]:
-    """Header and body of a request; the body's class is `request_class(key, version)`."""
+def encode_body(message: object) -> bytes:
+    """The bytes of any message declared as kafka08.protocol.types says, without a header."""
+    pieces: list[Buffer] = []
+    _append_body(_encoders[type(message)], message, pieces)
+    return b"".join(pieces)
+
+
+def decode_request(
+    payload: Buffer, served: Served = SERVED[Level.V0_8_2]
+) -> tuple[RequestHeader, Any]:
+    """Header and body of a request, read as `served` reads it: the header has the version that was
+    asked for, the request the version that it was read with. Raises as Served.row does too."""
     view = memoryview(payload)
     try:
         key, version, correlation_id, length = REQUEST_HEADER.unpack_from(view)
     except struct.error as error:
         raise ProtocolError(f"request header: {error}") from error
-    cls = REQUESTS.get((key, version)) or request_class(key, version)
+    row = served.rows.get((key, version)) or served.row(key, version)
     client_id: str | None = None
     position = REQUEST_HEADER_SIZE
-    if cls.HAS_CLIENT_ID:
+    if row.has_client_id:
         position = REQUEST_HEADER.size
         if length >= 0:
             end = position + length
             if end > len(view):
                 raise ProtocolError(
-                    f"{cls.__name__} client_id: {wrong_length(length, len(view) - position)}"
+                    f"{message_class(row.request).__name__} client_id: "
+                    f"{wrong_length(length, len(view) - position)}"
                 )
             client_id = str(view[position:end], "utf-8", "replace")
             position = end
     try:
-        request, _ = _decoders[cls](view, position)
+        request, _ = _decoders[row.request](view, position)
     except struct.error as error:
         raise ProtocolError(f"{field_at(error)}: {error}") from error
+    request.version = row.version
     return RequestHeader(key, version, correlation_id, client_id), request
 
 
-def decode_response(request: type[Request], payload: Buffer) -> tuple[int, Any]:
-    """Correlation id and body of the response to a request of class `request`."""
+def decode_response(request: type[Request], payload: Buffer, version: int = 0) -> tuple[int, Any]:
+    """Correlation id and body of the response to a request of class `request` and of `version`."""
+    layout = ROWS[request, version].response
     view = memoryview(payload)
     try:
         (correlation_id,) = CORRELATION_ID.unpack_from(view)
     except struct.error as error:
-        raise ProtocolError(f"{request.RESPONSE.__name__} correlation_id: {error}") from error
-    response, _ = decode_body(request.RESPONSE, view, CORRELATION_ID.size)
-    return correlation_id, response
+        name = message_class(layout).__name__
+        raise ProtocolError(f"{name} correlation_id: {error}") from error
+    return correlation_id, decode_body(layout, view, CORRELATION_ID.size)[0]
 
 
 def decode_body(cls: type[M], buffer: Buffer, position: int = 0) -> tuple[M, int]:
@@ -187,8 +188,8 @@ def decode_body(cls: type[M], buffer: Buffer, position: int = 0) -> tuple[M, int
         raise ProtocolError(f"{field_at(error)}: {error}") from error
 
 
-def _append_body(message: object, pieces: list[Buffer]) -> None:
+def _append_body(encode: Encode, message: object, pieces: list[Buffer]) -> None:
     try:
-        _encoders[type(message)](message, pieces.append)
+        encode(message, pieces.append)
     except (struct.error, UnicodeEncodeError) as error:
         raise ProtocolError(f"{field_at(error)}: {error}") from error

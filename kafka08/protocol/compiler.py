@@ -31,7 +31,17 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any, Final
 
-from kafka08.protocol.layout import Array, Blob, Flag, Integer, Layout, Record, Text, layout_of
+from kafka08.protocol.layout import (
+    Array,
+    Blob,
+    Flag,
+    Integer,
+    Layout,
+    Record,
+    Text,
+    Truth,
+    layout_of,
+)
 from kafka08.protocol.types import Buffer
 
 Decode = Callable[[memoryview, int], tuple[Any, int]]
@@ -173,13 +183,15 @@ class _DecoderSource(_Source):
                 return self.read(layout.code)
             case Flag():
                 return self.flag()
+            case Truth():
+                return f"({self.read('b')} != 0)"
             case Text():
                 text = 'str(view[position:end], "utf-8", "replace")'
                 return self.sized("h", text, layout.nullable)
             case Blob():
                 return self.sized("i", "view[position:end]", layout.nullable)
             case Array():
-                return self.array(layout.item)
+                return self.array(layout)
             case Record():
                 return self.record(layout)
 
@@ -206,9 +218,14 @@ class _DecoderSource(_Source):
             self.indent -= 1
         return value
 
-    def array(self, item: Layout) -> str:
+    def array(self, layout: Array) -> str:
+        item = layout.item
         items, values = self.read("i", "_count"), self.new()
         self.flush()
+        if layout.nullable:
+            self.emit(f"if {items} < 0: {values} = None")
+            self.emit("else:")
+            self.indent += 1
         self.emit(
             f"if not 0 <= {items} * {item.size_min} <= limit - position: "
             f"raise wrong_count({items}, limit - position)"
@@ -217,23 +234,30 @@ class _DecoderSource(_Source):
             unpack = self.constant("unpack_from", struct.unpack_from)
             self.emit(f'{values} = list({unpack}(f">{{{items}}}{item.code}", view, position))')
             self.emit(f"position += {items} * {item.size_min}")
-            return values
-        self.emit(f"{values} = []")
-        self.emit(f"for _ in range({items}):")
-        self.indent += 1
-        value = self.value(item)
-        self.flush()
-        self.emit(f"{values}.append({value})")
-        self.indent -= 1
+        else:
+            self.emit(f"{values} = []")
+            self.emit(f"for _ in range({items}):")
+            self.indent += 1
+            value = self.value(item)
+            self.flush()
+            self.emit(f"{values}.append({value})")
+            self.indent -= 1
+        if layout.nullable:
+            self.indent -= 1
         return values
 
     def record(self, layout: Record) -> str:
-        values = []
-        for name, field in layout.fields:
+        arguments = []
+        for place, (name, field) in enumerate(layout.fields):
             self.path.append(name)
-            values.append(self.value(field))
+            value = self.value(field)
+            arguments.append(value if place < layout.positional else f"{name}={value}")
             self.path.pop()
-        return f"{self.constant(layout.cls.__name__, layout.cls)}({', '.join(values)})"
+        if layout.make is None:
+            maker = self.constant(layout.cls.__name__, layout.cls)
+        else:
+            maker = self.constant(f"make_{layout.cls.__name__}", layout.make)
+        return f"{maker}({', '.join(arguments)})"
 
 
 class _EncoderSource(_Source):
@@ -274,17 +298,27 @@ class _EncoderSource(_Source):
             case Flag():
                 self.emit(f"if not 0 <= {value} <= 1: raise wrong_flag({value})")
                 self.write("b", value)
+            case Truth():
+                self.write("b", f"1 if {value} else 0")
             case Text():
                 self.sized("h", value, "{}.encode()", layout.nullable)
             case Blob():
                 self.sized("i", value, "as_bytes({})", layout.nullable)
             case Array():
-                self.array(layout.item, value)
+                self.array(layout, value)
             case Record():
-                for name, field in layout.fields:
-                    self.path.append(name)
-                    self.value(field, f"{value}.{name}")
-                    self.path.pop()
+                self.record(layout, value)
+
+    def record(self, layout: Record, value: str) -> None:
+        if layout.show is not None:
+            shown = self.new("_shown")
+            show = self.constant(f"show_{layout.cls.__name__}", layout.show)
+            self.emit(f"{shown} = {show}({value})")
+            value = shown
+        for name, field in layout.fields:
+            self.path.append(name)
+            self.value(field, f"{value}.{name}")
+            self.path.pop()
 
     def sized(self, code: str, value: str, taken: str, nullable: bool) -> None:
         data, length = self.new(), self.new("_size")
@@ -298,12 +332,17 @@ class _EncoderSource(_Source):
         self.flush()
         self.emit(f"append({data})")
 
-    def array(self, item: Layout, value: str) -> None:
+    def array(self, layout: Array, value: str) -> None:
+        item = layout.item
         values, items = self.new(), self.new("_count")
         self.emit(f"{values} = {value}")
-        self.emit(f"{items} = len({values})")
+        if layout.nullable:
+            self.emit(f"{items} = -1 if {values} is None else len({values})")
+            self.emit(f"if {values} is None: {values} = ()")
+        else:
+            self.emit(f"{items} = len({values})")
         self.write("i", items)
-        if isinstance(item, Integer):
+        if isinstance(item, Integer) and not layout.nullable:
             self.write(f"{{{items}}}{item.code}", f"*{values}")
             return
         self.flush()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kafka08.protocol.api import Api, ApiVersion
 from kafka08.protocol.types import (
     Int16,
     Int32,
@@ -27,8 +28,13 @@ class ConsumerMetadataResponse(Response):
 
 @dataclass(slots=True)
 class ConsumerMetadataRequest(Request):
-    KEY = 10
-    VERSION = 0
-    RESPONSE = ConsumerMetadataResponse
-
     group: String
+
+
+API = Api(
+    10,
+    "ConsumerMetadata",
+    ConsumerMetadataRequest,
+    ConsumerMetadataResponse,
+    (ApiVersion(0, ConsumerMetadataRequest, ConsumerMetadataResponse),),
+)

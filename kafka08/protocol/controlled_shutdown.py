@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kafka08.protocol.api import Api, ApiVersion
 from kafka08.protocol.types import (
     Int16,
     Int32,
@@ -31,9 +32,13 @@ class ControlledShutdownResponse(Response):
 
 @dataclass(slots=True)
 class ControlledShutdownRequest(Request):
-    KEY = 7
-    VERSION = 0
-    RESPONSE = ControlledShutdownResponse
-    HAS_CLIENT_ID = False
-
     broker_id: Int32
+
+
+API = Api(
+    7,
+    "ControlledShutdown",
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    (ApiVersion(0, ControlledShutdownRequest, ControlledShutdownResponse, has_client_id=False),),
+)

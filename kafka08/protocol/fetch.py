@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from kafka08.errors import ProtocolError
+from kafka08.protocol.api import Api, ApiVersion
 from kafka08.protocol.frame import SIZE
 from kafka08.protocol.types import (
     Int16,
@@ -61,10 +62,6 @@ class FetchResponse(Response):
 
 @dataclass(slots=True)
 class FetchRequest(Request):
-    KEY = 1
-    VERSION = 0
-    RESPONSE = FetchResponse
-
     replica_id: Int32
     """Broker id of a follower, or ORDINARY_CONSUMER or DEBUGGING_CONSUMER (kafka08.structs)."""
     max_wait_ms: Int32
@@ -136,3 +133,12 @@ def _pieces(
     if not header:
         pieces.pop()
     return pieces
+
+
+API = Api(
+    1,
+    "Fetch",
+    FetchRequest,
+    FetchResponse,
+    (ApiVersion(0, FetchRequest, FetchResponse),),
+)

@@ -2,9 +2,11 @@
 
     Integer            fixed width; `code` is its letter in `struct`
     Flag               one byte, 0 or 1
+    Truth              one byte, 0 or anything else
     Text, Blob         a length of two or four bytes, then that many bytes
     Array              a count of four bytes, then that many items
-    Record             the fields of a dataclass, one after another
+    Record             the fields of a message of class `cls`, one after another; `make` and `show`
+                       as in kafka08.protocol.types.WireForm
 
 `size_min` is the fewest bytes a value can take: a count is refused when `count * size_min` is more
 than what is left, before anything is made for its items.
@@ -13,10 +15,12 @@ than what is left, before anything is made for its items.
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, get_args, get_origin, get_type_hints
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass
+from types import NoneType, UnionType
+from typing import Any, ClassVar, Final, TypeAlias, get_args, get_origin, get_type_hints
 
-from kafka08.protocol.types import Primitive
+from kafka08.protocol.types import Primitive, WireForm
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,11 @@ class Integer:
 
 @dataclass(frozen=True, slots=True)
 class Flag:
+    size_min: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
     size_min: int = 1
 
 
@@ -45,6 +54,7 @@ class Blob:
 @dataclass(frozen=True, slots=True)
 class Array:
     item: Layout
+    nullable: bool = False
     size_min: int = 4
 
 
@@ -52,13 +62,27 @@ class Array:
 class Record:
     cls: type
     fields: tuple[tuple[str, Layout], ...]
+    make: Callable[..., Any] | None = None
+    show: Callable[[Any], Any] | None = None
+
+    @property
+    def positional(self) -> int:
+        """How many of the fields, from the first on, the message takes by position; the others it
+        takes by name."""
+        if self.make is not None:
+            return len(self.fields)
+        matches = [
+            name == parameter
+            for (name, _), (parameter, _) in zip(self.fields, _parameters(self.cls), strict=False)
+        ]
+        return (*matches, False).index(False)
 
     @property
     def size_min(self) -> int:
         return sum(layout.size_min for _, layout in self.fields)
 
 
-Layout: TypeAlias = Integer | Flag | Text | Blob | Array | Record
+Layout: TypeAlias = Integer | Flag | Truth | Text | Blob | Array | Record
 
 PRIMITIVES: Final[dict[str, Layout]] = {
     "int8": Integer("b", 1),
@@ -66,6 +90,7 @@ PRIMITIVES: Final[dict[str, Layout]] = {
     "int32": Integer("i", 4),
     "int64": Integer("q", 8),
     "flag": Flag(),
+    "boolean": Truth(),
     "string": Text(nullable=False),
     "nullable_string": Text(nullable=True),
     "bytes": Blob(nullable=False),
@@ -74,15 +99,51 @@ PRIMITIVES: Final[dict[str, Layout]] = {
 
 
 def layout_of(cls: type) -> Record:
-    """The layout of a message class; TypeError if a field is not annotated with a wire type."""
+    """The layout of a message class or of a wire form.
+
+    TypeError if a field is not annotated with a wire type, or if the fields of a wire form do not
+    make its message.
+    """
     hints = get_type_hints(cls, include_extras=True)
-    return Record(
-        cls,
-        tuple(
-            (field.name, _read(hints[field.name], f"{cls.__name__}.{field.name}"))
-            for field in dataclasses.fields(cls)
-        ),
+    form = message_class(cls)
+    names = (
+        [name for name in cls.__annotations__ if get_origin(hints[name]) is not ClassVar]
+        if issubclass(cls, WireForm)
+        else [name for name, required in _parameters(form) if required]
     )
+    make = show = None
+    if issubclass(cls, WireForm):
+        make, show = cls.make, cls.show
+        if make is None:
+            _check_names(cls, names)
+    fields = tuple((name, _read(hints[name], f"{cls.__name__}.{name}")) for name in names)
+    return Record(form, fields, make, show)
+
+
+def message_class(cls: type) -> type:
+    """The class whose instances the bytes of `cls` stand for: a wire form's, else `cls` itself."""
+    return cls.OF if issubclass(cls, WireForm) else cls
+
+
+def _parameters(cls: type) -> list[tuple[str, bool]]:
+    """(name, whether it is required) of each positional argument of a message class."""
+    return [
+        (field.name, field.default is MISSING and field.default_factory is MISSING)
+        for field in dataclasses.fields(cls)
+        if not field.kw_only
+    ]
+
+
+def _check_names(cls: type[WireForm], names: list[str]) -> None:
+    parameters = dict(_parameters(cls.OF))
+    unknown = [name for name in names if name not in parameters]
+    missing = [name for name, required in parameters.items() if required and name not in names]
+    if unknown or missing:
+        raise TypeError(
+            f"{cls.__name__}: {cls.OF.__name__} has no field {unknown}"
+            if unknown
+            else f"{cls.__name__} has nothing for the fields {missing} of {cls.OF.__name__}"
+        )
 
 
 def _read(hint: Any, name: str) -> Layout:
@@ -93,6 +154,10 @@ def _read(hint: Any, name: str) -> Layout:
         item = _read(get_args(hint)[0], name)
         assert item.size_min > 0, f"{name}: a count of items without bytes cannot be checked"
         return Array(item)
-    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+    if isinstance(hint, UnionType) and get_args(hint)[1:] == (NoneType,):
+        array = _read(get_args(hint)[0], name)
+        if isinstance(array, Array):
+            return Array(array.item, nullable=True)
+    if isinstance(hint, type) and (dataclasses.is_dataclass(hint) or issubclass(hint, WireForm)):
         return layout_of(hint)
     raise TypeError(f"{name}: {hint!r} is not a type of the wire (kafka08.protocol.types)")

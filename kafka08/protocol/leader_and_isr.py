@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kafka08.protocol.api import Api, ApiVersion
 from kafka08.protocol.metadata import BrokerEndpoint
 from kafka08.protocol.types import (
     Int16,
@@ -48,12 +49,17 @@ class LeaderAndIsrResponse(Response):
 
 @dataclass(slots=True)
 class LeaderAndIsrRequest(Request):
-    KEY = 4
-    VERSION = 0
-    RESPONSE = LeaderAndIsrResponse
-
     controller_id: Int32
     controller_epoch: Int32
     partition_states: list[PartitionStateInfo]
     leaders: list[BrokerEndpoint]
     """Only the live brokers that lead something in this request."""
+
+
+API = Api(
+    4,
+    "LeaderAndIsr",
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    (ApiVersion(0, LeaderAndIsrRequest, LeaderAndIsrResponse),),
+)

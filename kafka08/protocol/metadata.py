@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kafka08.protocol.api import Api, ApiVersion
 from kafka08.protocol.types import (
     Int16,
     Int32,
@@ -53,8 +54,13 @@ class MetadataResponse(Response):
 
 @dataclass(slots=True)
 class MetadataRequest(Request):
-    KEY = 3
-    VERSION = 0
-    RESPONSE = MetadataResponse
-
     topics: list[String]
+
+
+API = Api(
+    3,
+    "Metadata",
+    MetadataRequest,
+    MetadataResponse,
+    (ApiVersion(0, MetadataRequest, MetadataResponse),),
+)

@@ -1,14 +1,14 @@
-"""OffsetCommit (key 8): store a group's offsets, version 0 in ZooKeeper, version 1 in Kafka.
+"""OffsetCommit (key 8): store a group's offsets, version 0 in ZooKeeper, the others in Kafka.
 
-Version 0 drops the metadata; version 1 ignores generation and member. Any other version closes
-the connection. Error codes: 3 (v0), 12, 15, 16, 7, -1. Source: kafka.api.OffsetCommitRequest
-0.8.2.2.
+Version 0 drops the metadata; version 1 of 0.8.2.2 ignores generation and member. Error codes: 3
+(v0), 12, 15, 16, 7, -1. Source: kafka.api.OffsetCommitRequest 0.8.2.2.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kafka08.protocol.api import Api, ApiVersion
 from kafka08.protocol.types import (
     Int16,
     Int32,
@@ -17,29 +17,20 @@ from kafka08.protocol.types import (
     Request,
     Response,
     String,
+    WireForm,
 )
 
-
-@dataclass(slots=True)
-class OffsetCommitPartitionV0:
-    partition: Int32
-    offset: Int64
-    metadata: NullableString
-
-
-@dataclass(slots=True)
-class OffsetCommitTopicV0:
-    topic: String
-    partitions: list[OffsetCommitPartitionV0]
+NO_GENERATION = -1
+NO_MEMBER = ""
 
 
 @dataclass(slots=True)
 class OffsetCommitPartition:
     partition: Int32
     offset: Int64
-    timestamp_ms: Int64
-    """Commit time; -1 means the broker's now."""
     metadata: NullableString
+    timestamp_ms: Int64 = -1
+    """Commit time; -1 means the broker's now."""
 
 
 @dataclass(slots=True)
@@ -66,23 +57,44 @@ class OffsetCommitResponse(Response):
 
 
 @dataclass(slots=True)
-class OffsetCommitRequestV0(Request):
-    KEY = 8
-    VERSION = 0
-    RESPONSE = OffsetCommitResponse
+class OffsetCommitRequest(Request):
+    """Version 0 is a group and its offsets alone."""
 
     group: String
-    topics: list[OffsetCommitTopicV0]
+    topics: list[OffsetCommitTopic]
+    generation: Int32 = NO_GENERATION
+    """-1: not in a group."""
+    member: NullableString = NO_MEMBER
 
 
-@dataclass(slots=True)
-class OffsetCommitRequest(Request):
-    KEY = 8
-    VERSION = 1
-    RESPONSE = OffsetCommitResponse
+class OffsetCommitPartitionV1(WireForm, of=OffsetCommitPartition):
+    partition: Int32
+    offset: Int64
+    timestamp_ms: Int64
+    metadata: NullableString
+
+
+class OffsetCommitTopicV1(WireForm, of=OffsetCommitTopic):
+    topic: String
+    partitions: list[OffsetCommitPartitionV1]
+
+
+class OffsetCommitRequestV1(WireForm, of=OffsetCommitRequest):
+    """0.8.2: the offsets topic instead of ZooKeeper, a commit time, and a member of a group."""
 
     group: String
     generation: Int32
-    """-1: not in a group."""
     member: NullableString
-    topics: list[OffsetCommitTopic]
+    topics: list[OffsetCommitTopicV1]
+
+
+API = Api(
+    8,
+    "OffsetCommit",
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    (
+        ApiVersion(0, OffsetCommitRequest, OffsetCommitResponse),
+        ApiVersion(1, OffsetCommitRequestV1, OffsetCommitResponse),
+    ),
+)

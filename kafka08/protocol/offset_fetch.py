@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kafka08.protocol.api import Api, ApiVersion
 from kafka08.protocol.types import (
     Int16,
     Int32,
@@ -45,20 +46,19 @@ class OffsetFetchResponse(Response):
 
 
 @dataclass(slots=True)
-class OffsetFetchRequestV0(Request):
-    KEY = 9
-    VERSION = 0
-    RESPONSE = OffsetFetchResponse
-
-    group: String
-    topics: list[OffsetFetchTopic]
-
-
-@dataclass(slots=True)
 class OffsetFetchRequest(Request):
-    KEY = 9
-    VERSION = 1
-    RESPONSE = OffsetFetchResponse
-
     group: String
     topics: list[OffsetFetchTopic]
+
+
+API = Api(
+    9,
+    "OffsetFetch",
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    (
+        ApiVersion(0, OffsetFetchRequest, OffsetFetchResponse),
+        # The same bytes, but from the offsets topic.
+        ApiVersion(1, OffsetFetchRequest, OffsetFetchResponse),
+    ),
+)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kafka08.protocol.api import Api, ApiVersion
 from kafka08.protocol.types import (
     Int16,
     Int32,
@@ -52,9 +53,14 @@ class OffsetsResponse(Response):
 
 @dataclass(slots=True)
 class OffsetsRequest(Request):
-    KEY = 2
-    VERSION = 0
-    RESPONSE = OffsetsResponse
-
     replica_id: Int32
     topics: list[OffsetsTopic]
+
+
+API = Api(
+    2,
+    "Offsets",
+    OffsetsRequest,
+    OffsetsResponse,
+    (ApiVersion(0, OffsetsRequest, OffsetsResponse),),
+)

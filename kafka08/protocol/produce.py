@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kafka08.protocol.api import Api, ApiVersion
 from kafka08.protocol.types import (
     Int16,
     Int32,
@@ -54,11 +55,16 @@ class ProduceResponse(Response):
 
 @dataclass(slots=True)
 class ProduceRequest(Request):
-    KEY = 0
-    VERSION = 0
-    RESPONSE = ProduceResponse
-
     required_acks: Int16
     timeout_ms: Int32
     """How long to wait for `required_acks` other than 0 and 1; then error 7, though appended."""
     topics: list[ProduceTopic]
+
+
+API = Api(
+    0,
+    "Produce",
+    ProduceRequest,
+    ProduceResponse,
+    (ApiVersion(0, ProduceRequest, ProduceResponse),),
+)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kafka08.protocol.api import Api, ApiVersion
 from kafka08.protocol.leader_and_isr import PartitionError
 from kafka08.protocol.types import (
     Flag,
@@ -32,12 +33,17 @@ class StopReplicaResponse(Response):
 
 @dataclass(slots=True)
 class StopReplicaRequest(Request):
-    KEY = 5
-    VERSION = 0
-    RESPONSE = StopReplicaResponse
-
     controller_id: Int32
     controller_epoch: Int32
     delete_partitions: Flag
     """1: drop the partitions and their directories; 0: only stop fetching."""
     partitions: list[StopReplicaPartition]
+
+
+API = Api(
+    5,
+    "StopReplica",
+    StopReplicaRequest,
+    StopReplicaResponse,
+    (ApiVersion(0, StopReplicaRequest, StopReplicaResponse),),
+)

@@ -7,8 +7,14 @@ A message is a dataclass whose annotations, in order, are its layout:
     String                   i16 length + UTF-8, at most 32767 bytes; never null
     NullableString           the same; null (any negative length, written as -1) is None
     Bytes                    i32 length + raw; null (-1) is None; decoding gives a memoryview
-    MessageSet               as Bytes, never null: concatenated log entries of the given size
+    MessageSet               as NotNullBytes: concatenated log entries of the given size
+    Boolean                  one byte; 0 is False, any other value True
+    NotNullBytes             as Bytes, never null
     list[X]                  i32 count + items, never null; X is a primitive or another such class
+    list[X] | None           the same; null (any negative count, written as -1) is None
+
+A field that has a default is not part of that layout: it holds what a later version brought. The
+layouts of later versions are wire forms of the same class (`WireForm`).
 
 Bytes that are not UTF-8 are read with U+FFFD in their place, as the JVM does, so that every string
 that was read can be printed, stored in ZooKeeper and sent back. The JVM lets null through where
@@ -18,8 +24,9 @@ ProtocolError, and no handler ever meets it. Source: kafka.api.ApiUtils 0.8.2.2.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, ClassVar, TypeAlias
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, TypeAlias
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
@@ -39,22 +46,47 @@ Flag = Annotated[int, Primitive("flag")]
 String = Annotated[str, Primitive("string")]
 NullableString = Annotated[str | None, Primitive("nullable_string")]
 Bytes = Annotated[Buffer | None, Primitive("nullable_bytes")]
-MessageSet = Annotated[Buffer, Primitive("bytes")]
+Boolean = Annotated[bool, Primitive("boolean")]
+NotNullBytes = Annotated[Buffer, Primitive("bytes")]
+MessageSet = NotNullBytes
 
 
+@dataclass(slots=True)
 class Request:
-    """Base of every request body. `RESPONSE` is the body that answers it."""
+    """Base of every request body.
 
-    __slots__ = ()
+    `version` is the version that a request is sent with, or was read with. It is not part of the
+    body: it stands in the header, and it decides the layout of the body and of its response.
+    """
 
-    KEY: ClassVar[int]
-    VERSION: ClassVar[int]
-    RESPONSE: ClassVar[type[Response]]
-    HAS_CLIENT_ID: ClassVar[bool] = True
-    """Whether the request header carries a client id; only ControlledShutdown's does not."""
+    version: int = field(default=0, kw_only=True)
 
 
 class Response:
     """Base of every response body."""
 
     __slots__ = ()
+
+
+class WireForm:
+    """The layout of a message in one version, where it is not that of the message class itself.
+
+        class FetchResponseV1(WireForm, of=FetchResponse):
+            throttle_ms: Int32
+            topics: list[FetchTopicResponse]
+
+    A wire form is never instantiated: bytes are decoded straight into the class `of`, and encoded
+    straight from it, field by field in the order of the annotations. A field of `of` that is not
+    annotated here takes its default. Where names alone do not say how the two belong together, a
+    wire form defines both of these static methods:
+
+        make(*fields) -> of     the message made of the decoded fields, in their order
+        show(message) -> Any    an object that has these fields, to be encoded
+    """
+
+    OF: ClassVar[type]
+    make: ClassVar[Callable[..., Any] | None] = None
+    show: ClassVar[Callable[[Any], Any] | None] = None
+
+    def __init_subclass__(cls, *, of: type) -> None:
+        cls.OF = of

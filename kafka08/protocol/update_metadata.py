@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kafka08.protocol.api import Api, ApiVersion
 from kafka08.protocol.leader_and_isr import PartitionStateInfo
 from kafka08.protocol.metadata import BrokerEndpoint
 from kafka08.protocol.types import (
@@ -25,11 +26,16 @@ class UpdateMetadataResponse(Response):
 
 @dataclass(slots=True)
 class UpdateMetadataRequest(Request):
-    KEY = 6
-    VERSION = 0
-    RESPONSE = UpdateMetadataResponse
-
     controller_id: Int32
     controller_epoch: Int32
     partition_states: list[PartitionStateInfo]
     live_brokers: list[BrokerEndpoint]
+
+
+API = Api(
+    6,
+    "UpdateMetadata",
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+    (ApiVersion(0, UpdateMetadataRequest, UpdateMetadataResponse),),
+)

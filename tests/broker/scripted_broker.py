@@ -125,7 +125,9 @@ class ScriptedBroker:
                     with self._arrived:
                         self.received.append(Received(header, request))
                         self._arrived.notify_all()
-                    connection.sendall(encode_response(agree(request), header.correlation_id))
+                    connection.sendall(
+                        encode_response(agree(request), header.correlation_id, request.version)
+                    )
         except OSError:
             return
 

@@ -183,7 +183,7 @@ class TestFlushMessages:
         assert partition.lane is None
 
     def test_a_request_of_one_partition_is_answered_after_it(self, world: World) -> None:
-        """The short way leaves it to the lane."""
+        """The fast path leaves it to the lane."""
         client = Client(world)
         produce = ProduceRequest(
             1, 1000, [ProduceTopic("t", [ProducePartition(0, bytes(small(b"a") * 3))])]

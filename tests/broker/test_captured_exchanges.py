@@ -17,7 +17,7 @@ import pytest
 
 from kafka08.errors import ProtocolError
 from kafka08.protocol import message_set
-from kafka08.protocol.codec import decode_response, encode_request, request_class
+from kafka08.protocol.codec import decode_request, decode_response, encode_request
 from kafka08.protocol.fetch import FetchPartition, FetchRequest, FetchTopic
 from kafka08.protocol.metadata import MetadataRequest
 from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
@@ -103,8 +103,8 @@ def wanted(exchange: dict[str, Any]) -> Any:
 def plain(exchange: dict[str, Any], frame: bytes) -> Any:
     """An answer as nested dictionaries, its lists sorted, its sets unpacked."""
     request = bytes.fromhex(exchange["request_hex"])
-    key, version = int.from_bytes(request[4:6], "big"), int.from_bytes(request[6:8], "big")
-    correlation_id, response = decode_response(request_class(key, version), frame)
+    _, asked = decode_request(request[4:])
+    correlation_id, response = decode_response(type(asked), frame, asked.version)
     return correlation_id, simplified(response)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from kafka08.protocol.codec import decode_response, request_class
+from kafka08.protocol.codec import decode_request, decode_response
 from tests.broker.world import Client, World
 
 CAPTURE: dict[str, Any] = json.loads(
@@ -31,9 +31,8 @@ def world(tmp_path: Path) -> World:
 
 
 def answer_of(exchange: dict[str, Any], frame: bytes) -> Any:
-    header = bytes.fromhex(exchange["request_hex"])
-    request = request_class(int.from_bytes(header[4:6], "big"), int.from_bytes(header[6:8], "big"))
-    return decode_response(request, frame)
+    _, request = decode_request(bytes.fromhex(exchange["request_hex"])[4:])
+    return decode_response(type(request), frame, request.version)
 
 
 def test_the_leader_answers_as_the_real_one_did(world: World) -> None:

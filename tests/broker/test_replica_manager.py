@@ -87,7 +87,7 @@ def test_only_a_higher_leader_epoch_is_obeyed(tmp_path: Path) -> None:
     assert not world.partition("t").is_leader
 
 
-@pytest.mark.parametrize("partitions", [1, 2], ids=["short way", "long way"])
+@pytest.mark.parametrize("partitions", [1, 2], ids=["fast path", "handler"])
 def test_a_wrapper_without_messages_is_answered_with_the_log_end(
     tmp_path: Path, partitions: int
 ) -> None:

@@ -38,7 +38,7 @@ def fetch(*partitions: int) -> FetchRequest:
 def test_the_process_ends_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request_: Request
 ) -> None:
-    """By the short way for one partition and by the handler for several; nobody is answered."""
+    """By the fast path for one partition and by the handler for several; nobody is answered."""
     world = World(tmp_path)
     world.lead("t", 2)
     log = world.partition("t").log

@@ -20,12 +20,14 @@ from kafka08.broker.replica_manager import ReplicaManager
 from kafka08.broker.timer import Timer
 from kafka08.broker.topics import TopicCreator
 from kafka08.errors import BadVersion, BrokerNotAvailable, NodeExists, ZooKeeperError
+from kafka08.levels import Level
 from kafka08.log.manager import LogManager
 from kafka08.network.exchange import Exchange, FileSlice
 from kafka08.protocol.codec import decode_response, encode_request
 from kafka08.protocol.frame import FrameReader
 from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest, PartitionStateInfo
 from kafka08.protocol.metadata import BrokerEndpoint
+from kafka08.protocol.served import SERVED
 from kafka08.protocol.types import Request
 from kafka08.protocol.update_metadata import UpdateMetadataRequest
 from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
@@ -163,7 +165,7 @@ class Client(Exchange):
         """The decoded response to a request that is answered at once."""
         self.send(encode_request(request, correlation_id, "test"))
         (frame,) = self.frames()
-        answered, response = decode_response(type(request), frame)
+        answered, response = decode_response(type(request), frame, request.version)
         assert correlation_id == answered
         return response
 
@@ -231,7 +233,7 @@ class World:
             cast("Any", NoController()),
             offset_manager,
         )
-        self.handle = Dispatcher(self.context)
+        self.handle = Dispatcher(self.context, SERVED[Level.V0_8_2])
         self.client = Client(self)
         self._epochs = itertools.count()
 

@@ -9,16 +9,13 @@ from kafka08.client.requests import (
     offsets_request,
     produce_request,
 )
+from kafka08.protocol.codec import decode_request, encode_request
 from kafka08.protocol.fetch import FetchPartition, FetchRequest, FetchTopic
 from kafka08.protocol.offset_commit import (
     OffsetCommitPartition,
-    OffsetCommitPartitionV0,
     OffsetCommitRequest,
-    OffsetCommitRequestV0,
     OffsetCommitTopic,
-    OffsetCommitTopicV0,
 )
-from kafka08.protocol.offset_fetch import OffsetFetchRequest, OffsetFetchRequestV0
 from kafka08.protocol.offsets import (
     OffsetsPartition,
     OffsetsRequest,
@@ -58,19 +55,21 @@ def test_produce() -> None:
 def test_commit_in_both_stores() -> None:
     """ZooKeeper's version has no time; Kafka's comes from no generation and no member."""
     offsets = {T0: OffsetAndMetadata(5, "m", 77)}
-    assert commit_request("g", offsets, "zookeeper") == OffsetCommitRequestV0(
-        "g", [OffsetCommitTopicV0("t", [OffsetCommitPartitionV0(0, 5, "m")])]
-    )
+    topics = [OffsetCommitTopic("t", [OffsetCommitPartition(0, 5, "m", 77)])]
+    zookeeper = commit_request("g", offsets, "zookeeper")
+    assert zookeeper == OffsetCommitRequest("g", topics, version=0)
     assert commit_request("g", offsets, "kafka") == OffsetCommitRequest(
-        "g", -1, "", [OffsetCommitTopic("t", [OffsetCommitPartition(0, 5, 77, "m")])]
+        "g", topics, generation=-1, member="", version=1
     )
+    _, sent = decode_request(encode_request(zookeeper, 1, None)[4:])
+    assert sent.topics == [OffsetCommitTopic("t", [OffsetCommitPartition(0, 5, "m", -1)])]
 
 
 def test_committed_offsets_of_both_stores() -> None:
     """The version says which store is meant; a partition named twice is asked for once."""
     zookeeper = committed_request("g", [T0, T1, T0], "zookeeper")
-    assert isinstance(zookeeper, OffsetFetchRequestV0)
+    assert zookeeper.version == 0
     kafka = committed_request("g", [T0, T1, T0], "kafka")
-    assert isinstance(kafka, OffsetFetchRequest)
+    assert kafka.version == 1
     assert kafka.topics == zookeeper.topics
     assert [(topic.topic, topic.partitions) for topic in kafka.topics] == [("t", [0, 1])]

@@ -22,14 +22,12 @@ from kafka08.protocol.fetch import FetchRequest, FetchResponse
 from kafka08.protocol.offset_commit import (
     OffsetCommitPartitionResponse,
     OffsetCommitRequest,
-    OffsetCommitRequestV0,
     OffsetCommitResponse,
     OffsetCommitTopicResponse,
 )
 from kafka08.protocol.offset_fetch import (
     OffsetFetchPartitionResponse,
     OffsetFetchRequest,
-    OffsetFetchRequestV0,
     OffsetFetchResponse,
     OffsetFetchTopicResponse,
 )
@@ -237,19 +235,19 @@ class Offsets:
 
     def answer(self, request: Request) -> Response | None:
         match request:
-            case OffsetCommitRequestV0() | OffsetCommitRequest():
+            case OffsetCommitRequest():
                 return self._commit(request)
-            case OffsetFetchRequestV0() | OffsetFetchRequest():
+            case OffsetFetchRequest():
                 return self._fetch(request)
         return self.cluster.answer(1, request)
 
-    def _commit(self, request: OffsetCommitRequestV0 | OffsetCommitRequest) -> Response:
+    def _commit(self, request: OffsetCommitRequest) -> Response:
         code = self.codes.pop(0) if self.codes else 0
         for topic in request.topics:
             for part in topic.partitions:
                 if not code:
                     tp = TopicPartition(topic.topic, part.partition)
-                    store = "kafka" if request.VERSION else "zookeeper"
+                    store = "kafka" if request.version else "zookeeper"
                     self.stored[store][tp] = OffsetAndMetadata(part.offset, part.metadata)
         return OffsetCommitResponse(
             [
@@ -261,14 +259,14 @@ class Offsets:
             ]
         )
 
-    def _fetch(self, request: OffsetFetchRequestV0 | OffsetFetchRequest) -> Response:
+    def _fetch(self, request: OffsetFetchRequest) -> Response:
         code = self.codes.pop(0) if self.codes else 0
-        store = self.stored["kafka" if request.VERSION else "zookeeper"]
+        store = self.stored["kafka" if request.version else "zookeeper"]
         none = OffsetAndMetadata(NO_OFFSET, "")
 
         def part(topic: str, partition: int) -> OffsetFetchPartitionResponse:
             found = store.get(TopicPartition(topic, partition), none)
-            missing = 3 if found is none and request.VERSION == 0 else 0
+            missing = 3 if found is none and request.version == 0 else 0
             return OffsetFetchPartitionResponse(
                 partition, found.offset, found.metadata, code or missing
             )

@@ -205,8 +205,8 @@ def coordinator_of(cluster: EmbeddedCluster, group: str) -> Broker:
 
 
 def commit(broker: Broker, group: str, offset: int) -> int:
-    item = OffsetCommitPartition(0, offset, -1, "note")
-    request = OffsetCommitRequest(group, -1, "", [OffsetCommitTopic("committed", [item])])
+    item = OffsetCommitPartition(0, offset, "note")
+    request = OffsetCommitRequest(group, [OffsetCommitTopic("committed", [item])], version=1)
     answer = ask(broker, request)
     code: int = answer.topics[0].partitions[0].error_code
     return code
@@ -214,7 +214,7 @@ def commit(broker: Broker, group: str, offset: int) -> int:
 
 def fetch(broker: Broker, group: str) -> tuple[int, int]:
     """(offset, error code)."""
-    request = OffsetFetchRequest(group, [OffsetFetchTopic("committed", [0])])
+    request = OffsetFetchRequest(group, [OffsetFetchTopic("committed", [0])], version=1)
     answer = ask(broker, request).topics[0].partitions[0]
     return answer.offset, answer.error_code
 

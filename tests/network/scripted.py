@@ -147,4 +147,4 @@ class ScriptedSocket:
         if isinstance(response, bytes):
             self._coming += response
         elif response is not None:
-            self._coming += codec.encode_response(response, header.correlation_id)
+            self._coming += codec.encode_response(response, header.correlation_id, request.version)

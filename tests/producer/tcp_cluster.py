@@ -143,7 +143,7 @@ class TcpCluster(FakeCluster):
             response: Response | None = self.answer(broker, request)
         if response is None:
             return
-        data = codec.encode_response(response, header.correlation_id)
+        data = codec.encode_response(response, header.correlation_id, request.version)
         if isinstance(request, ProduceRequest):
             self.answer_sizes.add(len(data))
         sock.sendall(data[:size] if is_cut else data)

@@ -11,7 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafka08.errors import ProtocolError
+from kafka08.levels import Level
 from kafka08.protocol import codec
+from kafka08.protocol.api import Api, ApiVersion
+from kafka08.protocol.apis import APIS
 from kafka08.protocol.controlled_shutdown import ControlledShutdownRequest
 from kafka08.protocol.fetch import FetchRequest, FetchResponse
 from kafka08.protocol.frame import SIZE
@@ -19,20 +22,22 @@ from kafka08.protocol.metadata import MetadataRequest
 from kafka08.protocol.offset_commit import (
     OffsetCommitPartition,
     OffsetCommitRequest,
-    OffsetCommitRequestV0,
+    OffsetCommitRequestV1,
     OffsetCommitTopic,
 )
-from kafka08.protocol.offset_fetch import OffsetFetchRequest, OffsetFetchRequestV0
 from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceResponse, ProduceTopic
+from kafka08.protocol.served import SERVED, UnknownApi, UnsupportedVersion
 from kafka08.protocol.stop_replica import StopReplicaRequest
 from kafka08.protocol.types import Bytes, Int16, Int32, Int64, NullableString, Request, String
 from tests.protocol.captures import accepted_exchanges
 from tests.strategies import messages
 
-CLASSES = sorted(codec.REQUESTS.values(), key=lambda cls: (cls.KEY, cls.VERSION))
+ROWS = [(api, row) for api in APIS for row in api.versions]
 INT32_MAX = (1 << 31) - 1
 
-by_class = pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+by_row = pytest.mark.parametrize(
+    ("api", "row"), ROWS, ids=[f"{api.name}-{row.version}-{row.since}" for api, row in ROWS]
+)
 correlation_ids = st.integers(-(1 << 31), INT32_MAX)
 
 
@@ -44,44 +49,48 @@ def payload_of(request: Request, client_id: str | None = "c") -> bytearray:
     return bytearray(codec.encode_request(request, 7, client_id)[SIZE.size :])
 
 
-@by_class
+@by_row
 @settings(max_examples=50)
 @given(data=st.data(), correlation_id=correlation_ids, client_id=st.none() | st.text(max_size=20))
 def test_any_request_round_trips(
-    cls: type[Request], data: st.DataObject, correlation_id: int, client_id: str | None
+    api: Api, row: ApiVersion, data: st.DataObject, correlation_id: int, client_id: str | None
 ) -> None:
     """decode(encode(request)) is the same header and request, and the frame size is true."""
-    request = data.draw(messages(cls))
+    request = data.draw(messages(row.request))
+    request.version = row.version
     frame = codec.encode_request(request, correlation_id, client_id)
-    header, decoded = codec.decode_request(frame[SIZE.size :])
+    header, decoded = codec.decode_request(frame[SIZE.size :], SERVED[row.since])
     assert len(frame) - SIZE.size == SIZE.unpack_from(frame)[0]
-    expected_client_id = client_id if cls.HAS_CLIENT_ID else None
-    assert (cls.KEY, cls.VERSION, correlation_id, expected_client_id) == header
+    expected_client_id = client_id if row.has_client_id else None
+    assert (api.key, row.version, correlation_id, expected_client_id) == header
     assert request == decoded
 
 
-@by_class
+@by_row
 @settings(max_examples=50)
 @given(data=st.data(), correlation_id=correlation_ids)
 def test_any_response_round_trips(
-    cls: type[Request], data: st.DataObject, correlation_id: int
+    api: Api, row: ApiVersion, data: st.DataObject, correlation_id: int
 ) -> None:
     """decode(encode(response)) is the same correlation id and response."""
-    response = data.draw(messages(cls.RESPONSE))
-    frame = codec.encode_response(response, correlation_id)
-    assert (correlation_id, response) == codec.decode_response(cls, frame[SIZE.size :])
+    response = data.draw(messages(row.response))
+    payload = codec.encode_response(response, correlation_id, row.version)[SIZE.size :]
+    assert (correlation_id, response) == codec.decode_response(api.request, payload, row.version)
 
 
 @settings(max_examples=1000)
 @given(
-    key=st.integers(-1, 20),
-    version=st.sampled_from([-1, 0, 1, 2]),
+    level=st.sampled_from(Level),
+    key=st.integers(-1, 22),
+    version=st.integers(-1, 4),
     rest=st.binary(max_size=200),
 )
-def test_garbage_is_a_request_or_a_protocol_error(key: int, version: int, rest: bytes) -> None:
+def test_garbage_is_a_request_or_a_protocol_error(
+    level: Level, key: int, version: int, rest: bytes
+) -> None:
     """Any bytes behind any key and version decode or raise ProtocolError, nothing else."""
     try:
-        codec.decode_request(struct.pack(">hh", key, version) + rest)
+        codec.decode_request(struct.pack(">hh", key, version) + rest, SERVED[level])
     except ProtocolError:
         pass
 
@@ -128,30 +137,32 @@ def test_any_buffer_can_be_sent() -> None:
 class TestVersions:
     """The version rule of 0.8.2.2 (kafka.api.*.readFrom)."""
 
+    OF_0_8_2 = SERVED[Level.V0_8_2]
+
     def test_offset_commit_has_two_versions(self) -> None:
         """0 is ZooKeeper's layout, 1 the offsets topic's, any other is refused."""
-        assert OffsetCommitRequestV0 is codec.request_class(8, 0)
-        assert OffsetCommitRequest is codec.request_class(8, 1)
+        assert OffsetCommitRequest is self.OF_0_8_2.row(8, 0).request
+        assert OffsetCommitRequestV1 is self.OF_0_8_2.row(8, 1).request
         for version in (-1, 2, 32767):
-            with pytest.raises(ProtocolError, match=f"OffsetCommit version {version}"):
-                codec.request_class(8, version)
+            with pytest.raises(UnsupportedVersion, match=f"OffsetCommit version {version}"):
+                self.OF_0_8_2.row(8, version)
 
     def test_offset_fetch_version_zero_asks_zookeeper_and_any_other_the_topic(self) -> None:
-        """Version 0 is the class for ZooKeeper; 1, 2 and -1 are all the other one."""
-        assert OffsetFetchRequestV0 is codec.request_class(9, 0)
+        """Version 0 asks ZooKeeper; 1, 2 and -1 are all read as 1."""
+        assert 0 == self.OF_0_8_2.row(9, 0).version
         for version in (1, 2, -1):
-            assert OffsetFetchRequest is codec.request_class(9, version)
+            assert 1 == self.OF_0_8_2.row(9, version).version
 
     @pytest.mark.parametrize("key", [0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12])
     def test_other_keys_do_not_look_at_the_version(self, key: int) -> None:
         """Any version of them is parsed as version 0."""
         for version in (-1, 1, 2, 32767):
-            assert codec.REQUESTS[key, 0] is codec.request_class(key, version)
+            assert self.OF_0_8_2.rows[key, 0] is self.OF_0_8_2.row(key, version)
 
     @pytest.mark.parametrize("key", [-1, 13, 18, 99])
     def test_an_unknown_key_is_its_own_error(self, key: int) -> None:
         """A key that 0.8.2.2 does not have is UnknownApi, whatever follows it."""
-        with pytest.raises(codec.UnknownApi, match=str(key)):
+        with pytest.raises(UnknownApi, match=str(key)):
             codec.decode_request(struct.pack(">hhih", key, 0, 1, -1))
 
 
@@ -174,8 +185,8 @@ class TestStrings:
     def test_null_metadata_is_kept_apart_from_empty(self) -> None:
         """A commit's metadata may be null, which is not ""."""
         for metadata in (None, ""):
-            topic = OffsetCommitTopic("t", [OffsetCommitPartition(0, 1, -1, metadata)])
-            request = OffsetCommitRequest("g", -1, "", [topic])
+            topic = OffsetCommitTopic("t", [OffsetCommitPartition(0, 1, metadata)])
+            request = OffsetCommitRequest("g", [topic], version=1)
             assert request == codec.decode_request(payload_of(request))[1]
 
     def test_null_where_a_name_must_be_is_refused(self) -> None:

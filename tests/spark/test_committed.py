@@ -10,7 +10,6 @@ from kafka08.errors import NO_ERROR, UnknownTopicOrPartition
 from kafka08.protocol.offset_fetch import (
     OffsetFetchPartitionResponse,
     OffsetFetchRequest,
-    OffsetFetchRequestV0,
     OffsetFetchResponse,
     OffsetFetchTopicResponse,
 )
@@ -34,7 +33,7 @@ class GroupCluster(LogCluster):
         self.network.broker("b1", PORT, self.answer_group)
 
     def answer_group(self, request: Request) -> Response | None:
-        if not isinstance(request, OffsetFetchRequest | OffsetFetchRequestV0):
+        if not isinstance(request, OffsetFetchRequest):
             return self.answer(1, request)
         code, offset = next(self.of_t1)
         partitions = [

@@ -15,7 +15,6 @@ from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
 from kafka08.protocol.offset_commit import (
     OffsetCommitPartitionResponse,
     OffsetCommitRequest,
-    OffsetCommitRequestV0,
     OffsetCommitResponse,
     OffsetCommitTopicResponse,
 )
@@ -303,7 +302,7 @@ def test_commit_for_a_group(storage: str) -> None:
     code = NO_ERROR
 
     def answer(request: Request) -> Response | None:
-        if not isinstance(request, OffsetCommitRequest | OffsetCommitRequestV0):
+        if not isinstance(request, OffsetCommitRequest):
             return stream.cluster.answer(1, request)
         commits.append(request)
         return OffsetCommitResponse(
@@ -320,9 +319,8 @@ def test_commit_for_a_group(storage: str) -> None:
     stream.cluster.network.broker("b2", PORT, answer)
     stream.reader.commit({"t": {"0": 5, "1": 6}})
     (request,) = commits
-    assert isinstance(
-        request, OffsetCommitRequestV0 if storage == "zookeeper" else OffsetCommitRequest
-    )
+    assert isinstance(request, OffsetCommitRequest)
+    assert request.version == (0 if storage == "zookeeper" else 1)
     assert request.group == "g"
     assert [(p.partition, p.offset) for t in request.topics for p in t.partitions] == [
         (0, 5),

@@ -123,8 +123,9 @@ class BrokerChannel:
         if not self._connection.is_open:
             self._connection.open()
             log.info("%s connected to %s for sending requests", self._prefix, self.broker)
+        request = outgoing.request.request
         self._connection.write_frame(
-            outgoing.frame, outgoing.correlation_id, type(outgoing.request.request)
+            outgoing.frame, outgoing.correlation_id, type(request), version=request.version
         )
         return self._connection.read()
 

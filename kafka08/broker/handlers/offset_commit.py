@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from kafka08.broker.call import Call, Later
 from kafka08.broker.context import BrokerContext
@@ -23,7 +24,6 @@ from kafka08.errors import (
 from kafka08.protocol.offset_commit import (
     OffsetCommitPartitionResponse,
     OffsetCommitRequest,
-    OffsetCommitRequestV0,
     OffsetCommitResponse,
     OffsetCommitTopicResponse,
 )
@@ -32,11 +32,12 @@ from kafka08.structs import OffsetAndMetadata, TopicPartition
 
 log = logging.getLogger(__name__)
 
-Commit = OffsetCommitRequest | OffsetCommitRequestV0
+ZOOKEEPER_VERSION: Final = 0
+"""The one version that keeps offsets in ZooKeeper."""
 
 
-def handle(broker: BrokerContext, request: Commit, call: Call) -> Response | Later:
-    if isinstance(request, OffsetCommitRequestV0):
+def handle(broker: BrokerContext, request: OffsetCommitRequest, call: Call) -> Response | Later:
+    if request.version == ZOOKEEPER_VERSION:
         return call.run_slowly("OffsetCommit v0", lambda: commit_to_zookeeper(broker, request))
     answers: list[Response] = []
     parked = False
@@ -53,12 +54,12 @@ def handle(broker: BrokerContext, request: Commit, call: Call) -> Response | Lat
     return answers[0] if answers else Later.PARKED
 
 
-def refuse(request: Commit, code: int) -> Response:
+def refuse(request: OffsetCommitRequest, code: int) -> Response:
     code = CODES_OF_GROUPS.get(code, code)
     return respond(request, lambda _: code)
 
 
-def commit_to_zookeeper(broker: BrokerContext, request: OffsetCommitRequestV0) -> Response:
+def commit_to_zookeeper(broker: BrokerContext, request: OffsetCommitRequest) -> Response:
     """Write all offsets in one burst. Switches."""
     codes: dict[TopicPartition, int] = {}
     accepted: dict[TopicPartition, int] = {}
@@ -89,7 +90,9 @@ def offsets_of(request: OffsetCommitRequest) -> dict[TopicPartition, OffsetAndMe
     }
 
 
-def respond(request: Commit, code_of: Callable[[TopicPartition], int]) -> OffsetCommitResponse:
+def respond(
+    request: OffsetCommitRequest, code_of: Callable[[TopicPartition], int]
+) -> OffsetCommitResponse:
     return OffsetCommitResponse(
         [
             OffsetCommitTopicResponse(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import Final
 
 from kafka08.broker.call import Call, Later
 from kafka08.broker.context import BrokerContext
@@ -18,7 +19,6 @@ from kafka08.errors import UnknownError, UnknownTopicOrPartition, ZooKeeperError
 from kafka08.protocol.offset_fetch import (
     OffsetFetchPartitionResponse,
     OffsetFetchRequest,
-    OffsetFetchRequestV0,
     OffsetFetchResponse,
     OffsetFetchTopicResponse,
 )
@@ -27,12 +27,13 @@ from kafka08.structs import TopicPartition
 
 log = logging.getLogger(__name__)
 
-Fetch = OffsetFetchRequest | OffsetFetchRequestV0
+ZOOKEEPER_VERSION: Final = 0
+"""The one version that reads offsets from ZooKeeper."""
 UNKNOWN_PARTITION = FetchedOffset(error_code=UnknownTopicOrPartition.code)
 
 
-def handle(broker: BrokerContext, request: Fetch, call: Call) -> Response | Later:
-    if isinstance(request, OffsetFetchRequestV0):
+def handle(broker: BrokerContext, request: OffsetFetchRequest, call: Call) -> Response | Later:
+    if request.version == ZOOKEEPER_VERSION:
         return call.run_slowly("OffsetFetch v0", lambda: fetch_from_zookeeper(broker, request))
     known = [
         tp for tp in partitions_of(request) if broker.metadata_cache.partition_state(tp) is not None
@@ -41,11 +42,11 @@ def handle(broker: BrokerContext, request: Fetch, call: Call) -> Response | Late
     return respond(request, lambda tp: fetched.get(tp, UNKNOWN_PARTITION))
 
 
-def refuse(request: Fetch, code: int) -> Response:
+def refuse(request: OffsetFetchRequest, code: int) -> Response:
     return respond(request, lambda _: FetchedOffset(error_code=code))
 
 
-def fetch_from_zookeeper(broker: BrokerContext, request: OffsetFetchRequestV0) -> Response:
+def fetch_from_zookeeper(broker: BrokerContext, request: OffsetFetchRequest) -> Response:
     """Read all offsets in one burst; one by one if some znode holds no number. Switches."""
     known = [tp for tp in partitions_of(request) if tp.topic in broker.metadata_cache]
     fetched: dict[TopicPartition, FetchedOffset] = {}
@@ -67,12 +68,12 @@ def fetch_one(broker: BrokerContext, group: str, tp: TopicPartition) -> FetchedO
     return UNKNOWN_PARTITION if offset is None else FetchedOffset(offset)
 
 
-def partitions_of(request: Fetch) -> list[TopicPartition]:
+def partitions_of(request: OffsetFetchRequest) -> list[TopicPartition]:
     return [TopicPartition(t.topic, number) for t in request.topics for number in t.partitions]
 
 
 def respond(
-    request: Fetch, offset_of: Callable[[TopicPartition], FetchedOffset]
+    request: OffsetFetchRequest, offset_of: Callable[[TopicPartition], FetchedOffset]
 ) -> OffsetFetchResponse:
     return OffsetFetchResponse(
         [

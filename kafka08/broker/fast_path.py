@@ -1,12 +1,13 @@
-"""ShortWays: the requests that make up nearly all traffic, answered without message objects.
+"""FastPath: the requests that make up nearly all traffic, answered without message objects.
 
-    Produce   one partition, acks 0 or 1 (or -1 while the leader is the whole ISR)
-    Fetch     one partition, an ordinary consumer, enough to read right now
-    Metadata  a question that was answered before, in the same metadata epoch
+    Produce 0    one partition, acks 0 or 1 (or -1 while the leader is the whole ISR)
+    Fetch 0      one partition, an ordinary consumer, enough to read right now
+    Metadata 0   a question that was answered before, in the same metadata epoch
 
-Anything else, and any error, is left to the handlers: a short way returns None before it has
+Anything else, and any error, is left to the handlers: a fast path returns None before it has
 changed anything, and the request is then decoded in full. So nothing is decided here; what is done
-is what handlers.produce, handlers.fetch and handlers.metadata would do.
+is what handlers.produce, handlers.fetch and handlers.metadata would do. Only the versions above are
+looked at, for others have other layouts.
 
 A request for one partition and its answer share the bytes `topic:str 1:i32 partition:i32` (topic,
 number of partitions, partition). They are the key of the table of partitions, and go into the
@@ -16,6 +17,7 @@ to 6 % to a fetch.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from struct import Struct
 from struct import error as struct_error
 from typing import TYPE_CHECKING, Final
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from kafka08.broker.context import BrokerContext
     from kafka08.network.exchange import Answer
 
+API_NUMBER: Final = Struct(">I")
 PRODUCE: Final = Struct(">hiih")
 """acks, timeout, number of topics, length of the first one's name."""
 PRODUCE_PARTITION: Final = Struct(">i")
@@ -47,13 +50,26 @@ NAME_LENGTH_BYTES: Final = 2
 COUNT_AND_PARTITION_BYTES: Final = 8
 
 
-class ShortWays:
-    """Each method takes a payload and returns its answer, or None: take the long way."""
+def api_number(key: int, version: int) -> int:
+    """Key and version as the number that API_NUMBER reads at the start of a payload."""
+    return key << 16 | version
+
+
+class FastPath:
+    """Each method takes a payload and returns its answer, or None: leave it to the handler.
+
+    methods   the first four bytes of a request (key, version) as a number → its method
+    """
 
     def __init__(self, broker: BrokerContext) -> None:
         self._replica_manager = broker.replica_manager
         self._partitions = broker.replica_manager.by_name_on_the_wire
         self._metadata_cache = broker.metadata_cache
+        self.methods: Final[dict[int, Callable[[memoryview], Answer | None]]] = {
+            api_number(0, 0): self.produce,
+            api_number(1, 0): self.fetch,
+            api_number(3, 0): self.metadata,
+        }
 
     def produce(self, payload: memoryview) -> Answer | None:
         """Append one set; the answer, which is empty for acks 0."""

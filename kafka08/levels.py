@@ -1,0 +1,23 @@
+"""Level: the Kafka release that a broker speaks as.
+
+A level decides which versions of which APIs exist (kafka08.protocol.served), which error codes are
+sent, and what a broker registers in ZooKeeper. Levels compare by age.
+"""
+
+from __future__ import annotations
+
+import enum
+
+
+class Level(enum.IntEnum):
+    """A release whose protocol is spoken in full. `str(level)` is its number, such as 0.8.2."""
+
+    V0_8_2 = 1
+    """0.8.2.2: the offsets topic; consumer groups live in ZooKeeper."""
+    V0_9_0 = 2
+    """0.9.0.1: the group coordinator and throttle times."""
+    V0_10_2 = 3
+    """0.10.2.2: message timestamps, ApiVersions, topics created by request."""
+
+    def __str__(self) -> str:
+        return self.name.removeprefix("V").replace("_", ".")

@@ -1,0 +1,102 @@
+"""Served: which (key, version) pairs a broker of a level serves, and what it does with others.
+
+Made of the rows of all APIs. The real brokers differ in how they look at versions:
+
+    0.8.2   the version of OffsetCommit alone is checked; any other key has one layout. What is not
+            served closes the connection
+    0.9.0   keys 0 to 7 and 9 do not check the version, 8 and 10 to 16 do. What is not served gets
+            no response, and the connection goes on
+    0.10.2  every version is checked, but for ControlledShutdown and ApiVersions. What is not served
+            closes the connection; ApiVersions answers error 35 to a version that it does not have
+
+Source: kafka.network.RequestChannel, kafka.api.RequestKeys 0.8.2.2 and 0.9.0.1, and RequestChannel
+0.10.2.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from kafka08.errors import ProtocolError
+from kafka08.levels import Level
+from kafka08.protocol.api import ApiVersion
+from kafka08.protocol.apis import APIS
+
+OFFSET_COMMIT_KEY: Final = 8
+OFFSET_FETCH_KEY: Final = 9
+KEYS_UNCHECKED: Final[dict[Level, frozenset[int]]] = {
+    Level.V0_8_2: frozenset(range(13)) - {OFFSET_COMMIT_KEY, OFFSET_FETCH_KEY},
+    Level.V0_9_0: frozenset(range(8)),
+    Level.V0_10_2: frozenset({7, 18}),
+}
+"""Keys of which any version is read as the nearest that is served."""
+
+
+class UnknownApi(ProtocolError):
+    """A request whose key the level does not have."""
+
+
+class UnsupportedVersion(ProtocolError):
+    """A request whose key the level has, but not in that version."""
+
+
+class Served:
+    """What a broker of one level serves.
+
+    rows                     (key, version) → row
+    names                    key → name of the API
+    closes_on_unsupported    whether a request that is not served closes the connection; else it
+                             gets no response
+    """
+
+    def __init__(self, level: Level) -> None:
+        self.level = level
+        self.rows: Final[Mapping[tuple[int, int], ApiVersion]] = {
+            (api.key, row.version): row
+            for api in APIS
+            for row in api.versions
+            if row.exists_at(level)
+        }
+        self.names: Final[Mapping[int, str]] = {
+            api.key: api.name for api in APIS if any(row.exists_at(level) for row in api.versions)
+        }
+        self.closes_on_unsupported = level != Level.V0_9_0
+        self._read_as = self._version_rules()
+
+    def row(self, key: int, version: int) -> ApiVersion:
+        """The row that a request is read with. Its version is not always the one asked for.
+        UnknownApi, UnsupportedVersion."""
+        rule = self._read_as.get(key)
+        row = self.rows.get((key, version if rule is None else rule(version)))
+        if row is not None:
+            return row
+        if key not in self.names:
+            raise UnknownApi(f"request key {key} is not an API of {self.level}")
+        versions = ", ".join(str(served) for of, served in sorted(self.rows) if of == key)
+        raise UnsupportedVersion(
+            f"{self.names[key]} version {version} is not served at level {self.level}, which has "
+            f"{versions}"
+        )
+
+    def _version_rules(self) -> dict[int, Callable[[int], int]]:
+        rules: dict[int, Callable[[int], int]] = {}
+        for key in KEYS_UNCHECKED[self.level]:
+            versions = [version for of, version in self.rows if of == key]
+            if versions:
+                rules[key] = _nearest(min(versions), max(versions))
+        if self.level < Level.V0_10_2:
+            rules[OFFSET_FETCH_KEY] = _zero_or_one
+        return rules
+
+
+def _nearest(lowest: int, highest: int) -> Callable[[int], int]:
+    return lambda version: max(lowest, min(version, highest))
+
+
+def _zero_or_one(version: int) -> int:
+    """OffsetFetch before 0.10: 0 asks ZooKeeper, any other version the offsets topic."""
+    return 0 if version == 0 else 1
+
+
+SERVED: Final[Mapping[Level, Served]] = {level: Served(level) for level in Level}

@@ -1,0 +1,42 @@
+"""Dispatcher: every API of the level has a handler, and a fast path is asked by version."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from kafka08.broker.dispatcher import HANDLERS
+from kafka08.broker.fast_path import FastPath
+from kafka08.broker.server import LEVEL
+from kafka08.protocol.apis import APIS
+from kafka08.protocol.codec import encode_request
+from kafka08.protocol.fetch import FetchRequest
+from kafka08.protocol.frame import SIZE
+from tests.broker.world import Client, World
+
+
+def test_every_api_of_the_level_has_a_handler() -> None:
+    """No request that can be read is without one."""
+    served = {api.request for api in APIS if any(row.exists_at(LEVEL) for row in api.versions)}
+    assert set() == served - HANDLERS.keys()
+
+
+def test_a_fast_path_sees_its_own_version_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fetch 0 goes to it; Fetch 1, which 0.8.2.2 reads as 0, is left to the handler."""
+    seen: list[bytes] = []
+
+    def fetch(self: FastPath, payload: memoryview) -> None:
+        seen.append(bytes(payload[2:4]))
+
+    monkeypatch.setattr(FastPath, "fetch", fetch)
+    client = Client(World(tmp_path))
+    for version in (1, 0):
+        payload = bytearray(encode_request(FetchRequest(-1, 0, 0, []), 7, "c")[SIZE.size :])
+        payload[2:4] = struct.pack(">h", version)
+        client.send(SIZE.pack(len(payload)) + payload)
+    assert [struct.pack(">h", 0)] == seen
+    assert [struct.pack(">ii", 7, 0)] * 2 == client.frames()
