@@ -66,7 +66,7 @@ def test_results_for_machines(kafka08: Commands, inspect: Inspector) -> None:
     kafka08("migrate", "start", group)
     inspect.zk.delete(paths.offset(group, *tps[1]))
     planned = json.loads(kafka08("migrate", "plan", group, "--json").out)
-    assert all(86_000 < p["time_left"] <= 86_400 for p in planned["partitions"])
+    assert [True] * 2 == [86_000 < p["time_left"] <= 86_400 for p in planned["partitions"]]
     rolled_back = json.loads(kafka08("migrate", "rollback", group, "--json").out)
     assert rolled_back == {
         "group": group,

