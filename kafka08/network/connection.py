@@ -20,7 +20,7 @@ from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.config import INT_MAX
 from kafka08.errors import ConnectionFailed, ProtocolError, RequestTimeout
 from kafka08.lifecycle import Closeable
-from kafka08.protocol import codec
+from kafka08.protocol import codec, growing
 from kafka08.protocol.frame import SIZE, frame_size
 from kafka08.protocol.types import Request, Response
 
@@ -31,6 +31,9 @@ Connect = Callable[[tuple[str, int], float], socket.socket]
 
 DEFAULT_TIMEOUT_MS: Final = 30_000
 MAX_RESPONSE_BYTES: Final = 256 * 1024 * 1024
+AT_ONCE_BYTES: Final = 16 * 1024 * 1024
+"""An answer up to this size gets its memory at once, which the allocator keeps warm from one fetch
+to the next; a larger one gets it as its bytes arrive, whatever size was announced."""
 
 
 class Connection(Closeable):
@@ -249,13 +252,25 @@ class Connection(Closeable):
         """The payload of the next frame; OSError, TimeoutError or ProtocolError."""
         deadline = self._clock.monotonic() + timeout_ms / 1000
         size = frame_size(self._receive(SIZE.size, deadline), self._max_response_bytes)
-        return memoryview(self._receive(size, deadline))
+        return self._receive(size, deadline)
 
-    def _receive(self, size: int, deadline: float) -> bytearray:
+    def _receive(self, size: int, deadline: float) -> memoryview:
         """Exactly `size` bytes, in a buffer of their own that the answer may keep views of."""
+        if size <= AT_ONCE_BYTES:
+            data = bytearray(size)
+            self._fill(memoryview(data), deadline)
+            return memoryview(data)
+        large, received = growing.begin(size), 0
+        while received < size:
+            if received:
+                large = growing.grow(large, size)
+            self._fill(memoryview(large)[received:], deadline)
+            received = len(large)
+        return memoryview(large)
+
+    def _fill(self, rest: memoryview, deadline: float) -> None:
+        """Receive until there is no room left; OSError, TimeoutError."""
         assert self._socket is not None
-        data = bytearray(size)
-        rest = memoryview(data)
         while rest:
             seconds = deadline - self._clock.monotonic()
             if seconds <= 0:
@@ -265,4 +280,3 @@ class Connection(Closeable):
             if received == 0:
                 raise ConnectionResetError("the broker closed it before its answer was complete")
             rest = rest[received:]
-        return data

@@ -12,18 +12,17 @@ from collections.abc import Iterator
 from typing import Final
 
 from kafka08.errors import ProtocolError
+from kafka08.protocol import growing
+from kafka08.protocol.growing import GrowingBuffer
 from kafka08.protocol.types import Buffer
 
 SIZE: Final = struct.Struct(">i")
 
 BUFFER_BYTES: Final = 64 * 1024
 """Room that a reader starts with."""
-GROWTH_BYTES_MAX: Final = 1024 * 1024
-"""A frame up to this size gets all its room when its size is known; a larger one gets more only as
-its bytes arrive, so a size alone cannot make us allocate more than this."""
 
 
-def frame_size(prefix: Buffer, max_size: int, position: int = 0) -> int:
+def frame_size(prefix: Buffer | GrowingBuffer, max_size: int, position: int = 0) -> int:
     """The payload size that the four bytes at `position` announce; ProtocolError if it is <= 0 or
     above `max_size`."""
     size: int = SIZE.unpack_from(prefix, position)[0]
@@ -78,14 +77,18 @@ class FrameReader:
     A payload is a writable memoryview into the buffer (a produce request is numbered in place). It
     is valid until the next `buffer()`, `release()` or `feed()`, so none of them may be called while
     a request that refers to its payload is unfinished. The buffer comes from `pool` when the first
-    byte is expected and goes back at `release()` unless part of a frame is in it.
+    byte is expected and goes back at `release()` unless part of a frame is in it. A frame above
+    growing.FIRST_BYTES gets a GrowingBuffer of its own: no byte of it is moved more than once, and
+    a size alone takes little memory.
     """
 
     def __init__(self, max_size: int, pool: BufferPool | None = None) -> None:
         """`max_size` is the largest payload accepted, in bytes (socket.request.max.bytes)."""
         self._max_size = max_size
         self._pool = BufferPool() if pool is None else pool
-        self._buffer: bytearray | None = None
+        self._buffer: bytearray | GrowingBuffer | None = None
+        self._room: memoryview | None = None
+        """What `buffer()` gave of a GrowingBuffer, which cannot grow before this is released."""
         self._start = 0
         self._end = 0
         """Bytes received and not yet handed out: buffer[start:end]."""
@@ -99,14 +102,17 @@ class FrameReader:
         """Where to receive into; never empty. Ends the validity of all payloads; the complete ones
         must have been taken. ProtocolError if the frame that has begun cannot be."""
         buffer = self._buffer
-        if buffer is None:
-            buffer = self._buffer = self._pool.take()
-            self._start = self._end = 0
-        elif self._start == self._end:
+        if buffer is None or self._start == self._end:
+            if not isinstance(buffer, bytearray):
+                buffer = self._buffer = self._pool.take()
+                self._room = None
             self._start = self._end = 0
         else:
             buffer = self._make_room(buffer)
-        return memoryview(buffer)[self._end :]
+        room = memoryview(buffer)[self._end :]
+        if not isinstance(buffer, bytearray):
+            self._room = room
+        return room
 
     def advance(self, count: int) -> Iterator[memoryview]:
         """Take note of `count` bytes received into `buffer()`; the payloads complete by now."""
@@ -131,14 +137,16 @@ class FrameReader:
 
     def release(self) -> None:
         """Give the buffer back if no byte in it is still to be handed out."""
-        if self._buffer is not None and self._start == self._end:
-            self._pool.give(self._buffer)
-            self._buffer = None
+        buffer = self._buffer
+        if buffer is not None and self._start == self._end:
+            if isinstance(buffer, bytearray):
+                self._pool.give(buffer)
+            self._buffer = self._room = None
 
     def close(self) -> None:
         """Drop what was received. The buffer is not shared again, since a request that is still
         being worked on may refer to it."""
-        self._buffer = None
+        self._buffer = self._room = None
         self._start = self._end = 0
 
     def feed(self, data: Buffer) -> list[bytearray]:
@@ -160,23 +168,36 @@ class FrameReader:
         self.release()
         return complete
 
-    def _make_room(self, buffer: bytearray) -> bytearray:
-        """Move the start of a frame to the front of a buffer that can take more of it."""
+    def _make_room(self, buffer: bytearray | GrowingBuffer) -> bytearray | GrowingBuffer:
+        """A buffer with room for more of the frame that has begun."""
         pending = self._end - self._start
-        if pending < SIZE.size:
-            wanted = SIZE.size
-        else:
-            wanted = SIZE.size + frame_size(buffer, self._max_size, self._start)
+        wanted = SIZE.size
+        if pending >= SIZE.size:
+            wanted += frame_size(buffer, self._max_size, self._start)
             assert wanted > pending, "a complete payload has not been taken"
-            if wanted > GROWTH_BYTES_MAX:
-                wanted = min(wanted, max(GROWTH_BYTES_MAX, 2 * pending))
+        if isinstance(buffer, bytearray):
+            buffer = self._moved(buffer, wanted)
+        elif self._end == len(buffer):
+            if self._room is not None:
+                self._room.release()
+            buffer = growing.grow(buffer, wanted)
+        self._buffer = buffer
+        return buffer
+
+    def _moved(self, buffer: bytearray, wanted: int) -> bytearray | GrowingBuffer:
+        """A buffer that can take more of a frame of `wanted` bytes: `buffer` as it is, or with the
+        frame's start moved to its front, or a larger one."""
         if self._start + wanted <= len(buffer) and self._end < len(buffer):
             return buffer
-        target = self._pool.take(wanted) if wanted > len(buffer) else buffer
+        target: bytearray | GrowingBuffer = buffer
+        if wanted > growing.FIRST_BYTES:
+            target = growing.begin(wanted)
+        elif wanted > len(buffer):
+            target = self._pool.take(wanted)
+        pending = self._end - self._start
         with memoryview(buffer) as source:
             memoryview(target)[:pending] = source[self._start : self._end]
         if target is not buffer:
             self._pool.give(buffer)
-            self._buffer = target
         self._start, self._end = 0, pending
         return target

@@ -4,6 +4,7 @@ figures by name; `__main__` takes medians and ratios."""
 from __future__ import annotations
 
 import statistics
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -23,6 +24,8 @@ IN_FLIGHT_BYTES = 1 << 20
 DEEP_BYTES = 4 << 20
 """So much on each connection waits in sockets until it has left the processor's caches, and what is
 timed is the machine's memory: a loop of C that only receives, checks and writes loses a third."""
+
+PIECE_BYTES = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,32 @@ def latency(subject: Subject, topic: str, seconds: float) -> dict[str, float]:
     return percentiles(load.round_trips(subject.address, frame, int(2000 * seconds)))
 
 
+def large_request(subject: Subject, topic: str, seconds: float) -> dict[str, float]:
+    """Requests of 40 MB in pieces of 64 KB, each of which reaches the broker before the next is
+    sent; p50 is what another client's produce takes between two pieces."""
+    frame = memoryview(load.produce_frame(topic, 0, load.plain_set(1000, 40_000_000)))
+    small = load.produce_frame(topic, 1, ONE)
+    times: list[float] = []
+    sent = 0
+    with load.connect(subject.address) as connection, load.connect(subject.address) as other:
+        load.check_answer(ProduceRequest, load.exchange(other, small))
+        before, start = cpu_seconds(subject.pid), time.perf_counter()
+        while time.perf_counter() < start + seconds:
+            for at in range(0, len(frame), PIECE_BYTES):
+                connection.sendall(frame[at : at + PIECE_BYTES])
+                began = time.perf_counter()
+                load.exchange(other, small)
+                times.append(time.perf_counter() - began)
+            load.check_answer(ProduceRequest, load.receive(connection))
+            sent += len(frame)
+        elapsed = time.perf_counter() - start
+    return {
+        "rate": sent / 1e6 / elapsed,
+        "cpu": (cpu_seconds(subject.pid) - before) / sent * 1e9,
+        "p50": statistics.median(times) * 1e6,
+    }
+
+
 def long_poll(subject: Subject, topic: str, seconds: float) -> dict[str, float]:
     times, _ = load.long_polls(subject.address, topic, 0, 0, int(300 * seconds))
     return percentiles(times)
@@ -143,6 +172,11 @@ CASES = (
     Case("gzip, 200 KB sets", throughput(5, 0.2), produce(GZIP, 200_000)),
     Case("one-message requests", (REQUESTS,), produce(ONE, len(ONE))),
     Case("fetch, one connection", throughput(1, 1), fetch),
+    Case(
+        "40 MB request in small pieces",
+        (*throughput(1, 1), Goal("p50", "µs", 1, False)),
+        large_request,
+    ),
     Case(
         "produce, one in flight",
         (Goal("p50", "µs", 1, False), Goal("p99", "µs", 1, False)),

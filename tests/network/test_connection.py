@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
+import tracemalloc
 from collections.abc import Iterator
 
 import pytest
@@ -15,9 +16,16 @@ from kafka08.errors import ConnectionFailed, ProtocolError, RequestTimeout
 from kafka08.network.connection import Connection
 from kafka08.protocol import codec
 from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest, ConsumerMetadataResponse
+from kafka08.protocol.fetch import (
+    FetchPartitionResponse,
+    FetchRequest,
+    FetchResponse,
+    FetchTopicResponse,
+)
 from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
 from kafka08.protocol.produce import ProduceRequest
 from kafka08.protocol.types import Request, Response
+from tests.memory import resident_bytes
 from tests.mock_clock import MockClock
 from tests.network.scripted import Hangup, ScriptedNetwork
 
@@ -112,6 +120,32 @@ def test_a_size_out_of_bounds_is_refused_before_it_is_read(size: int) -> None:
     with pytest.raises(ProtocolError, match=str(size)):
         connection.send(QUESTION)
     assert not connection.is_open
+
+
+def test_a_large_answer_arrives_whole() -> None:
+    """Its buffer grows with its bytes, which the answer keeps views of."""
+    data = bytes(range(256)) * (80 << 10)
+    answer = FetchResponse([FetchTopicResponse("t", [FetchPartitionResponse(0, 0, 7, data)])])
+    network = answering(codec.encode_response(answer, 0), chunk=1_000_003)
+    connection = connection_to(network, max_response_bytes=1 << 28)
+    response = connection.send(FetchRequest(-1, 100, 1, []))
+    assert isinstance(response, FetchResponse)
+    assert response.topics[0].partitions[0].message_set == data
+
+
+def test_a_size_alone_takes_little_memory() -> None:
+    """A broker that claims an answer of 250 MB and sends nothing of it costs what was received."""
+    network = answering((250 << 20).to_bytes(4, "big") + b"x", hang_up=True)
+    connection = connection_to(network, max_response_bytes=1 << 28)
+    tracemalloc.start()
+    try:
+        before = resident_bytes()
+        with pytest.raises(ConnectionFailed):
+            connection.send(QUESTION)
+        assert resident_bytes() - before < 4 << 20
+        assert tracemalloc.get_traced_memory()[1] < 2 << 20
+    finally:
+        tracemalloc.stop()
 
 
 @given(st.binary(max_size=60))

@@ -10,7 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka08.errors import ProtocolError
+from kafka08.protocol import growing
 from kafka08.protocol.frame import BUFFER_BYTES, SIZE, BufferPool, FrameReader, frame_size
+from kafka08.protocol.growing import GrowingBuffer
+from tests.memory import resident_bytes
 
 MAX_SIZE = 104857600
 payload_lists = st.lists(st.binary(min_size=1, max_size=300), max_size=8)
@@ -136,13 +139,68 @@ def test_a_size_alone_takes_little_memory() -> None:
         tracemalloc.stop()
 
 
-def test_a_large_frame_grows_the_buffer_and_leaves_it_behind() -> None:
-    """Frames far above the buffer arrive whole; what the pool would keep beyond its limit goes."""
-    pool = BufferPool(kept_bytes_max=1 << 20)
+LARGE = bytes(range(256)) * (40 << 10)
+
+
+@pytest.mark.parametrize("piece_bytes", [1 << 16, 100_001, 1 << 24])
+def test_a_large_frame_arrives_whole(piece_bytes: int) -> None:
+    """Between small ones, in pieces of any size; its memory does not go to the pool."""
+    pool = BufferPool()
     reader = FrameReader(MAX_SIZE, pool)
-    payload = bytes(range(256)) * (40 << 10)
-    assert [payload, b"next"] == receive(reader, stream(payload, b"next"))
+    data = stream(b"before", LARGE, b"next", LARGE, b"last")
+    pieces = [data[at : at + piece_bytes] for at in range(0, len(data), piece_bytes)]
+    received = [payload for piece in pieces for payload in receive(reader, piece)]
+    assert [b"before", LARGE, b"next", LARGE, b"last"] == received
     assert pool.kept_bytes <= 1 << 20
+
+
+def test_a_large_frame_is_never_moved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The buffer it is received into grows in place: ten times for 1 GB, not at each receive."""
+    grown: list[int] = []
+
+    def grow(buffer: GrowingBuffer, frame_bytes: int) -> GrowingBuffer:
+        larger = real(buffer, frame_bytes)
+        assert larger is buffer
+        grown.append(len(larger))
+        return larger
+
+    real = growing.grow
+    monkeypatch.setattr(growing, "grow", grow)
+    reader = FrameReader(MAX_SIZE)
+    data = stream(LARGE)
+    for at in range(0, len(data), 1 << 16):
+        receive(reader, data[at : at + (1 << 16)])
+    assert [2 << 20, 4 << 20, 8 << 20, len(data)] == grown
+
+
+def test_a_large_frame_takes_no_more_memory_than_has_arrived() -> None:
+    """Of 100 MB announced and 20 MB sent: 20 MB and a bit, all given back at the end. Eight clients
+    that did this used to hold 899 MB."""
+    before = resident_bytes()
+    reader = FrameReader(MAX_SIZE)
+    receive(reader, SIZE.pack(MAX_SIZE))
+    piece = bytes(1 << 20)
+    for _ in range(20):
+        receive(reader, piece)
+    assert 20 << 20 <= resident_bytes() - before < 26 << 20
+    reader.close()
+    assert resident_bytes() - before < 4 << 20
+
+
+def test_a_payload_outlives_its_large_buffer() -> None:
+    """A parked request keeps its bytes when its connection closes."""
+    reader = FrameReader(MAX_SIZE)
+    data = stream(LARGE)
+    payload = None
+    while data:
+        room = reader.buffer()
+        count = min(len(room), len(data))
+        room[:count] = data[:count]
+        data = data[count:]
+        payload = next(reader.advance(count), None)
+    reader.close()
+    assert payload is not None
+    assert bytes(payload) == LARGE
 
 
 def test_closing_does_not_share_a_buffer_that_may_still_be_used() -> None:
