@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from typing import NoReturn
 
-from kafka08.cli.failures import drop_unwritten, report
+from kafka08.cli.failures import drop_unwritten, missing_extra, report
 from kafka08.cli.root import root
 from kafka08.errors import KafkaError
 
@@ -21,7 +21,17 @@ def main() -> NoReturn:
     try:
         root(prog_name="kafka08")
     except (KafkaError, OSError) as error:
-        code = report(error)
-        drop_unwritten()
-        sys.exit(code)
+        fail(error)
+    except ModuleNotFoundError as error:
+        missing = missing_extra(error)
+        if missing is None:
+            raise
+        fail(missing)
     raise AssertionError("click always exits")
+
+
+def fail(error: Exception) -> NoReturn:
+    """Tell the error and end."""
+    code = report(error)
+    drop_unwritten()
+    sys.exit(code)

@@ -25,10 +25,11 @@ from kafka08.cli.options import (
 from kafka08.cli.rendering import FORMATS
 from kafka08.cli.signals import stop_event
 from kafka08.errors import KafkaError
+from kafka08.nearest import did_you_mean
 from kafka08.structs import TopicPartition
 
 if TYPE_CHECKING:
-    from kafka08.consumer import ConsumerConnector, KafkaStream
+    from kafka08.consumer import ConsumerConfig, ConsumerConnector, KafkaStream
     from kafka08.consumer.subscription import TopicFilter
 
 log = logging.getLogger(__name__)
@@ -128,8 +129,7 @@ def consume(
         leaving.callback(connector.shutdown)
         streams = open_streams(connector, source, threads)
         if not connector.assignment:
-            wanted = f"topic {source}" if source == topic else f"the topics of {source!r}"
-            click.echo(f"Waiting: no partition of {wanted} is left for this member", err=True)
+            click.echo(f"Waiting: {reason_to_wait(source, config)}", err=True)
         printer.run(connector, streams)
     click.echo(f"Consumed {printer.count} messages", err=True)
     if printer.failure is not None:
@@ -170,6 +170,24 @@ def open_streams(
     if isinstance(source, str):
         return connector.create_message_streams({source: threads})[source]
     return connector.create_message_streams_by_filter(source, threads)
+
+
+def reason_to_wait(source: str | TopicFilter, config: ConsumerConfig) -> str:
+    """Why a member that has joined owns no partition, and what would change that."""
+    from kafka08.admin import AdminClient
+
+    with AdminClient(config.zookeeper_connect) as admin:
+        topics = admin.list_topics()
+    if isinstance(source, str) and source not in topics:
+        near = did_you_mean(source, topics)
+        return f"topic {source} does not exist; messages are printed once it is created{near}"
+    if not isinstance(source, str) and not any(source.allows(topic) for topic in topics):
+        return f"no topic matches {source!r}; messages are printed once one is created"
+    wanted = f"topic {source}" if isinstance(source, str) else f"the topics of {source!r}"
+    return (
+        f"other members of group {config.group_id} own every partition of {wanted}; "
+        f"kafka08 group describe {config.group_id} shows them"
+    )
 
 
 def output_descriptor() -> int:

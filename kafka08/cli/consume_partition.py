@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from kafka08.cli.options import cluster_addresses, read_config
-from kafka08.cli.printer import PRINTED_AT_ONCE, check_reader, write_all
+from kafka08.cli.outlet import check_reader, write_all
+from kafka08.cli.printer import PRINTED_AT_ONCE
 from kafka08.cli.signals import stop_event
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.config import INT_MAX

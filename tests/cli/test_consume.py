@@ -52,7 +52,7 @@ def test_each_format(kafka08: Commands, inspect: Inspector) -> None:
     "encoding". Hex is all five fields."""
     topic = inspect.create_topic("formats")
     lines = b'a|v\xc3\xa9 "x"\nplain\nb|\xff\xfe\n'
-    kafka08("produce", topic, "--key-separator", "|", stdin=lines)
+    kafka08("produce", topic, "--key-separator", "|", "--ignore-error", stdin=lines)
     every = ("consume", topic, "--from-beginning", "--max-messages", 3)
     assert 'vé "x"\nplain\n'.encode() + b"\xff\xfe\n" == kafka08(*every).out
     common = {"topic": topic, "partition": 0}
@@ -181,6 +181,29 @@ def test_a_reader_that_goes_away_ends_it(kafka08: Commands, inspect: Inspector) 
     assert not [group for group in groups if group.startswith("console-consumer-")]
 
 
+def test_what_the_pipe_did_not_take_is_not_committed(kafka08: Commands, inspect: Inspector) -> None:
+    """`| head -2` commits no more than head has printed, and the next run goes on there.
+    Regression: it committed all that fits into a pipe."""
+    topic = fill(kafka08, inspect.create_topic("beheaded"), 1000)
+    run = f"consume {topic} --group beheaded --from-beginning"
+    assert b"0\n1\n" == kafka08.shell(f"kafka08 {run} | head -n 2").out
+    rest = kafka08(*run.split(), *QUIET).out.splitlines()
+    assert b"%d" % 2 in rest
+    assert rest == [b"%d" % n for n in range(int(rest[0]), 1000)]
+
+
+def test_every_partition_taken_by_others_is_said(kafka08: Commands, inspect: Inspector) -> None:
+    """A member without a partition says whose they are, and where to look."""
+    topic = fill(kafka08, inspect.create_topic("taken"), 3)
+    first = kafka08.start("consume", topic, "--group", "takers", "--from-beginning")
+    first.await_out(3)
+    done = kafka08(
+        "consume", topic, "--group", "takers", "--override", "consumer.id=zz-last", *QUIET
+    )
+    first.stop()
+    assert "other members of group takers own every partition" in first.err + done.err
+
+
 @pytest.mark.parametrize(
     ("output", "said"),
     [("> /dev/full", "No space left on device"), (">&-", "standard output is closed")],
@@ -212,9 +235,22 @@ def test_an_absent_topic_is_waited_for_aloud(kafka08: Commands) -> None:
     """A misspelt name does not look like silence; consumer.timeout.ms still ends it, with 0. A key
     that nobody knows is a warning."""
     done = kafka08("consume", "absent", *QUIET, "--override", "no.such.key=1")
-    assert "Waiting: no partition of topic absent is left for this member" in done.err
+    assert "Waiting: topic absent does not exist" in done.err
     assert "WARNING: Property no.such.key is not valid" in done.err
     assert done.err.endswith("Consumed 0 messages\n")
+
+
+def test_an_absent_topic_has_a_near_name(kafka08: Commands, inspect: Inspector) -> None:
+    """What was probably meant."""
+    inspect.create_topic("clickstream")
+    done = kafka08("consume", "clickstraem", *QUIET)
+    assert "topic clickstraem does not exist" in done.err
+    assert "did you mean clickstream?" in done.err
+
+
+def test_a_pattern_that_matches_nothing_is_said(kafka08: Commands) -> None:
+    """It waits for a topic, not for other members."""
+    assert "no topic matches" in kafka08("consume", "--whitelist", "none-.*", *QUIET).err
 
 
 @pytest.mark.parametrize(

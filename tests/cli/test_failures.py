@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import errno
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from kafka08.cli.failures import ADVICE, FAILED, MISUSE, report
+from kafka08.cli.failures import ADVICE, FAILED, MISUSE, missing_extra, report
 from kafka08.errors import (
     ConfigError,
     FailedToSend,
@@ -53,3 +56,40 @@ def test_advice_for_a_class_stands_before_that_for_its_base() -> None:
     kinds = list(ADVICE)
     for place, kind in enumerate(kinds):
         assert not any(issubclass(kind, earlier) for earlier in kinds[:place]), kind
+
+
+@pytest.mark.parametrize(("library", "extra"), [("pyspark", "spark"), ("matplotlib", "all")])
+def test_a_missing_extra_is_told_by_its_name(library: str, extra: str) -> None:
+    """A sentence and how to install it, not a stack trace."""
+    program = (
+        f"import sys; sys.modules[{library!r}] = None\n"
+        "from kafka08.cli import fail, missing_extra\n"
+        f"try:\n    import {library}\n"
+        "except ModuleNotFoundError as error:\n    fail(missing_extra(error))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert 1 == done.returncode
+    assert f"needs {library}" in done.stderr
+    assert f"pip install '.[{extra}]'" in done.stderr
+
+
+def test_spark_read_without_spark_is_told(tmp_path: Path) -> None:
+    """The command itself, where PySpark is not there."""
+    program = (
+        "import sys; sys.modules['pyspark'] = None; sys.modules['py4j'] = None\n"
+        "sys.argv[1:] = ['spark', 'read', 't', '--bootstrap', 'h:1', '--output', 'x']\n"
+        "from kafka08.cli import main\nmain()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert 1 == done.returncode
+    assert "Traceback" not in done.stderr
+    assert "which is not installed" in done.stderr
+
+
+def test_another_missing_module_is_a_bug() -> None:
+    """It keeps its stack trace."""
+    assert missing_extra(ModuleNotFoundError("no", name="kafka08.nonsense")) is None

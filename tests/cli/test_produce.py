@@ -23,11 +23,32 @@ def test_lines_become_messages(kafka08: Commands, inspect: Inspector) -> None:
 
 
 def test_a_key_separator_splits_once(kafka08: Commands, inspect: Inspector) -> None:
-    """At its first place; a line without it has no key, one that begins with it an empty one."""
+    """At its first place; with --ignore-error a line without it has no key; one that begins with
+    it has an empty key."""
     topic = inspect.create_topic("keys")
-    kafka08("produce", topic, "--key-separator", "::", stdin=b"a::b::c\nplain\n::v\nk::\n")
+    kafka08(
+        "produce",
+        topic,
+        "--key-separator",
+        "::",
+        "--ignore-error",
+        stdin=b"a::b::c\nplain\n::v\nk::\n",
+    )
     expected = [(b"a", b"b::c"), (None, b"plain"), (b"", b"v"), (b"k", b"")]
     assert expected == inspect.messages(topic)
+
+
+@pytest.mark.parametrize("by", [(), ("--new-producer",)], ids=["old", "new"])
+def test_a_line_without_the_separator_is_named(
+    kafka08: Commands, inspect: Inspector, by: tuple[str, ...]
+) -> None:
+    """It is an error with its number and what to do; lines before it are sent, none from it on.
+    Regression: it became a message without a key, which goes to any partition."""
+    topic = inspect.create_topic(f"unkeyed-{len(by)}")
+    done = kafka08("produce", topic, "--key-separator", ":", *by, stdin=b"a:1\nb2\nc:3\n", code=1)
+    assert "line 2: it has no separator ':'" in done.err
+    assert "--ignore-error" in done.err
+    assert [(b"a", b"1")] == inspect.messages(topic)
 
 
 def test_no_input_is_no_message(kafka08: Commands, inspect: Inspector) -> None:
@@ -111,6 +132,7 @@ def test_no_input_for_brokers_that_are_not_there_is_a_failure(
         (("t", "--bootstrap", "h"), "metadata.broker.list: 'h' is not of the form host:port"),
         (("t", "--format", "json", "--key-separator", ":"), "--key-separator is for lines of text"),
         (("t", "--new-producer", "--override", "acks=2"), "acks: '2' is not one of all, -1, 0, 1"),
+        (("t", "--ignore-error"), "--ignore-error needs --key-separator"),
         (("t", "--rate", "0"), "--rate"),
         (("t", "--bootstrap", "h:x"), "the port must be a number from 1 to 65535"),
     ],
@@ -173,7 +195,7 @@ def test_the_new_producer_takes_text(kafka08: Commands, inspect: Inspector) -> N
     """--new-producer, with its own keys; a line too large is named by its number."""
     topic = inspect.create_topic("new-producer")
     keys = ["--override", "linger.ms=1", "--override", "max.request.size=4000000"]
-    options = ["--new-producer", "--key-separator", ":", *keys]
+    options = ["--new-producer", "--key-separator", ":", "--ignore-error", *keys]
     kafka08("produce", topic, *options, stdin=b"k:v\nplain\n")
     assert [(b"k", b"v"), (None, b"plain")] == inspect.messages(topic)
     done = kafka08("produce", topic, *options, stdin=b"a\n" + b"x" * 2_000_000, code=1)

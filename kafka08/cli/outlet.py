@@ -1,0 +1,82 @@
+"""Where a command prints messages to: it knows how much of a pipe was read by the other end."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import select
+import stat
+import struct
+import termios
+import threading
+from typing import Final
+
+SHORTEST_PAUSE_S: Final = 0.0001
+LONGEST_PAUSE_S: Final = 0.05
+EARLY_MESSAGES: Final = 1000
+"""A reader like `head` rarely reads more than that before it ends."""
+EARLY_GRACE_MS: Final = 5
+"""How long such a reader is given to end, after it has read everything."""
+
+
+class Outlet:
+    """A file descriptor that messages are printed to. Not thread-safe.
+
+    What is written to a pipe is not yet read: `kafka08 consume t | head -2` fills it with messages
+    that nobody sees. So the first writes are small, each waits until the reader has read it, and
+    what the reader left behind can be told apart from what it has read.
+    """
+
+    def __init__(self, descriptor: int, at_once: int) -> None:
+        """`at_once`: how many messages a write may have when the reader keeps up."""
+        self._descriptor = descriptor
+        self._is_pipe = stat.S_ISFIFO(os.fstat(descriptor).st_mode)
+        self._most = at_once
+        self._count = 0
+        self.at_once = 1 if self._is_pipe else at_once
+        """How many messages to write next: doubled with each write that was read."""
+
+    def write(self, data: bytes, count: int, stopping: threading.Event) -> None:
+        """Write every byte of `count` messages, past all buffers. Of a pipe: return when its reader
+        has read them or `stopping` is set. BrokenPipeError if the reader ended before; OSError."""
+        write_all(self._descriptor, data)
+        self._count += count
+        if self._is_pipe:
+            self._await_reader(stopping)
+            self.at_once = min(2 * self.at_once, self._most)
+
+    def check_reader(self, patience_ms: int = 0) -> None:
+        """BrokenPipeError if nobody reads any more, so that `| head` ends also in a quiet topic."""
+        check_reader(self._descriptor, patience_ms)
+
+    def _await_reader(self, stopping: threading.Event) -> None:
+        pause_s = SHORTEST_PAUSE_S
+        while self._unread():
+            self.check_reader()
+            if stopping.wait(pause_s):
+                self.check_reader(EARLY_GRACE_MS)  # Ctrl-C may have ended it too
+                return
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+        self.check_reader(EARLY_GRACE_MS if self._count <= EARLY_MESSAGES else 0)
+
+    def _unread(self) -> int:
+        """How many bytes wait in the pipe."""
+        answer = fcntl.ioctl(self._descriptor, termios.FIONREAD, struct.pack("i", 0))
+        return int(struct.unpack("i", answer)[0])
+
+
+def check_reader(descriptor: int, patience_ms: int = 0) -> None:
+    """BrokenPipeError if nobody reads from this end's pipe, or stops reading in the next
+    `patience_ms`."""
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    if any(event & select.POLLERR for _, event in poll.poll(patience_ms)):
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write every byte of `data`, past all buffers. Raises OSError."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
