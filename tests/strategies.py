@@ -38,7 +38,7 @@ def _values(layout: Layout) -> st.SearchStrategy[Any]:
             return st.booleans()
         case Text():
             text = st.text(max_size=40)
-            return st.none() | text if layout.nullable else text
+            return st.just(layout.null) | text if layout.nullable else text
         case Blob():
             data = st.binary(max_size=100)
             return st.none() | data if layout.nullable else data

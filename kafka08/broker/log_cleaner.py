@@ -46,6 +46,7 @@ class CleanerWorkers:
     def start(self) -> None:
         if self._count:
             log.info("Starting the log cleaner")
+            self._replica_manager.log_manager.cleaner_points.create_files()
         self._tasks = [
             self._runtime.spawn(self._work, name=f"kafka-log-cleaner-{number}")
             for number in range(self._count)

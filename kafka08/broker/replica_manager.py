@@ -133,8 +133,9 @@ class ReplicaManager:
         """True after the first LeaderAndIsr: before it, the file knows more than this object."""
 
     def load_high_watermarks(self) -> None:
-        """Read the checkpoint files; called once, before the first request."""
+        """Read the checkpoint files, made if missing; called once, before the first request."""
         for checkpoint in self._checkpoints.values():
+            checkpoint.create()
             self._checkpointed.update(checkpoint.read())
 
     def listen(self, topic: str, listener: LeadershipListener) -> None:

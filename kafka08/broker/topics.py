@@ -14,8 +14,9 @@ from collections.abc import Iterable, Mapping
 from kafka08.assignment import assign_replicas
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.runtime import Runtime
-from kafka08.errors import InvalidTopic, NodeExists
+from kafka08.errors import InvalidTopic, NodeExists, UnknownError
 from kafka08.profile import topic_overrides
+from kafka08.protocol.types import NULL_NAME
 from kafka08.structs import OFFSETS_TOPIC
 from kafka08.topic_name import fault_of
 from kafka08.zk import paths
@@ -37,10 +38,13 @@ class TopicCreator:
         return topic == OFFSETS_TOPIC or self._config.auto_create_topics_enable
 
     def create(self, topics: Iterable[str]) -> None:
-        """Create the topics; one that exists by now is fine. InvalidTopic before anything is
-        created, AdminError when there are fewer brokers than replicas."""
+        """Create the topics; one that exists by now is fine. InvalidTopic (for NULL_NAME
+        UnknownError) before anything is created, AdminError when there are fewer brokers than
+        replicas."""
         names = list(topics)
         for topic in names:
+            if topic is NULL_NAME:
+                raise UnknownError("a topic whose name is null")
             if fault := fault_of(topic):
                 raise InvalidTopic(fault)
         for topic in names:

@@ -34,6 +34,11 @@ class OffsetCheckpoint:
         self._crash = crash
         remove(self._temporary)
 
+    def create(self) -> None:
+        """Make the file, empty, if there is none: 0.8.2.2 has each of its files from the start."""
+        with storage_errors("create", self.path):
+            self.path.touch()
+
     def read(self) -> dict[TopicPartition, int]:
         """The entries; CorruptLog if the file is not a checkpoint (this stops a broker's start)."""
         with storage_errors("read", self.path):

@@ -34,6 +34,11 @@ class CleanerPoints:
         }
         self._points = {path: _read(file) for path, file in self._files.items()}
 
+    def create_files(self) -> None:
+        """Make the files, empty, where there are none: once there is a cleaner."""
+        for file in self._files.values():
+            file.create()
+
     def get(self, directory: Path, topic_partition: TopicPartition) -> int | None:
         """Up to where a log was cleaned (exclusive), None if it never was."""
         return self._points[directory].get(topic_partition)

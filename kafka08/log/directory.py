@@ -31,6 +31,7 @@ class LogDirectory:
         self._marker = path / CLEAN_SHUTDOWN_FILE
         self.was_clean = self._marker.exists()
         self.recovery_points = OffsetCheckpoint(path / RECOVERY_POINT_CHECKPOINT, crash)
+        self.recovery_points.create()
 
     def partition_directories(self) -> list[Path]:
         """Every directory inside, sorted by name; each must be a partition's."""

@@ -10,8 +10,9 @@ allocated from a length or count before it was compared with the bytes left. Byt
 are ignored, as Kafka ignores them.
 
 Two departures from 0.8.2.2, both on input that no client sends: a negative count closes the
-connection (the JVM takes it for 0 in most requests), and so does null where a name must stand
-(see kafka08.protocol.types). Source: kafka.network.RequestChannel, kafka.api.RequestKeys 0.8.2.2.
+connection (the JVM takes it for 0 in most requests), and so does null in a string that is neither
+a client's name of a topic or group nor metadata (see kafka08.protocol.types). Source:
+kafka.network.RequestChannel, kafka.api.RequestKeys 0.8.2.2.
 """
 
 from __future__ import annotations

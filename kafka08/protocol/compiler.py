@@ -135,6 +135,10 @@ class _Source:
         self.namespace[name] = value
         return name
 
+    def null(self, value: str | None) -> str:
+        """The expression for what stands for null."""
+        return "None" if value is None else self.constant("null", value)
+
     def compile(self, name: str) -> Any:
         """Run the source; the function called `name` that it defines."""
         filename = f"<kafka08 {name} {self.layout.cls.__module__}.{self.layout.cls.__qualname__}>"
@@ -187,7 +191,7 @@ class _DecoderSource(_Source):
                 return f"({self.read('b')} != 0)"
             case Text():
                 text = 'str(view[position:end], "utf-8", "replace")'
-                return self.sized("h", text, layout.nullable)
+                return self.sized("h", text, layout.nullable, layout.null)
             case Blob():
                 return self.sized("i", "view[position:end]", layout.nullable)
             case Array():
@@ -201,11 +205,11 @@ class _DecoderSource(_Source):
         self.emit(f"if not 0 <= {value} <= 1: raise wrong_flag({value})")
         return value
 
-    def sized(self, code: str, taken: str, nullable: bool) -> str:
+    def sized(self, code: str, taken: str, nullable: bool, null: str | None = None) -> str:
         length, value = self.read(code, "_size"), self.new()
         self.flush()
         if nullable:
-            self.emit(f"if {length} < 0: {value} = None")
+            self.emit(f"if {length} < 0: {value} = {self.null(null)}")
             self.emit("else:")
             self.indent += 1
         self.emit(f"end = position + {length}")
@@ -301,7 +305,7 @@ class _EncoderSource(_Source):
             case Truth():
                 self.write("b", f"1 if {value} else 0")
             case Text():
-                self.sized("h", value, "{}.encode()", layout.nullable)
+                self.sized("h", value, "{}.encode()", layout.nullable, layout.null)
             case Blob():
                 self.sized("i", value, "as_bytes({})", layout.nullable)
             case Array():
@@ -320,12 +324,13 @@ class _EncoderSource(_Source):
             self.value(field, f"{value}.{name}")
             self.path.pop()
 
-    def sized(self, code: str, value: str, taken: str, nullable: bool) -> None:
+    def sized(
+        self, code: str, value: str, taken: str, nullable: bool, null: str | None = None
+    ) -> None:
         data, length = self.new(), self.new("_size")
-        self.emit(
-            f"{data} = {taken.format(value)}" + (f' if {value} is not None else b""' * nullable)
-        )
-        self.emit(f"{length} = len({data})" + (f" if {value} is not None else -1" * nullable))
+        present = f" if {value} is not {self.null(null)} else "
+        self.emit(f"{data} = {taken.format(value)}" + f'{present}b""' * nullable)
+        self.emit(f"{length} = len({data})" + f"{present}-1" * nullable)
         if code == "h":
             self.emit(f"if {length} > {STRING_BYTES_MAX}: raise too_long({length})")
         self.write(code, length)

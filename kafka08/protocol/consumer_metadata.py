@@ -12,6 +12,7 @@ from kafka08.protocol.api import Api, ApiVersion
 from kafka08.protocol.types import (
     Int16,
     Int32,
+    Name,
     Request,
     Response,
     String,
@@ -28,7 +29,7 @@ class ConsumerMetadataResponse(Response):
 
 @dataclass(slots=True)
 class ConsumerMetadataRequest(Request):
-    group: String
+    group: Name
 
 
 API = Api(

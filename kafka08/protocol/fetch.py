@@ -17,13 +17,14 @@ from kafka08.errors import ProtocolError
 from kafka08.protocol.api import Api, ApiVersion
 from kafka08.protocol.frame import SIZE
 from kafka08.protocol.types import (
+    NULL_NAME,
     Int16,
     Int32,
     Int64,
     MessageSet,
+    Name,
     Request,
     Response,
-    String,
 )
 
 
@@ -36,7 +37,7 @@ class FetchPartition:
 
 @dataclass(slots=True)
 class FetchTopic:
-    topic: String
+    topic: Name
     partitions: list[FetchPartition]
 
 
@@ -51,7 +52,7 @@ class FetchPartitionResponse:
 
 @dataclass(slots=True)
 class FetchTopicResponse:
-    topic: String
+    topic: Name
     partitions: list[FetchPartitionResponse]
 
 
@@ -119,8 +120,9 @@ def _pieces(
     pieces: list[bytearray | S] = [first]
     sent_apart = 0
     for topic, partitions in topics:
-        name = topic.encode()
-        header += NAME_SIZE.pack(len(name)) + name + PARTITION_COUNT.pack(len(partitions))
+        name = b"" if topic is NULL_NAME else topic.encode()
+        name_size = -1 if topic is NULL_NAME else len(name)
+        header += NAME_SIZE.pack(name_size) + name + PARTITION_COUNT.pack(len(partitions))
         for partition, error_code, high_watermark, message_set in partitions:
             size = 0 if message_set is None else message_set.size
             header += PARTITION_HEADER.pack(partition, error_code, high_watermark, size)

@@ -20,7 +20,7 @@ from dataclasses import MISSING, dataclass
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Final, TypeAlias, get_args, get_origin, get_type_hints
 
-from kafka08.protocol.types import Primitive, WireForm
+from kafka08.protocol.types import NULL_NAME, Primitive, WireForm
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,8 @@ class Truth:
 @dataclass(frozen=True, slots=True)
 class Text:
     nullable: bool
+    null: str | None = None
+    """What stands for null, if it may be."""
     size_min: int = 2
 
 
@@ -93,6 +95,7 @@ PRIMITIVES: Final[dict[str, Layout]] = {
     "boolean": Truth(),
     "string": Text(nullable=False),
     "nullable_string": Text(nullable=True),
+    "name": Text(nullable=True, null=NULL_NAME),
     "bytes": Blob(nullable=False),
     "nullable_bytes": Blob(nullable=True),
 }

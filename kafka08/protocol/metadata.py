@@ -14,6 +14,7 @@ from kafka08.protocol.api import Api, ApiVersion
 from kafka08.protocol.types import (
     Int16,
     Int32,
+    Name,
     Request,
     Response,
     String,
@@ -42,7 +43,7 @@ class PartitionMetadata:
 @dataclass(slots=True)
 class TopicMetadata:
     error_code: Int16
-    topic: String
+    topic: Name
     partitions: list[PartitionMetadata]
 
 
@@ -54,7 +55,7 @@ class MetadataResponse(Response):
 
 @dataclass(slots=True)
 class MetadataRequest(Request):
-    topics: list[String]
+    topics: list[Name]
 
 
 API = Api(

@@ -13,10 +13,10 @@ from kafka08.protocol.types import (
     Int16,
     Int32,
     Int64,
+    Name,
     NullableString,
     Request,
     Response,
-    String,
     WireForm,
 )
 
@@ -35,7 +35,7 @@ class OffsetCommitPartition:
 
 @dataclass(slots=True)
 class OffsetCommitTopic:
-    topic: String
+    topic: Name
     partitions: list[OffsetCommitPartition]
 
 
@@ -47,7 +47,7 @@ class OffsetCommitPartitionResponse:
 
 @dataclass(slots=True)
 class OffsetCommitTopicResponse:
-    topic: String
+    topic: Name
     partitions: list[OffsetCommitPartitionResponse]
 
 
@@ -60,7 +60,7 @@ class OffsetCommitResponse(Response):
 class OffsetCommitRequest(Request):
     """Version 0 is a group and its offsets alone."""
 
-    group: String
+    group: Name
     topics: list[OffsetCommitTopic]
     generation: Int32 = NO_GENERATION
     """-1: not in a group."""
@@ -75,14 +75,14 @@ class OffsetCommitPartitionV1(WireForm, of=OffsetCommitPartition):
 
 
 class OffsetCommitTopicV1(WireForm, of=OffsetCommitTopic):
-    topic: String
+    topic: Name
     partitions: list[OffsetCommitPartitionV1]
 
 
 class OffsetCommitRequestV1(WireForm, of=OffsetCommitRequest):
     """0.8.2: the offsets topic instead of ZooKeeper, a commit time, and a member of a group."""
 
-    group: String
+    group: Name
     generation: Int32
     member: NullableString
     topics: list[OffsetCommitTopicV1]

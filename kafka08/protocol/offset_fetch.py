@@ -13,16 +13,16 @@ from kafka08.protocol.types import (
     Int16,
     Int32,
     Int64,
+    Name,
     NullableString,
     Request,
     Response,
-    String,
 )
 
 
 @dataclass(slots=True)
 class OffsetFetchTopic:
-    topic: String
+    topic: Name
     partitions: list[Int32]
 
 
@@ -36,7 +36,7 @@ class OffsetFetchPartitionResponse:
 
 @dataclass(slots=True)
 class OffsetFetchTopicResponse:
-    topic: String
+    topic: Name
     partitions: list[OffsetFetchPartitionResponse]
 
 
@@ -47,7 +47,7 @@ class OffsetFetchResponse(Response):
 
 @dataclass(slots=True)
 class OffsetFetchRequest(Request):
-    group: String
+    group: Name
     topics: list[OffsetFetchTopic]
 
 

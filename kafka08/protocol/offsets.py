@@ -14,9 +14,9 @@ from kafka08.protocol.types import (
     Int16,
     Int32,
     Int64,
+    Name,
     Request,
     Response,
-    String,
 )
 
 
@@ -29,7 +29,7 @@ class OffsetsPartition:
 
 @dataclass(slots=True)
 class OffsetsTopic:
-    topic: String
+    topic: Name
     partitions: list[OffsetsPartition]
 
 
@@ -42,7 +42,7 @@ class OffsetsPartitionResponse:
 
 @dataclass(slots=True)
 class OffsetsTopicResponse:
-    topic: String
+    topic: Name
     partitions: list[OffsetsPartitionResponse]
 
 

@@ -16,9 +16,9 @@ from kafka08.protocol.types import (
     Int32,
     Int64,
     MessageSet,
+    Name,
     Request,
     Response,
-    String,
 )
 
 
@@ -30,7 +30,7 @@ class ProducePartition:
 
 @dataclass(slots=True)
 class ProduceTopic:
-    topic: String
+    topic: Name
     partitions: list[ProducePartition]
 
 
@@ -44,7 +44,7 @@ class ProducePartitionResponse:
 
 @dataclass(slots=True)
 class ProduceTopicResponse:
-    topic: String
+    topic: Name
     partitions: list[ProducePartitionResponse]
 
 

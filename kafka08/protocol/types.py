@@ -6,6 +6,7 @@ A message is a dataclass whose annotations, in order, are its layout:
     Flag                     one byte, 0 or 1 and nothing else
     String                   i16 length + UTF-8, at most 32767 bytes; never null
     NullableString           the same; null (any negative length, written as -1) is None
+    Name                     the same; null is NULL_NAME, which names nothing
     Bytes                    i32 length + raw; null (-1) is None; decoding gives a memoryview
     MessageSet               as NotNullBytes: concatenated log entries of the given size
     Boolean                  one byte; 0 is False, any other value True
@@ -17,16 +18,16 @@ A field that has a default is not part of that layout: it holds what a later ver
 layouts of later versions are wire forms of the same class (`WireForm`).
 
 Bytes that are not UTF-8 are read with U+FFFD in their place, as the JVM does, so that every string
-that was read can be printed, stored in ZooKeeper and sent back. The JVM lets null through where
-`String` stands and then fails somewhere in its handlers with a NullPointerException; here it is a
-ProtocolError, and no handler ever meets it. Source: kafka.api.ApiUtils 0.8.2.2.
+that was read can be printed, stored in ZooKeeper and sent back. The JVM lets null through in every
+string. What a client names may be null here too (`Name`); elsewhere null is a ProtocolError, where
+the JVM ends in a NullPointerException. Source: kafka.api.ApiUtils 0.8.2.2.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, TypeAlias
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
@@ -45,10 +46,24 @@ Int64 = Annotated[int, Primitive("int64")]
 Flag = Annotated[int, Primitive("flag")]
 String = Annotated[str, Primitive("string")]
 NullableString = Annotated[str | None, Primitive("nullable_string")]
+Name = Annotated[str, Primitive("name")]
 Bytes = Annotated[Buffer | None, Primitive("nullable_bytes")]
 Boolean = Annotated[bool, Primitive("boolean")]
 NotNullBytes = Annotated[Buffer, Primitive("bytes")]
 MessageSet = NotNullBytes
+
+
+class NullName(str):
+    """A name that is null on the wire. It equals nothing but itself, so no topic or group has it;
+    as text it is "null", as the JVM prints it and makes ZooKeeper paths of it."""
+
+    __slots__ = ()
+    __eq__ = object.__eq__
+    __ne__ = object.__ne__
+    __hash__ = object.__hash__
+
+
+NULL_NAME: Final = NullName("null")
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kafka08 import kernel
+from kafka08.broker.log_cleaner import CleanerWorkers
 from kafka08.errors import (
     NotLeaderForPartition,
     ReplicaNotAvailable,
@@ -173,7 +174,7 @@ def test_the_high_watermark_survives_a_restart(tmp_path: Path) -> None:
     broker does not know yet what it has."""
     world = World(tmp_path)
     world.replica_manager.checkpoint_high_watermarks()
-    assert not (tmp_path / CHECKPOINT).exists()
+    assert b"" == (tmp_path / CHECKPOINT).read_bytes()
     obey(world, state(0, isr=(1, 2)))
     append(world, 5)
     world.replica_manager.record_follower_fetch(TP, 2, 4)
@@ -275,3 +276,18 @@ def test_metadata_lists_live_brokers_only(tmp_path: Path) -> None:
     first, second = topic.partitions
     assert (9, 2, [2], [2]) == (first.error_code, first.leader, first.replicas, first.isr)
     assert (5, -1, []) == (second.error_code, second.leader, second.isr)
+
+
+@pytest.mark.parametrize("cleaner", [True, False])
+def test_a_fresh_log_directory_has_its_checkpoints(tmp_path: Path, cleaner: bool) -> None:
+    """Empty, as 0.8.2.2 makes them at start; the cleaner's where there is a cleaner."""
+    world = World(tmp_path, log_cleaner_enable=cleaner)
+    runtime: Any = world.runtime
+    runtime.spawn = lambda *_, **__: None
+    CleanerWorkers(world.config, runtime, world.replica_manager).start()
+    wanted = {"recovery-point-offset-checkpoint", CHECKPOINT}
+    if cleaner:
+        wanted.add("cleaner-offset-checkpoint")
+    assert dict.fromkeys(wanted, b"") == {
+        file.name: file.read_bytes() for file in tmp_path.iterdir() if file.name != ".lock"
+    }

@@ -28,7 +28,16 @@ from kafka08.protocol.offset_commit import (
 from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceResponse, ProduceTopic
 from kafka08.protocol.served import SERVED, UnknownApi, UnsupportedVersion
 from kafka08.protocol.stop_replica import StopReplicaRequest
-from kafka08.protocol.types import Bytes, Int16, Int32, Int64, NullableString, Request, String
+from kafka08.protocol.types import (
+    NULL_NAME,
+    Bytes,
+    Int16,
+    Int32,
+    Int64,
+    NullableString,
+    Request,
+    String,
+)
 from tests.protocol.captures import accepted_exchanges
 from tests.strategies import messages
 
@@ -189,10 +198,18 @@ class TestStrings:
             request = OffsetCommitRequest("g", [topic], version=1)
             assert request == codec.decode_request(payload_of(request))[1]
 
-    def test_null_where_a_name_must_be_is_refused(self) -> None:
-        """No handler sees None for a topic."""
+    def test_a_name_that_is_null_is_no_name(self) -> None:
+        """No handler sees None for a topic, or takes null for the topic called null."""
         payload = struct.pack(">hhihih", 3, 0, 5, -1, 1, -1)
-        with pytest.raises(ProtocolError, match=r"MetadataRequest\.topics"):
+        _, request = codec.decode_request(payload)
+        assert [NULL_NAME] == request.topics
+        assert "null" not in {NULL_NAME: 0}
+        assert payload[10:] == codec.encode_body(request)
+
+    def test_null_where_no_client_names_anything_is_refused(self) -> None:
+        """The controller has a host for each broker."""
+        payload = struct.pack(">hhihiiiiihi", 6, 0, 5, -1, 9, 1, 0, 1, 1, -1, 9)
+        with pytest.raises(ProtocolError, match=r"UpdateMetadataRequest\.live_brokers\.host"):
             codec.decode_request(payload)
 
     def test_the_longest_string_is_32767_bytes_of_utf8(self) -> None:

@@ -11,11 +11,13 @@ from kafka08.broker.call import Call, Later
 from kafka08.broker.context import BrokerContext
 from kafka08.errors import NO_ERROR, ConsumerCoordinatorNotAvailable
 from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest, ConsumerMetadataResponse
-from kafka08.protocol.types import Response
+from kafka08.protocol.types import NULL_NAME, Response
 from kafka08.structs import OFFSETS_TOPIC, TopicPartition
 
 
 def handle(broker: BrokerContext, request: ConsumerMetadataRequest, call: Call) -> Response | Later:
+    if request.group is NULL_NAME:
+        return not_available()
     if OFFSETS_TOPIC in broker.metadata_cache:
         return coordinator_of(broker, request.group)
 

@@ -21,13 +21,14 @@ from kafka08.errors import (
     UnknownError,
     UnknownTopicOrPartition,
 )
+from kafka08.protocol.grouping import by_partition, by_topic
 from kafka08.protocol.offset_commit import (
     OffsetCommitPartitionResponse,
     OffsetCommitRequest,
     OffsetCommitResponse,
     OffsetCommitTopicResponse,
 )
-from kafka08.protocol.types import Response
+from kafka08.protocol.types import NULL_NAME, Response
 from kafka08.structs import OffsetAndMetadata, TopicPartition
 
 log = logging.getLogger(__name__)
@@ -49,7 +50,10 @@ def handle(broker: BrokerContext, request: OffsetCommitRequest, call: Call) -> R
         else:
             answers.append(response)
 
-    broker.offset_manager.commit(request.group, offsets_of(request), done)
+    offsets = offsets_of(request)
+    if request.group is NULL_NAME or any(tp.topic is NULL_NAME for tp in offsets):
+        raise UnknownError("a group or a topic whose name is null")
+    broker.offset_manager.commit(request.group, offsets, done)
     parked = True
     return answers[0] if answers else Later.PARKED
 
@@ -60,7 +64,9 @@ def refuse(request: OffsetCommitRequest, code: int) -> Response:
 
 
 def commit_to_zookeeper(broker: BrokerContext, request: OffsetCommitRequest) -> Response:
-    """Write all offsets in one burst. Switches."""
+    """Write all offsets in one burst. UnknownError for a group without a name. Switches."""
+    if not request.group:
+        raise UnknownError("a group whose name is empty")
     codes: dict[TopicPartition, int] = {}
     accepted: dict[TopicPartition, int] = {}
     for topic in request.topics:
@@ -93,17 +99,13 @@ def offsets_of(request: OffsetCommitRequest) -> dict[TopicPartition, OffsetAndMe
 def respond(
     request: OffsetCommitRequest, code_of: Callable[[TopicPartition], int]
 ) -> OffsetCommitResponse:
+    """One code for each partition, however often it was named; a topic without any is left out."""
+    codes = {tp: code_of(tp) for tp in by_partition(request.topics)}
     return OffsetCommitResponse(
         [
             OffsetCommitTopicResponse(
-                topic.topic,
-                [
-                    OffsetCommitPartitionResponse(
-                        item.partition, code_of(TopicPartition(topic.topic, item.partition))
-                    )
-                    for item in topic.partitions
-                ],
+                topic, [OffsetCommitPartitionResponse(number, code) for number, code in items]
             )
-            for topic in request.topics
+            for topic, items in by_topic(codes).items()
         ]
     )

@@ -16,13 +16,14 @@ from kafka08.broker.call import Call, Later
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.coordinator.offset_manager import FetchedOffset
 from kafka08.errors import UnknownError, UnknownTopicOrPartition, ZooKeeperError
+from kafka08.protocol.grouping import by_topic
 from kafka08.protocol.offset_fetch import (
     OffsetFetchPartitionResponse,
     OffsetFetchRequest,
     OffsetFetchResponse,
     OffsetFetchTopicResponse,
 )
-from kafka08.protocol.types import Response
+from kafka08.protocol.types import NULL_NAME, Response
 from kafka08.structs import TopicPartition
 
 log = logging.getLogger(__name__)
@@ -35,6 +36,8 @@ UNKNOWN_PARTITION = FetchedOffset(error_code=UnknownTopicOrPartition.code)
 def handle(broker: BrokerContext, request: OffsetFetchRequest, call: Call) -> Response | Later:
     if request.version == ZOOKEEPER_VERSION:
         return call.run_slowly("OffsetFetch v0", lambda: fetch_from_zookeeper(broker, request))
+    if request.group is NULL_NAME:
+        raise UnknownError("a group whose name is null")
     known = [
         tp for tp in partitions_of(request) if broker.metadata_cache.partition_state(tp) is not None
     ]
@@ -47,7 +50,10 @@ def refuse(request: OffsetFetchRequest, code: int) -> Response:
 
 
 def fetch_from_zookeeper(broker: BrokerContext, request: OffsetFetchRequest) -> Response:
-    """Read all offsets in one burst; one by one if some znode holds no number. Switches."""
+    """Read all offsets in one burst; one by one if some znode holds no number. UnknownError for a
+    group without a name. Switches."""
+    if not request.group:
+        raise UnknownError("a group whose name is empty")
     known = [tp for tp in partitions_of(request) if tp.topic in broker.metadata_cache]
     fetched: dict[TopicPartition, FetchedOffset] = {}
     try:
@@ -69,24 +75,26 @@ def fetch_one(broker: BrokerContext, group: str, tp: TopicPartition) -> FetchedO
 
 
 def partitions_of(request: OffsetFetchRequest) -> list[TopicPartition]:
-    return [TopicPartition(t.topic, number) for t in request.topics for number in t.partitions]
+    """What is asked for, each partition once."""
+    names = (TopicPartition(t.topic, number) for t in request.topics for number in t.partitions)
+    return list(dict.fromkeys(names))
 
 
 def respond(
     request: OffsetFetchRequest, offset_of: Callable[[TopicPartition], FetchedOffset]
 ) -> OffsetFetchResponse:
+    """One offset for each partition, however often it was named; a topic without any is left
+    out."""
+    offsets = {tp: offset_of(tp) for tp in partitions_of(request)}
     return OffsetFetchResponse(
         [
             OffsetFetchTopicResponse(
-                topic.topic,
+                topic,
                 [
-                    OffsetFetchPartitionResponse(
-                        number, fetched.offset, fetched.metadata, fetched.error_code
-                    )
-                    for number in topic.partitions
-                    for fetched in (offset_of(TopicPartition(topic.topic, number)),)
+                    OffsetFetchPartitionResponse(number, o.offset, o.metadata, o.error_code)
+                    for number, o in items
                 ],
             )
-            for topic in request.topics
+            for topic, items in by_topic(offsets).items()
         ]
     )

@@ -1,0 +1,38 @@
+"""Requests without names or partitions are answered with the bytes of 0.8.2.2."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from struct import pack
+
+from kafka08.structs import OFFSETS_TOPIC
+from tests.broker.edge_requests import CORRELATION_ID, EDGE_REQUESTS
+from tests.broker.world import Client, World
+
+
+def test_the_answers_are_those_of_0_8_2_2(tmp_path: Path) -> None:
+    """A null name is answered as null, with an error; what names no partition is left out, and a
+    partition that stands twice is answered once. Each connection goes on."""
+    world = World(tmp_path, offsets_topic_num_partitions=1)
+    world.lead("edge")
+    world.lead(OFFSETS_TOPIC)
+    client = Client(world)
+    answers = {}
+    for request in EDGE_REQUESTS:
+        client.send(request.frame)
+        answers[request.name] = b"".join(client.frames())
+    head = pack(">i", CORRELATION_ID)
+    assert {request.name: head + request.answer for request in EDGE_REQUESTS} == answers
+
+
+def test_null_is_not_the_topic_called_null(tmp_path: Path) -> None:
+    """It is unknown, though a topic of that name is here."""
+    world = World(tmp_path)
+    world.lead("null")
+    nameless = [r for r in EDGE_REQUESTS if r.name in {"null topic, Produce", "null topic, Fetch"}]
+    client = Client(world)
+    for request in nameless:
+        client.send(request.frame)
+    head = pack(">i", CORRELATION_ID)
+    assert [head + request.answer for request in nameless] == client.frames()
+    assert 0 == world.partition("null").log.log_end_offset
