@@ -1,25 +1,29 @@
 """The process of one broker: `python -m kafka08.broker.main FILE [--override KEY=VALUE]...`.
 
-SIGTERM and SIGINT stop it cleanly; a second one while it stops ends it at once. Exit 0 after a
-clean stop, 1 if it could not start, 2 for a wrong command line. Source: kafka.Kafka 0.8.2.2.
+SIGTERM, SIGINT and SIGHUP stop it cleanly; a second SIGTERM or SIGINT while it stops ends it at
+once. Exit 0 after a clean stop, 1 if it could not start, 2 for a wrong command line. Source:
+kafka.Kafka 0.8.2.2.
 """
 
 from __future__ import annotations
 
-import argparse
-import logging
 import signal
 import sys
 from collections.abc import Mapping, Sequence
 
-from kafka08.config import load_properties, parse_overrides
-from kafka08.errors import ConfigError
+from kafka08.stop_signals import hold_stop_signals, stop_signals, stop_was_requested
 
 LOG_FORMAT = "[%(asctime)s] %(levelname)s %(message)s (%(name)s)"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line and run."""
+    # Not above: nothing that takes time is imported before the signals are held.
+    import argparse
+
+    from kafka08.config import load_properties, parse_overrides
+    from kafka08.errors import ConfigError
+
     parser = argparse.ArgumentParser(prog="kafka08.broker.main", description="Run one broker.")
     parser.add_argument("config", help="a server.properties of Kafka 0.8")
     parser.add_argument(
@@ -35,7 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(properties: Mapping[str, str], log_level: str = "info") -> int:
-    """Be a broker until SIGTERM or SIGINT; the exit status. Patches this process for gevent."""
+    """Be a broker until SIGTERM, SIGINT or SIGHUP; the exit status. Patches this process for
+    gevent. A signal that was held before (stop_signals.py) ends it before it starts."""
     # Before anything below is imported: it takes the patched modules for granted.
     from kafka08.broker.gevent_runtime import GeventRuntime, patch_process
     from kafka08.broker.memory import keep_freed_memory
@@ -44,9 +49,11 @@ def run(properties: Mapping[str, str], log_level: str = "info") -> int:
     keep_freed_memory()
     set_up_logging(log_level)
 
+    import logging
+
     from kafka08.broker.config import BrokerConfig
     from kafka08.broker.server import KafkaServer
-    from kafka08.errors import KafkaError
+    from kafka08.errors import ConfigError, KafkaError
 
     log = logging.getLogger("kafka.Kafka")
     try:
@@ -65,12 +72,16 @@ def run(properties: Mapping[str, str], log_level: str = "info") -> int:
     def stop() -> None:
         nonlocal asked_to_stop
         asked_to_stop = True
+        # Not of SIGHUP: a terminal that closes may send several.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)
         server.shutdown()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        runtime.on_signal(number, stop)
+    for wanted in stop_signals():
+        runtime.on_signal(wanted, stop)
+    if stop_was_requested():
+        log.info("[Kafka Server %d], stopped before it started", config.broker_id)
+        return 0
     try:
         server.startup()
     except (KafkaError, OSError):
@@ -81,9 +92,12 @@ def run(properties: Mapping[str, str], log_level: str = "info") -> int:
 
 def set_up_logging(level: str) -> None:
     """Log to stderr from `level` on as log4j's pattern `[%d] %p %m (%c)` does, and nowhere else."""
+    import logging
+
     logging.basicConfig(level=level.upper(), format=LOG_FORMAT, stream=sys.stderr, force=True)
     logging.getLogger("kazoo").setLevel(logging.WARNING)
 
 
 if __name__ == "__main__":
+    hold_stop_signals()
     sys.exit(main())

@@ -6,18 +6,19 @@ progress to stderr. Exit codes: 0 done, 1 failed, 2 misuse (failures.py).
 
 from __future__ import annotations
 
-import sys
-from typing import NoReturn
+from kafka08.stop_signals import hold_stop_signals
 
-from kafka08.cli.failures import drop_unwritten, missing_extra, report
-from kafka08.cli.root import root
-from kafka08.errors import KafkaError
-
-__all__ = ["main", "root"]
+__all__ = ["main"]
 
 
-def main() -> NoReturn:
+def main() -> None:
     """Run the command line; expected errors become a sentence on stderr and an exit code."""
+    # First of all: the imports take a while, and a signal must not end a command half-way.
+    hold_stop_signals()
+    from kafka08.cli.failures import fail, missing_extra
+    from kafka08.cli.root import root
+    from kafka08.errors import KafkaError
+
     try:
         root(prog_name="kafka08")
     except (KafkaError, OSError) as error:
@@ -28,10 +29,3 @@ def main() -> NoReturn:
             raise
         fail(missing)
     raise AssertionError("click always exits")
-
-
-def fail(error: Exception) -> NoReturn:
-    """Tell the error and end."""
-    code = report(error)
-    drop_unwritten()
-    sys.exit(code)

@@ -19,6 +19,7 @@ from kafka08.cli.options import (
     read_config,
     zookeeper_option,
 )
+from kafka08.cli.signals import handles_stop_signals
 from kafka08.cli.table import show_table
 from kafka08.listing import some_of
 
@@ -47,6 +48,7 @@ def broker() -> None:
     help="Set one configuration key (repeat for more); stronger than the file.",
 )
 @profile_option
+@handles_stop_signals
 def start_broker(config: str, overrides: tuple[str, ...], profile: str | None) -> None:
     """Run a broker in the foreground; CONFIG is a server.properties of Kafka 0.8.
 

@@ -23,7 +23,7 @@ from kafka08.cli.options import (
     read_client_config,
 )
 from kafka08.cli.rendering import FORMATS
-from kafka08.cli.signals import stop_event
+from kafka08.cli.signals import handles_stop_signals, stop_event
 from kafka08.errors import KafkaError
 from kafka08.nearest import did_you_mean
 from kafka08.structs import TopicPartition
@@ -68,6 +68,7 @@ def offset_text(_: click.Context, parameter: click.Parameter, value: str) -> str
 @config_options
 @client_bootstrap_option
 @client_zookeeper_option
+@handles_stop_signals
 def consume(
     topic: str | None,
     whitelist: str | None,
@@ -104,6 +105,7 @@ def consume(
             stop_at_end=no_wait_at_logend,
         )
         return
+    stopping = stop_event()
     from kafka08.cli.printer import POLL_MS, Printer
     from kafka08.consumer import ConsumerConfig, ConsumerConnector
 
@@ -120,7 +122,7 @@ def consume(
         FORMATS[form],
         max_messages,
         idle_limit_ms=config.consumer_timeout_ms,
-        stopping=stop_event(),
+        stopping=stopping,
     )
     connector = ConsumerConnector(config.with_changes(consumer_timeout_ms=POLL_MS))
     with ExitStack() as leaving:

@@ -42,7 +42,6 @@ def demo(source: Path | None, brokers: int, spark: bool, output: Path) -> None:
 
     Exits 1 on any mismatch, and leaves nothing running.
     """
-    from kafka08.cli.signals import raise_on_terminate
     from kafka08.demo import run_demo
     from kafka08.demo.corpus import standard_library, text_files
 
@@ -52,7 +51,6 @@ def demo(source: Path | None, brokers: int, spark: bool, output: Path) -> None:
         from kafka08.demo.spark_stages import prepare_output
 
         prepare_output(output)
-    raise_on_terminate()
     results = []
     with Bars() as bars:
         wanted = output if spark else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NoReturn
 
 from kafka08.errors import (
     ConfigError,
@@ -69,6 +69,13 @@ def missing_extra(error: ModuleNotFoundError) -> KafkaError | None:
         f"this command needs {library}, which is not installed; in the checkout of kafka08: "
         f"pip install '.[{EXTRAS[library]}]'"
     )
+
+
+def fail(error: Exception) -> NoReturn:
+    """Tell the error and end."""
+    code = report(error)
+    drop_unwritten()
+    sys.exit(code)
 
 
 def report(error: Exception) -> int:

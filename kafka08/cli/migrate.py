@@ -280,11 +280,9 @@ def mirror(
 ) -> None:
     """Commit to Kafka what members of GROUP that are not kafka08's commit to ZooKeeper, until the
     migration goes on to finish or rollback. Stop it with Ctrl-C."""
-    from kafka08.cli.signals import raise_on_terminate
     from kafka08.migration import OffsetMigration
     from kafka08.migration.mirror import Mirror
 
-    raise_on_terminate()
     with OffsetMigration(zookeeper, group, bootstrap) as migration:
         Mirror(migration).run(
             period,

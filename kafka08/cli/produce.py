@@ -21,7 +21,7 @@ from kafka08.cli.options import (
     read_client_config,
 )
 from kafka08.cli.progress import Progress
-from kafka08.cli.signals import Stopped, StopRequest
+from kafka08.cli.signals import Stopped, StopRequest, handles_stop_signals
 from kafka08.errors import FailedToSend, KafkaError
 from kafka08.pace import Pace
 from kafka08.producer.record import ProducerRecord
@@ -74,6 +74,7 @@ def not_empty(_: click.Context, parameter: click.Parameter, value: str | None) -
     "--rate", type=click.FloatRange(0, min_open=True), help="At most so many messages a second."
 )
 @click.option("--progress", is_flag=True, help="Say each second how it goes, on stderr.")
+@handles_stop_signals
 def produce(
     topic: str,
     path: str,
@@ -91,6 +92,7 @@ def produce(
     with 0.8's default of 0 a message that nobody took would be lost without a word. It stops at
     the first line that is refused. SIGTERM and Ctrl-C wait for the lines under way, not for more.
     """
+    stop = StopRequest()
     if form == "json" and key_separator is not None:
         raise click.UsageError("--key-separator is for lines of text; JSON has its own keys")
     if ignore_error and key_separator is None:
@@ -99,7 +101,6 @@ def produce(
     make = record_sender if new_producer or form == "json" else line_sender
     sender = make(topic, splitter, form)
     pace, shown = Pace(rate, slices=SLICES_PER_SECOND), Progress(progress)
-    stop = StopRequest()
     with closing(sender), closing(open_input(path)) as source:
         batches = line_batches(source)
         try:

@@ -9,6 +9,7 @@ import click
 
 from kafka08 import __version__
 from kafka08.cli.commands import Commands, add_common_options
+from kafka08.cli.signals import settle_stop_signals
 
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "demo": ("kafka08.cli.demo:demo", "Load, consume, migrate and read real text, verified."),
@@ -43,6 +44,13 @@ class LazyCommands(Commands):
         command: click.Command = getattr(import_module(module), attribute)
         add_common_options(command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name, command, rest = super().resolve_command(ctx, args)
+        settle_stop_signals(ctx, command, rest)
+        return name, command, rest
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -1,4 +1,9 @@
-"""Waiting in the foreground until somebody wants the command to stop."""
+"""What SIGTERM, SIGINT and SIGHUP do to a command.
+
+They interrupt it as Ctrl-C does, from its first import on (`interrupt_on_stop_signals`). A command
+that stops in its own way is marked with `handles_stop_signals`; for it they are held until it asks
+for a `stop_event` or a `StopRequest`.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +11,50 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import click
+
+from kafka08.stop_signals import handle_stop_signals, stop_was_requested
+
+Callback = TypeVar("Callback", bound=Callable[..., Any])
+
+_handling: set[Callable[..., Any]] = set()
+
+
+def handles_stop_signals(callback: Callback) -> Callback:
+    """Mark a command's function: its first statement but imports takes the signals over."""
+    _handling.add(callback)
+    return callback
+
+
+def settle_stop_signals(
+    ctx: click.Context, command: click.Command | None, arguments: list[str]
+) -> None:
+    """Let signals interrupt the command that is about to run, or, of a group, the subcommand that
+    `arguments` begin with. Those that are marked keep them held. KeyboardInterrupt if one came
+    before."""
+    commands = [command]
+    if isinstance(command, click.Group) and arguments:
+        commands.append(command.get_command(ctx, arguments[0]))
+    if not any(found is not None and found.callback in _handling for found in commands):
+        interrupt_on_stop_signals()
+
+
+def interrupt_on_stop_signals() -> None:
+    """Make SIGTERM and SIGHUP end the command the way Ctrl-C does, so that everything is put away.
+    KeyboardInterrupt if one came before."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    handle_stop_signals(interrupt)
+    if stop_was_requested():
+        raise KeyboardInterrupt
 
 
 def stop_event() -> threading.Event:
-    """An event that SIGTERM and SIGINT set, instead of ending the process at once.
+    """An event that the signals set, and that is set if one came before.
 
     A second SIGINT raises KeyboardInterrupt as usual, for a stop that hangs.
     """
@@ -20,34 +65,18 @@ def stop_event() -> threading.Event:
             raise KeyboardInterrupt
         stopping.set()
 
-    signal.signal(signal.SIGTERM, request_stop)
-    signal.signal(signal.SIGINT, request_stop)
+    handle_stop_signals(request_stop)
+    if stop_was_requested():
+        stopping.set()
     return stopping
 
 
-def wait_for_stop(check_alive: Callable[[], None], stopping: threading.Event | None = None) -> None:
-    """Return when SIGTERM or SIGINT came, or has come to `stopping`, an earlier `stop_event`;
-    `check_alive` is called each second and may raise."""
-    stopping = stopping or stop_event()
-    while not stopping.wait(1.0):
-        check_alive()
-
-
-def raise_on_terminate() -> None:
-    """Make SIGTERM end the command the way Ctrl-C does, so that everything is put away."""
-
-    def terminate(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGTERM, terminate)
-
-
 class Stopped(Exception):
-    """SIGTERM or SIGINT came."""
+    """A signal came."""
 
 
 class StopRequest:
-    """Lets SIGTERM and SIGINT break off a wait, but nothing that is being done between two waits.
+    """Lets the signals break off a wait, but nothing that is being done between two waits.
 
     A second SIGINT raises KeyboardInterrupt at once, wherever it finds the program.
     """
@@ -55,8 +84,8 @@ class StopRequest:
     def __init__(self) -> None:
         self._came = False
         self._waiting = False
-        signal.signal(signal.SIGTERM, self._receive)
-        signal.signal(signal.SIGINT, self._receive)
+        handle_stop_signals(self._receive)
+        self._came = self._came or stop_was_requested()
 
     @contextmanager
     def waiting(self) -> Iterator[None]:

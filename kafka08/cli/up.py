@@ -23,6 +23,7 @@ from kafka08.cli.options import (
     profile_option,
     read_config,
 )
+from kafka08.cli.signals import handles_stop_signals, interrupt_on_stop_signals, stop_event
 from kafka08.config import parse_overrides
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ data_dir_option = click.option(
 @click.option("--detach", is_flag=True, help="Return when it is ready, and let it run.")
 @profile_option
 @config_options
+@handles_stop_signals
 @click.pass_context
 def up(
     ctx: click.Context,
@@ -82,12 +84,15 @@ def up(
     do the same to a broker of a cluster that runs.
     """
     if ctx.invoked_subcommand is not None:
+        interrupt_on_stop_signals()
         return
-    config = keys_for_all(config_file, overrides, profile)
     if detach:
+        interrupt_on_stop_signals()
+        config = keys_for_all(config_file, overrides, profile)
         show(start_detached(open_own_directory(data_dir), brokers, config))
-    else:
-        run(brokers, config, data_dir)
+        return
+    stopping = stop_event()
+    run(brokers, keys_for_all(config_file, overrides, profile), data_dir, stopping)
 
 
 def broker_command(verb: Verb, text: str) -> None:
@@ -187,20 +192,22 @@ def say_that_none_runs(directory: ClusterDirectory) -> None:
         click.echo(f"{directory.log} says of the last one: {error.rstrip(':')}", err=True)
 
 
-def run(brokers: int, config: dict[str, str], data_dir: Path | None) -> None:
+def run(
+    brokers: int, config: dict[str, str], data_dir: Path | None, stopping: threading.Event
+) -> None:
     """Be the process that the cluster belongs to. A signal that comes while it starts stops it when
     it has."""
-    from kafka08.cli.signals import stop_event
     from kafka08.embedded import EmbeddedCluster
     from kafka08.embedded.detached import ClusterDirectory, remember_foreground
 
-    # A start that is broken off may leave a process behind that the guard does not know of yet.
-    stopping = stop_event()
+    if stopping.is_set():
+        return
     directory = None if data_dir is None else ClusterDirectory(data_dir)
     if directory is not None and not directory.claim():
         show(await_ready(directory))
         click.echo("It runs already: nothing was started.", err=True)
         return
+    # A start that is broken off may leave a process behind that the guard does not know of yet.
     ports = [ZOOKEEPER_PORT, *range(FIRST_BROKER_PORT, FIRST_BROKER_PORT + brokers)]
     cluster = EmbeddedCluster(brokers, config, data_dir, ports=ports)
     if directory is None:

@@ -8,7 +8,10 @@ import click
 
 from kafka08.cli.commands import Commands
 from kafka08.cli.options import example
+from kafka08.cli.signals import handles_stop_signals, stop_event
 from kafka08.config import PORT_MAX
+
+POLL_SECONDS = 1.0
 
 
 @click.group(cls=Commands, epilog=example("kafka08 zookeeper start --port 2181"))
@@ -26,11 +29,15 @@ def zookeeper() -> None:
     type=click.Path(file_okay=False, path_type=Path),
     help="Where its data lives; made if absent.",
 )
+@handles_stop_signals
 def start_zookeeper(port: int, host: str, data_dir: Path) -> None:
     """Run a ZooKeeper server in the foreground until SIGTERM or Ctrl-C."""
-    from kafka08.cli.signals import wait_for_stop
+    stopping = stop_event()
     from kafka08.embedded.zookeeper import ZooKeeperServer
 
+    if stopping.is_set():
+        return
     with ZooKeeperServer(data_dir, port=port, host=host) as server:
         click.echo(f"ZooKeeper answers at {server.connect_string}", err=True)
-        wait_for_stop(server.check_alive)
+        while not stopping.wait(POLL_SECONDS):
+            server.check_alive()

@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 
 from kafka08.errors import ClientError
 from kafka08.spark import register
+from kafka08.stop_signals import stop_signals
 
 log = logging.getLogger(__name__)
 
@@ -106,13 +107,13 @@ def _stop(spark: SparkSession) -> None:
 
 @contextmanager
 def _deferred_signals() -> Iterator[None]:
-    """Let SIGINT and SIGTERM act only at the end of the block. PySpark, broken off while it waits
-    for its Java process, forgets that process, which then stays for ever."""
+    """Let the signals that ask us to stop act only at the end of the block. PySpark, broken off
+    while it waits for its Java process, forgets that process, which then stays for ever."""
     if threading.current_thread() is not threading.main_thread():
         yield  # signals are handled elsewhere
         return
     came: list[int] = []
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.getsignal(number) for number in stop_signals()}
     for number in before:
         signal.signal(number, lambda received, _: came.append(received))
     try:

@@ -21,6 +21,7 @@ from kafka08.client import parse_bootstrap
 from kafka08.consumer import SimpleConsumer
 from kafka08.embedded import EmbeddedCluster
 from kafka08.groups.trees import read_offsets
+from kafka08.stop_signals import stop_signals
 from kafka08.structs import TopicPartition
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
@@ -103,7 +104,7 @@ class Commands:
     def refused(self, *arguments: object) -> Done:
         """In this very process, for what is refused before it begins: a new one costs more."""
         out, err = io.StringIO(), io.StringIO()
-        handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        handlers = {number: signal.getsignal(number) for number in stop_signals()}
         loggers = logging.getLogger().handlers[:]
         with (
             pytest.MonkeyPatch.context() as patch,

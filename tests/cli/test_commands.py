@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 import pytest
 
-from kafka08.cli import root
-from kafka08.cli.root import COMMANDS
+from kafka08.cli.root import COMMANDS, root
 from tests.cli.conftest import Commands
 
 

@@ -63,7 +63,7 @@ def test_a_missing_extra_is_told_by_its_name(library: str, extra: str) -> None:
     """A sentence and how to install it, not a stack trace."""
     program = (
         f"import sys; sys.modules[{library!r}] = None\n"
-        "from kafka08.cli import fail, missing_extra\n"
+        "from kafka08.cli.failures import fail, missing_extra\n"
         f"try:\n    import {library}\n"
         "except ModuleNotFoundError as error:\n    fail(missing_extra(error))"
     )

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 import click
 import pytest
 
-from kafka08.cli import root
-from kafka08.cli.root import COMMANDS
+from kafka08.cli.root import COMMANDS, root
 
 
 def commands(group: click.Group = root, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

@@ -66,7 +66,7 @@ def test_help_does_not_load_the_rooms() -> None:
     """`kafka08 --help` knows the commands by name only."""
     program = (
         "import json, sys\n"
-        "from kafka08.cli import root\n"
+        "from kafka08.cli.root import root\n"
         "root(['--help'], standalone_mode=False)\n"
         "print(json.dumps(list(sys.modules)))"
     )

@@ -194,7 +194,6 @@ def test_a_fault_is_exit_code_1(text: Path, monkeypatch: pytest.MonkeyPatch) -> 
     """The table shows it word for word, brackets included."""
     fault = StageResult("produce", Content(1, 1, 1), 1.0, "log ends match", "[t,0]: one is gone")
     monkeypatch.setattr("kafka08.demo.run_demo", lambda *_, **__: iter([fault]))
-    monkeypatch.setattr("kafka08.cli.signals.raise_on_terminate", lambda: None)
     done = CliRunner().invoke(demo, ["--input", str(text)])
     assert 1 == done.exit_code
     assert "WRONG: [t,0]: one is gone" in done.output

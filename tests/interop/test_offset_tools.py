@@ -6,7 +6,7 @@ from pathlib import Path
 
 from click.testing import CliRunner, Result
 
-from kafka08.cli import root
+from kafka08.cli.root import root
 from kafka08.migration import OffsetMigration
 from kafka08.structs import TopicPartition
 from kafka08.zk.client import ZkClient
