@@ -6,9 +6,12 @@
         for message in stream:
             print(message.offset, message.value)
 
+Leaving the block, also by Ctrl-C, commits what is finished and leaves the group.
+
 Its threads, all named after the consumer id: `_watcher_executor` (rebalances), `-leader-finder-
-thread`, one `ConsumerFetcherThread-` per leader, `-autocommit`, and kazoo's. The reader's own
-thread decodes. Source: kafka.consumer.ZookeeperConsumerConnector 0.8.2.2.
+thread`, one `ConsumerFetcherThread-` per leader, `-autocommit`, `-unread-streams` (of several
+streams), and kazoo's. The reader's own thread decodes.
+Source: kafka.consumer.ZookeeperConsumerConnector 0.8.2.2.
 """
 
 from __future__ import annotations
@@ -43,6 +46,7 @@ from kafka08.consumer.subscription import (
     Subscription,
     TopicFilter,
 )
+from kafka08.consumer.unread_streams import UnreadStreams
 from kafka08.errors import (
     Closed,
     ConfigError,
@@ -250,6 +254,9 @@ class ConsumerConnector:
             name = f"{self.consumer_id}-autocommit"
             self._committer = threading.Thread(target=self._auto_commit, name=name, daemon=True)
             self._committer.start()
+        if len(streams) > 1:
+            unread = UnreadStreams(self.consumer_id, streams, lambda: self.assignment)
+            unread.start(self._closing)
         self._rebalancer.wait_for_first()
 
     def _make_rebalancer(self, subscription: Subscription) -> Rebalancer:

@@ -307,6 +307,16 @@ class KafkaStream:
         """Whether its reader has read everything that was fetched and waits for more."""
         return self._waiting and not self._chunks
 
+    @property
+    def was_asked(self) -> bool:
+        """Whether anybody has ever asked it for a message."""
+        return self._reader is not None
+
+    @property
+    def has_messages(self) -> bool:
+        """Whether fetched sets wait for its reader."""
+        return bool(self._chunks)
+
     def offer(self, chunk: Chunk) -> bool:
         """Hand over what was fetched and move the partition's fetch position behind it; False if
         it is out of date by now. Never waits."""

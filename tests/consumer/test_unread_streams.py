@@ -1,0 +1,83 @@
+"""kafka08.consumer.unread_streams: who makes two streams and reads one is told, once."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from kafka08.clock import SYSTEM_CLOCK
+from kafka08.consumer.stream import KafkaStream
+from kafka08.consumer.unread_streams import StreamKey, UnreadStreams
+from kafka08.errors import ConsumerTimeout
+from kafka08.structs import TopicPartition
+from tests.consumer.streams import AllIsWell, chunk_of, partition_of
+
+OWNERS = {TopicPartition("t", 0): "c-0", TopicPartition("t", 1): "c-1"}
+
+
+@pytest.fixture
+def streams() -> dict[StreamKey, KafkaStream]:
+    return {
+        ("t", f"c-{number}"): KafkaStream(supervisor=AllIsWell(), clock=SYSTEM_CLOCK, timeout_ms=0)
+        for number in range(2)
+    }
+
+
+def fill(stream: KafkaStream) -> None:
+    stream.offer(chunk_of(partition_of(stream), b"a"))
+
+
+def test_an_unread_stream_is_named_once(
+    streams: dict[StreamKey, KafkaStream], caplog: pytest.LogCaptureFixture
+) -> None:
+    """At the second look that finds messages waiting in it while another one is read: its number,
+    its partitions, and what to do."""
+    first, second = streams.values()
+    unread = UnreadStreams("c", streams, lambda: OWNERS)
+    fill(first)
+    fill(second)
+    next(first)
+    assert unread.look()
+    assert [] == caplog.messages
+    assert not unread.look()
+    [said] = caplog.messages
+    assert "stream 1 is not read: [t,1] wait" in said
+    assert "thread of its own" in said
+    unread.look()
+    assert 1 == len(caplog.messages)
+
+
+def test_who_has_not_begun_is_not_blamed(
+    streams: dict[StreamKey, KafkaStream], caplog: pytest.LogCaptureFixture
+) -> None:
+    """A program that reads none of its streams yet may be starting."""
+    for stream in streams.values():
+        fill(stream)
+    unread = UnreadStreams("c", streams, lambda: OWNERS)
+    assert all(unread.look() for _ in range(5))
+    assert [] == caplog.messages
+
+
+def test_a_stream_without_messages_is_not_named(
+    streams: dict[StreamKey, KafkaStream], caplog: pytest.LogCaptureFixture
+) -> None:
+    """More streams than partitions: nothing is missed."""
+    first, _ = streams.values()
+    fill(first)
+    next(first)
+    unread = UnreadStreams("c", streams, lambda: OWNERS)
+    assert all(unread.look() for _ in range(5))
+    assert [] == caplog.messages
+
+
+def test_the_look_ends_when_all_are_read(
+    streams: dict[StreamKey, KafkaStream], caplog: pytest.LogCaptureFixture
+) -> None:
+    """A stream that was asked has a reader, also if it had no message for it."""
+    for stream in streams.values():
+        with pytest.raises(ConsumerTimeout):
+            next(stream)
+    with caplog.at_level(logging.WARNING):
+        assert not UnreadStreams("c", streams, lambda: OWNERS).look()
+    assert [] == caplog.messages
