@@ -15,6 +15,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 COMMON = {
     "errors",
+    "log_limit",
     "stop_signals",
     "structs",
     "clock",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from kafka08.broker.halt import halt_on
 from kafka08.errors import ApiError, ProtocolError, StorageError, code_of
+from kafka08.log_limit import caused_by
 from kafka08.protocol.codec import RequestHeader, encode_response
 from kafka08.protocol.types import Request, Response
 
@@ -68,6 +69,11 @@ class Call:
     def peer(self) -> str:
         return self._link.peer
 
+    @property
+    def cause(self) -> dict[str, str]:
+        """For `extra` of a log line that the client causes (log_limit.py)."""
+        return caused_by(self.peer.rpartition(":")[0])
+
     def answer(self, response: Response) -> None:
         """Answer a parked call, once. Never switches. Harmless if the client is gone. An answer
         that the protocol cannot carry (it names what the request named) closes the connection."""
@@ -98,7 +104,9 @@ class Call:
         if isinstance(error, StorageError):
             halt_on(error, self._broker.runtime)
         if not isinstance(error, ApiError):
-            log.error("error when handling request %s", self.request, exc_info=error)
+            log.error(
+                "error when handling request %s", self.request, exc_info=error, extra=self.cause
+            )
         return self._refuse(self.request, code_of(error))
 
     def run_slowly(self, name: str, run: Callable[[], Response]) -> Later:

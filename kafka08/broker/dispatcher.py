@@ -30,6 +30,7 @@ from kafka08.broker.handlers import (
     update_metadata,
 )
 from kafka08.errors import ProtocolError, StorageError
+from kafka08.log_limit import caused_by
 from kafka08.network.exchange import Answer, Exchange
 from kafka08.protocol.codec import RequestHeader, decode_request, encode_response
 from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest
@@ -115,7 +116,8 @@ class Dispatcher:
         except (UnknownApi, UnsupportedVersion) as error:
             if self._served.closes_on_unsupported:
                 raise
-            log.error("no response to a request from %s: %s", link.peer, error)
+            cause = caused_by(link.peer.rpartition(":")[0])
+            log.error("no response to a request from %s: %s", link.peer, error, extra=cause)
             return b""
         return self._handle(header, request, link)
 

@@ -13,6 +13,12 @@ from collections.abc import Mapping, Sequence
 
 from kafka08.stop_signals import hold_stop_signals, stop_signals, stop_was_requested
 
+TYPE_CHECKING = False  # typing.TYPE_CHECKING, without the import
+
+if TYPE_CHECKING:
+    from kafka08.log_limit import LineLimit
+
+LOG_LIMIT_SECONDS = 10.0
 LOG_FORMAT = "[%(asctime)s] %(levelname)s %(message)s (%(name)s)"
 
 
@@ -47,7 +53,7 @@ def run(properties: Mapping[str, str], log_level: str = "info") -> int:
 
     patch_process()
     keep_freed_memory()
-    set_up_logging(log_level)
+    limit = set_up_logging(log_level)
 
     import logging
 
@@ -65,6 +71,7 @@ def run(properties: Mapping[str, str], log_level: str = "info") -> int:
         log.debug("Property %s is overridden to %s", name, properties.get(name))
     config.log_notes()
     runtime = GeventRuntime()
+    runtime.every(limit.interval_s, limit.end_interval, name="log-limit")
     server = KafkaServer(config, runtime)
 
     asked_to_stop = False
@@ -87,15 +94,23 @@ def run(properties: Mapping[str, str], log_level: str = "info") -> int:
     except (KafkaError, OSError):
         return 0 if asked_to_stop else 1  # said already
     server.await_shutdown()
+    limit.end_interval()
     return 0
 
 
-def set_up_logging(level: str) -> None:
-    """Log to stderr from `level` on as log4j's pattern `[%d] %p %m (%c)` does, and nowhere else."""
+def set_up_logging(level: str) -> LineLimit:
+    """Log to stderr from `level` on as log4j's pattern `[%d] %p %m (%c)` does, and nowhere else.
+    Returns what bounds the lines that peers cause."""
     import logging
+
+    from kafka08.log_limit import LineLimit
 
     logging.basicConfig(level=level.upper(), format=LOG_FORMAT, stream=sys.stderr, force=True)
     logging.getLogger("kazoo").setLevel(logging.WARNING)
+    limit = LineLimit(LOG_LIMIT_SECONDS)
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(limit)
+    return limit
 
 
 if __name__ == "__main__":

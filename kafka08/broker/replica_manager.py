@@ -46,6 +46,7 @@ from kafka08.errors import (
 from kafka08.log.checkpoint import OffsetCheckpoint
 from kafka08.log.manager import LogManager
 from kafka08.log.names import HIGH_WATERMARK_CHECKPOINT
+from kafka08.log_limit import caused_by
 from kafka08.protocol.leader_and_isr import (
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
@@ -276,6 +277,7 @@ class ReplicaManager:
                 "While recording the follower position, the partition %s hasn't been created, "
                 "skip updating leader HW",
                 topic_partition,
+                extra=caused_by(""),
             )
             return
         raised = partition.record_follower_fetch(broker_id, offset, self._runtime.monotonic())

@@ -22,6 +22,7 @@ from typing import Any, Final, Protocol
 import gevent
 
 from kafka08.errors import ProtocolError
+from kafka08.log_limit import caused_by
 from kafka08.network.exchange import Exchange, FileSlice, RequestHandler
 from kafka08.protocol.frame import BufferPool, FrameReader
 
@@ -225,13 +226,20 @@ class ServerConnection(Exchange):
         unless the socket is what failed."""
         if isinstance(error, ProtocolError):
             log.info(
-                "Closing socket connection to /%s due to invalid request: %s", self.host, error
+                "Closing socket connection to /%s due to invalid request: %s",
+                self.host,
+                error,
+                extra=caused_by(self.host),
             )
         elif isinstance(error, OSError):
-            log.info("Closing socket connection to /%s: %s", self.host, error)
-            self.close()
+            self.close(str(error))
         else:
-            log.error("Closing socket for /%s because of error", self.host, exc_info=error)
+            log.error(
+                "Closing socket for /%s because of error",
+                self.host,
+                exc_info=error,
+                extra=caused_by(self.host),
+            )
         self.finish()
 
     def finish(self, reason: str = "") -> None:
@@ -240,7 +248,7 @@ class ServerConnection(Exchange):
         if self.ending:
             return
         if reason:
-            log.info("Closing socket connection to /%s: %s", self.host, reason)
+            self._tell(reason)
         self._reading.stop()
         super().finish()
 
@@ -249,13 +257,21 @@ class ServerConnection(Exchange):
         if self.closed:
             return
         if reason:
-            log.info("Closing socket connection to /%s: %s", self.host, reason)
+            self._tell(reason)
         super().close()
         self._reading.close()
         if self._writing is not None:
             self._writing.close()
         self._socket.close()
         self._server.forget(self)
+
+    def _tell(self, reason: str) -> None:
+        log.info(
+            "Closing socket connection to /%s: %s",
+            self.host,
+            reason,
+            extra=caused_by(self.host),
+        )
 
 
 class Rest:
@@ -354,7 +370,7 @@ class SocketServer:
             except BlockingIOError:
                 return
             except OSError as error:
-                log.error("Error while accepting connection: %s", error)
+                log.error("Error while accepting connection: %s", error, extra=caused_by(""))
                 if error.errno in {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}:
                     self._pause_accepting()
                 return
@@ -368,6 +384,7 @@ class SocketServer:
                     address[0],
                     error,
                     exc_info=None if expected else error,
+                    extra=caused_by(address[0]),
                 )
 
     def _pause_accepting(self) -> None:
@@ -390,6 +407,7 @@ class SocketServer:
                 "connections.",
                 host,
                 limit,
+                extra=caused_by(host),
             )
             accepted.close()
             return

@@ -129,6 +129,7 @@ def read(
             call.header.client_id,
             partitions,
             reason,
+            extra=call.cause,
         )
     return reads
 
@@ -144,6 +145,7 @@ def report(error: Exception, topic_partition: TopicPartition, offset: int, call:
         header.correlation_id,
         error,
         exc_info=None if isinstance(error, ApiError) else error,
+        extra=call.cause,
     )
 
 

@@ -21,6 +21,7 @@ from kafka08.errors import (
     UnknownError,
     UnknownTopicOrPartition,
 )
+from kafka08.log_limit import caused_by
 from kafka08.protocol.grouping import by_partition, by_topic
 from kafka08.protocol.offset_commit import (
     OffsetCommitPartitionResponse,
@@ -80,7 +81,7 @@ def commit_to_zookeeper(broker: BrokerContext, request: OffsetCommitRequest) -> 
                 accepted[tp] = item.offset
     failed = broker.store.commit_offsets(request.group, accepted)
     for tp, error in failed.items():
-        log.error("cannot commit offset %d of %s: %s", accepted[tp], tp, error)
+        log.error("cannot commit offset %d of %s: %s", accepted[tp], tp, error, extra=caused_by(""))
         codes[tp] = UnknownError.code
     return respond(request, lambda tp: codes.get(tp, NO_ERROR))
 

@@ -16,6 +16,7 @@ from kafka08.broker.call import Call, Later
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.coordinator.offset_manager import FetchedOffset
 from kafka08.errors import UnknownError, UnknownTopicOrPartition, ZooKeeperError
+from kafka08.log_limit import caused_by
 from kafka08.protocol.grouping import by_topic
 from kafka08.protocol.offset_fetch import (
     OffsetFetchPartitionResponse,
@@ -69,7 +70,9 @@ def fetch_one(broker: BrokerContext, group: str, tp: TopicPartition) -> FetchedO
     try:
         offset = broker.store.offsets(group, [tp]).get(tp)
     except ZooKeeperError as error:
-        log.error("cannot read the offset of group %s for %s: %s", group, tp, error)
+        log.error(
+            "cannot read the offset of group %s for %s: %s", group, tp, error, extra=caused_by("")
+        )
         return FetchedOffset(error_code=UnknownError.code)
     return UNKNOWN_PARTITION if offset is None else FetchedOffset(offset)
 

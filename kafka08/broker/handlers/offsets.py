@@ -40,6 +40,7 @@ def handle(broker: BrokerContext, request: OffsetsRequest, call: Call) -> Offset
                 call.header.client_id,
                 topic_partition,
                 error,
+                extra=call.cause,
             )
         topics.setdefault(topic_partition.topic, []).append(
             OffsetsPartitionResponse(topic_partition.partition, code, offsets)

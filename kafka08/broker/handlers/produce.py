@@ -37,6 +37,7 @@ def handle(broker: BrokerContext, request: ProduceRequest, call: Call) -> Produc
             call.header.client_id,
             call.peer,
             request.required_acks,
+            extra=call.cause,
         )
     sets = {tp: partition.message_set for tp, partition in by_partition(request.topics).items()}
     finished: list[AppendResults] = []
@@ -95,6 +96,7 @@ def report(results: AppendResults, call: Call) -> None:
                 topic_partition,
                 result.error,
                 exc_info=None if isinstance(result.error, ApiError) else result.error,
+                extra=call.cause,
             )
 
 

@@ -1,0 +1,78 @@
+"""A client that sends bad requests without end does not fill the broker's disk with log lines."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Iterator
+
+import pytest
+
+from kafka08.embedded import EmbeddedBroker, EmbeddedCluster
+from kafka08.log_limit import LINES_MAX
+
+COUNT = 200
+INTERVALS_MAX = 3
+"""That a slow machine may take for them."""
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[EmbeddedBroker]:
+    with EmbeddedCluster(brokers=1) as cluster:
+        cluster.create_topic("t")
+        yield cluster.brokers[0]
+
+
+def frame(key: int, version: int, body: bytes) -> bytes:
+    request = struct.pack(">hhih1s", key, version, 1, 1, b"c") + body
+    return struct.pack(">i", len(request)) + request
+
+
+def topic_name(name: bytes) -> bytes:
+    return struct.pack(">ih", 1, len(name)) + name
+
+
+BAD = {
+    "an unknown API": frame(99, 0, b""),
+    "not the layout": frame(1, 0, b"\xff"),
+    "acks of 7": frame(0, 0, struct.pack(">hii", 7, 100, 0)),
+    "an unknown partition, acks 0": frame(
+        0,
+        0,
+        struct.pack(">hi", 0, 100) + topic_name(b"no") + struct.pack(">iii", 1, 5, 0),
+    ),
+    "a fetch far behind the end": frame(
+        1,
+        0,
+        struct.pack(">iii", -1, 0, 0) + topic_name(b"t") + struct.pack(">iiqi", 1, 0, 10**9, 100),
+    ),
+    "offsets of an unknown partition": frame(
+        2, 0, struct.pack(">i", -1) + topic_name(b"no") + struct.pack(">iiqi", 1, 5, -1, 1)
+    ),
+    "larger than allowed": struct.pack(">i", 2**31 - 1),
+}
+
+
+PLACES = 5
+"""Of the code that logs them."""
+
+
+def test_lines_do_not_grow_with_the_requests(broker: EmbeddedBroker) -> None:
+    """A few for each interval and place; some of each are there, or nothing was tested."""
+    before = broker.process.log_size
+    for request in BAD.values():
+        for _ in range(COUNT):
+            with socket.create_connection((broker.host, broker.port)) as connection:
+                connection.sendall(request)
+                connection.settimeout(10)
+                connection.recv(100)
+    said = broker.process.said_since(before, COUNT * len(BAD))
+    for words in (
+        "invalid request",
+        "deprecated",
+        "with Ack=0",
+        "processing fetch",
+        "Offset request",
+    ):
+        assert words in said
+    assert len(said.splitlines()) <= INTERVALS_MAX * (PLACES + 1) * (LINES_MAX + 1)
