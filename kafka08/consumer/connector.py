@@ -30,6 +30,7 @@ from kafka08.config import INT_MAX
 from kafka08.consumer.assignors import Assignment
 from kafka08.consumer.brokers import BrokersFromZooKeeper
 from kafka08.consumer.config import ConsumerConfig
+from kafka08.consumer.fetcher import answer_bytes_max
 from kafka08.consumer.fetchers import FetcherManager
 from kafka08.consumer.member_storage import MemberStorage
 from kafka08.consumer.offset_store import KafkaOffsetStore, Offsets, ZooKeeperOffsetStore
@@ -316,6 +317,7 @@ class ConsumerConnector:
             clock=self._clock,
             timeout_ms=self.config.consumer_timeout_ms,
             capacity=self.config.queued_max_message_chunks,
+            fetch_bytes=self.config.fetch_message_max_bytes,
             key_decoder=key_decoder,
             value_decoder=value_decoder,
             on_room=self._fetchers.notify,
@@ -355,7 +357,7 @@ class ConsumerConnector:
             timeout_ms=self.config.socket_timeout_ms,
             connect=self._connect,
             receive_buffer=self.config.socket_receive_buffer_bytes,
-            max_response_bytes=INT_MAX,
+            max_response_bytes=answer_bytes_max(self.config),
             clock=self._clock,
         )
 

@@ -69,7 +69,7 @@ class FetchedSet:
                 self.data,
                 self.offset,
                 None,
-                message_set.unpack,
+                message_set.fetched_unpacker(self.max_bytes),
                 max_rows=limits.max_messages,
                 max_bytes=limits.max_bytes,
             ):
@@ -92,7 +92,7 @@ class FetchedSet:
             self.data,
             *self.topic_partition,
             self.offset,
-            message_set.unpack,
+            message_set.fetched_unpacker(self.max_bytes),
             key_decoder,
             value_decoder,
             until_offset=until_offset,

@@ -55,6 +55,8 @@ FETCH_BYTES_MAX: Final = 64 * 1024 * 1024
 """Up to here a fetch grows for an oversize message (fetch.message.max.bytes may be more)."""
 REQUEST_BYTES_MAX: Final = 64 * 1024 * 1024
 """About so much is asked for in one request; further partitions have their turn in the next."""
+ANSWER_HEADERS_BYTES: Final = 16 * 1024 * 1024
+"""What topics and partitions may take of an answer, beside their messages."""
 HELD_CHECK_S: Final = 0.1
 """How often a fetcher whose partitions are all held looks again."""
 PARTIAL_WAIT_MS: Final = 10
@@ -63,6 +65,12 @@ room the next moment, and nothing else can be asked until it has answered."""
 
 Positions = dict[TopicPartition, tuple[OwnedPartition, int]]
 """What a request asks for: each partition, and from which offset."""
+
+
+def answer_bytes_max(config: ConsumerConfig) -> int:
+    """The largest answer that a request of ours can have: as much as it asks for."""
+    messages = max(REQUEST_BYTES_MAX, FETCH_BYTES_MAX, config.fetch_message_max_bytes)
+    return min(messages + ANSWER_HEADERS_BYTES, INT_MAX)
 
 
 class PartitionFetcher:
@@ -276,7 +284,14 @@ class PartitionFetcher:
         except (kernel.CorruptMessage, kernel.UnknownCodec):
             # The reader meets it behind the messages that are sound, and raises it.
             return Chunk(partition, data, offset, offset, hold=True)
-        next_offset = max(offset, summary.last_offset + 1)
+        next_offset = summary.last_offset + 1
+        if next_offset <= offset:
+            behind = InvalidMessage(
+                f"{tp} at {self._connection}: asked for offset {offset}, the broker answered with "
+                f"messages up to offset {summary.last_offset} alone"
+            )
+            log.error("[%s] %s", self._name, behind)
+            return Chunk(partition, b"", offset, offset, error=behind, hold=True)
         return Chunk(partition, data, offset, next_offset, verified=summary.codec == 0)
 
     def _find_starts(self, partitions: Collection[OwnedPartition]) -> None:
@@ -293,7 +308,7 @@ class PartitionFetcher:
 
     def _move(self, partition: OwnedPartition, result: OffsetsPartitionResponse | None) -> bool:
         error: type[KafkaError] | None = error_for(result.error_code) if result else ProtocolError
-        if result is None or error is not None or not result.offsets:
+        if result is None or error is not None or not result.offsets or result.offsets[0] < 0:
             log.warning("[%s] no offset of %s: %s", self._name, partition.topic_partition, error)
             return False
         old, new = partition.fetch_offset, result.offsets[0]

@@ -29,7 +29,7 @@ from kafka08.consumer.batch import Batches, BatchLimits, MessageBatch
 from kafka08.consumer.progress import Chunk, OwnedPartition
 from kafka08.errors import ConsumerTimeout, InvalidMessage, KafkaError
 from kafka08.kernel import Columns, MessageAndMetadata
-from kafka08.protocol.message_set import unpack
+from kafka08.protocol.message_set import fetched_unpacker
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ FENCE_PATIENCE_S: Final = 10.0
 IDLE_CHECK_S: Final = 0.5
 """How often a waiting reader looks at the session again."""
 UNREADABLE: Final = (kernel.CorruptMessage, kernel.UnknownCodec)
-NO_MESSAGES: Final = kernel.messages(b"", "", 0, 0, unpack)
+NO_MESSAGES: Final = kernel.messages(b"", "", 0, 0, fetched_unpacker(0))
 
 
 class Cut(NamedTuple):
@@ -79,17 +79,20 @@ class KafkaStream:
         clock: Clock,
         timeout_ms: int = -1,
         capacity: int = 2,
+        fetch_bytes: int = 0,
         key_decoder: Decoder | None = None,
         value_decoder: Decoder | None = None,
         on_room: Callable[[], None] = lambda: None,
     ) -> None:
         """Fetching for this stream pauses while more than `capacity` sets wait; `on_room` is told
-        when it may go on. `timeout_ms` < 0: wait for ever."""
+        when it may go on. `timeout_ms` < 0: wait for ever. `fetch_bytes`: see fetched_unpacker."""
         self._supervisor = supervisor
         self._clock = clock
         self._monotonic = clock.monotonic
         self._timeout_ms = timeout_ms
+        self._patience_s = inf if timeout_ms < 0 else timeout_ms / 1000
         self._capacity = capacity
+        self._unpack = fetched_unpacker(fetch_bytes)
         self._decoders = (key_decoder, value_decoder)
         self._on_room = on_room
         self._condition = threading.Condition()
@@ -117,6 +120,7 @@ class KafkaStream:
         return self
 
     def __next__(self) -> MessageAndMetadata:
+        give_up_at = None
         while True:
             self._busy = True
             try:
@@ -128,7 +132,14 @@ class KafkaStream:
                 self._damage = error
             finally:
                 self._busy = False
-            self._next_slowly(self._find_messages)
+            now = self._monotonic()
+            if give_up_at is None:
+                give_up_at = now + self._patience_s
+            elif (
+                self._damage is None and now >= give_up_at
+            ):  # sets have come, but no message to hand out
+                raise self._timeout()
+            self._next_slowly(self._find_messages, give_up_at)
 
     def batches(
         self,
@@ -145,12 +156,14 @@ class KafkaStream:
         limits = BatchLimits(max_messages, max_bytes)
         if max_messages < 1 or max_bytes < 0:
             raise ValueError(f"{limits}: at least one message, and no less than 0 bytes")
-        return Batches(partial(self._next_slowly, partial(self._take_batch, limits)))
+        return Batches(partial(self._next_batch, limits))
 
-    def _next_slowly(self, take: Callable[[], T | None]) -> T:
-        """What `take` finds, as soon as it finds something."""
-        patience_s = inf if self._timeout_ms < 0 else self._timeout_ms / 1000
-        give_up_at = self._monotonic() + patience_s
+    def _next_batch(self, limits: BatchLimits) -> MessageBatch:
+        give_up_at = self._monotonic() + self._patience_s
+        return self._next_slowly(partial(self._take_batch, limits), give_up_at)
+
+    def _next_slowly(self, take: Callable[[], T | None], give_up_at: float) -> T:
+        """What `take` finds, as soon as it finds something; ConsumerTimeout after `give_up_at`."""
         with self._condition:
             self._reader = threading.current_thread()
             while True:
@@ -163,10 +176,13 @@ class KafkaStream:
                         return taken
                 remaining = give_up_at - self._monotonic()
                 if remaining <= 0:
-                    raise ConsumerTimeout(f"no message within {self._timeout_ms} ms")
+                    raise self._timeout()
                 self._waiting = True
                 self._condition.wait(min(remaining, IDLE_CHECK_S))
                 self._waiting = False
+
+    def _timeout(self) -> ConsumerTimeout:
+        return ConsumerTimeout(f"no message within {self._timeout_ms} ms")
 
     def _open(self) -> bool:
         """Let the fast path run until the session's deadline; False if that is past."""
@@ -214,7 +230,7 @@ class KafkaStream:
                 chunk.data,
                 start,
                 None,
-                unpack,
+                self._unpack,
                 verify_crc=not chunk.verified,
                 max_rows=limits.max_messages,
                 max_bytes=limits.max_bytes,
@@ -258,7 +274,7 @@ class KafkaStream:
             chunk.data,
             *chunk.partition.topic_partition,
             from_offset,
-            unpack,
+            self._unpack,
             *self._decoders,
             verify_crc=not chunk.verified,
         )

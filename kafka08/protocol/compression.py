@@ -56,7 +56,11 @@ LZ4_FLAGS_0_8: Final = frozenset({0x60, 0x70})
 
 
 class DecompressionError(ValueError):
-    """Bytes that are not what their codec says, or that unpack to more than is allowed."""
+    """Bytes that are not what their codec says."""
+
+
+class UnpacksToMore(DecompressionError):
+    """Bytes that unpack to more than is allowed."""
 
 
 def by_name(name: str) -> int:
@@ -86,9 +90,9 @@ def decompress(
     """What the value of a wrapper of that codec holds, at most `max_size` bytes.
 
     `strict` accepts only LZ4 frames that 0.8.2.2 reads, as a broker must; without it the standard
-    header checksum (and every standard frame) is read too. DecompressionError if `data` is broken,
-    ends early, or would unpack to more; memory for more than `max_size` is never taken.
-    UnknownCodec for a codec that 0.8 does not have.
+    header checksum (and every standard frame) is read too. DecompressionError if `data` is broken
+    or ends early, UnpacksToMore if it would unpack to more; memory for more than `max_size` is
+    never taken. UnknownCodec for a codec that 0.8 does not have.
     """
     if codec == NONE:
         return _check_size(bytes(data), max_size)
@@ -107,8 +111,8 @@ def _check_size(data: bytes, max_size: int) -> bytes:
     return data
 
 
-def _too_large(max_size: int) -> DecompressionError:
-    return DecompressionError(f"unpacks to more than the {max_size} bytes allowed")
+def _too_large(max_size: int) -> UnpacksToMore:
+    return UnpacksToMore(f"unpacks to more than the {max_size} bytes allowed")
 
 
 def _decompress_gzip(data: Buffer, max_size: int) -> bytes:

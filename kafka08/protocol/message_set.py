@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from struct import error
 from typing import Final
 
@@ -27,6 +28,7 @@ from kafka08.kernel.types import (
     CODEC_MASK,
     LENGTH,
     MAX_NESTING,
+    Decompress,
     Messages,
 )
 from kafka08.protocol import compression
@@ -35,8 +37,8 @@ from kafka08.protocol.types import Buffer
 MAX_UNPACKED_BYTES: Final = 100 << 20
 """What a leader unpacks of one set at most: a set that large could not have been sent
 uncompressed under the default socket.request.max.bytes. The JVM has no such limit."""
-MAX_FETCHED_UNPACKED_BYTES: Final = 1 << 30
-"""What a reader unpacks of one wrapper at most."""
+MAX_STORED_UNPACKED_BYTES: Final = 1 << 30
+"""What is unpacked at most of a wrapper in a log of ours: a JVM leader may have let it in."""
 NO_LIMIT: Final = LONG_MAX
 KEY_LENGTH_POSITION: Final = ATTRIBUTES_POSITION + 1
 """In an entry of magic 0."""
@@ -52,8 +54,24 @@ def encode(messages: Messages, codec: int = compression.NONE, base_offset: int =
 
 
 def unpack(codec: int, value: Buffer) -> bytes | bytearray:
-    """The set inside a wrapper that was fetched: what readers give the kernel as `decompress`."""
-    return compression.decompress(codec, value, MAX_FETCHED_UNPACKED_BYTES)
+    """The set inside a wrapper of a log: what its readers give the kernel as `decompress`."""
+    return compression.decompress(codec, value, MAX_STORED_UNPACKED_BYTES)
+
+
+def fetched_unpacker(fetch_bytes: int) -> Decompress:
+    """`unpack` for wrappers that a broker sent when it was asked for `fetch_bytes`
+    (fetch.message.max.bytes): at most MAX_UNPACKED_BYTES, or `fetch_bytes` if that is more. A
+    broker cannot make a client take the thousandfold of what it sends. The JVM has no limit."""
+    return partial(_unpack_fetched, max(MAX_UNPACKED_BYTES, fetch_bytes))
+
+
+def _unpack_fetched(max_bytes: int, codec: int, value: Buffer) -> bytes | bytearray:
+    try:
+        return compression.decompress(codec, value, max_bytes)
+    except compression.UnpacksToMore as error:
+        raise compression.UnpacksToMore(
+            f"{error}; a larger fetch size (fetch.message.max.bytes) allows more"
+        ) from error
 
 
 def decode(

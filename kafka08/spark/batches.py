@@ -10,7 +10,7 @@ import pyarrow as pa
 from kafka08 import kernel
 from kafka08.consumer.fetched import FetchedSet
 from kafka08.errors import InvalidMessage
-from kafka08.protocol.message_set import unpack
+from kafka08.protocol.message_set import fetched_unpacker
 from kafka08.spark.ranges import OffsetRange
 
 NO_TIMESTAMP_TYPE: Final = -1
@@ -50,7 +50,7 @@ class BatchBuilder:
             fetched.data,
             fetched.offset,
             self._wanted.until_offset,
-            unpack,
+            fetched_unpacker(fetched.max_bytes),
             self._keys,
             self._values,
             # The reader has checked the outer CRCs; those inside of wrappers are left.

@@ -245,6 +245,8 @@ class RangeReader:
             answer = offsets_results(response)[self._tp]
             if (error := error_of(answer.error_code, str(self._tp))) is not None:
                 raise error
+            if not answer.offsets:
+                raise ProtocolError(f"{connection} answered no offset of {self._tp}")
             return answer.offsets[0]
 
         return self._cluster.at_leader(self._tp, ask)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafka08 import kernel
+from kafka08.consumer.batch import BatchLimits
 from kafka08.consumer.fetched import FetchedSet
 from kafka08.errors import InvalidMessage, MessageTooLarge, OffsetOutOfRange
 from kafka08.protocol import compression, message_set
@@ -27,6 +28,17 @@ def test_every_cut_gives_the_whole_messages_before_it() -> None:
         of_cut = fetched(data[:cut])
         assert [m.offset for m in of_cut] == list(range(cut // entry))
         assert of_cut.next_offset() == cut // entry
+
+
+def test_a_bomb_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrapper may unpack to as much as a leader lets in, or to what was asked for."""
+    monkeypatch.setattr(message_set, "MAX_UNPACKED_BYTES", 10_000)
+    bomb = message_set.encode([(None, b"x" * 20_000)], compression.GZIP)
+    with pytest.raises(InvalidMessage, match=r"10000 bytes allowed; .*fetch\.message\.max\.bytes"):
+        list(fetched(bomb, max_bytes=1000))
+    with pytest.raises(InvalidMessage, match="10000 bytes allowed"):
+        list(fetched(bomb, max_bytes=1000).batches(BatchLimits()))
+    assert [20_000] == [len(m.value) for m in fetched(bomb, max_bytes=30_000)]
 
 
 @pytest.mark.parametrize("codec", compression.CODECS)

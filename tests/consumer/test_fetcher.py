@@ -12,7 +12,7 @@ import pytest
 from kafka08.clock import SYSTEM_CLOCK
 from kafka08.consumer import fetcher as fetcher_module
 from kafka08.consumer.config import ConsumerConfig
-from kafka08.consumer.fetcher import PartitionFetcher
+from kafka08.consumer.fetcher import PartitionFetcher, answer_bytes_max
 from kafka08.consumer.progress import Chunk, OwnedPartition
 from kafka08.consumer.stream import KafkaStream
 from kafka08.errors import (
@@ -25,7 +25,19 @@ from kafka08.errors import (
 )
 from kafka08.network.connection import Connection
 from kafka08.protocol import message_set
-from kafka08.protocol.fetch import FetchRequest
+from kafka08.protocol.fetch import (
+    FetchPartitionResponse,
+    FetchRequest,
+    FetchResponse,
+    FetchTopicResponse,
+)
+from kafka08.protocol.offsets import (
+    OffsetsPartitionResponse,
+    OffsetsRequest,
+    OffsetsResponse,
+    OffsetsTopicResponse,
+)
+from kafka08.protocol.types import Request, Response
 from kafka08.structs import NO_OFFSET, TopicPartition
 from tests.client.fake_cluster import PORT, FakeCluster
 
@@ -296,6 +308,51 @@ def test_a_damaged_message_is_raised_behind_the_sound_ones() -> None:
     bench.rounds(1)
     assert bench.read() == [b"b"]
     assert partition.consumed_offset == 2
+
+
+def test_a_set_of_messages_below_the_offset_is_an_error() -> None:
+    """A broker that answers so again and again would keep the reader in silence, and
+    consumer.timeout.ms from ever ending it. Fetching holds until the reader has heard."""
+    bench = Bench()
+    below = message_set.encode([(None, b"a"), (None, b"b")])
+    partition = bench.own(TP0, 5)
+
+    def answer(request: Request) -> Response | None:
+        if not isinstance(request, FetchRequest):
+            return bench.cluster.answer(1, request)
+        part = FetchPartitionResponse(0, 0, 100, below)
+        return FetchResponse([FetchTopicResponse("t", [part])])
+
+    bench.cluster.network.broker("b1", PORT, answer)
+    for fetches in (1, 2):
+        bench.rounds(3)
+        assert len(bench.fetches()) == fetches
+        with pytest.raises(InvalidMessage, match=r"offset 5, .* messages up to offset 1 alone"):
+            next(bench.stream)
+    assert partition.consumed_offset == 5
+
+
+def test_a_start_that_cannot_be_is_not_believed() -> None:
+    """A negative first offset gives the partition back to the search, which waits in between."""
+    bench = Bench()
+    partition = bench.own(TP0)
+
+    def answer(request: Request) -> Response | None:
+        if not isinstance(request, OffsetsRequest):
+            return bench.cluster.answer(1, request)
+        return OffsetsResponse([OffsetsTopicResponse("t", [OffsetsPartitionResponse(0, 0, [-7])])])
+
+    bench.cluster.network.broker("b1", PORT, answer)
+    bench.rounds(1)
+    assert bench.lost == [partition]
+
+
+def test_an_answer_is_no_larger_than_its_request() -> None:
+    """What a broker claims beyond what was asked for is refused before it is read."""
+    small = ConsumerConfig(group_id="g", zookeeper_connect="")
+    large = ConsumerConfig(group_id="g", zookeeper_connect="", fetch_message_max_bytes=1 << 30)
+    assert 80 << 20 == answer_bytes_max(small)
+    assert (1 << 30) + (16 << 20) == answer_bytes_max(large)
 
 
 @pytest.mark.parametrize("error", [NotLeaderForPartition, LeaderNotAvailable])

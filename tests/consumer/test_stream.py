@@ -25,6 +25,7 @@ from tests.consumer.streams import (
     partition_of,
     position_seen_by_others,
 )
+from tests.mock_clock import MockClock
 
 
 @pytest.fixture
@@ -44,6 +45,49 @@ def test_hands_out_whole_sets_in_order(stream: KafkaStream) -> None:
     assert stream.offer(chunk_of(partition, b"a", b"b"))
     assert stream.offer(chunk_of(partition, b"c", codec=1))
     assert [(0, b"a"), (1, b"b"), (2, b"c")] == [(m.offset, m.value) for m in take(stream, 3)]
+
+
+def test_sets_without_a_message_do_not_put_the_timeout_off(supervisor: AllIsWell) -> None:
+    """However often something is fetched of which nothing is to be handed out."""
+    clock, sets = MockClock(), 0
+
+    def offer_another() -> None:
+        nonlocal sets
+        sets += 1
+        clock.advance(0.01)
+        assert sets < 1000, "the timeout never came"
+        below = message_set.encode([(None, b"x")])
+        start = partition.fetch_offset
+        stream.offer(Chunk(partition, below, start, start + 1))
+
+    stream = KafkaStream(supervisor=supervisor, clock=clock, timeout_ms=100, on_room=offer_another)
+    partition = partition_of(stream, offset=7)
+    offer_another()
+    with pytest.raises(ConsumerTimeout):
+        next(stream)
+    assert 10 <= sets < 20
+
+
+def test_a_bomb_in_a_set_is_an_error(
+    supervisor: AllIsWell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wrapper that unpacks to more than is allowed, as messages and as batches."""
+    monkeypatch.setattr(message_set, "MAX_UNPACKED_BYTES", 10_000)
+    for fetch_bytes in (1000, 30_000):
+        stream = KafkaStream(
+            supervisor=supervisor, clock=SYSTEM_CLOCK, timeout_ms=0, fetch_bytes=fetch_bytes
+        )
+        partition = partition_of(stream)
+        stream.offer(chunk_of(partition, b"x" * 20_000, codec=1))
+        if fetch_bytes == 1000:
+            with pytest.raises(InvalidMessage, match="10000 bytes allowed; a larger fetch size"):
+                next(stream)
+            partition.start_at(0)
+            stream.offer(chunk_of(partition, b"x" * 20_000, codec=1))
+            with pytest.raises(InvalidMessage, match="10000 bytes allowed"):
+                next(stream.batches())
+        else:
+            assert len(next(stream).value) == 20_000
 
 
 def take(stream: KafkaStream, count: int) -> list[MessageAndMetadata]:
