@@ -53,6 +53,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "consumer": CLIENT_SIDE | {"zk"},
     "admin": {"zk"},
     "migration": {"client", "network.connection", "protocol", "consumer", "groups", "zk"},
+    "mirror": {"client", "consumer", "producer", "zk"},
     "groups": {"client", "network.connection", "consumer", "zk"},
     "spark": CLIENT_SIDE | {"consumer", "zk"},
     "embedded": {"zk", "admin", "client"},

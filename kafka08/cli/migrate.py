@@ -279,7 +279,10 @@ def mirror(
     group: str, period: float, rounds: int | None, bootstrap: str | None, zookeeper: str
 ) -> None:
     """Commit to Kafka what members of GROUP that are not kafka08's commit to ZooKeeper, until the
-    migration goes on to finish or rollback. Stop it with Ctrl-C."""
+    migration goes on to finish or rollback. Stop it with Ctrl-C.
+
+    To copy topics to another cluster see `kafka08 mirror`.
+    """
     from kafka08.migration import OffsetMigration
     from kafka08.migration.mirror import Mirror
 

@@ -22,6 +22,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "partition": ("kafka08.cli.partition:partition", "Move partitions and their leaders."),
     "produce": ("kafka08.cli.produce:produce", "Send lines of text to a topic."),
     "consume": ("kafka08.cli.consume:consume", "Print the messages of topics, as a group member."),
+    "mirror": ("kafka08.cli.mirror:mirror", "Copy topics of one cluster to another."),
     "group": ("kafka08.cli.group:group", "Look at consumer groups, and explain what is wrong."),
     "migrate": ("kafka08.cli.migrate:migrate", "Move groups' offsets to Kafka and back, live."),
     "offsets": ("kafka08.cli.offsets:offsets", "Look at committed offsets, and change them."),

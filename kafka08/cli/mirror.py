@@ -1,0 +1,181 @@
+"""`kafka08 mirror`: topics of one cluster copied into another. As MirrorMaker."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from kafka08.cli.options import example, read_config
+from kafka08.cli.progress import REPORT_SECONDS
+from kafka08.cli.signals import stop_event
+
+if TYPE_CHECKING:
+    from kafka08.consumer.subscription import TopicFilter
+    from kafka08.mirror import Mirror
+
+ON_FAILURE: Final = ("abort", "skip")
+
+
+@click.command(
+    epilog=example(
+        "kafka08 mirror --source-zookeeper old:2181 --target-bootstrap new:9092 --group mirror "
+        "--whitelist 'page.*'"
+    )
+)
+@click.option(
+    "--source-zookeeper", metavar="HOST:PORT[,..][/chroot]", help="ZooKeeper of the source."
+)
+@click.option("--target-bootstrap", metavar="HOST:PORT[,..]", help="Some brokers of the target.")
+@click.option("--whitelist", metavar="RE", help="Every topic whose whole name matches.")
+@click.option("--blacklist", metavar="RE", help="Every topic whose whole name does not match.")
+@click.option("--group", metavar="G", help="The group at the source; one for each target.")
+@click.option(
+    "--streams",
+    "--num.streams",
+    "streams",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Threads that copy.",
+)
+@click.option(
+    "--producers",
+    "--num.producers",
+    "producers",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Producers, which the streams share.",
+)
+@click.option(
+    "--on-failure",
+    type=click.Choice(ON_FAILURE),
+    default="abort",
+    show_default=True,
+    help="What follows when the target refuses a message for good.",
+)
+@click.option(
+    "--keep-partitions",
+    is_flag=True,
+    help="To the partition of the same number, which the target must have; else by key.",
+)
+@click.option(
+    "--consumer-config",
+    "--consumer.config",
+    "consumer_config",
+    type=click.Path(dir_okay=False),
+    help="A .properties file of the consumer at the source.",
+)
+@click.option(
+    "--producer-config",
+    "--producer.config",
+    "producer_config",
+    type=click.Path(dir_okay=False),
+    help="A .properties file of the producer at the target, with the new producer's keys.",
+)
+@click.option("--consumer-override", multiple=True, metavar="KEY=VALUE", help="Stronger than both.")
+@click.option("--producer-override", multiple=True, metavar="KEY=VALUE", help="Stronger than both.")
+@click.option("--progress", is_flag=True, help="Say each second how it goes, on stderr.")
+def mirror(
+    source_zookeeper: str | None,
+    target_bootstrap: str | None,
+    whitelist: str | None,
+    blacklist: str | None,
+    group: str | None,
+    streams: int,
+    producers: int,
+    on_failure: str,
+    keep_partitions: bool,
+    consumer_config: str | None,
+    producer_config: str | None,
+    consumer_override: tuple[str, ...],
+    producer_override: tuple[str, ...],
+    progress: bool,
+) -> None:
+    """Copy topics of one cluster to another until stopped, keys and their order kept.
+
+    It commits only what the target has acknowledged: after a crash some messages are copied again
+    and none is lost. A target that does not answer is waited for. SIGTERM and Ctrl-C commit what
+    was copied and leave the group. Offsets of consumer groups are not copied; `kafka08 migrate
+    mirror`, which copies them within a cluster, is another thing.
+    """
+    from kafka08.consumer import ConsumerConfig
+    from kafka08.mirror import Mirror, MirrorSettings, OnFailure
+    from kafka08.mirror.settings import SOURCE_DEFAULTS, TARGET_DEFAULTS
+    from kafka08.producer import KafkaProducerConfig
+
+    topics = read_filter(whitelist, blacklist)
+    source = read_config(
+        consumer_config,
+        consumer_override,
+        SOURCE_DEFAULTS,
+        given({"zookeeper.connect": source_zookeeper, "group.id": group}),
+    )
+    target = read_config(
+        producer_config,
+        producer_override,
+        TARGET_DEFAULTS,
+        given({"bootstrap.servers": target_bootstrap}),
+    )
+    require(source, "zookeeper.connect", "--source-zookeeper", "--consumer-config")
+    require(source, "group.id", "--group", "--consumer-config")
+    require(target, "bootstrap.servers", "--target-bootstrap", "--producer-config")
+    made = Mirror(
+        ConsumerConfig(source),
+        KafkaProducerConfig(target),
+        topics,
+        MirrorSettings(streams, producers, OnFailure(on_failure), keep_partitions),
+    )
+    stopping = stop_event()
+    reporter = threading.Thread(target=report, args=(made, stopping), daemon=True)
+    try:
+        if progress:
+            reporter.start()
+        made.run(stopping)
+    finally:
+        stopping.set()
+        click.echo(summary(made), err=True)
+
+
+def read_filter(whitelist: str | None, blacklist: str | None) -> TopicFilter:
+    """Raises UsageError, ConfigError (a bad pattern)."""
+    from kafka08.consumer import Blacklist, Whitelist
+
+    if (whitelist is None) == (blacklist is None):
+        raise click.UsageError("name one of: --whitelist, --blacklist")
+    if whitelist == "":
+        raise click.UsageError("--whitelist '' matches no topic")
+    return Blacklist(blacklist or "") if whitelist is None else Whitelist(whitelist)
+
+
+def given(options: dict[str, str | None]) -> dict[str, str]:
+    return {key: value for key, value in options.items() if value is not None}
+
+
+def require(properties: dict[str, str], key: str, option: str, file: str) -> None:
+    """UsageError if no place has the key."""
+    if key not in properties:
+        raise click.UsageError(f"Missing option '{option}', or {key} in {file}.")
+
+
+def report(mirror: Mirror, stopping: threading.Event) -> None:
+    """Each second a line, until it stops."""
+    before = 0
+    while not stopping.wait(REPORT_SECONDS):
+        messages = mirror.counts.messages
+        click.echo(
+            f"{messages} messages, {(messages - before) / REPORT_SECONDS:.0f} a second", err=True
+        )
+        before = messages
+
+
+def summary(mirror: Mirror) -> str:
+    counts = mirror.counts
+    text = f"Copied {counts.messages} messages ({counts.bytes} bytes)"
+    if counts.resent:
+        text += f"; sent {counts.resent} again"
+    if counts.skipped:
+        text += f"; skipped {counts.skipped} that the target refused"
+    return text

@@ -1,0 +1,16 @@
+"""Topics of one cluster copied into another, continuously; MirrorMaker's job.
+
+`Mirror` is a member of a group at the source and a producer at the target: start with mirror.py.
+`copying` is what one of its threads does; `outcome` and `settings` decide, and are pure.
+
+Not to be confused with kafka08.migration.mirror, which copies offsets of groups within a cluster.
+"""
+
+from __future__ import annotations
+
+from kafka08.mirror.mirror import Mirror
+from kafka08.mirror.outcome import MirrorFailed
+from kafka08.mirror.settings import MirrorSettings, OnFailure
+from kafka08.mirror.stats import MirrorCounts
+
+__all__ = ["Mirror", "MirrorCounts", "MirrorFailed", "MirrorSettings", "OnFailure"]

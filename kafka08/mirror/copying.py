@@ -1,0 +1,154 @@
+"""One stream of a mirror: a batch from the source, acknowledged by the target, then the next.
+
+A batch of a KafkaStream is finished when the next one is asked for, and only what is finished is
+committed. So a batch is asked for only once the target has acknowledged the one before it, and
+kill -9 at any moment copies some messages again and loses none.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from kafka08.consumer.batch import BatchLimits, MessageBatch
+from kafka08.consumer.stream import KafkaStream
+from kafka08.errors import ConsumerRebalanceFailed, ConsumerTimeout, KafkaError, ProducerClosed
+from kafka08.listing import some_of
+from kafka08.mirror.outcome import Failures, MirrorFailed, Outcome, judge
+from kafka08.mirror.settings import MirrorSettings, OnFailure
+from kafka08.mirror.stats import MirrorStats
+
+log = logging.getLogger(__name__)
+
+COPIED_AT_ONCE: Final = BatchLimits(max_messages=16_384, max_bytes=1024 * 1024)
+"""As much as one fetch brings of a partition by default."""
+RESEND_AFTER_S: Final = 1.0
+
+
+class Sent(Protocol):
+    """What BatchFuture is to a mirror."""
+
+    def failures(self) -> Failures: ...
+
+
+class Target(Protocol):
+    """What KafkaProducer is to a mirror."""
+
+    def send_many(
+        self,
+        topic: str,
+        values: Sequence[bytes | None],
+        keys: Sequence[bytes | None] | None = None,
+        *,
+        partition: int | None = None,
+    ) -> Sent: ...
+
+
+class Interrupted(Exception):
+    """The mirror was told to stop before the batch in hand was acknowledged."""
+
+
+class StreamCopier:
+    """Copies what `stream` brings to `target` until `stopping` is set.
+
+    stream   of a connector whose consumer.timeout.ms is short: so often `stopping` is looked at
+    """
+
+    def __init__(
+        self,
+        stream: KafkaStream,
+        target: Target,
+        settings: MirrorSettings,
+        stats: MirrorStats,
+        stopping: threading.Event,
+    ) -> None:
+        self._stream = stream
+        self._target = target
+        self._settings = settings
+        self._stats = stats
+        self._stopping = stopping
+
+    def run(self) -> None:
+        """Return when told to stop, with every batch acknowledged that was taken. Raises
+        Interrupted if the last one was not, MirrorFailed, and what the stream raises of messages
+        that cannot be read."""
+        while not self._stopping.is_set():
+            try:
+                batch = next(self._stream.batches(*COPIED_AT_ONCE))
+            except ConsumerTimeout:
+                continue
+            except StopIteration:
+                return
+            except ConsumerRebalanceFailed as error:
+                log.warning("%s", error)  # the member keeps trying by itself
+                continue
+            self.copy(batch)
+
+    def copy(self, batch: MessageBatch) -> None:
+        """Return when the target has acknowledged every message of `batch`, but for those that were
+        refused and are skipped. Raises Interrupted, MirrorFailed."""
+        values, keys = batch.values(), batch.keys()
+        todo: Sequence[int] = range(len(batch))
+        skipped = 0
+        while todo:
+            outcome = self._send(batch, todo, values, keys)
+            skipped += len(outcome.refused)
+            todo = [todo[place] for place in outcome.resend]
+        size = sum(map(_size, values)) + sum(map(_size, keys))
+        self._stats.copied(len(batch) - skipped, size)
+
+    def _send(
+        self,
+        batch: MessageBatch,
+        places: Sequence[int],
+        values: Sequence[bytes | None],
+        keys: Sequence[bytes | None],
+    ) -> Outcome:
+        """Send the messages at these places of the batch and wait for what becomes of them."""
+        try:
+            sent = self._target.send_many(
+                batch.topic,
+                [values[place] for place in places],
+                _keys_of([keys[place] for place in places]),
+                partition=batch.partition if self._settings.keep_partitions else None,
+            )
+        except ProducerClosed as error:
+            raise Interrupted from error
+        outcome = judge(len(places), sent.failures())
+        if outcome.refused:
+            self._refused(batch, [(places[place], error) for place, error in outcome.refused])
+        if outcome.because is not None:
+            self._wait_after(batch, outcome.because)
+            self._stats.resent(len(outcome.resend))
+        return outcome
+
+    def _refused(self, batch: MessageBatch, refused: Sequence[tuple[int, KafkaError]]) -> None:
+        """The target will never take these messages."""
+        if any(isinstance(error, ProducerClosed) for _, error in refused):
+            raise Interrupted
+        offsets = [batch.offsets[place] for place, _ in refused]
+        error = refused[0][1]
+        text = (
+            f"{batch.topic_partition}: the target refused {len(refused)} messages, offsets "
+            f"{some_of(offsets)}: {error}"
+        )
+        if self._settings.on_failure is OnFailure.ABORT:
+            raise MirrorFailed(f"{text}. They are not committed: another run tries them again")
+        log.error("%s. They are skipped", text)
+        self._stats.skipped(len(refused))
+
+    def _wait_after(self, batch: MessageBatch, error: KafkaError) -> None:
+        log.warning("%s: not stored by the target: %s; trying again", batch.topic_partition, error)
+        if self._stopping.wait(RESEND_AFTER_S):
+            raise Interrupted
+
+
+def _keys_of(keys: list[bytes | None]) -> list[bytes | None] | None:
+    """None if no message has a key: such messages are sent faster."""
+    return None if all(key is None for key in keys) else keys
+
+
+def _size(data: bytes | None) -> int:
+    return 0 if data is None else len(data)

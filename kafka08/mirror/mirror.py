@@ -1,0 +1,187 @@
+"""Mirror: topics of a source cluster copied into a target cluster until it is told to stop.
+
+    mirror = Mirror(source, target, Whitelist("page.*"))
+    mirror.run(stopping)        # a threading.Event
+
+It is one member of the group `group.id` at the source, so several mirrors of one group share the
+work. What it promises:
+
+1. No message is lost: only what the target has acknowledged is committed. After kill -9, or a
+   rebalance, the messages since the last commit are copied again.
+2. A message keeps topic, key and value; its partition is chosen by its key, or kept.
+3. Messages of one source partition with the same key keep their order; where some were copied
+   again, their last copies do.
+4. A target that does not answer is waited for, without end. What it refuses for good ends the
+   mirror, or is skipped, as the settings say.
+
+Source: kafka.tools.MirrorMaker 0.8.2.2, which commits what waits in its queue.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from contextlib import ExitStack, closing
+from typing import Final
+
+from kafka08.client import ClusterClient
+from kafka08.consumer.config import ConsumerConfig
+from kafka08.consumer.connector import ConsumerConnector
+from kafka08.consumer.stream import KafkaStream
+from kafka08.consumer.subscription import TopicFilter
+from kafka08.errors import FailedToSend, KafkaError
+from kafka08.mirror.copying import Interrupted, StreamCopier
+from kafka08.mirror.outcome import MirrorFailed
+from kafka08.mirror.settings import Address, MirrorSettings, check_apart, check_configs
+from kafka08.mirror.stats import MirrorCounts, MirrorStats
+from kafka08.producer.kafka_producer import KafkaProducer
+from kafka08.producer.kafka_producer_config import KafkaProducerConfig
+from kafka08.zk.client import ZkClient
+from kafka08.zk.store import ClusterStore
+
+log = logging.getLogger(__name__)
+
+POLL_MS: Final = 100
+"""How often a stream without messages looks whether it should stop."""
+STOP_PATIENCE_S: Final = 10.0
+"""How long a stop waits for the acknowledgements of what was sent."""
+
+
+class Mirror:
+    """Copies the topics that `topics` allows from `source` to `target`. Raises ConfigError for
+    configurations that would break a promise (settings.check_configs)."""
+
+    def __init__(
+        self,
+        source: ConsumerConfig,
+        target: KafkaProducerConfig,
+        topics: TopicFilter,
+        settings: MirrorSettings = MirrorSettings(),
+    ) -> None:
+        check_configs(source, target)
+        self._source = source
+        self._target = target
+        self._topics = topics
+        self._settings = settings
+        self._stats = MirrorStats()
+        self._failure: Exception | None = None
+        self._failure_lock = threading.Lock()
+
+    @property
+    def counts(self) -> MirrorCounts:
+        """What it has done so far. Any thread."""
+        return self._stats.counts
+
+    def run(self, stopping: threading.Event) -> None:
+        """Copy until `stopping` is set from outside: then what was sent is awaited for a while, and
+        what was acknowledged is committed.
+
+        Raises ConfigError if source and target are the same cluster, MirrorFailed and what makes a
+        message of the source unreadable; whatever ends it, `stopping` is set then.
+        """
+        self._check_apart()
+        with ExitStack() as leaving:
+            leaving.callback(stopping.set)
+            producers = [KafkaProducer(self._target) for _ in range(self._settings.producers)]
+            leaving.callback(close_all, producers)
+            connector = ConsumerConnector(self._source.with_changes(consumer_timeout_ms=POLL_MS))
+            leaving.callback(connector.shutdown)
+            streams = connector.create_message_streams_by_filter(
+                self._topics, self._settings.streams
+            )
+            self._copy(connector, streams, producers, stopping)
+        if self._failure is not None:
+            raise self._failure
+
+    def _copy(
+        self,
+        connector: ConsumerConnector,
+        streams: list[KafkaStream],
+        producers: list[KafkaProducer],
+        stopping: threading.Event,
+    ) -> None:
+        threads = [
+            threading.Thread(
+                target=self._run_stream,
+                args=(connector, stream, producers[number % len(producers)], stopping),
+                name=f"mirror-{number}",
+            )
+            for number, stream in enumerate(streams)
+        ]
+        for thread in threads:
+            thread.start()
+        stopping.wait()
+        deadline = time.monotonic() + STOP_PATIENCE_S
+        for thread in threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        if any(thread.is_alive() for thread in threads):
+            log.warning("the target has not acknowledged everything: that will be copied again")
+            close_all(producers)  # ends the waits of the threads
+        for thread in threads:
+            thread.join()
+
+    def _run_stream(
+        self,
+        connector: ConsumerConnector,
+        stream: KafkaStream,
+        producer: KafkaProducer,
+        stopping: threading.Event,
+    ) -> None:
+        try:
+            StreamCopier(stream, producer, self._settings, self._stats, stopping).run()
+            commit(connector)  # the batch in hand as well: it is acknowledged
+        except Interrupted as error:
+            if not stopping.is_set():
+                self._fail(MirrorFailed("a producer ended by itself; its log says why"), error)
+        except Exception as error:  # noqa: BLE001 - the root of a thread; `run` raises it
+            self._fail(error)
+        finally:
+            stopping.set()
+
+    def _fail(self, error: Exception, cause: Exception | None = None) -> None:
+        """The first failure is the one that `run` raises."""
+        with self._failure_lock:
+            if self._failure is None:
+                self._failure = error
+                error.__cause__ = cause or error.__cause__
+
+    def _check_apart(self) -> None:
+        check_apart(source_addresses(self._source), target_addresses(self._target))
+
+
+def commit(connector: ConsumerConnector) -> None:
+    """At the end of a stream. What cannot be committed is copied again: no reason to fail."""
+    try:
+        connector.commit_offsets()
+    except KafkaError as error:
+        log.warning("not committed, so it will be copied again: %s", error)
+
+
+def source_addresses(config: ConsumerConfig) -> set[Address]:
+    """Of the brokers that are registered. Raises ZooKeeperError."""
+    with ZkClient(
+        config.zookeeper_connect,
+        connection_timeout_ms=config.zookeeper_connection_timeout_ms,
+        name="mirror",
+    ) as zk:
+        return {(broker.host, broker.port) for broker in ClusterStore(zk).brokers().values()}
+
+
+def target_addresses(config: KafkaProducerConfig) -> set[Address]:
+    """Of the brokers named and of those they know: none before the first topic of a cluster.
+    Raises NoBrokersAvailable."""
+    with closing(ClusterClient(config.bootstrap, client_id="kafka08-mirror")) as cluster:
+        brokers = cluster.refresh().brokers.values()
+    return {*config.bootstrap, *((broker.host, broker.port) for broker in brokers)}
+
+
+def close_all(producers: list[KafkaProducer]) -> None:
+    """Give up what is not acknowledged: it is not committed either."""
+    for producer in producers:
+        try:
+            producer.close(timeout=0)
+        except FailedToSend as error:
+            log.info("%s", error)
+        except KafkaError as error:
+            log.warning("%s", error)

@@ -1,0 +1,52 @@
+"""What became of messages that were sent together, and what follows from it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kafka08.client.retry import is_retriable
+from kafka08.errors import BufferExhausted, KafkaError
+
+Failures = Sequence[tuple[Sequence[int], KafkaError]]
+"""Which messages of a call were not stored (or may not have been), and why."""
+
+
+class MirrorFailed(KafkaError):
+    """The mirror ended before it was told to. What it had not finished is not committed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """resend   places of the messages to send again, ascending
+    because  the first error that may pass; None if nothing is sent again
+    refused  (place, error) of the messages that the target will never take, ascending
+    """
+
+    resend: tuple[int, ...]
+    because: KafkaError | None
+    refused: tuple[tuple[int, KafkaError], ...]
+
+
+def judge(count: int, failures: Failures) -> Outcome:
+    """What to do about the failures among `count` messages that were sent together.
+
+    From the first message whose error may pass, all are sent again that are not refused, stored or
+    not: a message that was stored behind one that was not would otherwise come before it for good.
+    """
+    refused: dict[int, KafkaError] = {}
+    passing: dict[int, KafkaError] = {}
+    for places, error in failures:
+        kind = passing if passes(error) else refused
+        kind.update(dict.fromkeys(places, error))
+    first = min(passing, default=count)
+    return Outcome(
+        tuple(place for place in range(first, count) if place not in refused),
+        passing.get(first),
+        tuple(sorted(refused.items(), key=lambda item: item[0])),
+    )
+
+
+def passes(error: KafkaError) -> bool:
+    """Whether the same message may be stored later: a full buffer empties when brokers answer."""
+    return is_retriable(error) or isinstance(error, BufferExhausted)

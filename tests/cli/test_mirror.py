@@ -1,0 +1,35 @@
+"""`kafka08 mirror`: what is refused before anything is read. tests/mirror has the rest."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.conftest import Commands
+
+SOURCE = ("--source-zookeeper", "h:2181")
+TARGET = ("--target-bootstrap", "h:9092")
+GROUP = ("--group", "g")
+WHOLE = (*SOURCE, *TARGET, *GROUP)
+ALL = ("--whitelist", ".*")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (WHOLE, "name one of: --whitelist, --blacklist"),
+        ((*WHOLE, *ALL, "--blacklist", "x"), "name one of: --whitelist, --blacklist"),
+        ((*WHOLE, "--whitelist", ""), "--whitelist '' matches no topic"),
+        ((*TARGET, *GROUP, *ALL), "Missing option '--source-zookeeper', or zookeeper.connect in"),
+        ((*SOURCE, *GROUP, *ALL), "Missing option '--target-bootstrap', or bootstrap.servers in"),
+        ((*SOURCE, *TARGET, *ALL), "Missing option '--group', or group.id in --consumer-config"),
+        ((*WHOLE, *ALL, "--producer-override", "acks=0"), "acks: with 0"),
+        ((*WHOLE, *ALL, "--consumer-override", "auto.commit.enable=false"), "auto.commit.enable"),
+    ],
+    ids=str,
+)
+def test_misuse_is_told(kafka08: Commands, arguments: tuple[str, ...], said: str) -> None:
+    """Exit code 2. KAFKA08_ZOOKEEPER and KAFKA08_BOOTSTRAP are not taken for a source and a target:
+    they name one cluster."""
+    done = kafka08.refused("mirror", *arguments)
+    assert 2 == done.code
+    assert said in done.err

@@ -1,0 +1,181 @@
+"""StreamCopier: what it takes off the stream, and when, by what the target answers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import pytest
+
+from kafka08 import kernel
+from kafka08.consumer.batch import MessageBatch
+from kafka08.errors import (
+    ConsumerRebalanceFailed,
+    ConsumerTimeout,
+    KafkaError,
+    NotLeaderForPartition,
+    ProducerClosed,
+    RecordTooLarge,
+)
+from kafka08.mirror import MirrorCounts, MirrorFailed, MirrorSettings, OnFailure, copying
+from kafka08.mirror.copying import Interrupted, StreamCopier
+from kafka08.mirror.outcome import Failures
+from kafka08.mirror.stats import MirrorStats
+from kafka08.protocol import message_set
+from kafka08.structs import TopicPartition
+
+Pair = tuple[bytes | None, bytes | None]
+PASSES = NotLeaderForPartition("[t,1]")
+REFUSED = RecordTooLarge("too large")
+
+
+def batch_of(*pairs: Pair, first_offset: int = 10) -> MessageBatch:
+    data = kernel.build_set(list(pairs), first_offset)
+    [columns] = kernel.column_batches(data, first_offset, None, message_set.unpack)
+    return MessageBatch(TopicPartition("t", 1), columns)
+
+
+class FakeStream:
+    """Hands out what it is given, raises errors, then ends; `log` notes when it is asked."""
+
+    def __init__(self, log: list[object], *found: MessageBatch | Exception) -> None:
+        self._log = log
+        self._found = iter(found)
+
+    def batches(self, *_: int) -> FakeStream:
+        return self
+
+    def __next__(self) -> MessageBatch:
+        self._log.append("asked")
+        found = next(self._found)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+
+class FakeTarget:
+    """Answers each call with the next of `answers`; notes (topic, partition, keys, values)."""
+
+    def __init__(self, log: list[object], *answers: Failures) -> None:
+        self._log = log
+        self._answers = iter(answers)
+
+    def send_many(
+        self,
+        topic: str,
+        values: Sequence[bytes | None],
+        keys: Sequence[bytes | None] | None = None,
+        *,
+        partition: int | None = None,
+    ) -> Answer:
+        self._log.append((topic, partition, keys, list(values)))
+        return Answer(next(self._answers, ()))
+
+
+class Answer:
+    def __init__(self, failures: Failures) -> None:
+        self._failures = failures
+
+    def failures(self) -> Failures:
+        return self._failures
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(copying, "RESEND_AFTER_S", 0)
+
+
+def run(
+    found: Sequence[MessageBatch | Exception],
+    *answers: Failures,
+    settings: MirrorSettings = MirrorSettings(),
+) -> tuple[list[object], MirrorCounts]:
+    """What stream and target saw, and the counts."""
+    log: list[object] = []
+    stats = MirrorStats()
+    stream, target = FakeStream(log, *found), FakeTarget(log, *answers)
+    StreamCopier(stream, target, settings, stats, threading.Event()).run()  # type: ignore[arg-type]
+    return log, stats.counts
+
+
+def test_key_value_and_topic_are_kept() -> None:
+    """Null ones too; the partition is the target's to choose, unless it is to be kept."""
+    batch = batch_of((b"k", b"v"), (None, None), (b"", b""))
+    log, counts = run([batch])
+    sent = [b"k", None, b""], [b"v", None, b""]
+    assert ["asked", ("t", None, *sent), "asked"] == log
+    assert (3, 2) == counts[:2]
+    log, _ = run([batch], settings=MirrorSettings(keep_partitions=True))
+    assert ("t", 1, *sent) == log[1]
+
+
+def test_the_next_batch_is_asked_for_behind_the_acknowledgement() -> None:
+    """For that is what declares this one finished, and commits it."""
+    one, two = batch_of((None, b"1"), (None, b"2")), batch_of((None, b"3"))
+    log, counts = run([one, two], [([1], PASSES)])
+    assert [
+        "asked",
+        ("t", None, None, [b"1", b"2"]),
+        ("t", None, None, [b"2"]),
+        "asked",
+        ("t", None, None, [b"3"]),
+        "asked",
+    ] == log
+    assert (3, 1) == (counts.messages, counts.resent)
+
+
+def test_places_are_those_of_the_batch_however_often_it_is_sent() -> None:
+    """A second failure counts from what the second call sent."""
+    batch = batch_of(*[(None, b"%d" % n) for n in range(5)])
+    log, _ = run([batch], [([2], PASSES)], [([1], PASSES)])
+    assert [b"2", b"3", b"4"] == log[2][3]  # type: ignore[index]
+    assert [b"3", b"4"] == log[3][3]  # type: ignore[index]
+
+
+def test_a_refused_message_ends_the_mirror() -> None:
+    """With partition and offset; nothing more is asked for, so the batch stays uncommitted."""
+    log: list[object] = []
+    stream = FakeStream(log, batch_of((None, b"1"), (None, b"2")), batch_of((None, b"3")))
+    target = FakeTarget(log, [([1], REFUSED)])
+    copier = StreamCopier(
+        stream,  # type: ignore[arg-type]
+        target,
+        MirrorSettings(),
+        MirrorStats(),
+        threading.Event(),
+    )
+    with pytest.raises(MirrorFailed, match=r"\[t,1\]: the target refused 1 messages, offsets 11:"):
+        copier.run()
+    assert 1 == log.count("asked")
+
+
+def test_a_refused_message_is_skipped_if_that_is_wanted() -> None:
+    """It is counted, and those around it are copied."""
+    settings = MirrorSettings(on_failure=OnFailure.SKIP)
+    batches = [batch_of((None, b"1"), (None, b"2")), batch_of((None, b"3"))]
+    _, counts = run(batches, [([1], REFUSED)], settings=settings)
+    assert (2, 1) == (counts.messages, counts.skipped)
+
+
+@pytest.mark.parametrize(
+    "error", [ConsumerTimeout("silence"), ConsumerRebalanceFailed("still trying")]
+)
+def test_a_quiet_or_stalled_source_is_waited_for(error: Exception) -> None:
+    """The member keeps trying by itself; what comes then is copied."""
+    _, counts = run([error, batch_of((None, b"1"))])
+    assert 1 == counts.messages
+
+
+@pytest.mark.parametrize("settings", [MirrorSettings(), MirrorSettings(on_failure=OnFailure.SKIP)])
+@pytest.mark.parametrize("failure", [PASSES, ProducerClosed("closed")])
+def test_a_stop_leaves_an_unacknowledged_batch(
+    settings: MirrorSettings, failure: KafkaError
+) -> None:
+    """It is neither committed nor skipped: the producer was closed under it, or it was to wait."""
+    stopping, stats = threading.Event(), MirrorStats()
+    stopping.set()
+    target = FakeTarget([], [([0], failure)])
+    copier = StreamCopier(FakeStream([]), target, settings, stats, stopping)  # type: ignore[arg-type]
+    with pytest.raises(Interrupted):
+        copier.copy(batch_of((None, b"1")))
+    assert MirrorCounts() == stats.counts

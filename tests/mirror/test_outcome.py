@@ -1,0 +1,69 @@
+"""What follows from failures: who is sent again, who is given up."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka08.errors import (
+    BufferExhausted,
+    KafkaError,
+    NotLeaderForPartition,
+    RecordTooLarge,
+    RequestTimeout,
+)
+from kafka08.mirror.outcome import Outcome, judge
+
+PASSES = NotLeaderForPartition("[t,0]")
+REFUSED = RecordTooLarge("too large")
+
+
+def test_without_failures_all_is_done() -> None:
+    """Nothing is sent again."""
+    assert Outcome((), None, ()) == judge(3, [])
+
+
+def test_all_behind_the_first_failure_are_sent_again() -> None:
+    """Also those that were stored: their copies must come behind the one that was not."""
+    assert Outcome((2, 3, 4), PASSES, ()) == judge(
+        5, [([4], RequestTimeout("late")), ([2], PASSES)]
+    )
+
+
+def test_a_full_buffer_passes() -> None:
+    """It empties when brokers answer again."""
+    full = BufferExhausted("full")
+    assert Outcome((0, 1), full, ()) == judge(2, [([0, 1], full)])
+
+
+def test_what_is_refused_is_not_sent_again() -> None:
+    """It is told with its error, ascending, and those around it go again if they have to."""
+    failures = [([3], REFUSED), ([0], REFUSED), ([1], PASSES)]
+    assert Outcome((1, 2, 4), PASSES, ((0, REFUSED), (3, REFUSED))) == judge(5, failures)
+
+
+@given(st.lists(st.booleans(), max_size=8), st.data())
+def test_no_message_is_dropped_and_the_order_is_that_of_the_source(
+    refusals: list[bool], data: st.DataObject
+) -> None:
+    """Whatever fails for a while: every message is stored or refused at the end, and the last
+    copies stand in order. Whether a message is refused is the message's own."""
+    todo = list(range(len(refusals)))
+    stored: list[int] = []
+    refused: set[int] = set()
+    while todo:
+        fails = data.draw(st.lists(st.booleans(), min_size=len(todo), max_size=len(todo)))
+        failures: list[tuple[list[int], KafkaError]] = []
+        for place, (message, fails_now) in enumerate(zip(todo, fails, strict=True)):
+            if refusals[message] or fails_now:
+                failures.append(([place], REFUSED if refusals[message] else PASSES))
+            else:
+                stored.append(message)
+        outcome = judge(len(todo), failures)
+        refused |= {todo[place] for place, _ in outcome.refused}
+        todo = [todo[place] for place in outcome.resend]
+    assert {n for n, is_refused in enumerate(refusals) if is_refused} == refused
+    last = {message: index for index, message in enumerate(stored)}
+    assert [n for n in range(len(refusals)) if n not in refused] == sorted(
+        last, key=last.__getitem__
+    )

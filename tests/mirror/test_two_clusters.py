@@ -1,0 +1,248 @@
+"""`kafka08 mirror` between two clusters: killed and started again, with brokers that die.
+
+Each message's value is its key and a number that rises by one within the key, so that what is
+missing and what changed its place shows.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kafka08.consumer import SimpleConsumer
+from kafka08.embedded import EmbeddedCluster
+from kafka08.producer import KafkaProducer, KafkaProducerConfig
+from kafka08.structs import TopicPartition
+from kafka08.zk.client import ZkClient
+from kafka08.zk.store import ClusterStore
+
+DEADLINE_S = 90.0
+KEYS = 20
+PARTITIONS = 3
+
+
+@pytest.fixture(scope="module")
+def source() -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster(brokers=1, config={"num.partitions": PARTITIONS}) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def target() -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster(brokers=2, config={"num.partitions": PARTITIONS}) as cluster:
+        yield cluster
+
+
+class Mirrors:
+    """Runs `kafka08 mirror` of one topic, again and again."""
+
+    def __init__(self, source: EmbeddedCluster, target: EmbeddedCluster, log: Path) -> None:
+        self._source = source
+        self._target = target
+        self._log = log
+        self.running: subprocess.Popen[bytes] | None = None
+
+    def start(self, topic: str, *options: str) -> None:
+        with self._log.open("ab") as err:
+            self.running = subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "kafka08.cli", "mirror", "--whitelist", topic),
+                    *("--source-zookeeper", self._source.zookeeper.connect_string),
+                    *("--target-bootstrap", self._target.bootstrap),
+                    *("--group", f"mirror-{topic}", "--streams", "2"),
+                    *("--consumer-override", "auto.commit.interval.ms=100"),
+                    *("--consumer-override", "zookeeper.session.timeout.ms=2000"),
+                    *options,
+                ],
+                stderr=err,
+                stdout=subprocess.DEVNULL,
+                env={k: v for k, v in os.environ.items() if not k.startswith("KAFKA08_")},
+            )
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        """Its exit code."""
+        assert self.running is not None
+        running, self.running = self.running, None
+        running.send_signal(number)
+        return running.wait(DEADLINE_S)
+
+    @property
+    def said(self) -> str:
+        return self._log.read_text()
+
+
+@pytest.fixture
+def mirrors(source: EmbeddedCluster, target: EmbeddedCluster, tmp_path: Path) -> Iterator[Mirrors]:
+    mirrors = Mirrors(source, target, tmp_path / "mirror.log")
+    yield mirrors
+    if mirrors.running is not None:
+        mirrors.end(signal.SIGKILL)
+    sys.stderr.write(mirrors.said)
+
+
+class Feed:
+    """Writes numbered messages to the source."""
+
+    def __init__(self, cluster: EmbeddedCluster, topic: str) -> None:
+        self._config = KafkaProducerConfig(bootstrap_servers=cluster.bootstrap, acks="1", retries=5)
+        self._topic = topic
+        self.count = 0
+
+    def write(self, count: int) -> None:
+        numbers = range(self.count, self.count + count)
+        self.count += count
+        with KafkaProducer(self._config) as producer:
+            keys = [b"k%d" % (n % KEYS) for n in numbers]
+            values = [b"%s:%d" % (k, n // KEYS) for k, n in zip(keys, numbers, strict=True)]
+            producer.send_many(self._topic, values, keys).result(DEADLINE_S)
+
+
+def eventually(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < end, "it never came true"
+        time.sleep(0.05)
+
+
+def stored(cluster: EmbeddedCluster, topic: str) -> dict[int, list[tuple[bytes, bytes]]]:
+    """partition → (key, value) of every message."""
+    found = {}
+    for number in range(PARTITIONS):
+        leader = cluster.leader_of(topic, number)
+        with SimpleConsumer(leader.host, leader.port) as consumer:
+            messages = consumer.read(TopicPartition(topic, number), 0)
+            found[number] = [(m.key, m.value) for m in messages]
+    return found
+
+
+def copies(cluster: EmbeddedCluster, topic: str) -> int:
+    return sum(len(messages) for messages in stored(cluster, topic).values())
+
+
+def check(cluster: EmbeddedCluster, topic: str, count: int) -> int:
+    """Every message is there, each key in one partition and its last copies in order; how many
+    messages there are too many."""
+    by_key: dict[bytes, list[tuple[int, int]]] = {}
+    total = 0
+    for partition, messages in stored(cluster, topic).items():
+        total += len(messages)
+        for key, value in messages:
+            by_key.setdefault(key, []).append((partition, int(value.partition(b":")[2])))
+    assert {b"k%d" % n for n in range(KEYS)} == by_key.keys()
+    for key, places in by_key.items():
+        assert 1 == len({partition for partition, _ in places}), key
+        numbers = [number for _, number in places]
+        last = {number: index for index, number in enumerate(numbers)}
+        assert list(range(count // KEYS)) == sorted(last, key=last.__getitem__), key
+    return total - count
+
+
+def committed(cluster: EmbeddedCluster, topic: str) -> int:
+    """How many messages of the source are committed."""
+    with ZkClient(cluster.zookeeper.connect_string, name="inspector") as zk:
+        partitions = [TopicPartition(topic, n) for n in range(PARTITIONS)]
+        return sum(ClusterStore(zk).offsets(f"mirror-{topic}", partitions).values())
+
+
+def test_a_clean_stop_goes_on_without_copying_again(
+    source: EmbeddedCluster, target: EmbeddedCluster, mirrors: Mirrors
+) -> None:
+    """SIGTERM commits what was acknowledged: the next run begins right behind it."""
+    topic = "stopped"
+    source.create_topic(topic, PARTITIONS)
+    target.create_topic(topic, PARTITIONS)
+    feed = Feed(source, topic)
+    for _ in range(2):
+        feed.write(20 * KEYS)
+        mirrors.start(topic)
+        eventually(lambda: copies(target, topic) >= feed.count)
+        assert 0 == mirrors.end()
+    assert 0 == check(target, topic, feed.count)
+    assert feed.count == committed(source, topic)
+    assert 2 == mirrors.said.count(f"Copied {20 * KEYS} messages")
+
+
+def test_kill_9_loses_nothing(
+    source: EmbeddedCluster, target: EmbeddedCluster, mirrors: Mirrors
+) -> None:
+    """Killed in the middle and started again, three times, while messages come in: all of them are
+    there, and the last copies of each key in their order."""
+    topic = "killed"
+    source.create_topic(topic, PARTITIONS)
+    target.create_topic(topic, PARTITIONS)
+    feed = Feed(source, topic)
+    for _ in range(3):
+        feed.write(1000 * KEYS)
+        before = copies(target, topic)
+        mirrors.start(topic)
+        eventually(lambda before=before: copies(target, topic) > before)  # type: ignore[misc]
+        mirrors.end(signal.SIGKILL)
+        assert committed(source, topic) <= copies(target, topic)
+    feed.write(KEYS)
+    mirrors.start(topic)
+    eventually(lambda: committed(source, topic) == feed.count)
+    assert 0 == mirrors.end()
+    check(target, topic, feed.count)
+
+
+def test_a_broker_of_the_target_that_dies_is_waited_for(
+    source: EmbeddedCluster, target: EmbeddedCluster, mirrors: Mirrors
+) -> None:
+    """It leads some partitions without any other replica: the mirror goes on once it is back, the
+    messages for the others come in meanwhile, and nothing is lost or changes its place."""
+    topic = "orphaned"
+    source.create_topic(topic, PARTITIONS)
+    target.create_topic(topic, PARTITIONS)
+    feed = Feed(source, topic)
+    feed.write(10 * KEYS)
+    mirrors.start(topic, "--producer-override", "request.timeout.ms=2000")
+    eventually(lambda: copies(target, topic) >= feed.count)
+    victim = target.leader_of(topic, 0)
+    target.kill(victim)
+    feed.write(500 * KEYS)
+    eventually(lambda: "not stored by the target" in mirrors.said)
+    target.restart(victim)
+    eventually(lambda: committed(source, topic) == feed.count)
+    assert 0 == mirrors.end()
+    check(target, topic, feed.count)
+
+
+def test_a_target_that_is_gone_does_not_keep_a_stop(
+    source: EmbeddedCluster, target: EmbeddedCluster, mirrors: Mirrors
+) -> None:
+    """What it has not acknowledged is not committed, and SIGTERM ends the mirror all the same."""
+    topic = "away"
+    source.create_topic(topic, PARTITIONS)
+    target.create_topic(topic, PARTITIONS)
+    feed = Feed(source, topic)
+    feed.write(10 * KEYS)
+    mirrors.start(topic)
+    eventually(lambda: committed(source, topic) == feed.count)
+    for broker in target.brokers:
+        target.kill(broker)
+    feed.write(10 * KEYS)
+    time.sleep(1)  # until it has taken some of them; nothing outside shows that
+    assert 0 == mirrors.end()
+    assert 10 * KEYS == committed(source, topic)
+    for broker in target.brokers:
+        target.restart(broker)
+    mirrors.start(topic)
+    eventually(lambda: committed(source, topic) == feed.count)
+    assert 0 == mirrors.end()
+    check(target, topic, feed.count)
+
+
+def test_a_cluster_is_not_mirrored_into_itself(source: EmbeddedCluster, mirrors: Mirrors) -> None:
+    """It is misuse, told before anything is read."""
+    mirrors.start("any", "--target-bootstrap", source.bootstrap)
+    assert mirrors.running is not None
+    assert 2 == mirrors.running.wait(DEADLINE_S)
+    mirrors.running = None
+    assert "source and target are the same cluster" in mirrors.said
