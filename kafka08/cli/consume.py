@@ -91,6 +91,7 @@ def consume(
     With --partition it reads one partition of TOPIC from an offset on. It joins no group, commits
     nothing, and follows the leader of the partition when that moves.
     """
+    stopping = stop_event()
     check_mode(click.get_current_context(), by_partition=partition is not None)
     if partition is not None:
         from kafka08.cli.consume_partition import consume_partition
@@ -103,9 +104,9 @@ def consume(
             output_descriptor(),
             max_messages=max_messages,
             stop_at_end=no_wait_at_logend,
+            stopping=stopping,
         )
         return
-    stopping = stop_event()
     from kafka08.cli.printer import POLL_MS, Printer
     from kafka08.consumer import ConsumerConfig, ConsumerConnector
 

@@ -13,7 +13,6 @@ import click
 from kafka08.cli.options import cluster_addresses, read_config
 from kafka08.cli.outlet import check_reader, write_all
 from kafka08.cli.printer import PRINTED_AT_ONCE
-from kafka08.cli.signals import stop_event
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.config import INT_MAX
 from kafka08.errors import OffsetOutOfRange, UnknownTopicOrPartition
@@ -48,14 +47,14 @@ def consume_partition(
     *,
     max_messages: int | None,
     stop_at_end: bool,
+    stopping: threading.Event,
 ) -> None:
-    """Print messages of `tp` until told to stop; the rest of the running command's options say
+    """Print messages of `tp` until `stopping` is set; the rest of the running command's options say
     where the brokers are."""
     from kafka08.client import ClusterClient
     from kafka08.consumer.partition_reader import PartitionReader
 
     config = fetch_config()
-    stopping = stop_event()
     addresses = cluster_addresses(config.zookeeper_connect)
     timeout_ms = config.socket_timeout_ms
     with closing(

@@ -9,7 +9,7 @@ import click
 
 from kafka08.cli.options import example, read_config
 from kafka08.cli.progress import REPORT_SECONDS
-from kafka08.cli.signals import stop_event
+from kafka08.cli.signals import handles_stop_signals, stop_event
 
 if TYPE_CHECKING:
     from kafka08.consumer.subscription import TopicFilter
@@ -78,6 +78,7 @@ ON_FAILURE: Final = ("abort", "skip")
 @click.option("--consumer-override", multiple=True, metavar="KEY=VALUE", help="Stronger than both.")
 @click.option("--producer-override", multiple=True, metavar="KEY=VALUE", help="Stronger than both.")
 @click.option("--progress", is_flag=True, help="Say each second how it goes, on stderr.")
+@handles_stop_signals
 def mirror(
     source_zookeeper: str | None,
     target_bootstrap: str | None,
@@ -101,6 +102,7 @@ def mirror(
     was copied and leave the group. Offsets of consumer groups are not copied; `kafka08 migrate
     mirror`, which copies them within a cluster, is another thing.
     """
+    stopping = stop_event()
     from kafka08.consumer import ConsumerConfig
     from kafka08.mirror import Mirror, MirrorSettings, OnFailure
     from kafka08.mirror.settings import SOURCE_DEFAULTS, TARGET_DEFAULTS
@@ -128,7 +130,6 @@ def mirror(
         topics,
         MirrorSettings(streams, producers, OnFailure(on_failure), keep_partitions),
     )
-    stopping = stop_event()
     reporter = threading.Thread(target=report, args=(made, stopping), daemon=True)
     try:
         if progress:
