@@ -1,7 +1,7 @@
 """IsrChanges: writes the ISRs that this broker's partitions want into ZooKeeper, conditionally.
 
 A leader decides in the hub (Partition.joins_isr, Partition.laggards) and the write goes through one
-greenlet, many partitions in one burst. What comes back:
+greenlet, up to BURST partitions together. What comes back:
 
     written       the new ISR counts
     BadVersion    the znode is read. Written in this leader epoch, so by this broker earlier: what
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import Final
 
 from kafka08.broker.partition import Partition
@@ -27,6 +28,8 @@ from kafka08.zk.store import ClusterStore
 
 log = logging.getLogger(__name__)
 
+BURST: Final = 200
+"""Most ISRs that are written together: making their texts holds the hub for a few ms."""
 RETRY_SECONDS: Final = 1.0
 """Pause before a write whose outcome is not known is made again."""
 
@@ -69,15 +72,16 @@ class IsrChanges:
         unknown: Pending = {}
         try:
             while self._waiting or unknown:
-                if unknown and not self._waiting:
+                if not self._waiting:
                     self._runtime.sleep(RETRY_SECONDS)
-                todo, self._waiting = {**unknown, **self._waiting}, {}
-                wanted = {tp: item for tp, item in todo.items() if is_wanted(*item)}
+                    self._waiting, unknown = {**unknown, **self._waiting}, {}
+                burst = [(tp, self._waiting.pop(tp)) for tp in [*islice(self._waiting, BURST)]]
+                wanted = {tp: item for tp, item in burst if is_wanted(*item)}
                 try:
-                    unknown = self._write(wanted)
+                    unknown |= self._write(wanted)
                 except Exception:  # the greenlet's root: a change must end, or its HW stays
                     log.exception("Error while writing %d ISRs; writing them again", len(wanted))
-                    unknown = wanted
+                    unknown |= wanted
         finally:
             self._writing = False
 

@@ -14,9 +14,9 @@ kafka.server.ReplicaManager 0.8.2.2.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from kafka08.broker.append_lane import AppendLane, needs_lane
 from kafka08.broker.config import BrokerConfig
@@ -33,6 +33,7 @@ from kafka08.broker.purgatory import Purgatory
 from kafka08.broker.replica_fetchers import Followers
 from kafka08.broker.runtime import Runtime
 from kafka08.broker.timer import Timer
+from kafka08.broker.turns import in_turns
 from kafka08.errors import (
     Closed,
     InvalidTopic,
@@ -68,6 +69,8 @@ from kafka08.structs import (
 if TYPE_CHECKING:
     from kafka08.log.slices import AppendInfo, LogSlice
     from kafka08.zk.store import ClusterStore
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 state_change_log = logging.getLogger("state.change.logger")
@@ -289,15 +292,20 @@ class ReplicaManager:
             self.produce_waits.touch(topic_partition)
 
     def shrink_isrs(self) -> None:
-        """Begin to put followers that are stuck or slow out of the ISRs. Never switches."""
+        """Begin to put followers that are stuck or slow out of the ISRs. Switches."""
+        for turn in in_turns(list(self._partitions.values()), self._runtime):
+            for partition in turn:
+                self._shrink_isr(partition)
+
+    def _shrink_isr(self, partition: Partition) -> None:
         config = self._config
-        now = self._runtime.monotonic()
-        for partition in self._partitions.values():
-            laggards = partition.laggards(
-                now, config.replica_lag_time_max_ms / 1000, config.replica_lag_max_messages
-            )
-            if laggards:
-                self._isr_changes.begin(partition, without(partition.isr, laggards))
+        laggards = partition.laggards(
+            self._runtime.monotonic(),
+            config.replica_lag_time_max_ms / 1000,
+            config.replica_lag_max_messages,
+        )
+        if laggards:
+            self._isr_changes.begin(partition, without(partition.isr, laggards))
 
     # Reading
 
@@ -326,7 +334,8 @@ class ReplicaManager:
             errors: dict[TopicPartition, int] = {}
             accepted = [
                 (self._partitions[tp], state)
-                for state in request.partition_states
+                for states in self._turns(request.partition_states)
+                for state in states
                 if self._accepts(tp := TopicPartition(state.topic, state.partition), state, errors)
             ]
             self._make_leaders([i for i in accepted if i[1].leader == self.broker_id])
@@ -339,6 +348,13 @@ class ReplicaManager:
         return LeaderAndIsrResponse(
             0, [PartitionError(tp.topic, tp.partition, code) for tp, code in errors.items()]
         )
+
+    def _turns(self, items: Sequence[T]) -> Iterator[Sequence[T]]:
+        """`in_turns`; Closed when the broker stops meanwhile: it must lead nothing again then."""
+        for turn in in_turns(items, self._runtime):
+            if self._stopping:
+                raise Closed(f"broker {self.broker_id} stops, and changes no partitions any more")
+            yield turn
 
     def _is_stale(self, controller_epoch: int, controller_id: int, what: str) -> bool:
         """Refuse an older controller; a newer one becomes the one to obey."""
@@ -356,22 +372,16 @@ class ReplicaManager:
         self.controller_epoch = controller_epoch
         return False
 
-    def _ensure_logs(self, states: Iterable[PartitionStateInfo]) -> None:
+    def _ensure_logs(self, states: Sequence[PartitionStateInfo]) -> None:
         """Have a partition with a log for every state that this broker is to obey. Switches: all
         topic configurations are read in one go, and making many logs lets others run between."""
-        wanted = []
-        for state in states:
-            topic_partition = TopicPartition(state.topic, state.partition)
-            known = self._partitions.get(topic_partition)
-            if known is None:
-                known = Partition(topic_partition, self.broker_id, self._config.least_in_sync)
-                self._partitions[topic_partition] = known
-            if self.broker_id in state.replicas and known.log is None:
-                wanted.append(known)
-        topics = sorted({partition.topic_partition.topic for partition in wanted})
-        configs = self._topic_configs(topics) if topics else {}
-        for topic in topics:
-            self.log_manager.update_topic_config(topic, configs.get(topic, {}))
+        wanted = [
+            partition
+            for turn in self._turns(states)
+            for partition in map(self._known, turn)
+            if partition is not None
+        ]
+        self._configure(sorted({partition.topic_partition.topic for partition in wanted}))
         for partition in wanted:
             topic_partition = partition.topic_partition
             created = self.log_manager.get_or_create(topic_partition)
@@ -382,8 +392,29 @@ class ReplicaManager:
             partition.attach_log(created, self._checkpointed.get(topic_partition, 0))
             self.by_name_on_the_wire[partition.name_on_the_wire] = partition
             self._runtime.sleep(0)
+            if self._stopping:
+                raise Closed(f"broker {self.broker_id} stops, and makes no logs any more")
 
-    def _topic_configs(self, topics: list[str]) -> dict[str, dict[str, str]]:
+    def _known(self, state: PartitionStateInfo) -> Partition | None:
+        """Have a partition of that name; it, if it is to have a log and has none."""
+        topic_partition = TopicPartition(state.topic, state.partition)
+        known = self._partitions.get(topic_partition)
+        if known is None:
+            known = Partition(topic_partition, self.broker_id, self._config.least_in_sync)
+            self._partitions[topic_partition] = known
+        return known if self.broker_id in state.replicas and known.log is None else None
+
+    def _configure(self, topics: Sequence[str]) -> None:
+        """Give topics the overrides that ZooKeeper has. One whose change is told while they are
+        read has newer ones already, and keeps them. Switches."""
+        before = {topic: self.log_manager.config_of(topic) for topic in topics}
+        configs = self._topic_configs(topics) if topics else {}
+        for turn in self._turns(topics):
+            for topic in turn:
+                if self.log_manager.config_of(topic) is before[topic]:
+                    self.log_manager.update_topic_config(topic, configs.get(topic, {}))
+
+    def _topic_configs(self, topics: Sequence[str]) -> dict[str, dict[str, str]]:
         """Their overrides, however long ZooKeeper is away: a controller tells a state once and does
         not ask what became of it. Closed when the broker stops meanwhile. Switches."""
         while not self._stopping:
@@ -427,6 +458,10 @@ class ReplicaManager:
         return True
 
     def _make_leaders(self, states: list[tuple[Partition, PartitionStateInfo]]) -> None:
+        for turn in self._turns(states):
+            self._lead(turn)
+
+    def _lead(self, states: Sequence[tuple[Partition, PartitionStateInfo]]) -> None:
         self._followers.stop_following({partition.topic_partition for partition, _ in states})
         now = self._runtime.monotonic()
         for partition, state in states:
@@ -442,7 +477,14 @@ class ReplicaManager:
     def _make_followers(
         self, states: list[tuple[Partition, PartitionStateInfo]], leaders: Mapping[int, Broker]
     ) -> None:
-        """Follow new leaders."""
+        """Follow new leaders. Each turn is done with before others run: what is fetched from a
+        leader of before must not come into a partition that has obeyed already."""
+        for turn in self._turns(states):
+            self._follow(turn, leaders)
+
+    def _follow(
+        self, states: Sequence[tuple[Partition, PartitionStateInfo]], leaders: Mapping[int, Broker]
+    ) -> None:
         moved: list[tuple[Partition, Broker]] = []
         now = self._runtime.monotonic()
         for partition, state in states:

@@ -183,6 +183,7 @@ class KafkaServer:
             clock=self.runtime,
             background=LogBackground(self.runtime, timer),
             draw_jitter=self.runtime.random.randrange,
+            pause=lambda: self.runtime.sleep(0),
         )
 
         def load(job: LoadJob) -> Log:

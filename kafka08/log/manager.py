@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.errors import ConfigError, CorruptLog, StorageError
@@ -27,6 +28,9 @@ from kafka08.structs import TopicPartition
 
 log = logging.getLogger(__name__)
 
+LOGS_PER_TURN: Final = 200
+"""Logs looked at between two pauses."""
+
 LoadJob = Callable[[], Log]
 """Opens one log; independent of all others, so jobs may run in several threads."""
 RunJobs = Callable[[Sequence[LoadJob]], Iterable[Log]]
@@ -41,6 +45,7 @@ class LogManager:
 
     topic_configs   topic → its overrides as ZooKeeper holds them
     retention       the policy of each log, from its configuration
+    pause           called between turns of what looks at every log; may let others run
     The rest is handed to every `Log`.
 
     Raises ConfigError for a directory named twice and StorageError for one that cannot be used or
@@ -58,6 +63,7 @@ class LogManager:
         draw_jitter: DrawJitter = no_jitter,
         retention: PolicyFor = kafka_retention,
         crash: crashpoints.CrashPoint = crashpoints.never,
+        pause: Callable[[], object] = lambda: None,
     ) -> None:
         self._default_config = default_config
         self._configs = {
@@ -69,7 +75,10 @@ class LogManager:
         self._draw_jitter = draw_jitter
         self._retention = retention
         self._crash = crash
+        self._pause = pause
         self.logs: dict[TopicPartition, Log] = {}
+        self._topics: dict[str, set[Log]] = {}
+        """The logs of each topic."""
         self._flushing: set[Log] = set()
         self._log_counts: Counter[Path] = Counter()
         paths = [Path(directory) for directory in directories]
@@ -108,7 +117,7 @@ class LogManager:
             for directory in self._directories:
                 directory.remove_marker()
             for loaded in run(jobs):
-                self.logs[loaded.topic_partition] = loaded
+                self._add(loaded)
             for path in self.directories:
                 here = {tp for tp, one in self.logs.items() if one.directory.parent == path}
                 self._log_counts[path] = len(here)
@@ -176,7 +185,7 @@ class LogManager:
             return found
         directory = min(self.directories, key=lambda path: self._log_counts[path])
         created = self._open(directory / partition_directory(topic_partition))
-        self.logs[topic_partition] = created
+        self._add(created)
         self._log_counts[directory] += 1
         log.info(
             "Created log for partition %s in %s with properties {%s}.",
@@ -191,10 +200,18 @@ class LogManager:
             return False
         directory = removed.directory.parent
         self._log_counts[directory] -= 1
+        of_topic = self._topics[topic_partition.topic]
+        of_topic.remove(removed)
+        if not of_topic:
+            del self._topics[topic_partition.topic]
         self.cleaner_points.forget(directory, topic_partition)
         removed.delete()
         log.info("Deleted log for partition %s in %s.", topic_partition, removed.directory)
         return True
+
+    def _add(self, one: Log) -> None:
+        self.logs[one.topic_partition] = one
+        self._topics.setdefault(one.topic_partition.topic, set()).add(one)
 
     def config_of(self, topic: str) -> LogConfig:
         """The configuration of a topic's logs: its overrides over the broker's defaults."""
@@ -204,9 +221,8 @@ class LogManager:
         """Apply a topic's changed overrides ({}: none any more) to its logs, present and future."""
         config = self._default_config.from_stored(topic, overrides)
         self._configs[topic] = config
-        for topic_partition, one in self.logs.items():
-            if topic_partition.topic == topic:
-                one.config = config
+        for one in self._topics.get(topic, ()):
+            one.config = config
 
     def truncate_to(
         self, offsets: Mapping[TopicPartition, int]
@@ -242,10 +258,18 @@ class LogManager:
 
     # What has to be done now and then
 
+    def _in_turns(self) -> Iterator[Log]:
+        """Every log, while it is here. `pause` is called now and then, so logs may come and go."""
+        for number, one in enumerate(list(self.logs.values()), 1):
+            if number % LOGS_PER_TURN == 0:
+                self._pause()
+            if self.logs.get(one.topic_partition) is one:
+                yield one
+
     def retain(self) -> int:
         """Delete what has expired in every log that is not compacted; returns the segments."""
         deleted = 0
-        for one in list(self.logs.values()):
+        for one in self._in_turns():
             if not one.config.compact:
                 deleted += one.delete_old_segments(self._retention(one.config))
         return deleted
@@ -255,7 +279,7 @@ class LogManager:
         still under way (a slow disk must not collect them); returns how many were started."""
         started = 0
         now_ms = self._clock.time_ms()
-        for one in list(self.logs.values()):
+        for one in self._in_turns():
             if now_ms - one.last_flush_ms < one.config.flush_ms or one in self._flushing:
                 continue
             flush = one.begin_flush()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,9 @@ import pytest
 
 from kafka08 import kernel
 from kafka08.broker.log_cleaner import CleanerWorkers
+from kafka08.broker.turns import PER_TURN
 from kafka08.errors import (
+    Closed,
     NotLeaderForPartition,
     ReplicaNotAvailable,
     SessionLost,
@@ -291,3 +294,31 @@ def test_a_fresh_log_directory_has_its_checkpoints(tmp_path: Path, cleaner: bool
     assert dict.fromkeys(wanted, b"") == {
         file.name: file.read_bytes() for file in tmp_path.iterdir() if file.name != ".lock"
     }
+
+
+def test_a_configuration_that_changes_while_it_is_read_is_kept(tmp_path: Path) -> None:
+    """The change was told and applied before the answer with the old text was looked at."""
+    world = World(tmp_path)
+    store: Any = world.store
+
+    def read_slowly(topics: Iterable[str]) -> dict[str, dict[str, str]]:
+        world.log_manager.update_topic_config("t", {"retention.ms": "7"})
+        return {topic: {"retention.ms": "1"} for topic in topics}
+
+    store.topic_configs = read_slowly
+    world.lead("t")
+    assert 7 == world.partition("t").log.config.retention_ms
+
+
+def test_a_broker_that_stops_takes_over_no_more_leaders(tmp_path: Path) -> None:
+    """The logs are closed next: what would be appended then must be refused."""
+    world = World(tmp_path)
+    runtime: Any = world.runtime
+    many = [state(0, partition=number) for number in range(PER_TURN + 1)]
+    world.lead("t", len(many), leader=2)
+    runtime.sleep = lambda _: world.replica_manager.shutdown()
+    with pytest.raises(Closed):
+        world.replica_manager.become_leader_or_follower(
+            LeaderAndIsrRequest(9, CONTROLLER_EPOCH, [replace(s, leader_epoch=5) for s in many], [])
+        )
+    assert not any(partition.is_leader for partition in world.replica_manager)

@@ -35,6 +35,7 @@ ROOTS = {
     "the broker; else what is not flushed is so by the next flush",
     "broker/log_background.py LogBackground.close_soon run_native_later": "only close(2) can fail",
     "broker/log_cleaner.py CleanerWorkers.start spawn": "cleans again after the pause",
+    "broker/main.py run every": "the next interval ends in time",
     "broker/registration.py RegistrationKeeper.start spawn": "registers again",
     "broker/replica_fetchers.py ReplicaFetchers._fetcher spawn": "the next round begins",
     "broker/server.py KafkaServer._every every": "a storage error halts the broker; else the "

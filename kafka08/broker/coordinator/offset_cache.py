@@ -48,6 +48,8 @@ class _Partition:
     loading: bool = True
     entries: dict[OffsetKey, Entry] = field(default_factory=dict)
     pending: dict[OffsetKey, int] = field(default_factory=dict)
+    deleted: set[OffsetKey] = field(default_factory=set)
+    """The keys whose entry has no value; looking for them would take long where there are many."""
 
 
 NO_GENERATION: Final = 0
@@ -92,15 +94,21 @@ class OffsetCache:
             return
         if value is None and not found.loading:
             found.entries.pop(key, None)
+            return
+        found.entries[key] = Entry(log_offset, value)
+        if value is None:
+            found.deleted.add(key)
         else:
-            found.entries[key] = Entry(log_offset, value)
+            found.deleted.discard(key)
 
     def finish_load(self, partition: int, generation: int) -> None:
         """The log was read to its end: answer fetches from now on."""
         if self.is_current(partition, generation):
             found = self._partitions[partition]
             found.loading = False
-            found.entries = {k: e for k, e in found.entries.items() if e.value is not None}
+            for key in found.deleted:
+                del found.entries[key]
+            found.deleted.clear()
 
     def drop(self, partition: int) -> int:
         """Forget a partition that another broker leads now. Returns how many offsets it had."""
@@ -131,28 +139,38 @@ class OffsetCache:
         entry = self._partitions[partition].entries.get(key)
         return None if entry is None else entry.value
 
-    def expired(self, now_ms: int, retention_ms: int) -> dict[int, list[OffsetKey]]:
-        """What has outlived its time, by partition; partitions that are loading are left alone.
+    def loaded(self) -> list[int]:
+        """The partitions that are loaded, ascending."""
+        return sorted(n for n, found in self._partitions.items() if not found.loading)
+
+    def keys(self, partition: int) -> list[OffsetKey]:
+        """What has an offset in a partition now."""
+        found = self._partitions.get(partition)
+        return [] if found is None else list(found.entries)
+
+    def expired(
+        self, partition: int, keys: Iterable[OffsetKey], now_ms: int, retention_ms: int
+    ) -> list[OffsetKey]:
+        """Those among `keys` whose offset has outlived its time; none while the partition is
+        loading or gone.
 
         1. A record with an expiry (0.9+ wrote it): when that has come.
         2. Else: when more than `retention_ms` passed since its commit time, which in version 1
            of OffsetCommit the client may have chosen.
         3. Not while a commit of the same key is on its way.
         """
-        return {
-            number: keys
-            for number, found in sorted(self._partitions.items())
-            if not found.loading
-            and (
-                keys := [
-                    key
-                    for key, entry in found.entries.items()
-                    if entry.value is not None
-                    and key not in found.pending
-                    and _is_expired(entry.value, now_ms, retention_ms)
-                ]
-            )
-        }
+        found = self._partitions.get(partition)
+        if found is None or found.loading:
+            return []
+        entries, pending = found.entries, found.pending
+        return [
+            key
+            for key in keys
+            if (entry := entries.get(key)) is not None
+            and entry.value is not None
+            and key not in pending
+            and _is_expired(entry.value, now_ms, retention_ms)
+        ]
 
     def __len__(self) -> int:
         """How many offsets are cached."""

@@ -25,6 +25,7 @@ from kafka08.broker.halt import halt_on
 from kafka08.broker.partition import Partition
 from kafka08.broker.replica_manager import ReplicaManager
 from kafka08.broker.runtime import Runtime, Task
+from kafka08.broker.turns import in_turns
 from kafka08.errors import (
     NO_ERROR,
     ConsumerCoordinatorNotAvailable,
@@ -60,6 +61,8 @@ EXPIRY_INTERVAL_SECONDS: Final = 600
 """0.8: offsets.retention.check.interval.ms is read and not used."""
 NOW: Final = -1
 """A commit time that stands for the broker's own clock."""
+KEYS_PER_TURN: Final = 2000
+"""Most offsets that are looked at, and most tombstones that are appended, between two pauses."""
 RECORDS_PER_SLICE: Final = 1000
 """Records applied between two pauses of a load: a few ms, so that the hub stays awake."""
 LOAD_RETRY_SECONDS: Final = 30.0
@@ -326,10 +329,13 @@ class OffsetManager:
 
     def expire(self) -> None:
         """Drop offsets that outlived their time: tombstones into the log, under acks 1, then out of
-        the cache. A partition whose append fails keeps its offsets until the next time."""
-        expired = self._cache.expired(self._runtime.time_ms(), self._retention_ms)
-        for number, keys in expired.items():
-            self._append_tombstones(number, keys)
+        the cache. What an append fails for stays until the next time. Switches between turns."""
+        now_ms = self._runtime.time_ms()
+        for number in self._cache.loaded():
+            for keys in in_turns(self._cache.keys(number), self._runtime, KEYS_PER_TURN):
+                expired = self._cache.expired(number, keys, now_ms, self._retention_ms)
+                if expired:
+                    self._append_tombstones(number, expired)
 
     def _append_tombstones(self, number: int, keys: list[OffsetKey]) -> None:
         target = TopicPartition(OFFSETS_TOPIC, number)

@@ -9,6 +9,8 @@ KafkaApis.handleTopicMetadataRequest 0.8.2.2.
 
 from __future__ import annotations
 
+from typing import Final
+
 from kafka08.broker.call import Call, Later
 from kafka08.broker.context import BrokerContext
 from kafka08.errors import LeaderNotAvailable, UnknownTopicOrPartition
@@ -20,6 +22,9 @@ from kafka08.protocol.metadata import (
     TopicMetadata,
 )
 
+REMEMBERED_TOPICS_MAX: Final = 1000
+"""A request that names more is not worth encoding to be remembered."""
+
 
 def handle(broker: BrokerContext, request: MetadataRequest, call: Call) -> MetadataResponse | Later:
     # A set, as the JVM reads it, but in the order of the request.
@@ -28,7 +33,8 @@ def handle(broker: BrokerContext, request: MetadataRequest, call: Call) -> Metad
     to_create = [topic for topic in unknown if broker.topics.creates(topic)]
     if not to_create:
         answer = response(broker, topics)
-        broker.metadata_cache.remember_answer(encode_body(request), encode_body(answer))
+        if len(request.topics) <= REMEMBERED_TOPICS_MAX:
+            broker.metadata_cache.remember_answer(encode_body(request), encode_body(answer))
         return answer
 
     def create() -> MetadataResponse:

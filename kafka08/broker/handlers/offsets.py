@@ -11,6 +11,7 @@ import logging
 
 from kafka08.broker.call import Call
 from kafka08.broker.context import BrokerContext
+from kafka08.broker.refused import Refused
 from kafka08.errors import ApiError, code_of
 from kafka08.protocol.grouping import by_partition
 from kafka08.protocol.offsets import (
@@ -27,23 +28,25 @@ log = logging.getLogger(__name__)
 
 def handle(broker: BrokerContext, request: OffsetsRequest, call: Call) -> OffsetsResponse:
     topics: dict[str, list[OffsetsPartitionResponse]] = {}
+    refused = Refused()
     for topic_partition, partition in by_partition(request.topics).items():
         code, offsets = 0, []
         try:
             offsets = find(broker, topic_partition, partition, request.replica_id)
         except ApiError as error:
             code = code_of(error)
-            log.warning(
-                "Offset request with correlation id %d from client %s on partition %s failed due "
-                "to %s",
-                call.header.correlation_id,
-                call.header.client_id,
-                topic_partition,
-                error,
-                extra=call.cause,
-            )
+            refused.add(topic_partition, error)
         topics.setdefault(topic_partition.topic, []).append(
             OffsetsPartitionResponse(topic_partition.partition, code, offsets)
+        )
+    for partitions, reason in refused:
+        log.warning(
+            "Offset request with correlation id %d from client %s on %s failed due to %s",
+            call.header.correlation_id,
+            call.header.client_id,
+            partitions,
+            reason,
+            extra=call.cause,
         )
     return OffsetsResponse([OffsetsTopicResponse(*item) for item in topics.items()])
 

@@ -1,0 +1,23 @@
+"""Long work in turns: while one greenlet works, nobody else does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, TypeVar
+
+from kafka08.broker.runtime import Runtime
+
+T = TypeVar("T")
+
+PER_TURN: Final = 200
+"""Partitions handled between two pauses: a few ms, for which the ZooKeeper session, clients and
+other brokers may wait."""
+
+
+def in_turns(items: Sequence[T], runtime: Runtime, size: int = PER_TURN) -> Iterator[Sequence[T]]:
+    """The items in pieces of `size`. Between two of them others run: what was read before may not
+    be true any more. Switches."""
+    for start in range(0, len(items), size):
+        if start:
+            runtime.sleep(0)
+        yield items[start : start + size]

@@ -1,0 +1,212 @@
+"""No request of 10,000 partitions, and nothing that looks at as many now and then, holds the hub
+for 100 ms: a ZooKeeper session, clients and other brokers wait for it.
+
+Measured is the CPU time between two switches, on a broker whose logs are stand-ins.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka08.broker.coordinator.offset_cache import OffsetCache
+from kafka08.log.config import LogConfig
+from kafka08.log.manager import LogManager
+from kafka08.log.names import parse_partition_directory
+from kafka08.protocol.codec import decode_response, encode_request
+from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest, PartitionStateInfo
+from kafka08.protocol.metadata import BrokerEndpoint, MetadataRequest
+from kafka08.protocol.offset_records import OffsetKey, OffsetValue
+from kafka08.protocol.offsets import OffsetsPartition, OffsetsRequest, OffsetsTopic
+from kafka08.protocol.stop_replica import StopReplicaPartition, StopReplicaRequest
+from kafka08.protocol.types import Request
+from kafka08.protocol.update_metadata import UpdateMetadataRequest
+from kafka08.structs import OffsetAndMetadata, TopicPartition
+from tests.broker.world import CONTROLLER_EPOCH, Client, World
+
+PARTITIONS = 10_000
+HOLD_SECONDS = 0.1
+BROKERS = [BrokerEndpoint(number, "127.0.0.1", 19090 + number) for number in (1, 2)]
+SHAPES = [(2000, 5), (PARTITIONS, 1)]
+
+
+class LogStandIn:
+    """What partitions and checkpoints ask of a log that is empty."""
+
+    log_end_offset = log_start_offset = recovery_point = 0
+
+    def __init__(self, path: Path, config: LogConfig) -> None:
+        self.directory = path
+        self.topic_partition = parse_partition_directory(path)
+        self.config = config
+
+    def delete_old_segments(self, policy: object) -> int:
+        return 0
+
+    def delete(self) -> None: ...
+
+
+class Hub:
+    """The longest CPU time between two switches of a world."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self._since = self._longest = 0.0
+        runtime: Any = world.runtime
+        runtime.sleep = lambda seconds: self._switch()
+
+        def run_native(call: Callable[..., object], *args: object) -> object:
+            self._switch()
+            result = call(*args)
+            self._since = time.thread_time()
+            return result
+
+        runtime.run_native = run_native
+
+    def _switch(self) -> None:
+        self._longest = max(self._longest, time.thread_time() - self._since)
+        self._since = time.thread_time()
+
+    def held(self, work: Callable[[], object]) -> float:
+        """Seconds that `work` holds the hub at most. Without the collector, whose turn is not the
+        fault of who happens to make the last of 50,000 objects."""
+        gc.collect()
+        gc.disable()
+        try:
+            self._longest, self._since = 0.0, time.thread_time()
+            work()
+            self._switch()
+        finally:
+            gc.enable()
+        return self._longest
+
+    def answer(self, request: Request) -> Any:
+        """The answer; AssertionError if it held the hub for too long."""
+        client, data = Client(self.world), encode_request(request, 1, "test")
+        held = self.held(lambda: client.send(data))
+        assert held < HOLD_SECONDS, f"{type(request).__name__} held the hub for {held:.3f} s"
+        (frame,) = client.frames()
+        return decode_response(type(request), frame)[1]
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hub:
+    monkeypatch.setattr(
+        LogManager,
+        "_open",
+        lambda manager, path: LogStandIn(path, manager.config_of(path.name.rpartition("-")[0])),
+    )
+    world = World(tmp_path)
+    world.store.live = [1, 2]
+    return Hub(world)
+
+
+def states(topics: int, partitions: int, epoch: int, leader: int = 1) -> list[PartitionStateInfo]:
+    return [
+        PartitionStateInfo(f"topic-{t}", p, CONTROLLER_EPOCH, leader, epoch, [1, 2], 0, [1, 2])
+        for t in range(topics)
+        for p in range(partitions)
+    ]
+
+
+def obey(hub: Hub, states: list[PartitionStateInfo], code: int = 0) -> None:
+    answer = hub.answer(LeaderAndIsrRequest(9, CONTROLLER_EPOCH, states, BROKERS))
+    assert (0, {code}, len(states)) == (
+        answer.error_code,
+        {partition.error_code for partition in answer.partitions},
+        len(answer.partitions),
+    )
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_leader_and_isr(hub: Hub, shape: tuple[int, int]) -> None:
+    """New partitions, some more beside them (which once looked at all logs for each topic), old
+    news, and a change of all leaders there and back."""
+    first = states(*shape, epoch=0)
+    obey(hub, first)
+    more = states(*shape, epoch=0)
+    for state in more:
+        state.topic = f"more-{state.topic}"
+    obey(hub, more)
+    obey(hub, first, code=13)
+    obey(hub, states(*shape, epoch=1, leader=2))
+    obey(hub, states(*shape, epoch=2))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_metadata(hub: Hub, shape: tuple[int, int]) -> None:
+    """Told by the controller, and asked for: all of it, and by name."""
+    told = states(*shape, epoch=0)
+    assert 0 == hub.answer(UpdateMetadataRequest(9, CONTROLLER_EPOCH, told, BROKERS)).error_code
+    named = [f"topic-{number}" for number in range(shape[0])]
+    for topics in ([], named):
+        answer = hub.answer(MetadataRequest(topics))
+        assert PARTITIONS == sum(len(topic.partitions) for topic in answer.topics)
+
+
+@pytest.mark.parametrize("delete", [0, 1])
+def test_stop_replica(hub: Hub, delete: int) -> None:
+    """With and without the logs."""
+    obey(hub, states(*SHAPES[0], epoch=0))
+    stopped = [StopReplicaPartition(s.topic, s.partition) for s in states(*SHAPES[0], epoch=0)]
+    answer = hub.answer(StopReplicaRequest(9, CONTROLLER_EPOCH, delete, stopped))
+    assert PARTITIONS == len(answer.partitions)
+    assert PARTITIONS * (1 - delete) == len(hub.world.log_manager.logs)
+
+
+def test_offsets_of_partitions_that_are_not_here(hub: Hub) -> None:
+    """One line in the log tells of them all."""
+    asked = [OffsetsTopic(f"t{n}", [OffsetsPartition(0, -1, 1)]) for n in range(PARTITIONS)]
+    assert PARTITIONS == len(hub.answer(OffsetsRequest(-1, asked)).topics)
+
+
+def test_what_is_done_now_and_then(hub: Hub) -> None:
+    """Checkpoints, retention, a topic's new configuration, and followers that left all at once."""
+    obey(hub, states(*SHAPES[0], epoch=0))
+    world = hub.world
+    world.runtime.advance(60)
+    manager, logs = world.replica_manager, world.log_manager
+    logs._pause = lambda: world.runtime.sleep(0)
+    held = {
+        work.__name__: hub.held(work)
+        for work in (
+            manager.checkpoint_high_watermarks,
+            logs.checkpoint_recovery_points,
+            logs.retain,
+            lambda: logs.update_topic_config("topic-0", {"retention.ms": "7"}),
+            manager.shrink_isrs,
+        )
+    }
+    assert {} == {name: seconds for name, seconds in held.items() if seconds >= HOLD_SECONDS}
+    assert {(1,)} == {partition.isr for partition in manager}
+    assert 5 == sum(one.config.retention_ms == 7 for one in logs.logs.values())
+
+
+def test_expiry_of_half_a_million_offsets(hub: Hub) -> None:
+    """Two in a hundred have expired; their tombstones are in the log."""
+    manager = hub.world.context.offset_manager
+    cache: OffsetCache = manager._cache
+    generation = cache.begin_load(0)
+    assert generation is not None
+    now_ms = hub.world.runtime.time_ms()
+    for number in range(500_000):
+        committed = OffsetAndMetadata(number, "", 0 if number % 50 == 0 else now_ms)
+        cache.apply(0, number, OffsetKey("g", "t", number), OffsetValue(committed))
+    finished = hub.held(lambda: cache.finish_load(0, generation))
+    appended: list[int] = []
+    manager._append_tombstones = lambda number, keys: appended.append(len(keys))  # type: ignore[method-assign]
+    assert max(finished, hub.held(manager.expire)) < HOLD_SECONDS
+    assert 10_000 == sum(appended)
+
+
+def test_a_topic_without_logs_is_forgotten(hub: Hub) -> None:
+    """The index of logs by topic does not grow with topics that come and go."""
+    obey(hub, states(2, 2, epoch=0))
+    for number in (0, 1):
+        hub.world.log_manager.delete(TopicPartition("topic-0", number))
+    assert {"topic-1"} == hub.world.log_manager._topics.keys()
