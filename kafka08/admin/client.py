@@ -303,10 +303,12 @@ class AdminClient(Closeable):
         under_way = self._store.reassignments()
         return statuses(moves, under_way, self.assigned(moves))
 
-    def elect_preferred(self, partitions: Sequence[TopicPartition] | None = None) -> int:
+    def elect_preferred(
+        self, partitions: Sequence[TopicPartition] | None = None, *, dry_run: bool = False
+    ) -> int:
         """Ask the controller to give partitions (None: all) back to their preferred replicas, where
         these are in sync; how many were asked for. AdminError while an earlier request stands, or
-        for a partition that does not exist."""
+        for a partition that does not exist. `dry_run`: check that they exist, change nothing."""
         existing = [
             TopicPartition(topic, number)
             for topic, assignment in self._store.assignments().items()
@@ -316,7 +318,7 @@ class AdminClient(Closeable):
         absent = sorted(set(wanted) - set(existing))
         if absent:
             raise AdminError(f"There is no partition {', '.join(map(str, absent))}")
-        if wanted:
+        if wanted and not dry_run:
             text = nodes.encode_preferred_election(wanted)
             self._request(paths.PREFERRED_ELECTION, text, "A preferred replica election")
         return len(wanted)

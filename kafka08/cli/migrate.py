@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
@@ -19,10 +19,18 @@ from kafka08.cli.migration_output import (
     show_to_do,
     show_verification,
 )
-from kafka08.cli.options import admin_bootstrap_option, example, json_option, zookeeper_option
+from kafka08.cli.options import (
+    admin_bootstrap_option,
+    dry_run_option,
+    example,
+    json_option,
+    zookeeper_option,
+)
+from kafka08.cli.table import show_json
+from kafka08.structs import TopicPartition
 
 if TYPE_CHECKING:
-    from kafka08.migration import OffsetMigration
+    from kafka08.migration import OffsetMigration, Rollback, Status
     from kafka08.migration.connections import Connections
     from kafka08.migration.fleet import Outcome
     from kafka08.pace import Pace
@@ -119,13 +127,25 @@ def plan(max_disagreement: int | None, retention_minutes: int, as_json: bool, **
 @migrate.command(epilog=example("kafka08 migrate start readers"))
 @max_disagreement_option
 @answer_option
+@dry_run_option
 @group_json_option
 @group_options
-def start(max_disagreement: int | None, answer_seconds: float, as_json: bool, **where: Any) -> None:
+@click.pass_context
+def start(
+    context: click.Context,
+    /,
+    max_disagreement: int | None,
+    answer_seconds: float,
+    dry_run: bool,
+    as_json: bool,
+    **where: Any,
+) -> None:
     """Note both stores in a journal, copy to Kafka whatever is newer in ZooKeeper, and have live
     members commit to both."""
     from kafka08.migration.fleet import start_groups
 
+    if dry_run:
+        context.invoke(plan, max_disagreement=max_disagreement, as_json=as_json, **where)
     with opened(**where) as (connections, groups, pace):
         outcomes = start_groups(
             connections,
@@ -209,14 +229,23 @@ def verify(
 @seconds_option
 @allow_idle_option
 @answer_option
+@dry_run_option
 @group_json_option
 @group_options
 def finish(
-    seconds: float | None, allow_idle: bool, answer_seconds: float, as_json: bool, **where: Any
+    seconds: float | None,
+    allow_idle: bool,
+    answer_seconds: float,
+    dry_run: bool,
+    as_json: bool,
+    **where: Any,
 ) -> None:
     """Have the members commit to Kafka alone, and show that ZooKeeper's offsets stand still."""
     from kafka08.migration import Watching
+    from kafka08.migration.preview import preview_finish
 
+    if dry_run:
+        preview(preview_finish, where, as_json, "commit to Kafka alone")
     bad = 0
     watching = Watching(seconds, allow_idle=allow_idle)
     steps = run_step(lambda migration: migration.finish(watching), where, answer_seconds)
@@ -237,28 +266,41 @@ def finish(
     "stopped group.",
 )
 @answer_option
+@dry_run_option
 @group_json_option
 @group_options
-def rollback(to: Any, answer_seconds: float, as_json: bool, **where: Any) -> None:
+def rollback(to: Any, answer_seconds: float, dry_run: bool, as_json: bool, **where: Any) -> None:
     """Make ZooKeeper's offsets the ones that members go on from, and have live members do so."""
+    from kafka08.migration.preview import preview_rollback
+
+    def step(migration: OffsetMigration) -> Rollback:
+        return preview_rollback(migration, to) if dry_run else migration.rollback(to)
+
     bad = 0
-    for outcome in run_step(lambda migration: migration.rollback(to), where, answer_seconds):
+    for outcome in run_step(step, where, answer_seconds):
         bad += show_error(outcome)
         if outcome.result is not None:
-            bad += show_rollback(outcome.group, outcome.result, as_json)
+            bad += show_rollback(outcome.group, outcome.result, as_json, dry_run=dry_run)
     sys.exit(1 if bad else 0)
 
 
 @migrate.command(epilog=example("kafka08 migrate forget readers"))
+@dry_run_option
+@group_json_option
 @group_options
-def forget(**where: Any) -> None:
+def forget(dry_run: bool, as_json: bool, **where: Any) -> None:
     """Remove the journal of a migration that is finished or rolled back, and the snapshot in it."""
     from kafka08.migration import OffsetMigration
+    from kafka08.migration.preview import preview_forget
 
+    if dry_run:
+        preview(preview_forget, where, as_json, "be forgotten")
     bad = 0
     for outcome in run_step(OffsetMigration.forget, where):
         bad += show_error(outcome)
         if outcome.result is not None:
+            if as_json:
+                show_json({"group": outcome.group, "forgotten": outcome.result.state.value})
             click.echo(f"{outcome.group}: {outcome.result.state.value}, and forgotten", err=True)
     sys.exit(1 if bad else 0)
 
@@ -273,10 +315,18 @@ def forget(**where: Any) -> None:
     help="Seconds between two copies.",
 )
 @click.option("--rounds", type=click.IntRange(1), help="Copy so often; default: until the end.")
+@dry_run_option
+@json_option("One JSON object a copy.")
 @admin_bootstrap_option
 @zookeeper_option
 def mirror(
-    group: str, period: float, rounds: int | None, bootstrap: str | None, zookeeper: str
+    group: str,
+    period: float,
+    rounds: int | None,
+    dry_run: bool,
+    as_json: bool,
+    bootstrap: str | None,
+    zookeeper: str,
 ) -> None:
     """Commit to Kafka what members of GROUP that are not kafka08's commit to ZooKeeper, until the
     migration goes on to finish or rollback. Stop it with Ctrl-C.
@@ -285,13 +335,32 @@ def mirror(
     """
     from kafka08.migration import OffsetMigration
     from kafka08.migration.mirror import Mirror
+    from kafka08.migration.preview import preview_mirror
+
+    def tell(copied: Collection[TopicPartition]) -> None:
+        if as_json:
+            show_json({"group": group, "copied": len(copied), "dry_run": dry_run})
+        did = "Would copy" if dry_run else "Copied"
+        click.echo(f"{did} {len(copied)} offsets to Kafka", err=True)
 
     with OffsetMigration(zookeeper, group, bootstrap) as migration:
-        Mirror(migration).run(
-            period,
-            lambda copied: click.echo(f"Copied {len(copied)} offsets to Kafka", err=True),
-            rounds=rounds,
-        )
+        if dry_run:
+            tell(preview_mirror(migration))
+        else:
+            Mirror(migration).run(period, tell, rounds=rounds)
+
+
+def preview(
+    step: Callable[[OffsetMigration], Status], where: dict[str, Any], as_json: bool, would: str
+) -> NoReturn:
+    """Show each group as it is before a step that it does not take."""
+    bad = 0
+    for outcome in run_step(step, where):
+        bad += show_error(outcome)
+        if outcome.result is not None:
+            show_status(outcome.result, as_json)
+            click.echo(f"{outcome.group} would {would}; nothing was changed.", err=True)
+    sys.exit(1 if bad else 0)
 
 
 @contextmanager

@@ -157,8 +157,8 @@ def show_verification(found: Verification, as_json: bool, success: str) -> bool:
     return not found.is_verified
 
 
-def show_rollback(group: str, done: Rollback, as_json: bool) -> bool:
-    """What was written; whether there are problems."""
+def show_rollback(group: str, done: Rollback, as_json: bool, *, dry_run: bool = False) -> bool:
+    """What was written, or with `dry_run` would be; whether there are problems."""
     if as_json:
         stores = {"zookeeper": done.to_zookeeper, "kafka": done.to_kafka}
         written = [
@@ -178,8 +178,9 @@ def show_rollback(group: str, done: Rollback, as_json: bool) -> bool:
         }
         click.echo(json.dumps(fields))
     click.echo(
-        f"{group}: wrote {len(done.to_zookeeper)} offsets to ZooKeeper and "
-        f"{len(done.to_kafka)} to Kafka, removed {len(done.remove_from_zookeeper)} from ZooKeeper",
+        f"{group}: {'would write' if dry_run else 'wrote'} {len(done.to_zookeeper)} offsets to "
+        f"ZooKeeper and {len(done.to_kafka)} to Kafka, {'remove' if dry_run else 'removed'} "
+        f"{len(done.remove_from_zookeeper)} from ZooKeeper",
         err=True,
     )
     for problem in done.problems:

@@ -111,6 +111,11 @@ def json_option(prints: str = "JSON instead of a table.") -> Callable[[Function]
     return click.option("--json", "as_json", is_flag=True, help=prints)
 
 
+dry_run_option = click.option(
+    "--dry-run", is_flag=True, help="Show what would be done, and change nothing."
+)
+
+
 def config_options(function: Function) -> Function:
     """--config FILE and --override KEY=VALUE, passed on as `config_file` and `overrides`."""
     function = click.option(

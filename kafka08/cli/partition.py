@@ -22,7 +22,14 @@ from kafka08.admin.moves import (
     parse_topics,
 )
 from kafka08.cli.commands import Commands
-from kafka08.cli.options import example, json_option, legal_topic, zookeeper_option
+from kafka08.cli.options import (
+    dry_run_option,
+    example,
+    json_option,
+    legal_topic,
+    zookeeper_option,
+)
+from kafka08.cli.table import show_json
 from kafka08.errors import AdminError
 from kafka08.structs import TopicPartition
 
@@ -171,15 +178,28 @@ def show_progress(admin: AdminClient, moves: Moves) -> int:
 @click.option(
     "--file", "partitions_file", type=json_file, help="The same as the JVM tool's JSON file."
 )
+@dry_run_option
+@json_option("One JSON object.")
 @zookeeper_option
-def elect(names: tuple[str, ...], partitions_file: Path | None, zookeeper: str) -> None:
+def elect(
+    names: tuple[str, ...],
+    partitions_file: Path | None,
+    dry_run: bool,
+    as_json: bool,
+    zookeeper: str,
+) -> None:
     """Give partitions back to their preferred replicas, where these are in sync."""
     wanted = [topic_partition(name) for name in names]
     if partitions_file is not None:
         wanted += parsed(partitions_file, parse_elections)
     with AdminClient(zookeeper) as admin:
-        count = admin.elect_preferred(wanted or None)
-    click.echo(f"Successfully started preferred replica election for {count} partitions.")
+        count = admin.elect_preferred(wanted or None, dry_run=dry_run)
+    if as_json:
+        show_json({"partitions": count, "dry_run": dry_run})
+    elif dry_run:
+        click.echo(f"Would start preferred replica election for {count} partitions.")
+    else:
+        click.echo(f"Successfully started preferred replica election for {count} partitions.")
 
 
 def topic_partition(text: str) -> TopicPartition:

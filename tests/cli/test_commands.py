@@ -69,3 +69,30 @@ def test_the_log_is_shown_from_the_level_on(kafka08: Commands) -> None:
     loud = kafka08("topic", "list", "--log-level", "debug").err
     assert "kafka08." in loud
     assert "" == kafka08("topic", "list").err
+
+
+PLANNING = {"partition reassign", "offsets reset", "offsets import"}
+"""They compute a plan: they show it, and carry it out with --execute."""
+CHANGING = {
+    "topic create",
+    "topic alter",
+    "topic delete",
+    "partition elect",
+    "offsets set",
+    "migrate start",
+    "migrate finish",
+    "migrate rollback",
+    "migrate forget",
+    "migrate mirror",
+    "spark read",
+    "spark write",
+}
+"""They act, and change nothing with --dry-run."""
+
+
+@pytest.mark.parametrize(("path", "command"), leaves(root), ids=str)
+def test_what_changes_a_cluster_follows_one_rule(path: str, command: click.Command) -> None:
+    """A verb has --execute, --dry-run or neither; docs/operations.md says which."""
+    options = {option for parameter in command.params for option in parameter.opts}
+    assert (path in PLANNING) == ("--execute" in options)
+    assert (path in CHANGING) == ("--dry-run" in options)

@@ -76,3 +76,43 @@ def test_results_for_machines(kafka08: Commands, inspect: Inspector) -> None:
     }
     kafka08("migrate", "forget", group)
     assert not inspect.zk.exists(paths.migration(group))
+
+
+def test_a_dry_run_changes_nothing(kafka08: Commands, inspect: Inspector) -> None:
+    """Each step that changes something says what it would do, refuses what it would refuse, and
+    leaves journal and offsets as they are."""
+    topic = group = inspect.create_topic("dry-by-cli")
+    inspect.store.commit_offsets(group, {TopicPartition(topic, 0): 0})
+    dry = ("--dry-run", group)
+
+    def journal() -> str | None:
+        node = inspect.zk.get_or_none(paths.migration(group))
+        return None if node is None else node.data
+
+    assert kafka08("migrate", "start", *dry).out
+    assert journal() is None
+    for step in ("finish", "rollback", "forget", "mirror"):
+        refused = kafka08.refused("migrate", step, *dry)
+        assert (1, True) == (refused.code, "start it first" in refused.err), step
+    kafka08("migrate", "start", group)
+    begun = journal()
+    assert "Would copy 0 offsets" in kafka08("migrate", "mirror", *dry).err
+    assert "would write 0 offsets to ZooKeeper" in kafka08("migrate", "rollback", *dry).err
+    inspect.store.commit_offsets(group, {TopicPartition(topic, 0): 1})
+    back = kafka08("migrate", "rollback", *dry, "--to", "snapshot", "--json")
+    assert [0] == [row["offset"] for row in json.loads(back.out)["written"]]
+    assert {0: 1} == inspect.committed(group)
+    inspect.store.commit_offsets(group, {TopicPartition(topic, 0): 0})
+    assert begun == journal()
+    kafka08("migrate", "verify", group)
+    verified = journal()
+    assert "would commit to Kafka alone" in kafka08("migrate", "finish", *dry).err
+    assert verified == journal()
+    kafka08("migrate", "rollback", group)
+    done = journal()
+    assert "would be forgotten" in kafka08("migrate", "forget", *dry).err
+    assert done == journal()
+    assert json.loads(kafka08("migrate", "forget", group, "--json").out) == {
+        "group": group,
+        "forgotten": "rolled back",
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -88,3 +89,14 @@ def test_a_topic_that_cannot_be_is_refused(kafka08: Commands) -> None:
     done = kafka08.refused("partition", "reassign", "--topic", "..", "--brokers", "1")
     assert 2 == done.code
     assert 'topic name cannot be "." or ".."' in done.err
+
+
+def test_a_dry_election_asks_for_nothing(kafka08: Commands, inspect: Inspector) -> None:
+    """The count, and no request for the controller; a partition that is not there is still told."""
+    topic = inspect.create_topic("dry-election", 3)
+    names = [f"--partition={topic}:{number}" for number in range(3)]
+    done = kafka08("partition", "elect", *names, "--dry-run", "--json")
+    assert {"partitions": 3, "dry_run": True} == json.loads(done.out)
+    assert not inspect.zk.exists(paths.PREFERRED_ELECTION)
+    absent = kafka08.refused("partition", "elect", f"--partition={topic}:9", "--dry-run")
+    assert (1, True) == (absent.code, "There is no partition" in absent.err)

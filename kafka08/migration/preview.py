@@ -1,0 +1,82 @@
+"""What a step of a migration would do, for --dry-run: the same refusals, and nothing is changed.
+
+What a step finds out only while it waits for members is not foreseen: their answers, and offsets
+that move meanwhile.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from kafka08.errors import MigrationError
+from kafka08.migration.journal import DONE, State, check, unfinished
+from kafka08.migration.mirror import MIRRORED
+from kafka08.migration.offset_migration import (
+    KEEPS_ZOOKEEPER,
+    RETURNED,
+    OffsetMigration,
+    Status,
+)
+from kafka08.migration.plan import group_refusals, live_refusals
+from kafka08.migration.reading import read_facts
+from kafka08.migration.results import refusal
+from kafka08.migration.rollback import (
+    Rollback,
+    rollback_to_newest,
+    rollback_to_snapshot,
+    without_old,
+)
+from kafka08.structs import TopicPartition
+
+
+def preview_finish(migration: OffsetMigration) -> Status:
+    """How the group is before `finish`. MigrationError if the migration has not come so far."""
+    check(migration.group, State.FINISHING, migration.journal())
+    return migration.status()
+
+
+def preview_forget(migration: OffsetMigration) -> Status:
+    """How the group is before `forget`. MigrationError if the migration is not done."""
+    entry = migration.journal()
+    if entry is None or entry.state not in DONE:
+        raise MigrationError(unfinished(migration.group, entry))
+    return migration.status()
+
+
+def preview_mirror(migration: OffsetMigration) -> list[TopicPartition]:
+    """The partitions whose offsets a mirror would copy at once. MigrationError if the group does
+    not commit to both stores."""
+    entry = migration.journal()
+    if entry is None or entry.state not in MIRRORED:
+        raise MigrationError(unfinished(migration.group, entry))
+    facts = migration.facts()
+    owners = {p.topic_partition: facts.owner(p) for p in facts.behind_in_kafka}
+    return [tp for tp, owner in owners.items() if owner is None or not owner.is_ours]
+
+
+def preview_rollback(migration: OffsetMigration, to: Literal["newest", "snapshot"]) -> Rollback:
+    """What `rollback` would write by what both stores have now. MigrationError for its refusals."""
+    group, entry = migration.group, migration.journal()
+    by_snapshot = to == "snapshot"
+    keeps = entry is not None and entry.state in KEEPS_ZOOKEEPER
+    if by_snapshot or not keeps:
+        check(group, State.ROLLING_TO_SNAPSHOT if by_snapshot else State.ROLLING_TO_NEWEST, entry)
+    assert entry is not None, "check refuses a migration that has not begun"
+    facts = read_facts(group, migration.connections, entry.snapshot)
+    if by_snapshot:
+        rollback = rollback_to_snapshot(facts, entry.snapshot)
+        reasons = [*live_refusals(facts), *group_refusals(facts), *rollback.refusals]
+    elif not keeps:
+        rollback = rollback_to_newest(facts)
+        reasons = [*group_refusals(facts), *rollback.refusals]
+    elif entry.state in RETURNED or facts.unavailable is not None:
+        return Rollback({}, {})
+    else:
+        rollback, reasons = rollback_to_newest(without_old(facts, entry.snapshot)), []
+    if (error := refusal("rollback", group, reasons)) is not None:
+        raise error
+    if by_snapshot:
+        return rollback
+    have = {p.topic_partition: p.zookeeper for p in facts.partitions}
+    written = {tp: o for tp, o in rollback.to_zookeeper.items() if have.get(tp) != o}
+    return Rollback(written, {}, problems=(*rollback.problems, *rollback.refusals))
