@@ -25,6 +25,7 @@ from kafka08.cli.options import (
 )
 from kafka08.cli.signals import handles_stop_signals, interrupt_on_stop_signals, stop_event
 from kafka08.config import parse_overrides
+from kafka08.errors import KafkaError
 
 if TYPE_CHECKING:
     import threading
@@ -189,7 +190,7 @@ def say_that_none_runs(directory: ClusterDirectory) -> None:
     """And why, if the last one left word."""
     click.echo(f"No cluster runs in {directory.path}", err=True)
     if (error := directory.last_error()) is not None:
-        click.echo(f"{directory.log} says of the last one: {error.rstrip(':')}", err=True)
+        click.echo(f"{directory.log} says of the last one: {error}", err=True)
 
 
 def run(
@@ -216,7 +217,11 @@ def run(
         remember_foreground(directory.path)
     try:
         with cluster:
-            supervise(cluster, directory, stopping)
+            if stopping.is_set():
+                # Not announced: whoever waits for it must not take it for ready.
+                click.echo("Stopped while it was starting.", err=True)
+            else:
+                supervise(cluster, directory, stopping)
     finally:
         directory.release()
 
@@ -246,7 +251,8 @@ def start_detached(
     command = [sys.executable, "-m", "kafka08.cli", "up", f"--brokers={brokers}"]
     command.append(f"--data-dir={directory.path}")
     command += [f"--override={key}={value}" for key, value in config.items()]
-    with directory.log.open("w") as output:
+    directory.log.write_text("")
+    with directory.log.open("a") as output:  # another `up` on the directory may write there as well
         owner = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -265,6 +271,8 @@ def start_detached(
         owner.terminate()
         owner.wait()
         raise
+    if owner.returncode == 0 and directory.running() is not None:
+        return await_ready(directory)  # another `up` was faster
     raise click.ClickException(f"the cluster did not start:\n{directory.log.read_text().rstrip()}")
 
 
@@ -302,5 +310,10 @@ def show_broker(directory: Path, broker: BrokerState, *, err: bool = True) -> No
 
 def restart_command(broker: int, directory: Path) -> str:
     """As the user may type it here."""
-    given = "" if open_directory(None).path == directory else f" --data-dir {quote(str(directory))}"
-    return f"kafka08 up restart {broker}{given}"
+    try:
+        is_found = open_directory(None).path == directory
+    except (KafkaError, OSError):  # a user without a home, say
+        is_found = False
+    return f"kafka08 up restart {broker}" + (
+        "" if is_found else f" --data-dir {quote(str(directory))}"
+    )

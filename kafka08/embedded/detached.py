@@ -134,12 +134,17 @@ class ClusterDirectory:
         return None
 
     def last_error(self) -> str | None:
-        """The last line of `log` that tells an error; None without one, as after a clean stop."""
+        """The last line of `log` that tells an error and, below it, the last line of all: of an
+        excerpt it names the cause. None without an error, as after a clean stop."""
         try:
             lines = self.log.read_text(errors="replace").splitlines()
         except FileNotFoundError:
             return None
-        return next((line for line in reversed(lines) if line.startswith("Error")), None)
+        errors = [number for number, line in enumerate(lines) if line.startswith("Error")]
+        if not errors:
+            return None
+        excerpt = lines[errors[-1] + 1 :]
+        return "\n".join([lines[errors[-1]].rstrip(":"), *excerpt[-1:]])
 
     def stop(self, timeout: float = STOP_SECONDS) -> ClusterState | None:
         """Stop what runs here and wait until it has ended; None if nothing did. KafkaError if it

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from kafka08.admin import AdminClient
-from kafka08.cli.up import keys_for_all
-from kafka08.embedded.detached import ClusterDirectory
+from kafka08.cli.up import keys_for_all, restart_command
+from kafka08.embedded.detached import ClusterDirectory, default_directory
 from tests.embedded.test_process import eventually, state_of
 
 COMMAND = (sys.executable, "-m", "kafka08.cli")
@@ -37,10 +37,10 @@ class Commands:
         """On stdout, however it ended."""
         return self._run(*arguments).stdout
 
-    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
+    def start(self, *arguments: str, stderr: int | None = None) -> subprocess.Popen[bytes]:
         """In the background."""
         return subprocess.Popen(
-            [*COMMAND, *arguments], env=self._environ, stdout=subprocess.DEVNULL
+            [*COMMAND, *arguments], env=self._environ, stdout=subprocess.PIPE, stderr=stderr
         )
 
     def _run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -139,7 +139,8 @@ def test_one_in_the_foreground_is_found(kafka08: Commands, tmp_path: Path) -> No
     assert killed.startswith("Broker 0 was killed at")
     assert killed in kafka08("status").stdout
     assert "its data was temporary" in kafka08("down").stderr
-    assert running.wait(60) == 0
+    running.communicate(timeout=60)
+    assert running.returncode == 0
 
 
 def test_a_cluster_that_was_killed_does_not_count(kafka08: Commands) -> None:
@@ -161,10 +162,40 @@ def test_a_cluster_that_died_says_why(kafka08: Commands, tmp_path: Path) -> None
     """To whoever asks for it afterwards, from the log of the process that it belonged to."""
     log = tmp_path / "kafka08" / "cluster" / "up.log"
     log.parent.mkdir(parents=True)
-    log.write_text("ZooKeeper  localhost:2181\nError: broker 0 ended:\n  its last line\n")
+    log.write_text("ZooKeeper  localhost:2181\nError: broker 0 ended:\n  more\n  its last line\n")
     for verb, code in (("status", 1), ("down", 0)):
         said = kafka08(verb, code=code).stderr
-        assert f"{log} says of the last one: Error: broker 0 ended\n" in said
+        assert f"{log} says of the last one: Error: broker 0 ended\n  its last line\n" in said
+
+
+def test_down_while_it_starts_is_no_start(kafka08: Commands, tmp_path: Path) -> None:
+    """`up --detach` waits for it: it fails, and names no address of a cluster that is gone."""
+    directory = ClusterDirectory(tmp_path / "kafka08" / "cluster")
+    starting = kafka08.start("up", "--detach", "--brokers", "1", stderr=subprocess.PIPE)
+    eventually(lambda: directory.path.exists() and directory.running() is not None, "it starts")
+    kafka08("down")
+    said, complained = starting.communicate(timeout=60)
+    assert starting.returncode == 1
+    assert b"the cluster did not start:\nStopped while it was starting." in complained
+    assert said == b""
+
+
+def test_two_at_once_start_one_cluster(kafka08: Commands) -> None:
+    """Both say where it answers."""
+    both = [kafka08.start("up", "--detach", "--brokers", "1") for _ in range(2)]
+    first, second = (one.communicate(timeout=60)[0] for one in both)
+    assert [one.returncode for one in both] == [0, 0]
+    assert first == second != b""
+
+
+def test_the_command_to_go_on_with_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has the directory if that is not found without; also for a user without any default."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert restart_command(1, default_directory()) == "kafka08 up restart 1"
+    assert restart_command(1, Path("/a b")) == "kafka08 up restart 1 --data-dir '/a b'"
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    assert restart_command(1, Path("/a")) == "kafka08 up restart 1 --data-dir /a"
 
 
 def test_ctrl_c_while_it_starts_leaves_nothing(kafka08: Commands, tmp_path: Path) -> None:
