@@ -135,9 +135,8 @@ class KafkaStream:
             now = self._monotonic()
             if give_up_at is None:
                 give_up_at = now + self._patience_s
-            elif (
-                self._damage is None and now >= give_up_at
-            ):  # sets have come, but no message to hand out
+            elif now >= give_up_at and self._damage is None:
+                # Sets have come, but no message to hand out.
                 raise self._timeout()
             self._next_slowly(self._find_messages, give_up_at)
 

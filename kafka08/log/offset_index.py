@@ -21,11 +21,12 @@ from pathlib import Path
 from typing import Final, NamedTuple, cast
 
 from kafka08.config import INT_MAX
-from kafka08.log.files import NEW, READ_WRITE, OpenFile, storage_errors
+from kafka08.log.files import NEW, READ_WRITE, OpenFile, storage_errors, write_at
 
 INDEX_ENTRY: Final = struct.Struct(">II")
 """Offset less the base offset, position in the message file."""
 INDEX_ENTRY_BYTES: Final = INDEX_ENTRY.size
+NO_ENTRY: Final = bytes(INDEX_ENTRY_BYTES)
 LOW_32: Final = 0xFFFFFFFF
 BIG_ENDIAN_ENTRY: Final[type[ctypes.c_uint64]] = ctypes.c_uint64.__ctype_be__
 """An array of these over the mapped file is a sequence of integers `relative offset << 32 |
@@ -61,14 +62,12 @@ class OffsetIndex:
         with storage_errors("read", path):
             size = os.fstat(file.fd).st_size
             self.entries = size // INDEX_ENTRY_BYTES
-            last_start = max(0, (self.entries - 1) * INDEX_ENTRY_BYTES)
-            last = os.pread(file.fd, INDEX_ENTRY_BYTES, last_start) if self.entries else b""
-        self.last = IndexEntry(base_offset, 0)
-        if any(last):
-            relative, position = INDEX_ENTRY.unpack(last)
-            self.last = IndexEntry(base_offset + relative, position)
-        elif last:
-            self.entries = self._used_entries()
+            used = _used_entries(file, self.entries)
+            last = _read_entry(file, used - 1) if used else NO_ENTRY
+        relative, position = INDEX_ENTRY.unpack(last)
+        self.last = IndexEntry(base_offset + relative, position)
+        if used < self.entries:
+            self.entries = used
             self.seal()
 
     @property
@@ -119,12 +118,12 @@ class OffsetIndex:
 
     def truncate_to(self, offset: int) -> None:
         """Drop the entries at or above `offset`. The index must have been grown."""
-        assert self._map is not None, "truncate of a sealed index"
+        assert self._file is not None, "truncate of a sealed index"
         key = max(offset - self.base_offset, 0) << 32
         keep = bisect_left(self._entries_view(), key, 0, self.entries)
-        self._map[keep * INDEX_ENTRY_BYTES : self.entries * INDEX_ENTRY_BYTES] = bytes(
-            (self.entries - keep) * INDEX_ENTRY_BYTES
-        )
+        with storage_errors("truncate", self.path):
+            unused = bytes((self.entries - keep) * INDEX_ENTRY_BYTES)
+            write_at(self._file.fd, unused, keep * INDEX_ENTRY_BYTES)
         self.entries = keep
         self.last = self._entry(keep - 1)
 
@@ -198,9 +197,14 @@ class OffsetIndex:
             os.posix_fallocate(self._file.fd, self._allocated, size)
         self._allocated += size
 
-    def _used_entries(self) -> int:
-        """How many entries come before the zeros that a crash left at the end."""
-        view = self._entries_view()
-        used = bisect_left(range(self.entries), True, key=lambda slot: view[slot] == 0)
-        self.last = self._entry(used - 1)
-        return used
+
+def _used_entries(file: OpenFile, entries: int) -> int:
+    """How many of `entries` come before the zeros that a crash left at the end. Read, not mapped: a
+    load from a hole of a map takes a page, and on a full tmpfs it kills the process."""
+    if not entries or _read_entry(file, entries - 1) != NO_ENTRY:
+        return entries
+    return bisect_left(range(entries), True, key=lambda slot: _read_entry(file, slot) == NO_ENTRY)
+
+
+def _read_entry(file: OpenFile, slot: int) -> bytes:
+    return os.pread(file.fd, INDEX_ENTRY_BYTES, slot * INDEX_ENTRY_BYTES)

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
 import json
+import mmap
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -60,6 +64,65 @@ def test_zeros_of_a_crash_are_no_entries(tmp_path: Path) -> None:
     assert 16 == (tmp_path / "i").stat().st_size
     (tmp_path / "z").write_bytes(bytes(8000))
     assert IndexEntry(100, 0) == OffsetIndex(tmp_path / "z", 100).last
+
+
+def test_what_a_crash_left_is_not_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A load from a hole of a map takes a page: on a full tmpfs the broker died of SIGBUS at its
+    start, without a line in its log. A read of the file takes none."""
+    an_index(tmp_path / "i", (101, 10), (105, 20))
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("mapped")
+
+    monkeypatch.setattr(mmap, "mmap", refuse)
+    again = OffsetIndex(tmp_path / "i", 100)
+    assert (2, IndexEntry(105, 20)) == (again.entries, again.last)
+
+
+def test_a_full_tmpfs_is_an_error_or_nothing(tmp_path: Path) -> None:
+    """Opened, cut, looked up in and appended to where no page is left: no SIGBUS. In a process and
+    a mount namespace of its own."""
+    script = """
+import os, sys
+from pathlib import Path
+from kafka08.errors import StorageError
+from kafka08.log.offset_index import OffsetIndex
+os.chdir(sys.argv[1])
+index = OffsetIndex(Path("i"), 100)
+index.grow(1 << 20)
+for number in range(1, 600):
+    index.append(100 + number, number)
+with open("fill", "wb", buffering=0) as file:
+    try:
+        while True:
+            file.write(bytes(4096))
+    except OSError as error:
+        print(error.strerror)
+again = OffsetIndex(Path("i"), 100)
+print(again.entries, again.lookup(350), os.stat("i").st_size)
+again.grow(1 << 20)
+again.truncate_to(110)
+print(again.entries, os.stat("i").st_size)
+try:
+    for number in range(10, 5000):
+        again.append(100 + number, number)
+except StorageError as error:
+    print(error)
+"""
+    mount = 'mount -t tmpfs -o size=64k none "$1" && exec "$2" -c "$3" "$1"'
+    run = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", mount, "sh", tmp_path, sys.executable, script],
+        capture_output=True,
+        text=True,
+    )
+    if "No space left" not in run.stdout and os.environ.get("CI") != "true":
+        pytest.skip(f"cannot mount a tmpfs here: {run.stderr.strip()}")
+    lines = run.stdout.splitlines()
+    assert 0 == run.returncode, run.stderr
+    assert "No space left on device" == lines[0]
+    assert f"599 {IndexEntry(350, 250)} {599 * 8}" == lines[1]
+    assert f"9 {1 << 20}" == lines[2]
+    assert "cannot extend i: No space left on device" == lines[3]
 
 
 def test_a_full_index_says_so(tmp_path: Path) -> None:
