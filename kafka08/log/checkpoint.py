@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from kafka08.config import INT_MAX, LONG_MAX
 from kafka08.errors import CorruptLog
 from kafka08.log import crashpoints
 from kafka08.log.files import remove, rename, storage_errors, sync_directory
@@ -82,7 +83,10 @@ def parse(text: str) -> dict[TopicPartition, int]:
         pieces = line.split()
         if len(pieces) != 3:
             raise ValueError(f"malformed line {line!r}")
-        offsets[TopicPartition(pieces[0], int(pieces[1]))] = int(pieces[2])
+        partition, offset = int(pieces[1]), int(pieces[2])
+        if not (-INT_MAX - 1 <= partition <= INT_MAX and -LONG_MAX - 1 <= offset <= LONG_MAX):
+            raise ValueError(f"numbers out of range in line {line!r}")
+        offsets[TopicPartition(pieces[0], partition)] = offset
     if len(offsets) != int(lines[1]):
         raise ValueError(f"expected {lines[1]} entries but found {len(offsets)}")
     return offsets

@@ -104,10 +104,10 @@ class CleanedSegment:
                 survivors[position:], INT_MAX, self._index_interval_bytes, self._since_index
             )
             for at, offset, _ in found.index_points:
-                if len(self._index) < self._max_index_bytes:
-                    self._index += INDEX_ENTRY.pack(
-                        offset - self.base_offset, self.size + position + at
-                    )
+                relative = offset - self.base_offset
+                # No CRC covers an offset: one that a disk has changed may be any number.
+                if len(self._index) < self._max_index_bytes and 0 < relative <= INT_MAX:
+                    self._index += INDEX_ENTRY.pack(relative, self.size + position + at)
             self._since_index = found.since_last_index
             position += found.valid_bytes
             if found.error is not None:

@@ -80,6 +80,11 @@ class OffsetIndex:
         """No room for another entry; always so until `grow`."""
         return self.entries >= self.capacity
 
+    def takes(self, offset: int, position: int) -> bool:
+        """Whether an entry has the bits for them. No CRC covers an offset: one that a disk has
+        changed may be any number."""
+        return 0 < offset - self.base_offset <= INT_MAX and position <= INT_MAX
+
     def grow(self, max_bytes: int) -> None:
         """Pre-allocate to `max_bytes` (rounded down to whole entries, at least one more than there
         are) and accept entries."""

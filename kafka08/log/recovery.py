@@ -127,11 +127,11 @@ def _extend_index(
 
 
 def first_inner_offset(wrapper: memoryview) -> int | None:
-    """Offset of the first message inside the wrapper that starts `wrapper`; None if it cannot be
-    unpacked."""
+    """Offset of the first message inside the wrapper that starts `wrapper`; None if its start
+    cannot be unpacked. Takes little memory, whatever is in it."""
     try:
         entry = next(kernel.entries(wrapper))
-        inner = compression.decompress(entry.codec, entry.value or b"", INT_MAX)
+        inner = compression.decompress_start(entry.codec, entry.value or b"", ENTRY_HEADER_BYTES)
         return int(ENTRY_HEADER.unpack_from(inner)[0])
     except (ValueError, struct.error, StopIteration):
         return None

@@ -145,7 +145,7 @@ class LogSegment:
         self.index.grow(index_bytes)
         self.index.truncate_to(self.base_offset)
         for offset, position in found.index_entries:
-            if self.index.is_full:
+            if self.index.is_full or not self.index.takes(offset, position):
                 break
             self.index.append(offset, position)
         self.index.seal()

@@ -14,7 +14,7 @@ snappy-java 1.1.1.7.
 from __future__ import annotations
 
 from struct import Struct
-from typing import Final
+from typing import Any, Final
 
 import cramjam
 import lz4.frame
@@ -99,9 +99,24 @@ def decompress(
     if codec == GZIP:
         return _decompress_gzip(data, max_size)
     if codec == SNAPPY:
-        return _decompress_snappy(memoryview(data), max_size)
+        return _decompress_blocks(_snappy_blocks(memoryview(data)), max_size)
     if codec == LZ4:
         return _decompress_lz4(data, max_size, strict)
+    raise UnknownCodec(codec)
+
+
+def decompress_start(codec: int, data: Buffer, size: int) -> Buffer:
+    """The first `size` bytes of what the value of a wrapper holds, fewer if it has no more. Bytes
+    behind them are not looked at. DecompressionError, UnknownCodec."""
+    if codec == NONE:
+        return bytes(data[:size])
+    if codec == GZIP:
+        return _read_gzip(isal_zlib.decompressobj(GZIP_WINDOW_BITS), data, size)
+    if codec == SNAPPY:
+        blocks = _snappy_blocks(memoryview(data))
+        return _decompress_blocks(blocks[:1], SNAPPY_MAX_RATIO * len(data))[:size]
+    if codec == LZ4:
+        return _read_lz4(lz4.frame.LZ4FrameDecompressor(), _standard_lz4(data, False), size)
     raise UnknownCodec(codec)
 
 
@@ -121,16 +136,21 @@ def _decompress_gzip(data: Buffer, max_size: int) -> bytes:
     rest: Buffer = data
     while True:
         member = isal_zlib.decompressobj(GZIP_WINDOW_BITS)
-        try:
-            unpacked += member.decompress(rest, max_size - len(unpacked) + 1)
-        except isal_zlib.IsalError as cause:  # type: ignore[misc]  # its stub says instance
-            raise DecompressionError(f"gzip: {cause}") from cause
+        unpacked += _read_gzip(member, rest, max_size - len(unpacked) + 1)
         _check_size(unpacked, max_size)
         if not member.eof:
             raise DecompressionError("gzip: data ends within a member")
         rest = member.unused_data
         if not rest.startswith(GZIP_MAGIC):
             return unpacked
+
+
+def _read_gzip(member: Any, data: Buffer, size: int) -> bytes:
+    try:
+        unpacked: bytes = member.decompress(data, size)
+    except isal_zlib.IsalError as cause:  # type: ignore[misc]  # its stub says instance
+        raise DecompressionError(f"gzip: {cause}") from cause
+    return unpacked
 
 
 def _compress_snappy(data: Buffer) -> bytearray:
@@ -143,8 +163,7 @@ def _compress_snappy(data: Buffer) -> bytearray:
     return packed
 
 
-def _decompress_snappy(data: memoryview, max_size: int) -> bytearray:
-    blocks = _snappy_blocks(data)
+def _decompress_blocks(blocks: list[memoryview], max_size: int) -> bytearray:
     sizes = [_snappy_size(block) for block in blocks]
     if sum(sizes) > max_size:
         raise _too_large(max_size)
@@ -207,6 +226,26 @@ def _compress_lz4(data: Buffer) -> bytearray:
 
 
 def _decompress_lz4(data: Buffer, max_size: int, strict: bool) -> bytes:
+    frame = _standard_lz4(data, strict)
+    reader = lz4.frame.LZ4FrameDecompressor()
+    # It takes memory for the largest result allowed, at once.
+    unpacked = _read_lz4(reader, frame, min(max_size, _lz4_bound(frame)) + 1)
+    _check_size(unpacked, max_size)
+    if not reader.eof:
+        raise DecompressionError("lz4: frame ends early")
+    return unpacked
+
+
+def _read_lz4(reader: Any, frame: bytearray, size: int) -> bytes:
+    try:
+        unpacked: bytes = reader.decompress(frame, size)
+    except RuntimeError as cause:
+        raise DecompressionError(f"lz4: {cause}") from cause
+    return unpacked
+
+
+def _standard_lz4(data: Buffer, strict: bool) -> bytearray:
+    """The frame with the header checksum that lz4 wants; `strict` as in `decompress`."""
     frame = bytearray(data)
     if len(frame) < LZ4_HEADER_BYTES:
         raise DecompressionError("lz4: frame ends within its header")
@@ -218,16 +257,7 @@ def _decompress_lz4(data: Buffer, max_size: int, strict: bool) -> bytes:
         raise DecompressionError(
             f"lz4: frame flags {frame[LZ4_MAGIC_BYTES]:#x} are not read by 0.8"
         )
-    reader = lz4.frame.LZ4FrameDecompressor()
-    try:
-        # It takes memory for the largest result allowed, at once.
-        unpacked: bytes = reader.decompress(frame, min(max_size, _lz4_bound(frame)) + 1)
-    except RuntimeError as cause:
-        raise DecompressionError(f"lz4: {cause}") from cause
-    _check_size(unpacked, max_size)
-    if not reader.eof:
-        raise DecompressionError("lz4: frame ends early")
-    return unpacked
+    return frame
 
 
 def _lz4_bound(frame: bytearray) -> int:

@@ -47,7 +47,18 @@ def test_the_new_name_is_on_disk_as_well(tmp_path: Path, synced: list[str]) -> N
 
 
 @pytest.mark.parametrize(
-    "text", ["1\n0\n", "x\n", "0\n2\na 0 1\n", "0\n1\na 0\n", "0\n1\na 0 x\n", "0\nx\n"]
+    "text",
+    [
+        "1\n0\n",
+        "x\n",
+        "0\n2\na 0 1\n",
+        "0\n1\na 0\n",
+        "0\n1\na 0 x\n",
+        "0\nx\n",
+        f"0\n1\na {-(2**31) - 1} 5\n",
+        f"0\n1\na {2**31} 5\n",
+        f"0\n1\na 0 {2**63}\n",
+    ],
 )
 def test_a_damaged_checkpoint_is_an_error(tmp_path: Path, text: str) -> None:
     """Version, count, and three pieces in each line: otherwise a broker does not start."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kafka08 import kernel
 from kafka08.log import Log, LogConfig, TimeRetention
+from kafka08.log.cleaned_segment import CleanedSegment
 from kafka08.log.cleaner_plan import CleanerConfig
 from kafka08.log.cleaning import CleaningAborted, CleaningFailed
 from kafka08.log.throttle import Throttle
@@ -461,6 +463,16 @@ def test_a_flush_under_way_is_not_disturbed(two_segments: Log, background: Defer
     cleaning(two_segments).run()
     background.run_all()
     assert 4 == two_segments.recovery_point
+
+
+def test_an_offset_that_no_index_can_hold_is_not_indexed(tmp_path: Path) -> None:
+    """A disk may have changed it, which no CRC tells: the cleaner used to end with an error of
+    struct's."""
+    cleaned = CleanedSegment(tmp_path, 0, index_interval_bytes=0, index_bytes=1000)
+    for offset in (0, 1, 2**40):
+        cleaned.append(message_set.encode([(b"k", b"v")], base_offset=offset))
+    cleaned.finish(0)
+    assert 8 == (tmp_path / f"{0:020d}.index.cleaned").stat().st_size
 
 
 # What cannot be cleaned

@@ -112,6 +112,7 @@ except StorageError as error:
     mount = 'mount -t tmpfs -o size=64k none "$1" && exec "$2" -c "$3" "$1"'
     run = subprocess.run(
         ["unshare", "-rm", "sh", "-c", mount, "sh", tmp_path, sys.executable, script],
+        check=False,
         capture_output=True,
         text=True,
     )

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -145,3 +146,20 @@ def test_chunks_do_not_show(
         patch.setattr(recovery, "CHUNK_BYTES", chunk_bytes)
         assert whole == recovered(path, data, interval=interval)
     assert (len(data), len(sizes) - 1) == (whole.valid_bytes, whole.last_offset)
+
+
+@pytest.mark.parametrize("offset", [2**31, 2**40, 2**62])
+def test_an_offset_that_no_index_can_hold_is_not_indexed(open_log: OpenLog, offset: int) -> None:
+    """No CRC covers an offset. One that a disk has changed used to end the broker's start with an
+    assertion; the message stays, as in 0.8.2.2, and the log end is behind it."""
+    log = open_log(index_interval_bytes=0)
+    for value in (b"a", b"b", b"c"):
+        log.append(a_set(value))
+    log.close()
+    path = log.directory / f"{0:020d}.log"
+    data = bytearray(path.read_bytes())
+    struct.pack_into(">q", data, 2 * len(data) // 3, offset)
+    path.write_bytes(data)
+    again = open_log(index_interval_bytes=0)
+    assert offset + 1 == again.log_end_offset
+    assert [IndexEntry(1, len(data) // 3)] == index_entries(again._active.index)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import tracemalloc
 from pathlib import Path
 from struct import pack
 
@@ -25,6 +26,7 @@ from kafka08.protocol.compression import (
     DecompressionError,
     compress,
     decompress,
+    decompress_start,
 )
 
 DATA = Path(__file__).parent.parent / "data"
@@ -109,6 +111,34 @@ def test_cut_anywhere(codec: int, data: bytes) -> None:
         else:
             with pytest.raises(DecompressionError):
                 decompress(codec, packed[:size], LIMIT)
+
+
+@each_codec
+@pytest.mark.parametrize("data", [TEXT, b"abc", b""])
+def test_the_start_alone(codec: int, data: bytes) -> None:
+    """As many bytes as were asked for, if there are so many."""
+    assert bytes(decompress_start(codec, compress(codec, data), 12)) == data[:12]
+
+
+@each_codec
+def test_the_start_of_a_bomb_takes_little_memory(codec: int) -> None:
+    """Recovery looks at the first offset in a wrapper, and used to unpack all of it for that."""
+    bomb = compress(codec, bytes(64 << 20))
+    tracemalloc.start()
+    try:
+        assert bytes(decompress_start(codec, bomb, 12)) == bytes(12)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@each_codec
+def test_a_start_that_is_broken_is_an_error(codec: int) -> None:
+    """As the whole would be."""
+    packed = bytearray(compress(codec, TEXT[:2000]))
+    packed[:24] = bytes(24)
+    with pytest.raises(DecompressionError):
+        decompress_start(codec, packed, 12)
 
 
 @each_codec
