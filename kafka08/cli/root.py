@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import Any, Final
 
@@ -34,6 +35,10 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
 """Name → (where the command is, its line in the help)."""
 
 
+COMPLETE_VARIABLE: Final = "_KAFKA08_COMPLETE"
+"""Set by a shell that asks for completions."""
+
+
 class LazyCommands(Commands):
     """Knows its commands by name and loads them one at a time."""
 
@@ -44,6 +49,10 @@ class LazyCommands(Commands):
         module, _, attribute = COMMANDS[name][0].partition(":")
         command: click.Command = getattr(import_module(module), attribute)
         add_common_options(command)
+        if COMPLETE_VARIABLE in os.environ:
+            from kafka08.cli.completion_source import add_completions
+
+            add_completions(command)
         return command
 
     def resolve_command(

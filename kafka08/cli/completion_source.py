@@ -1,0 +1,144 @@
+"""What a shell's Tab offers: topics, groups and brokers of the cluster, and configuration keys."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Collection
+from contextlib import closing
+from functools import partial
+from typing import Any, Final
+
+import click
+from click.shell_completion import CompletionItem
+
+from kafka08.cli.options import legal_topic
+
+Source = Callable[[click.Context], Collection[str]]
+
+PATIENCE_S: Final = 1.5
+"""A shell waits for the answer: what the cluster has not said by then is not offered."""
+NEW_NAMES: Final = {"kafka08 topic create"}
+"""Commands whose name is a new one."""
+
+
+def add_completions(command: click.Command) -> None:
+    """Have every parameter of the command, or of all of a group, offer what it can be."""
+    if isinstance(command, click.Group):
+        for one in command.commands.values():
+            add_completions(one)
+    for parameter in command.params:
+        source = source_of(parameter)
+        if source is not None:
+            parameter.shell_complete = partial(complete, source)  # type: ignore[method-assign]
+
+
+def source_of(parameter: click.Parameter) -> Source | None:
+    """Where the values of a parameter come from; None: click knows, or nothing does."""
+    name = parameter.name or ""
+    if parameter.callback is legal_topic or name in {"topic", "topics"}:
+        return topics
+    if name in {"group", "groups"} or parameter.metavar == "GROUP":
+        return groups
+    if name == "broker_ids" or (name == "brokers" and parameter.metavar is not None):
+        return brokers
+    if name == "delete_config":
+        return override_names
+    if parameter.metavar == "KEY=VALUE":
+        return config_keys
+    return None
+
+
+def complete(source: Source, context: click.Context, incomplete: str) -> list[CompletionItem]:
+    """The values that begin with `incomplete`, of which the last part counts in a list such as
+    `1,2`; none if the cluster does not answer within PATIENCE_S."""
+    head, comma, last = incomplete.rpartition(",")
+    values = within(PATIENCE_S, partial(source, context))
+    return [CompletionItem(f"{head}{comma}{v}") for v in sorted(values) if v.startswith(last)]
+
+
+def within(seconds: float, ask: Callable[[], Collection[str]]) -> Collection[str]:
+    """The answer, or nothing if it takes longer or fails: Tab must not print an error."""
+    logging.disable()
+    answer: list[Collection[str]] = []
+
+    def run() -> None:
+        try:
+            answer.append(ask())
+        except Exception:  # noqa: BLE001 - the root of a thread; nothing is to be seen of it
+            pass
+
+    asking = threading.Thread(target=run, name="completion", daemon=True)
+    asking.start()
+    asking.join(seconds)
+    return answer[0] if answer else ()
+
+
+def topics(context: click.Context) -> Collection[str]:
+    """By ZooKeeper if its address is known, else by the brokers."""
+    if context.command_path in NEW_NAMES:
+        return ()
+    zookeeper, bootstrap = (context.params.get(name) for name in ("zookeeper", "bootstrap"))
+    if zookeeper is not None:
+        from kafka08.admin import AdminClient
+
+        with AdminClient(zookeeper) as admin:
+            return admin.list_topics()
+    if bootstrap is None:
+        return ()
+    from kafka08.client import ClusterClient, parse_bootstrap
+
+    with closing(ClusterClient(parse_bootstrap(bootstrap))) as client:
+        return list(client.refresh().topics)
+
+
+def groups(context: click.Context) -> Collection[str]:
+    """Those that ZooKeeper knows."""
+    if (zookeeper := context.params.get("zookeeper")) is None:
+        return ()
+    from kafka08.zk import paths
+    from kafka08.zk.client import ZkClient
+
+    with ZkClient(zookeeper, name="completion") as zk:
+        return zk.children_or_empty(paths.CONSUMERS)
+
+
+def brokers(context: click.Context) -> Collection[str]:
+    """The ids of the live ones."""
+    if (zookeeper := context.params.get("zookeeper")) is None:
+        return ()
+    from kafka08.admin import AdminClient
+
+    with AdminClient(zookeeper) as admin:
+        return [str(broker) for broker in admin.live_brokers()]
+
+
+def config_keys(context: click.Context) -> Collection[str]:
+    """The keys of what the command configures, each with the `=` behind which its value goes."""
+    return [f"{key}=" for key in keys_of(context.command_path)]
+
+
+def override_names(_: click.Context) -> Collection[str]:
+    """The keys of a topic, without a value."""
+    return keys_of("kafka08 topic")
+
+
+def keys_of(command_path: str) -> Collection[str]:
+    """By the words of a command."""
+    words: tuple[str, ...] = tuple(command_path.split()[1:])
+    keys: Any = ()
+    if words[:1] in {("topic",), ("topics",)}:
+        from kafka08.topic_config import TOPIC_KEYS as keys
+    elif words[:1] in {("broker",), ("brokers",), ("up",)}:
+        from kafka08.broker.config import BrokerConfig
+
+        keys = BrokerConfig.KEYS
+    elif words[-1:] == ("consume",):
+        from kafka08.consumer import ConsumerConfig
+
+        keys = ConsumerConfig.KEYS
+    elif words[-1:] == ("produce",):
+        from kafka08.producer import KafkaProducerConfig, ProducerConfig
+
+        keys = {**ProducerConfig.KEYS, **KafkaProducerConfig.KEYS}
+    return list(keys)

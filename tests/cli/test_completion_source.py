@@ -1,0 +1,97 @@
+"""What Tab offers: names of the cluster, and nothing at all when it does not answer."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+import time
+
+import click
+import pytest
+
+from kafka08.cli.completion_source import keys_of, source_of, within
+from kafka08.structs import TopicPartition
+from tests.cli.conftest import COMMAND, Commands, Inspector
+
+
+def offered(words: str, environ: dict[str, str]) -> set[str]:
+    """What bash is given for a line; its last word is completed."""
+    done = subprocess.run(
+        COMMAND,
+        env={
+            **environ,
+            "_KAFKA08_COMPLETE": "bash_complete",
+            "COMP_WORDS": words,
+            "COMP_CWORD": str(len(words.split(" ")) - 1),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+    assert "" == done.stderr
+    return {line.partition(",")[2] for line in done.stdout.split()}
+
+
+def test_names_come_from_the_cluster(kafka08: Commands, inspect: Inspector) -> None:
+    """Topics, groups and brokers by ZooKeeper, topics of `produce` by the brokers."""
+    topic = group = inspect.create_topic("tab-by-cli")
+    inspect.store.commit_offsets(group, {TopicPartition(topic, 0): 0})
+    environ = kafka08.environ
+    assert {topic} == offered("kafka08 topic describe tab-by", environ)
+    assert {topic} == offered("kafka08 topics describe tab-by", environ)
+    assert {topic} == offered("kafka08 produce tab-by", environ)
+    assert {group} == offered("kafka08 group describe tab-by", environ)
+    assert {group} == offered("kafka08 consume t --group tab-by", environ)
+    assert {"0,1"} == offered("kafka08 partition reassign --brokers 0,1", environ)
+    assert set() == offered("kafka08 topic create tab-by", environ)
+
+
+def test_keys_come_with_their_equals_sign() -> None:
+    """Those of what the command configures; --delete-config takes the bare key."""
+    assert {"retention.ms=", "retention.bytes="} == offered(
+        "kafka08 topic create t --config retention.", dict(os.environ)
+    )
+    assert "retention.ms" in offered(
+        "kafka08 topic alter t --delete-config retention", dict(os.environ)
+    )
+    assert {"zookeeper.sync.time.ms="} == offered(
+        "kafka08 consume t --override zookeeper.sync", dict(os.environ)
+    )
+
+
+def test_a_cluster_that_is_not_there_offers_nothing() -> None:
+    """No error is printed into the line that is being typed."""
+    dead = {**os.environ, "KAFKA08_ZOOKEEPER": "127.0.0.1:1", "KAFKA08_BOOTSTRAP": "127.0.0.1:1"}
+    started = time.monotonic()
+    assert set() == offered("kafka08 topic describe t", dead)
+    assert time.monotonic() - started < 6
+
+
+def test_the_wait_has_a_bound() -> None:
+    """A ZooKeeper that does not answer costs the patience, no more."""
+    never = threading.Event()
+    assert () == within(0.01, lambda: [str(never.wait(60))])
+    never.set()
+    assert ["a"] == within(10, lambda: ["a"])
+
+
+@pytest.mark.parametrize(
+    ("path", "key"),
+    [
+        ("kafka08 broker start", "log.dirs"),
+        ("kafka08 up", "log.dirs"),
+        ("kafka08 perf consume", "group.id"),
+        ("kafka08 produce", "linger.ms"),
+        ("kafka08 produce", "producer.type"),
+    ],
+)
+def test_each_command_has_its_own_keys(path: str, key: str) -> None:
+    """Of the class that reads them."""
+    assert key in keys_of(path)
+
+
+def test_a_count_is_not_a_broker() -> None:
+    """`up --brokers 3` says how many."""
+    assert source_of(click.Option(["--brokers"], type=int)) is None
