@@ -5,8 +5,11 @@ _python_messages  the messages of a set, wrappers unpacked on the way
 _python_columns   the same as Arrow buffers, and back
 _python_compaction  the last offset of each key, and what stays of a set
 _python_builder   sets that grow message by message
+
+The list of the names is `__all__` of kafka08.kernel, which hands them on.
 """
 
+# ruff: noqa: F401
 from __future__ import annotations
 
 from typing import Final
@@ -34,30 +37,3 @@ from kafka08.kernel._python_sets import (
 from kafka08.kernel.types import INTERFACE
 
 NAME: Final = "python"
-
-__all__ = [
-    "INTERFACE",
-    "NAME",
-    "MessageAndMetadata",
-    "MessageAndOffset",
-    "MessageIterator",
-    "OffsetMap",
-    "Place",
-    "SetBuilder",
-    "SetSummary",
-    "build_from_columns",
-    "build_set",
-    "column_batches",
-    "crc32",
-    "entries",
-    "find_offset",
-    "has_compressed",
-    "messages",
-    "murmur2",
-    "recover",
-    "runs",
-    "scan",
-    "validate",
-    "validate_and_assign",
-    "wrap",
-]

@@ -1,0 +1,154 @@
+"""The interface of both kernels, for type checkers: `_native.pyx` and `_python.py` are checked
+against it by tests/kernel/test_interface.py. The docstrings are in the Python twin."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from kafka08.kernel.types import (
+    Buffer,
+    Columns,
+    Decoder,
+    Decompress,
+    KeyAndValue,
+    RecoverResult,
+    Retained,
+    Run,
+    ScanResult,
+)
+
+INTERFACE: Final[int]
+NAME: Final[str]
+
+# One level of a set
+
+class SetSummary:
+    count: int
+    size: int
+    first_offset: int
+    last_offset: int
+    codec: int
+    largest_entry: int
+    monotonic: bool
+
+def crc32(data: Buffer, value: int = 0) -> int: ...
+def validate(data: Buffer, max_entry_bytes: int) -> SetSummary: ...
+def validate_and_assign(
+    data: Buffer, base_offset: int, max_entry_bytes: int, verify_crc: bool = True
+) -> SetSummary: ...
+def scan(data: Buffer, target_offset: int) -> ScanResult: ...
+def find_offset(data: Buffer, target_offset: int) -> tuple[int, int] | None: ...
+def recover(
+    data: Buffer, max_entry_bytes: int, index_interval: int, since_last_index: int
+) -> RecoverResult: ...
+def has_compressed(data: Buffer) -> bool: ...
+def runs(data: Buffer) -> list[Run]: ...
+
+# Entries
+
+class MessageAndOffset:
+    offset: int
+    magic: int
+    attributes: int
+    crc: int
+    key: bytes | None
+    value: bytes | None
+    position: int
+    size: int
+    timestamp_ms: int
+    @property
+    def codec(self) -> int: ...
+    @property
+    def entry_size(self) -> int: ...
+
+def entries(data: Buffer, verify_crc: bool = False) -> Iterator[MessageAndOffset]: ...
+def build_set(
+    messages: Iterable[KeyAndValue], base_offset: int = 0, attributes: int = 0
+) -> bytearray: ...
+def wrap(value: Buffer, offset: int, codec: int) -> bytearray: ...
+
+# Messages
+
+class MessageAndMetadata:
+    topic: str
+    partition: int
+    offset: int
+    key: Any
+    value: Any
+    def __init__(self, topic: str, partition: int, offset: int, key: Any, value: Any) -> None: ...
+    @property
+    def message(self) -> Any: ...
+    def __eq__(self, other: object) -> bool: ...
+    def __hash__(self) -> int: ...
+
+class MessageIterator:
+    position_offset: int
+    @property
+    def next_offset(self) -> int: ...
+    def __iter__(self) -> MessageIterator: ...
+    def __next__(self) -> MessageAndMetadata: ...
+
+def messages(
+    data: Buffer,
+    topic: str,
+    partition: int,
+    from_offset: int,
+    decompress: Decompress,
+    key_decoder: Decoder | None = None,
+    value_decoder: Decoder | None = None,
+    verify_crc: bool = True,
+    until_offset: int | None = None,
+) -> MessageIterator: ...
+
+# Columns
+
+def column_batches(
+    data: Buffer,
+    from_offset: int,
+    until_offset: int | None,
+    decompress: Decompress,
+    keys: bool = True,
+    values: bool = True,
+    verify_crc: bool = True,
+    max_rows: int = 65536,
+    max_bytes: int = 8388608,
+) -> Iterator[Columns]: ...
+def build_from_columns(
+    key_offsets: Buffer | None,
+    key_data: Buffer | None,
+    key_validity: Buffer | None,
+    value_offsets: Buffer | None,
+    value_data: Buffer | None,
+    value_validity: Buffer | None,
+    rows: int,
+    base_offset: int = 0,
+    start: int = 0,
+) -> bytearray: ...
+
+# Compaction
+
+class OffsetMap:
+    slots: int
+    capacity: int
+    def __init__(self, slots: int, capacity: int) -> None: ...
+    def __len__(self) -> int: ...
+    def add(self, data: Buffer, from_offset: int = 0) -> int: ...
+    def retain(self, data: Buffer, output: Buffer, keep_tombstones: bool) -> Retained: ...
+
+# Building
+
+class Place:
+    owner: Any
+    index: int
+    def __init__(self, owner: Any, index: int) -> None: ...
+
+class SetBuilder:
+    callbacks: list[Any]
+    capacity: int
+    count: int
+    def __init__(self, capacity: int, owner: Any, place_type: type[Place]) -> None: ...
+    @property
+    def size(self) -> int: ...
+    def append(self, key: Buffer | None, value: Buffer | None, callback: Any = None) -> Any: ...
+    def finish(self) -> bytearray: ...
+
+def murmur2(data: Buffer) -> int: ...
