@@ -10,9 +10,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from kafka08.errors import ConfigError
 from kafka08.spark.ranges import OffsetRange
 from kafka08.structs import TopicPartition
 
+TASKS_MAX: Final = 1_000_000
 NEAR_BORDER: Final = 0.05
 """A cut moves to a segment's border that is at most so far away, as a part of its piece."""
 
@@ -26,8 +28,11 @@ def split(
 
     First ranges of more than `max_records_per_partition` offsets are cut into as few parts as that
     takes; then, if there are fewer than `min_partitions`, large ones into parts by their share.
+    ConfigError if that makes more than TASKS_MAX: a mistyped option, or a broker whose log end is
+    none, must not fill the driver's memory.
     """
     pieces = [of_partition for of_partition in ranges if of_partition.size]
+    _check_count(pieces, min_partitions, max_records_per_partition)
     if max_records_per_partition is not None:
         pieces = [
             part
@@ -47,11 +52,26 @@ def split(
     ]
 
 
+def _check_count(
+    pieces: Sequence[OffsetRange], min_partitions: int | None, max_records: int | None
+) -> None:
+    size = sum(piece.size for piece in pieces)
+    wanted = min(min_partitions or 1, size)
+    if max_records is not None:
+        wanted = max(wanted, sum(math.ceil(piece.size / max_records) for piece in pieces))
+    if wanted > TASKS_MAX:
+        raise ConfigError(
+            f"{size} offsets would become {wanted} tasks, the most is {TASKS_MAX}: check "
+            f"minPartitions ({min_partitions}), maxRecordsPerPartition ({max_records}) and the "
+            "offsets"
+        )
+
+
 def cut(piece: OffsetRange, parts: int) -> list[OffsetRange]:
     """`piece` in `parts` parts, each of them remaining // (parts left) long; empty ones dropped."""
     cuts = []
     start = piece.from_offset
-    for left in range(parts, 0, -1):
+    for left in range(min(parts, piece.size), 0, -1):
         until = start + (piece.until_offset - start) // left
         cuts.append(piece._replace(from_offset=start, until_offset=until))
         start = until

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafka08.errors import ConfigError
 from kafka08.spark.plan import cut, move_to_borders, rate_limit, split
 from kafka08.spark.ranges import OffsetRange
 from kafka08.structs import TopicPartition
@@ -17,6 +18,24 @@ Pairs = list[tuple[int, int]]
 def ranges_of(*pairs: tuple[int, int]) -> list[OffsetRange]:
     """A range in each of partitions 0, 1, …"""
     return [OffsetRange("t", p, start, until) for p, (start, until) in enumerate(pairs)]
+
+
+@pytest.mark.parametrize(
+    ("end", "min_partitions", "max_records"),
+    [(2**62, None, 1000), (2**62, 10**9, None), (10**9, 10**7, None)],
+)
+def test_a_plan_of_endless_tasks_is_refused(
+    end: int, min_partitions: int | None, max_records: int | None
+) -> None:
+    """A log end that a broker made up, or an option with three zeros too many: an error that names
+    both, where a list of all tasks would fill the driver's memory."""
+    with pytest.raises(ConfigError, match=r"tasks, the most is 1000000: check minPartitions"):
+        split(ranges_of((0, end)), min_partitions, max_records)
+
+
+def test_more_parts_than_offsets_cost_nothing() -> None:
+    """One task for each offset."""
+    assert len(split(ranges_of((0, 3)), 10**12)) == 3
 
 
 @pytest.mark.parametrize(
