@@ -361,8 +361,7 @@ class EmbeddedCluster(Startable):
     def _apply_cuts(self) -> None:
         assert self._relay is not None, "nothing is cut without a relay"
         cut = [self.brokers[number] for number in sorted(self._cut)]
-        # 0: no process; the id of one that has ended may be another's.
-        self._relay.cut([(f"broker-{b.id}", b.process.pid or 0 if b.running else 0) for b in cut])
+        self._relay.cut([(f"broker-{broker.id}", broker.process.pid or 0) for broker in cut])
 
     def check_alive(self) -> None:
         """KafkaError, with the end of its log, for a process that ended although nobody asked."""

@@ -41,8 +41,8 @@ class ManagedProcess:
 
     @property
     def pid(self) -> int | None:
-        """The process id; None before it is started and after it was stopped or killed."""
-        return self._popen.pid if self._popen is not None else None
+        """The process id; None unless it runs, for then the id may be another process's."""
+        return self._popen.pid if self._popen is not None and self.running else None
 
     @property
     def running(self) -> bool:

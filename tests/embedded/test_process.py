@@ -96,6 +96,14 @@ def test_a_paused_process_is_resumed(tmp_path: Path, guard: Guard) -> None:
     assert it.exit_code == -signal.SIGKILL
 
 
+def test_one_that_ended_by_itself_has_no_id(tmp_path: Path, guard: Guard) -> None:
+    """Nobody has waited for it yet, but its id is free for another process."""
+    it = shell("exit 7", tmp_path, guard)
+    it.start()
+    eventually(lambda: it.pid is None, "it ended")
+    assert it.exit_code == 7
+
+
 def test_a_failure_shows_the_end_of_the_log(tmp_path: Path, guard: Guard) -> None:
     """Name, exit code, the file, and its last lines."""
     it = shell("for i in 1 2 3; do echo line $i; done; exit 7", tmp_path, guard)

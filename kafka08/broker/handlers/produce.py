@@ -16,6 +16,7 @@ import logging
 from kafka08.broker.call import Call, Later
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.delayed_produce import AppendResults
+from kafka08.broker.refused import Refused
 from kafka08.errors import ApiError, code_of
 from kafka08.protocol.grouping import by_partition
 from kafka08.protocol.produce import (
@@ -84,20 +85,29 @@ def finish(request: ProduceRequest, results: AppendResults, call: Call) -> None:
 
 
 def report(results: AppendResults, call: Call) -> None:
-    """Log what failed: one line for what a client causes, the whole story for a bug."""
+    """Log what failed: one line for each kind of error that a client causes, the whole story for a
+    bug."""
+    refused = Refused()
     for topic_partition, result in results.items():
-        if result.error is not None:
-            log.log(
-                logging.INFO if isinstance(result.error, ApiError) else logging.ERROR,
-                "Produce request with correlation id %d from client %s on partition %s failed due "
-                "to %s",
-                call.header.correlation_id,
-                call.header.client_id,
-                topic_partition,
-                result.error,
-                exc_info=None if isinstance(result.error, ApiError) else result.error,
-                extra=call.cause,
-            )
+        if isinstance(result.error, ApiError):
+            refused.add(topic_partition, result.error)
+        elif result.error is not None:
+            tell(logging.ERROR, f"partition {topic_partition}", result.error, call)
+    for partitions, error in refused:
+        tell(logging.INFO, partitions, error, call)
+
+
+def tell(level: int, partitions: str, error: Exception, call: Call) -> None:
+    log.log(
+        level,
+        "Produce request with correlation id %d from client %s on %s failed due to %s",
+        call.header.correlation_id,
+        call.header.client_id,
+        partitions,
+        error,
+        exc_info=None if isinstance(error, ApiError) else error,
+        extra=call.cause,
+    )
 
 
 def response(results: AppendResults) -> ProduceResponse:

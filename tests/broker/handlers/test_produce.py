@@ -1,0 +1,35 @@
+"""What Produce logs."""
+
+from __future__ import annotations
+
+import logging
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from kafka08.broker.call import Call
+from kafka08.broker.delayed_produce import AppendResult
+from kafka08.broker.handlers.produce import report
+from kafka08.errors import UnknownTopicOrPartition
+from kafka08.structs import TopicPartition
+
+CALL = cast(
+    Call, SimpleNamespace(header=SimpleNamespace(correlation_id=7, client_id="c"), cause={})
+)
+
+
+def test_a_request_for_many_unknown_partitions_is_one_line(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """And a bug is one of its own, with its story."""
+    unknown = UnknownTopicOrPartition("unknown")
+    results = {TopicPartition("t", n): AppendResult(-1, -1, unknown) for n in range(1000)}
+    results[TopicPartition("t", 500)] = AppendResult(-1, -1, AssertionError("a bug"))
+    with caplog.at_level(logging.INFO):
+        report(results, CALL)
+    bug, many = caplog.records
+    assert "on partition [t,500] failed due to a bug" in bug.getMessage()
+    assert bug.exc_info
+    assert "on partition [t,0] and 998 more failed due to" in many.getMessage()
+    assert (bug.levelname, many.levelname) == ("ERROR", "INFO")
