@@ -6,10 +6,9 @@ from typing import Final
 
 from kafka08.errors import ZooKeeperUnreachable
 from kafka08.zk.client import ZkClient
+from kafka08.zk.model.sessions import password_of
 from kafka08.zk.zookeeper import ConnectionState, SessionSettings
 
-_SUPER_SECRET: Final = 0xB3415C00
-"""ZooKeeperServer.superSecret: a session's password is a function of its id."""
 _CONNECT_SECONDS: Final = 10
 
 
@@ -28,7 +27,7 @@ def end_session(hosts: str, session_id: int, timeout_ms: int = 6000) -> None:
     it over and closes it, and its ephemeral znodes go at once."""
     from kafka08.zk.kazoo_adapter import on_threads
 
-    attach_to = (session_id, session_password(session_id))
+    attach_to = (session_id, password_of(session_id))
     thief = on_threads(SessionSettings(hosts, timeout_ms=timeout_ms, attach_to=attach_to))
     settled = thief.event()
 
@@ -43,17 +42,3 @@ def end_session(hosts: str, session_id: int, timeout_ms: int = 6000) -> None:
             raise ZooKeeperUnreachable(f"cannot connect to {hosts} to end session {session_id:#x}")
     finally:
         thief.close()
-
-
-def session_password(session_id: int) -> bytes:
-    """The 16 bytes that ZooKeeper gave the client with its session.
-
-    Source: ZooKeeperServer.generatePasswd: `new java.util.Random(id ^ superSecret).nextBytes`.
-    """
-    mask = (1 << 48) - 1
-    state = ((session_id ^ _SUPER_SECRET) ^ 0x5DEECE66D) & mask
-    password = bytearray()
-    for _ in range(4):
-        state = (state * 0x5DEECE66D + 0xB) & mask
-        password += (state >> 16).to_bytes(4, "little")
-    return bytes(password)

@@ -83,9 +83,6 @@ class ZooKeeper(Protocol):
         """None while there is no session."""
 
     @property
-    def session_password(self) -> bytes: ...
-
-    @property
     def granted_timeout_ms(self) -> int:
         """What the server granted; what was asked for before the first connection."""
 

@@ -37,10 +37,9 @@ def test_kazoo_calls_them_through_the_instance(method: str) -> None:
 
 
 def test_the_fields_that_the_session_reads() -> None:
-    """A client that has not connected: no session, a password of zeros, a connection."""
+    """A client that has not connected: no session, but a connection."""
     client = KazooClient("127.0.0.1:1")
     assert client._session_id is None
-    assert client._session_passwd == bytes(16)
     assert isinstance(client._connection, ConnectionHandler)
 
 

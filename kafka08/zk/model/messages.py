@@ -1,0 +1,221 @@
+"""What goes over a connection to ZooKeeper, as values: requests, replies, watch events.
+
+One class for each record of ZooKeeper's protocol that Kafka's clients use; access lists are left
+out (everything is open to all).
+
+Source: zookeeper.jute and org.apache.zookeeper.KeeperException.Code 3.9.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias
+
+MAX_BUFFER_BYTES: Final = 0xFFFFF
+"""jute.maxbuffer: the server closes the connection on which a longer request comes."""
+PING_XID: Final = -2
+_OPEN_ACL_BYTES: Final = 4 + 4 + (4 + len("world")) + (4 + len("anyone"))
+_HEADER_BYTES: Final = 8
+_MULTI_HEADER_BYTES: Final = 9
+
+
+class Code(enum.IntEnum):
+    OK = 0
+    RUNTIME_INCONSISTENCY = -2
+    BAD_ARGUMENTS = -8
+    NO_NODE = -101
+    BAD_VERSION = -103
+    NO_CHILDREN_FOR_EPHEMERALS = -108
+    NODE_EXISTS = -110
+    NOT_EMPTY = -111
+    SESSION_EXPIRED = -112
+
+
+class EventType(enum.IntEnum):
+    CREATED = 1
+    DELETED = 2
+    DATA_CHANGED = 3
+    CHILDREN_CHANGED = 4
+
+
+class ZnodeStat(NamedTuple):
+    """The record Stat, in its order. Times are wall-clock milliseconds of the server."""
+
+    czxid: int
+    mzxid: int
+    ctime: int
+    mtime: int
+    version: int
+    cversion: int
+    aversion: int
+    ephemeral_owner: int
+    data_length: int
+    num_children: int
+    pzxid: int
+
+
+@dataclass(frozen=True, slots=True)
+class GetDataRequest:
+    """Reply: (data, ZnodeStat)."""
+
+    path: str
+    watch: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ExistsRequest:
+    """Reply: ZnodeStat. With NO_NODE the watch is set all the same."""
+
+    path: str
+    watch: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GetChildrenRequest:
+    """Reply: the names, sorted (a real server: in no order)."""
+
+    path: str
+    watch: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateRequest:
+    """Reply: the path made."""
+
+    path: str
+    data: bytes | None
+    ephemeral: bool = False
+    sequence: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SetDataRequest:
+    """Reply: ZnodeStat."""
+
+    path: str
+    data: bytes | None
+    version: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRequest:
+    """Reply: None."""
+
+    path: str
+    version: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class CheckVersionRequest:
+    """Only in a multi. Reply: None."""
+
+    path: str
+    version: int = -1
+
+
+StepRequest: TypeAlias = CreateRequest | SetDataRequest | DeleteRequest | CheckVersionRequest
+
+
+@dataclass(frozen=True, slots=True)
+class MultiRequest:
+    """Reply: one result for each step; if one could not be done, a Code for each: OK before it, its
+    own, RUNTIME_INCONSISTENCY behind it. The reply's own code is OK either way."""
+
+    steps: tuple[StepRequest, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SetWatchesRequest:
+    """Watches of an earlier connection again; what has changed after `relative_zxid` is told as an
+    event before the reply. Reply: None."""
+
+    relative_zxid: int
+    data_watches: tuple[str, ...] = ()
+    exist_watches: tuple[str, ...] = ()
+    child_watches: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PingRequest:
+    """A heartbeat. Reply: None, with PING_XID whatever the request's was."""
+
+
+@dataclass(frozen=True, slots=True)
+class CloseSessionRequest:
+    """Reply: None; then the server closes the connection."""
+
+
+WriteRequest: TypeAlias = CreateRequest | SetDataRequest | DeleteRequest | MultiRequest
+Request: TypeAlias = (
+    GetDataRequest
+    | ExistsRequest
+    | GetChildrenRequest
+    | WriteRequest
+    | SetWatchesRequest
+    | PingRequest
+    | CloseSessionRequest
+)
+
+StepResult: TypeAlias = ZnodeStat | str | Code | None
+Result: TypeAlias = (
+    tuple[bytes | None, ZnodeStat] | ZnodeStat | list[str] | list[StepResult] | str | None
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectRequest:
+    """The first message of a connection. session_id 0: a new session."""
+
+    last_zxid_seen: int = 0
+    timeout_ms: int = 6000
+    session_id: int = 0
+    password: bytes = bytes(16)
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectReply:
+    """timeout_ms 0: the session has expired (or the password is wrong)."""
+
+    timeout_ms: int
+    session_id: int
+    password: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """xid: that of the request. zxid: the newest write the server had done."""
+
+    xid: int
+    zxid: int
+    code: Code
+    result: Result = None
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEvent:
+    """zxid: of the write that did it; -1 when a SetWatches found it."""
+
+    type: EventType
+    path: str
+    zxid: int
+
+
+FromServer: TypeAlias = ConnectReply | Reply | WatchEvent
+
+
+def wire_size(request: Request) -> int:
+    """Bytes of the request on the wire, its length prefix left out."""
+    if isinstance(request, MultiRequest):
+        steps = sum(_MULTI_HEADER_BYTES + _body_size(step) for step in request.steps)
+        return _HEADER_BYTES + steps + _MULTI_HEADER_BYTES
+    if isinstance(request, CreateRequest | SetDataRequest):
+        return _HEADER_BYTES + _body_size(request)
+    return _HEADER_BYTES  # cannot reach the limit in any use of Kafka's
+
+
+def _body_size(step: StepRequest) -> int:
+    size = 4 + len(step.path.encode()) + 4
+    if isinstance(step, CreateRequest | SetDataRequest):
+        size += 4 + len(step.data or b"")
+    return size + (_OPEN_ACL_BYTES if isinstance(step, CreateRequest) else 0)

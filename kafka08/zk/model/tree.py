@@ -1,0 +1,268 @@
+"""The znodes, and what one write does to them.
+
+A write gives its result and the changes that watches hear of, or raises Refused and leaves the tree
+as it was. The order of its checks is ZooKeeper's, since the first that fails names the error.
+
+Source: PrepRequestProcessor.pRequest2Txn, DataTree, DataNode, PathUtils 3.9.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from kafka08.zk.model.messages import (
+    CheckVersionRequest,
+    Code,
+    CreateRequest,
+    DeleteRequest,
+    EventType,
+    SetDataRequest,
+    StepRequest,
+    StepResult,
+    ZnodeStat,
+)
+
+ROOT: Final = "/"
+SPECIAL: Final = ("/", "/zookeeper", "/zookeeper/config", "/zookeeper/quota")
+"""There from the beginning, and cannot be deleted."""
+ANY_VERSION: Final = -1
+_INVALID: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]")
+
+
+class Refused(Exception):
+    """The write was not done; `code` says why."""
+
+    def __init__(self, code: Code) -> None:
+        super().__init__(code.name)
+        self.code = code
+
+
+class Change(NamedTuple):
+    """What a write did, for watches."""
+
+    type: EventType
+    path: str
+
+
+class Transaction(NamedTuple):
+    """Where and when a write is done: its place in the order of all writes, wall-clock time, and
+    the session that asked."""
+
+    zxid: int
+    time_ms: int
+    session_id: int
+
+
+@dataclass(slots=True)
+class Znode:
+    """created_children counts the children ever made, which numbers sequential znodes; the version
+    that a Stat shows counts those deleted as well."""
+
+    data: bytes | None
+    czxid: int = 0
+    mzxid: int = 0
+    pzxid: int = 0
+    ctime: int = 0
+    mtime: int = 0
+    version: int = 0
+    created_children: int = 0
+    ephemeral_owner: int = 0
+    children: set[str] = field(default_factory=set)
+
+    def stat(self) -> ZnodeStat:
+        return ZnodeStat(
+            czxid=self.czxid,
+            mzxid=self.mzxid,
+            ctime=self.ctime,
+            mtime=self.mtime,
+            version=self.version,
+            cversion=2 * self.created_children - len(self.children),
+            aversion=0,
+            ephemeral_owner=self.ephemeral_owner,
+            data_length=len(self.data or b""),
+            num_children=len(self.children),
+            pzxid=self.pzxid,
+        )
+
+
+class Tree:
+    """path → znode. An ephemeral znode stands in `ephemerals` of its session as well."""
+
+    def __init__(self) -> None:
+        self._znodes = {path: Znode(b"") for path in SPECIAL}
+        self._znodes[ROOT].children.add("zookeeper")
+        self._znodes["/zookeeper"].children.update({"config", "quota"})
+        self._ephemerals: dict[int, set[str]] = {}
+        self._undo: list[Callable[[], object]] = []
+
+    def find(self, path: str) -> Znode | None:
+        return self._znodes.get(path)
+
+    def ephemerals(self, session_id: int) -> list[str]:
+        """Paths of the session's znodes, sorted."""
+        return sorted(self._ephemerals.get(session_id, ()))
+
+    def write(self, step: StepRequest, transaction: Transaction) -> tuple[StepResult, list[Change]]:
+        """Its result, and the changes in the order in which watches hear of them. Refused."""
+        results, changes = self.write_all((step,), transaction)
+        result = results[0]
+        if isinstance(result, Code):
+            raise Refused(result)
+        return result, changes
+
+    def write_all(
+        self, steps: tuple[StepRequest, ...], transaction: Transaction
+    ) -> tuple[list[StepResult], list[Change]]:
+        """All or none. If one is refused: a Code for each (see MultiRequest), and no change."""
+        results: list[StepResult] = []
+        changes: list[Change] = []
+        self._undo.clear()
+        for index, step in enumerate(steps):
+            try:
+                results.append(self._do(step, transaction, changes))
+            except Refused as refused:
+                while self._undo:
+                    self._undo.pop()()
+                behind = len(steps) - index - 1
+                codes = [Code.OK] * index + [refused.code] + [Code.RUNTIME_INCONSISTENCY] * behind
+                return [*codes], []
+        return results, changes
+
+    def end_session(self, transaction: Transaction) -> list[Change]:
+        """Delete the session's znodes, in the order of their paths (ZooKeeper: of a hash set)."""
+        changes: list[Change] = []
+        self._undo.clear()
+        for path in self.ephemerals(transaction.session_id):
+            self._delete(DeleteRequest(path), transaction, changes)
+        self._ephemerals.pop(transaction.session_id, None)
+        return changes
+
+    def _do(self, step: StepRequest, transaction: Transaction, changes: list[Change]) -> StepResult:
+        if isinstance(step, CreateRequest):
+            return self._create(step, transaction, changes)
+        if isinstance(step, SetDataRequest):
+            return self._set_data(step, transaction, changes)
+        if isinstance(step, DeleteRequest):
+            self._delete(step, transaction, changes)
+        else:
+            self._check(step)
+        return None
+
+    def _create(
+        self, request: CreateRequest, transaction: Transaction, changes: list[Change]
+    ) -> str:
+        if "/" not in request.path or "\0" in request.path:
+            raise Refused(Code.BAD_ARGUMENTS)
+        above = parent(request.path)
+        directory = self._existing(above)
+        path = request.path
+        if request.sequence:
+            path += f"{directory.created_children:010d}"
+        if not is_valid(path):
+            raise Refused(Code.BAD_ARGUMENTS)
+        if path in self._znodes:
+            raise Refused(Code.NODE_EXISTS)
+        if directory.ephemeral_owner:
+            raise Refused(Code.NO_CHILDREN_FOR_EPHEMERALS)
+        owner = transaction.session_id if request.ephemeral else 0
+        zxid, now_ms, _ = transaction
+        znode = Znode(request.data, zxid, zxid, zxid, now_ms, now_ms, ephemeral_owner=owner)
+        before = directory.pzxid
+        self._add(path, znode)
+        directory.created_children += 1
+        directory.pzxid = zxid
+
+        def undo() -> None:
+            self._remove(path)
+            directory.created_children -= 1
+            directory.pzxid = before
+
+        self._undo.append(undo)
+        changes += [Change(EventType.CREATED, path), Change(EventType.CHILDREN_CHANGED, above)]
+        return path
+
+    def _set_data(
+        self, request: SetDataRequest, transaction: Transaction, changes: list[Change]
+    ) -> ZnodeStat:
+        if not is_valid(request.path):
+            raise Refused(Code.BAD_ARGUMENTS)
+        znode = self._existing(request.path)
+        _check_version(znode, request.version)
+        before = znode.data, znode.version, znode.mzxid, znode.mtime
+
+        def undo() -> None:
+            znode.data, znode.version, znode.mzxid, znode.mtime = before
+
+        self._undo.append(undo)
+        znode.data = request.data
+        znode.version += 1
+        znode.mzxid, znode.mtime, _ = transaction
+        changes.append(Change(EventType.DATA_CHANGED, request.path))
+        return znode.stat()
+
+    def _delete(
+        self, request: DeleteRequest, transaction: Transaction, changes: list[Change]
+    ) -> None:
+        path = request.path
+        if "/" not in path or "\0" in path or path in SPECIAL:
+            raise Refused(Code.BAD_ARGUMENTS)
+        above = parent(path)
+        directory = self._existing(above)
+        znode = self._existing(path)
+        _check_version(znode, request.version)
+        if znode.children:
+            raise Refused(Code.NOT_EMPTY)
+        before = directory.pzxid
+        self._remove(path)
+        directory.pzxid = transaction.zxid
+
+        def undo() -> None:
+            self._add(path, znode)
+            directory.pzxid = before
+
+        self._undo.append(undo)
+        changes += [Change(EventType.DELETED, path), Change(EventType.CHILDREN_CHANGED, above)]
+
+    def _check(self, request: CheckVersionRequest) -> None:
+        if not is_valid(request.path):
+            raise Refused(Code.BAD_ARGUMENTS)
+        _check_version(self._existing(request.path), request.version)
+
+    def _existing(self, path: str) -> Znode:
+        znode = self._znodes.get(path)
+        if znode is None:
+            raise Refused(Code.NO_NODE)
+        return znode
+
+    def _add(self, path: str, znode: Znode) -> None:
+        self._znodes[path] = znode
+        self._znodes[parent(path)].children.add(path.rpartition("/")[2])
+        if znode.ephemeral_owner:
+            self._ephemerals.setdefault(znode.ephemeral_owner, set()).add(path)
+
+    def _remove(self, path: str) -> None:
+        znode = self._znodes.pop(path)
+        self._znodes[parent(path)].children.remove(path.rpartition("/")[2])
+        if znode.ephemeral_owner:
+            self._ephemerals[znode.ephemeral_owner].remove(path)
+
+
+def parent(path: str) -> str:
+    return path.rpartition("/")[0] or ROOT
+
+
+def is_valid(path: str) -> bool:
+    """Whether a znode may have this path."""
+    if path == ROOT:
+        return True
+    if not path.startswith("/") or _INVALID.search(path):
+        return False
+    return not {"", ".", ".."}.intersection(path.split("/")[1:])
+
+
+def _check_version(znode: Znode, wanted: int) -> None:
+    if wanted not in {ANY_VERSION, znode.version}:
+        raise Refused(Code.BAD_VERSION)
