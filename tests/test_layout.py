@@ -80,6 +80,23 @@ REAL_WORLD_DOORS = (
     "kafka08/broker/main.py",
 )
 
+MODEL_MAY_IMPORT = (
+    "__future__",
+    "collections",
+    "dataclasses",
+    "enum",
+    "heapq",
+    "itertools",
+    "re",
+    "typing",
+    "kafka08.errors",
+    "kafka08.zk.errors",
+    "kafka08.zk.model",
+    "kafka08.zk.operations",
+    "kafka08.zk.zookeeper",
+)
+"""All that kafka08/zk/model may import."""
+
 
 def sources() -> list[Path]:
     return sorted((ROOT / "kafka08").rglob("*.py")) + sorted(
@@ -162,6 +179,16 @@ def test_the_broker_meets_the_world_through_its_runtime(path: Path) -> None:
         assert name.split(".")[0] not in REAL_WORLD, (
             f"{relative}:{line} imports {name}; take it from the Runtime that you were given"
         )
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "kafka08/zk/model").glob("*.py")), ids=lambda p: str(p.relative_to(ROOT))
+)
+def test_the_model_of_zookeeper_is_pure(path: Path) -> None:
+    """It takes time and connections from its World: no clock, chance, thread or socket, and of this
+    project only the values of operations, their errors and the interface."""
+    for line, name in imports(path):
+        assert name.startswith(MODEL_MAY_IMPORT), f"{path.relative_to(ROOT)}:{line} imports {name}"
 
 
 @pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(ROOT)))

@@ -2,8 +2,8 @@
 
 `paths` and `nodes` say what lies where (pure); `client.ZkClient` is a session; `store.ClusterStore`
 puts both together as typed reads and writes; `election` is the election of the controller. Below
-the client an adapter has the connection (zookeeper.py): `kazoo_adapter`. Start reading with
-nodes.py.
+the client an adapter has the connection (zookeeper.py): `kazoo_adapter`, or the pure `model`. Start
+reading with nodes.py.
 """
 
 from __future__ import annotations

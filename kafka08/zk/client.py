@@ -78,9 +78,9 @@ class ZkClient:
         self._name = name
         self._make_chroot = make_chroot
         self._clock = clock
-        self._adapter = adapter or _kazoo_on_threads
+        self.adapter = adapter or kazoo_on_threads
         self._tracker = SessionTracker()
-        self._zookeeper = self._adapter(
+        self._zookeeper = self.adapter(
             SessionSettings(self.hosts, self.chroot, session_timeout_ms, clock)
         )
         self._connected = self._zookeeper.event()
@@ -351,7 +351,7 @@ class ZkClient:
             self.hosts,
             session_timeout_ms=self.session_timeout_ms,
             connection_timeout_ms=self.connection_timeout_ms,
-            adapter=self._adapter,
+            adapter=self.adapter,
         )
         with plain:
             plain.ensure(self.chroot)
@@ -420,7 +420,8 @@ def _lineage(path: str) -> Iterator[str]:
         path = paths.parent(path)
 
 
-def _kazoo_on_threads(settings: SessionSettings) -> ZooKeeper:
+def kazoo_on_threads(settings: SessionSettings) -> ZooKeeper:
+    """The adapter of a client that is given none."""
     # Imported here: kazoo takes a sixth of what `import kafka08.consumer` may take.
     from kafka08.zk.kazoo_adapter import on_threads
 

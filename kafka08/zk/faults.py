@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from kafka08.errors import ZooKeeperUnreachable
-from kafka08.zk.client import ZkClient
+from kafka08.zk.client import ZkClient, kazoo_on_threads
 from kafka08.zk.model.sessions import password_of
-from kafka08.zk.zookeeper import ConnectionState, SessionSettings
+from kafka08.zk.zookeeper import Adapter, ConnectionState, SessionSettings
 
 _CONNECT_SECONDS: Final = 10
 
@@ -19,16 +19,16 @@ def expire_session(client: ZkClient) -> None:
     Returns before that.
     """
     assert client.session_id, "the client has no session"
-    end_session(client.hosts, client.session_id, client.session_timeout_ms)
+    end_session(client.hosts, client.session_id, client.session_timeout_ms, client.adapter)
 
 
-def end_session(hosts: str, session_id: int, timeout_ms: int = 6000) -> None:
+def end_session(
+    hosts: str, session_id: int, timeout_ms: int = 6000, adapter: Adapter = kazoo_on_threads
+) -> None:
     """End any session by its id (the owner of an ephemeral znode, say): a second connection takes
     it over and closes it, and its ephemeral znodes go at once."""
-    from kafka08.zk.kazoo_adapter import on_threads
-
     attach_to = (session_id, password_of(session_id))
-    thief = on_threads(SessionSettings(hosts, timeout_ms=timeout_ms, attach_to=attach_to))
+    thief = adapter(SessionSettings(hosts, timeout_ms=timeout_ms, attach_to=attach_to))
     settled = thief.event()
 
     def on_state(state: ConnectionState) -> None:

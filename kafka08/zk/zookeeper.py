@@ -1,12 +1,13 @@
 """ZooKeeper as this room sees it: a session that takes Operation values.
 
 `ZkClient` has Kafka's habits and text; below it an adapter has the session: `kazoo_adapter` (a real
-ensemble) or `model.adapter` (the model, for tests and simulation).
+ensemble) or `model` (pure, for tests and simulation).
 
 What an adapter promises:
 
 - Answers come in the order in which operations were sent.
-- A watch's callback is called before the answer of a later operation shows the change.
+- A watch's event comes before any answer that shows the change; its callback runs apart, perhaps
+  after that answer was read.
 - When the connection is lost, what is outstanding fails with ConnectionLost, listeners hear
   SUSPENDED, and every watcher is called and forgotten. When the session ends it is SessionExpired
   and LOST. After `close` every answer is SessionLost.

@@ -1,4 +1,4 @@
-"""Many writes as few transactions, against a real ZooKeeper."""
+"""Many writes as few transactions, on a real ZooKeeper and on the model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ZkClient against a real ZooKeeper: data, bursts, watches, ephemeral rules, lost sessions."""
+"""ZkClient, on a real ZooKeeper and on the model: data, watches, ephemeral rules, lost sessions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import cast
 
@@ -32,15 +31,7 @@ from kafka08.zk.faults import expire_session
 from kafka08.zk.kazoo_adapter.session import KazooSession
 from kafka08.zk.operations import Check, Children, Create, Delete, Get, Node, Set
 from kafka08.zk.session import SessionEvent, SessionState
-
-WAIT_SECONDS = 20
-
-
-def eventually(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {WAIT_SECONDS} s: {what}"
-        time.sleep(0.01)
+from tests.zk.conftest import WAIT_SECONDS, RealSessions, Sessions
 
 
 def test_a_server_that_is_not_there_is_an_error_that_says_what_became_of_each() -> None:
@@ -146,9 +137,9 @@ def test_a_transaction_is_done_all_or_not_at_all(zk: ZkClient) -> None:
     assert zk.get("/b") == Node("x", 0)
 
 
-def test_a_watch_is_called_once_and_the_reader_rearms_it(zk: ZkClient) -> None:
+def test_a_watch_is_called_once_and_the_reader_rearms_it(sessions: Sessions, zk: ZkClient) -> None:
     """Creation, change and deletion are each seen; reading twice does not call twice."""
-    seen: queue.Queue[str] = queue.Queue()
+    seen = sessions.inbox()
     assert zk.watch_data("/w", seen.put) is None
     assert zk.watch_data("/w", seen.put) is None
     zk.create("/w", "1")
@@ -163,9 +154,9 @@ def test_a_watch_is_called_once_and_the_reader_rearms_it(zk: ZkClient) -> None:
     assert seen.empty()
 
 
-def test_children_are_watched_before_the_parent_exists(zk: ZkClient) -> None:
+def test_children_are_watched_before_the_parent_exists(sessions: Sessions, zk: ZkClient) -> None:
     """The children of a znode that is not there are [], and its creation calls."""
-    seen: queue.Queue[str] = queue.Queue()
+    seen = sessions.inbox()
     assert zk.watch_children("/dir", seen.put) == []
     zk.create("/dir/b")
     assert seen.get(timeout=WAIT_SECONDS) == "/dir"
@@ -176,9 +167,9 @@ def test_children_are_watched_before_the_parent_exists(zk: ZkClient) -> None:
     assert [*children, *zk.children("/dir")] == ["b", "a", "b"]
 
 
-def test_ephemeral_znodes_go_with_their_session(zk_connect: str, zk: ZkClient) -> None:
+def test_ephemeral_znodes_go_with_their_session(sessions: Sessions, zk: ZkClient) -> None:
     """Closing a client removes what it made at once, and only that."""
-    with ZkClient(zk_connect) as other:
+    with sessions.client() as other:
         other.create_ephemeral("/ids/1", "one")
         stat = zk.stat("/ids/1")
         assert stat is not None
@@ -203,9 +194,9 @@ def test_an_ephemeral_of_this_session_is_not_waited_out(zk: ZkClient) -> None:
     assert "mine at noon" == zk.get("/e").data
 
 
-def test_an_ephemeral_of_an_earlier_session_is_waited_out(zk_connect: str, zk: ZkClient) -> None:
+def test_an_ephemeral_of_an_earlier_session_is_waited_out(sessions: Sessions, zk: ZkClient) -> None:
     """What looks like ours is waited for until its session ends; what does not is a conflict."""
-    earlier = ZkClient(zk_connect)
+    earlier = sessions.client()
     earlier.start()
     earlier.create_ephemeral("/e", "mine")
     with pytest.raises(NodeExists):
@@ -224,11 +215,10 @@ def test_an_ephemeral_of_an_earlier_session_is_waited_out(zk_connect: str, zk: Z
     assert stat.ephemeral_owner == zk.session_id
 
 
-def test_an_expired_session_is_told_once_when_the_new_one_stands(zk_connect: str) -> None:
+def test_an_expired_session_is_told_once_when_the_new_one_stands(sessions: Sessions) -> None:
     """EXPIRED comes after the new session works; ephemerals are gone, watches called."""
-    events: queue.Queue[SessionEvent] = queue.Queue()
-    seen: queue.Queue[str] = queue.Queue()
-    with ZkClient(zk_connect) as client:
+    events, seen = sessions.inbox(), sessions.inbox()
+    with sessions.client() as client:
         client.add_session_listener(events.put)
         client.create_ephemeral("/e", "x")
         client.watch_data("/e", seen.put)
@@ -281,7 +271,9 @@ def suspended(server: ZooKeeperServer, session_timeout_ms: int) -> ZkClient:
     client = ZkClient(server.connect_string, session_timeout_ms=session_timeout_ms)
     client.start()
     server.stop()
-    eventually(lambda: client.state is SessionState.SUSPENDED, "suspension")
+    RealSessions(server.connect_string).eventually(
+        lambda: client.state is SessionState.SUSPENDED, "suspension"
+    )
     return client
 
 
@@ -301,21 +293,20 @@ def test_nobody_there_is_said_with_hosts_and_timeout() -> None:
         client.start()
 
 
-def test_an_absent_chroot_is_refused_unless_it_is_to_be_made(zookeeper: ZooKeeperServer) -> None:
+def test_an_absent_chroot_is_refused_unless_it_is_to_be_made(sessions: Sessions) -> None:
     """Brokers make the chroot, null data on the way; clients fail with its name."""
-    connect = f"{zookeeper.connect_string}/absent/{time.time_ns()}"
-    with pytest.raises(NoNode, match="the chroot /absent/"):
-        ZkClient(connect).start()
-    with ZkClient(connect, make_chroot=True) as client:
+    with pytest.raises(NoNode, match=r"the chroot /test.*/absent/way"):
+        sessions.client("/absent/way").start()
+    with sessions.client("/absent/way", make_chroot=True) as client:
         assert client.children("/") == []
         assert client.get("/") == Node(None, 0)
-    with ZkClient(connect):
+    with sessions.client("/absent/way"):
         pass
 
 
-def test_a_closed_client_raises_session_lost(zk_connect: str) -> None:
+def test_a_closed_client_raises_session_lost(sessions: Sessions) -> None:
     """Calls after close fail at once, and close may be called again."""
-    client = ZkClient(zk_connect)
+    client = sessions.client()
     client.start()
     client.close()
     client.close()
@@ -327,6 +318,7 @@ def test_close_ends_a_call_that_waits_for_a_connection() -> None:
     """None will come; without this it waits until its patience is over."""
     client = ZkClient("127.0.0.1:1", connection_timeout_ms=1000 * WAIT_SECONDS)
     kazoo = cast(KazooSession, client._zookeeper)._kazoo
+    eventually = RealSessions("").eventually
     with ThreadPoolExecutor() as pool:
         starting = pool.submit(client.start)
         eventually(lambda: kazoo.client_state == KeeperState.CONNECTING, "a first try")

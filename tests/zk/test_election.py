@@ -1,29 +1,26 @@
-"""ControllerElection against a real ZooKeeper: one controller, through every way to lose."""
+"""ControllerElection, on a real ZooKeeper and on the model: one controller, in every case."""
 
 from __future__ import annotations
 
-import queue
 from collections.abc import Iterator
 
 import pytest
 
 from kafka08.errors import ZooKeeperError
 from kafka08.zk import nodes, paths
-from kafka08.zk.client import ZkClient
 from kafka08.zk.election import ControllerElection
 from kafka08.zk.faults import expire_session
 from kafka08.zk.session import SessionEvent
-
-WAIT_SECONDS = 20
+from tests.zk.conftest import WAIT_SECONDS, Inbox, Sessions
 
 
 class Candidate:
     """A broker reduced to its part in the election: events are taken from a queue by the test."""
 
-    def __init__(self, connect: str, broker_id: int) -> None:
-        self.events: queue.Queue[str] = queue.Queue()
+    def __init__(self, sessions: Sessions, broker_id: int) -> None:
+        self.events: Inbox[str] = sessions.inbox()
         self.history: list[str] = []
-        self.zk = ZkClient(connect)
+        self.zk = sessions.client()
         self.zk.add_session_listener(self._on_session)
         self.zk.start()
         self.fails = False
@@ -55,8 +52,8 @@ class Candidate:
 
 
 @pytest.fixture
-def candidates(zk_connect: str) -> Iterator[tuple[Candidate, Candidate]]:
-    pair = Candidate(zk_connect, 1), Candidate(zk_connect, 2)
+def candidates(sessions: Sessions) -> Iterator[tuple[Candidate, Candidate]]:
+    pair = Candidate(sessions, 1), Candidate(sessions, 2)
     yield pair
     for candidate in pair:
         candidate.zk.close()
@@ -150,11 +147,11 @@ def test_one_who_cannot_take_office_resigns(candidates: tuple[Candidate, Candida
 
 
 def test_a_znode_of_our_id_from_an_earlier_session_is_not_ours(
-    zk_connect: str, candidates: tuple[Candidate, Candidate]
+    sessions: Sessions, candidates: tuple[Candidate, Candidate]
 ) -> None:
     """After a restart the old znode may stand for a while; we are controller only after it went."""
     first, _ = candidates
-    earlier = ZkClient(zk_connect)
+    earlier = sessions.client()
     earlier.start()
     earlier.create(
         paths.CONTROLLER, nodes.encode_controller(nodes.ControllerNode(1, 5)), ephemeral=True

@@ -1,4 +1,4 @@
-"""ClusterStore against a real ZooKeeper: typed reads and writes of Kafka's state."""
+"""ClusterStore on a real ZooKeeper and on the model: typed reads and writes of Kafka's state."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.operations import Node
 from kafka08.zk.store import ClusterStore
+from tests.zk.conftest import Sessions
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def test_common_paths_are_made_with_null_data(store: ClusterStore, zk: ZkClient)
 
 
 def test_brokers_register_and_are_listed_by_number(
-    store: ClusterStore, zk: ZkClient, zk_connect: str
+    store: ClusterStore, zk: ZkClient, sessions: Sessions
 ) -> None:
     """Ids sort as numbers; the text is 0.8.2.2's; a taken id says so."""
     for broker_id in (10, 9):
@@ -49,7 +50,7 @@ def test_brokers_register_and_are_listed_by_number(
         Broker(10, "127.0.0.1", 10),
     ]
     assert store.broker(11) is None
-    with ZkClient(zk_connect) as other, pytest.raises(BrokerIdTaken, match="/brokers/ids/9"):
+    with sessions.client() as other, pytest.raises(BrokerIdTaken, match="/brokers/ids/9"):
         ClusterStore(other).register_broker(Broker(9, "elsewhere", 9), timestamp_ms=6)
 
 

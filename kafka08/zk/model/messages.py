@@ -29,7 +29,6 @@ class Code(enum.IntEnum):
     NO_CHILDREN_FOR_EPHEMERALS = -108
     NODE_EXISTS = -110
     NOT_EMPTY = -111
-    SESSION_EXPIRED = -112
 
 
 class EventType(enum.IntEnum):

@@ -145,6 +145,13 @@ class Server:
                 self._close(session.connection)
         return self._taken_outputs()
 
+    def restart(self, now: Instant) -> None:
+        """Every connection is gone; znodes and sessions stay, and each session has its whole
+        timeout again."""
+        for connection in list(self._connections):
+            self.disconnect(connection)
+        self._sessions.hear_all(now.elapsed_ms)
+
     def next_deadline_ms(self) -> int | None:
         """When `expire` has something to do, in elapsed milliseconds; None: no sessions."""
         return self._sessions.next_deadline_ms()

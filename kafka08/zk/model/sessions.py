@@ -51,6 +51,10 @@ class Sessions:
         """A request or heartbeat has come from its client."""
         session.deadline_ms = ((now_ms + session.timeout_ms) // self._tick_ms + 1) * self._tick_ms
 
+    def hear_all(self, now_ms: int) -> None:
+        for session in self._live.values():
+            self.hear(session, now_ms)
+
     def end(self, session: Session) -> None:
         del self._live[session.id]
 

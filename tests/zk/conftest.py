@@ -1,0 +1,107 @@
+"""A ZooKeeper for the tests of this room: a real one through kazoo, and the model."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, Protocol, TypeVar
+
+import pytest
+
+from kafka08.zk.client import ZkClient
+from kafka08.zk.model.in_process import InProcessWorld
+from kafka08.zk.model.server import Server
+
+T = TypeVar("T")
+WAIT_SECONDS = 20
+TICK_MS = 500
+
+
+class Inbox(Protocol[T]):
+    """What callbacks put in and the test takes."""
+
+    def put(self, item: T) -> None: ...
+
+    def get(self, *, timeout: float) -> T: ...
+
+    def empty(self) -> bool: ...
+
+
+class Sessions(Protocol):
+    """Where a test's clients come from. Each sees what is below the test's chroot."""
+
+    def client(self, chroot: str = "", **settings: Any) -> ZkClient: ...
+
+    def inbox(self) -> Inbox[Any]: ...
+
+    def eventually(self, condition: Callable[[], bool], what: str) -> None: ...
+
+
+class RealSessions:
+    def __init__(self, connect: str) -> None:
+        self.connect = connect
+
+    def client(self, chroot: str = "", **settings: Any) -> ZkClient:
+        return ZkClient(self.connect + chroot, **settings)
+
+    def inbox(self) -> Inbox[Any]:
+        made: queue.Queue[Any] = queue.Queue()
+        return made
+
+    def eventually(self, condition: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + WAIT_SECONDS
+        while not condition():
+            assert time.monotonic() < deadline, f"not within {WAIT_SECONDS} s: {what}"
+            time.sleep(0.01)
+
+
+class ModelSessions:
+    def __init__(self) -> None:
+        self.world = InProcessWorld(Server(tick_ms=TICK_MS))
+        with self.client(make_chroot=True):
+            pass
+
+    def client(self, chroot: str = "", **settings: Any) -> ZkClient:
+        connect = f"model:2181/test{chroot}"
+        return ZkClient(connect, adapter=self.world.connect, clock=self.world, **settings)
+
+    def inbox(self) -> ModelInbox[Any]:
+        return ModelInbox(self.world)
+
+    def eventually(self, condition: Callable[[], bool], what: str) -> None:
+        assert self.world.run_until(condition, WAIT_SECONDS), what
+
+
+class ModelInbox(Generic[T]):
+    """Waiting lets the model's time pass."""
+
+    def __init__(self, world: InProcessWorld) -> None:
+        self._world = world
+        self._items: deque[T] = deque()
+
+    def put(self, item: T) -> None:
+        self._items.append(item)
+
+    def get(self, *, timeout: float) -> T:
+        if not self._world.run_until(lambda: bool(self._items), timeout):
+            raise queue.Empty
+        return self._items.popleft()
+
+    def empty(self) -> bool:
+        return not self._items
+
+
+@pytest.fixture(params=["kazoo", "model"])
+def sessions(request: pytest.FixtureRequest) -> Sessions:
+    if request.param == "model":
+        return ModelSessions()
+    return RealSessions(request.getfixturevalue("zk_connect"))
+
+
+@pytest.fixture
+def zk(sessions: Sessions) -> Iterator[ZkClient]:
+    """A started client below this test's chroot."""
+    with sessions.client(name="test") as client:
+        yield client

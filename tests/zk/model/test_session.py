@@ -1,0 +1,166 @@
+"""The model's session under ZkClient: what is lost on the way, and what its owner hears."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast
+
+import pytest
+
+from kafka08.errors import SessionLost, ZooKeeperUnreachable
+from kafka08.zk.client import ZkClient
+from kafka08.zk.errors import ConnectionLost
+from kafka08.zk.model.in_process import InProcessLink, InProcessWorld
+from kafka08.zk.model.server import Server
+from kafka08.zk.model.session import ModelSession
+from kafka08.zk.operations import Create, Get, Node, Set
+from kafka08.zk.session import SessionEvent, SessionState
+
+TIMEOUT_MS = 6000
+
+
+@pytest.fixture
+def world() -> InProcessWorld:
+    return InProcessWorld(Server(tick_ms=500))
+
+
+@pytest.fixture
+def zk(world: InProcessWorld) -> Iterator[ZkClient]:
+    with client_of(world) as client:
+        yield client
+
+
+def client_of(world: InProcessWorld) -> ZkClient:
+    return ZkClient("model:2181", session_timeout_ms=TIMEOUT_MS, adapter=world.connect, clock=world)
+
+
+def link_of(world: InProcessWorld, zk: ZkClient) -> InProcessLink:
+    return world.link_of(cast(ModelSession, zk._zookeeper))
+
+
+def test_a_write_whose_reply_was_lost_counts_as_done(world: InProcessWorld, zk: ZkClient) -> None:
+    """The client sends it again and knows its own work by what it finds."""
+    link_of(world, zk).loses_next_reply = True
+    assert zk.create("/a", "1") == "/a"
+    link_of(world, zk).loses_next_reply = True
+    assert zk.set("/a", "2", version=0) == 1
+    assert zk.get("/a") == Node("2", 1)
+    link_of(world, zk).loses_next_reply = True
+    assert zk.delete("/a") is True
+
+
+def test_a_multi_whose_reply_was_lost_may_have_been_done(
+    world: InProcessWorld, zk: ZkClient
+) -> None:
+    """SessionLost, and here it was."""
+    link_of(world, zk).loses_next_reply = True
+    with pytest.raises(SessionLost):
+        zk.multi([Create("/a", "1"), Set("/a", "2")])
+    assert zk.get("/a") == Node("2", 1)
+
+
+def test_a_lost_connection_keeps_the_session(world: InProcessWorld, zk: ZkClient) -> None:
+    """SUSPENDED, RECONNECTED; ephemerals stay, watchers are called and dropped."""
+    told: list[object] = []
+    zk.add_session_listener(told.append)
+    zk.create_ephemeral("/e", "x")
+    zk.watch_data("/e", told.append)
+    session_id = zk.session_id
+    world.break_link(link_of(world, zk))
+    assert zk.get("/e") == Node("x", 0, session_id or 0)
+    assert told == [SessionEvent.SUSPENDED, "/e", SessionEvent.RECONNECTED]
+    zk.set("/e", "y")
+    assert told[3:] == []
+
+
+def test_a_session_that_cannot_reach_the_server_expires(
+    world: InProcessWorld, zk: ZkClient
+) -> None:
+    """It is told once, after the new one is there; others see its ephemerals go meanwhile."""
+    told: list[SessionEvent] = []
+    zk.add_session_listener(told.append)
+    zk.create_ephemeral("/e", "x")
+    old = zk.session_id
+    world.cut()
+    world.sleep(2 * TIMEOUT_MS / 1000)
+    assert told == [SessionEvent.SUSPENDED]
+    world.heal()
+    world.sleep(2)
+    assert told == [SessionEvent.SUSPENDED, SessionEvent.EXPIRED]
+    assert zk.session_id not in {old, None}
+    assert not zk.exists("/e")
+
+
+def test_calls_wait_out_a_restart(world: InProcessWorld, zk: ZkClient) -> None:
+    """In the same session."""
+    session_id = zk.session_id
+    zk.create("/a", "1")
+    world.restart_server()
+    assert zk.set("/a", "2", version=0) == 1
+    assert zk.session_id == session_id
+
+
+def test_an_idle_session_lives_by_its_heartbeats(world: InProcessWorld, zk: ZkClient) -> None:
+    """And is heard of at every third of its timeout; they do not count as requests."""
+    session_id, sent = zk.session_id, zk.requests_sent
+    world.sleep(10 * TIMEOUT_MS / 1000)
+    assert zk.session_id == session_id
+    assert zk.state is SessionState.CONNECTED
+    assert world.monotonic() - zk.last_contact <= TIMEOUT_MS / 1000 / 3
+    assert zk.requests_sent == sent
+
+
+def test_a_half_open_connection_is_given_up(world: InProcessWorld, zk: ZkClient) -> None:
+    """After two heartbeats without an answer, which is before the session ends."""
+    told: list[SessionEvent] = []
+    zk.add_session_listener(told.append)
+    link_of(world, zk).is_silent = True
+    world.sleep(TIMEOUT_MS / 1000)
+    assert told == [SessionEvent.SUSPENDED, SessionEvent.RECONNECTED]
+
+
+def test_what_is_outstanding_fails_when_the_connection_is_lost(
+    world: InProcessWorld, zk: ZkClient
+) -> None:
+    """Each operation with its own error; what is asked while it connects is answered later."""
+    session = cast(ModelSession, zk._zookeeper)
+    zk.create("/a", "1")
+    sent = [session.send(Get("/a")) for _ in range(3)]
+    session._lose_connection()
+    assert [type(answer.outcome()) for answer in sent] == [ConnectionLost] * 3
+    queued = session.send(Get("/a"))
+    queued.wait(TIMEOUT_MS / 1000)
+    assert queued.outcome() == Node("1", 0)
+
+
+def test_nobody_there_is_said(world: InProcessWorld) -> None:
+    """After the time allowed, of the world's clock."""
+    world.cut()
+    began = world.monotonic()
+    with pytest.raises(ZooKeeperUnreachable, match="model:2181: connection refused"):
+        client_of(world).start()
+    assert world.monotonic() - began == TIMEOUT_MS / 1000
+
+
+def test_the_same_calls_give_the_same_messages() -> None:
+    """Nothing depends on the time of day, chance, or the order of a hash."""
+
+    def run() -> list[str]:
+        world, story = InProcessWorld(Server(tick_ms=500)), []
+        deliver = world._deliver
+
+        def written(outputs: list[object]) -> None:
+            story.append(f"{world.monotonic()} {outputs}")
+            deliver(outputs)  # type: ignore[arg-type]
+
+        world._deliver = written  # type: ignore[method-assign,assignment]
+        with client_of(world) as zk:
+            zk.pipeline([Create(f"/{n}", "x") for n in range(20)])
+            for n in range(20):
+                zk.watch_data(f"/{n}", story.append)
+            world.break_link(link_of(world, zk))
+            zk.get("/1")
+            world.sleep(10)
+        return story
+
+    assert run() == run()
