@@ -45,7 +45,8 @@ from tests.zk.model.wire import WireClient
 
 CLIENTS = 4
 LONG_MS = MAX_SESSION_MS
-SHORT_MS = 2 * TICK_MS
+SHORT_MS = 4 * TICK_MS
+"""Long enough for the steps between its beginning and its silence, on a busy machine."""
 NAMES = "abc"
 ODD_PATHS = (
     "/",
@@ -235,7 +236,7 @@ class Author:
 
     def _expire_client(self) -> Iterator[Step]:
         """A client with a short timeout leaves ephemeral znodes and watches, and falls silent."""
-        yield from self._open_client((0, 10, SHORT_MS))
+        yield from self._open_client((SHORT_MS, SHORT_MS + 1))
         client = self._clients.pop()
         made = [CreateRequest(self._path(), b"", ephemeral=True) for _ in range(6)]
         yield self._ask(client, *made, *(GetDataRequest(create.path, True) for create in made))
@@ -347,8 +348,10 @@ class RealZooKeeper:
             isinstance(step, Open) and client.seen == [ConnectReply(0, 0, bytes(16))]
         ):
             client.receive_until_closed()
+        elif isinstance(step, Drop):
+            client.drop()
         seen, client.seen = Seen(tuple(client.seen), client.closed), []
-        if isinstance(step, Drop) or client.closed:
+        if client.closed:
             client.close()
         for message in seen.messages:
             if isinstance(message, Reply):

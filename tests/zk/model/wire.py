@@ -215,6 +215,13 @@ class WireClient:
         if frame is not None:
             self.seen.append(decode(frame, self._outstanding))
 
+    def drop(self) -> None:
+        """Close from this side, and wait until the server has noticed: it forgets whose connection
+        a session has when it does, and would forget that of the next one."""
+        self._socket.shutdown(socket.SHUT_WR)
+        while not self.closed:
+            self._read()
+
     def close(self) -> None:
         self._input.close()
         self._socket.close()
