@@ -20,7 +20,7 @@ from kafka08.cli.options import (
     zookeeper_option,
 )
 from kafka08.cli.signals import handles_stop_signals
-from kafka08.cli.table import show_table
+from kafka08.cli.table import show_json, show_table
 from kafka08.listing import some_of
 
 if TYPE_CHECKING:
@@ -62,7 +62,8 @@ def start_broker(config: str, overrides: tuple[str, ...], profile: str | None) -
 
 @broker.command(epilog=example("kafka08 broker ping localhost:9092,localhost:9093"))
 @click.argument("bootstrap", envvar="KAFKA08_BOOTSTRAP", metavar="HOST:PORT[,..]")
-def ping(bootstrap: str) -> None:
+@json_option("One JSON list.")
+def ping(bootstrap: str, as_json: bool) -> None:
     """Ask each broker named (default: KAFKA08_BOOTSTRAP) for metadata; exits 1 if one is silent.
 
     Prints its host:port, how many brokers it knows, and how many topics: 0 and 0 before the first
@@ -72,6 +73,7 @@ def ping(bootstrap: str) -> None:
     from kafka08.errors import KafkaError
 
     silent = 0
+    answers: list[dict[str, object]] = []
     for host, port in parse_bootstrap(bootstrap):
         client = ClusterClient(
             [(host, port)], timeout_ms=PING_TIMEOUT_MS, connect_timeout_ms=PING_TIMEOUT_MS
@@ -80,11 +82,17 @@ def ping(bootstrap: str) -> None:
             known = client.refresh()
         except KafkaError as error:
             silent += 1
+            answers.append({"address": f"{host}:{port}", "error": str(error)})
             click.echo(f"{host}:{port} does not answer: {error}", err=True)
         else:
-            click.echo(f"{host}:{port} brokers {len(known.brokers)} topics {len(known.topics)}")
+            brokers, topics = len(known.brokers), len(known.topics)
+            answers.append({"address": f"{host}:{port}", "brokers": brokers, "topics": topics})
+            if not as_json:
+                click.echo(f"{host}:{port} brokers {brokers} topics {topics}")
         finally:
             client.close()
+    if as_json:
+        show_json(answers)
     sys.exit(1 if silent else 0)
 
 

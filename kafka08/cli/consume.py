@@ -19,6 +19,7 @@ from kafka08.cli.options import (
     client_zookeeper_option,
     config_options,
     example,
+    json_option,
     legal_topic,
     read_client_config,
 )
@@ -51,6 +52,7 @@ def offset_text(_: click.Context, parameter: click.Parameter, value: str) -> str
 @click.option("--max-messages", type=click.IntRange(1), help="Stop after so many messages.")
 @click.option("--threads", default=1, show_default=True, type=click.IntRange(1), help="Streams.")
 @click.option("--format", "form", type=click.Choice(list(FORMATS)), default="text")
+@json_option("The same as --format json.")
 @click.option(
     "--partition",
     type=click.IntRange(0),
@@ -78,6 +80,7 @@ def consume(
     max_messages: int | None,
     threads: int,
     form: str,
+    as_json: bool,
     partition: int | None,
     offset: str,
     no_wait_at_logend: bool,
@@ -92,6 +95,7 @@ def consume(
     nothing, and follows the leader of the partition when that moves.
     """
     stopping = stop_event()
+    form = "json" if as_json else form
     check_mode(click.get_current_context(), by_partition=partition is not None)
     if partition is not None:
         from kafka08.cli.consume_partition import consume_partition

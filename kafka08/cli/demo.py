@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Self
 
 import click
 
-from kafka08.cli.options import example
+from kafka08.cli.options import example, json_option
+from kafka08.cli.table import show_json
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
     show_default=True,
     help="A directory for what Spark makes: a Parquet table and a PNG chart.",
 )
-def demo(source: Path | None, brokers: int, spark: bool, output: Path) -> None:
+@json_option("A JSON list of the stages instead of a table.")
+def demo(source: Path | None, brokers: int, spark: bool, output: Path, as_json: bool) -> None:
     """Load real text into a cluster of its own, with three replicas; consume it with a group while
     a broker is killed and a member stopped and replaced; move the group's offsets to Kafka, resume
     from there, and roll back. In Spark, read exact ranges, and count the identifiers of each module
@@ -57,9 +59,12 @@ def demo(source: Path | None, brokers: int, spark: bool, output: Path) -> None:
         for result in run_demo(source, brokers=brokers, output=wanted, progress=bars):
             results.append(result)
             bars.end_stage()
-    print_table(results)
-    for path in (path for result in results for path in result.files):
-        click.echo(path)
+    if as_json:
+        show_json([stage_of(result) for result in results])
+    else:
+        print_table(results)
+        for path in (path for result in results for path in result.files):
+            click.echo(path)
     sys.exit(1 if any(result.fault for result in results) else 0)
 
 
@@ -109,6 +114,19 @@ class Bars:
         trace: TracebackType | None,
     ) -> None:
         self._progress.stop()
+
+
+def stage_of(result: StageResult) -> dict[str, object]:
+    """A stage for programs; `fault` is None if all is well."""
+    return {
+        "stage": result.name,
+        "messages": result.content.count,
+        "mb_per_second": result.megabytes_per_second,
+        "seconds": result.seconds,
+        "fault": result.fault or None,
+        "verdict": result.verdict,
+        "files": [str(path) for path in result.files],
+    }
 
 
 def print_table(results: list[StageResult]) -> None:

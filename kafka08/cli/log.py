@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 
 from kafka08.cli.commands import Commands
-from kafka08.cli.options import example
+from kafka08.cli.options import example, json_option
+from kafka08.cli.table import show_json
 from kafka08.errors import CorruptLog, KafkaError
 
 
@@ -65,7 +66,8 @@ def dump_files(
     required=True,
     type=click.Path(exists=True, file_okay=False, path_type=Path),
 )
-def check(directories: tuple[Path, ...]) -> None:
+@json_option("One JSON object.")
+def check(directories: tuple[Path, ...], as_json: bool) -> None:
     """Check log DIRECTORIES (a log.dir or single partitions): offsets, indexes and every CRC.
 
     Exits 1 if there is a problem. What a running broker is just writing may look like one.
@@ -74,8 +76,12 @@ def check(directories: tuple[Path, ...]) -> None:
 
     partitions = [p for directory in directories for p in partition_directories(directory)]
     problems = [problem for partition in partitions for problem in check_log(partition)]
-    for problem in problems:
-        click.echo(str(problem))
+    if as_json:
+        rows = [{"path": str(p.path), "position": p.position, "text": p.text} for p in problems]
+        show_json({"partitions": len(partitions), "problems": rows})
+    else:
+        for problem in problems:
+            click.echo(str(problem))
     click.echo(f"Checked {len(partitions)} partitions: {len(problems)} problems", err=True)
     sys.exit(1 if problems else 0)
 

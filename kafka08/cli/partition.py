@@ -68,7 +68,7 @@ def partition() -> None:
 @click.option("--execute", is_flag=True, help="Move; without it the plan is only shown.")
 @click.option("--verify", is_flag=True, help="Say how far the moves of --plan are.")
 @click.option("--wait", is_flag=True, help="With --execute: show progress until all is done.")
-@json_option("With --verify: one JSON object.")
+@json_option("One JSON object: the plan, or with --verify or --wait how far the moves are.")
 @zookeeper_option
 def reassign(
     plan_file: Path | None,
@@ -104,17 +104,21 @@ def reassign(
             raise AdminError(
                 "\n".join([*absent, "Nothing was changed: start what is down, or name others."])
             )
-        click.echo(f"Current partition replica assignment\n\n{format_moves(current)}")
-        click.echo(f"\nProposed partition reassignment configuration\n\n{format_moves(moves)}\n")
+        if as_json and not wait:
+            plan = {"current": current, "proposed": moves}
+            texts = {name: json.loads(format_moves(what)) for name, what in plan.items()}
+            show_json({**texts, "executed": execute})
+        if not as_json:
+            show_plan(current, moves)
         if not execute:
             for sentence in absent:
                 click.echo(f"WARNING: {sentence}", err=True)
             click.echo("Nothing was changed; --execute does it.", err=True)
             return
         admin.move_partitions(moves)
-        click.echo(f"Successfully started reassignment of {len(moves)} partitions.")
+        click.echo(f"Successfully started reassignment of {len(moves)} partitions.", err=as_json)
         if wait:
-            sys.exit(show_progress(admin, moves))
+            sys.exit(show_progress(admin, moves, as_json))
 
 
 def parsed(file: Path, parse: Callable[[str], T]) -> T:
@@ -153,7 +157,13 @@ def show_statuses(found: dict[TopicPartition, MoveStatus], as_json: bool) -> int
     return 1 if MoveStatus.FAILED in found.values() else 0
 
 
-def show_progress(admin: AdminClient, moves: Moves) -> int:
+def show_plan(current: Moves, moves: Moves) -> None:
+    """What is and what would be, as the JVM's tool prints it."""
+    click.echo(f"Current partition replica assignment\n\n{format_moves(current)}")
+    click.echo(f"\nProposed partition reassignment configuration\n\n{format_moves(moves)}\n")
+
+
+def show_progress(admin: AdminClient, moves: Moves, as_json: bool) -> int:
     """Say how many are done whenever that changes, until none is under way; the exit code."""
     done = -1
     while True:
@@ -163,7 +173,7 @@ def show_progress(admin: AdminClient, moves: Moves) -> int:
             done = counts[MoveStatus.COMPLETED]
             click.echo(f"{done} of {len(moves)} partitions moved", err=True)
         if not counts[MoveStatus.IN_PROGRESS]:
-            return show_statuses(found, as_json=False)
+            return show_statuses(found, as_json)
         time.sleep(PROGRESS_SECONDS)
 
 

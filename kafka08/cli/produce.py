@@ -17,11 +17,13 @@ from kafka08.cli.options import (
     client_bootstrap_option,
     config_options,
     example,
+    json_option,
     legal_topic,
     read_client_config,
 )
 from kafka08.cli.progress import Progress
 from kafka08.cli.signals import Stopped, StopRequest, handles_stop_signals
+from kafka08.cli.table import show_json
 from kafka08.errors import FailedToSend, KafkaError
 from kafka08.pace import Pace
 from kafka08.producer.record import ProducerRecord
@@ -73,6 +75,7 @@ def not_empty(_: click.Context, parameter: click.Parameter, value: str | None) -
 @click.option(
     "--rate", type=click.FloatRange(0, min_open=True), help="At most so many messages a second."
 )
+@json_option("One JSON object at the end: topic, sent.")
 @click.option("--progress", is_flag=True, help="Say each second how it goes, on stderr.")
 @handles_stop_signals
 def produce(
@@ -83,6 +86,7 @@ def produce(
     form: str,
     new_producer: bool,
     rate: float | None,
+    as_json: bool,
     progress: bool,
     **_: object,
 ) -> None:
@@ -122,6 +126,8 @@ def produce(
         except Stopped:
             raise LinesNotSent("stopped by a signal before the end of the input") from None
         finally:
+            if as_json:
+                show_json({"topic": topic, "sent": sender.count})
             click.echo(f"Sent {sender.count} messages to {topic}", err=True)
 
 

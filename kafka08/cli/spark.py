@@ -16,9 +16,11 @@ from kafka08.cli.options import (
     client_bootstrap_option,
     config_options,
     example,
+    json_option,
     legal_topic,
     read_client_config,
 )
+from kafka08.cli.table import show_json
 from kafka08.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ def spark_options(function: Function) -> Function:
     for option in (
         click.option("--cores", default=2, show_default=True, type=click.IntRange(1)),
         click.option("--dry-run", is_flag=True, help="Show the plan and do nothing."),
+        json_option("One JSON object at the end."),
         click.option(
             "--format",
             "file_format",
@@ -90,6 +93,7 @@ def read(
     text: bool | None,
     file_format: str,
     dry_run: bool,
+    as_json: bool,
     cores: int,
     **_: object,
 ) -> None:
@@ -113,6 +117,10 @@ def read(
         options["maxRecordsPerPartition"] = str(max_records)
     planned = plan_read(options)
     show_plan(planned)
+    size = sum(r.size for r in planned)
+    done = {"topic": topic, "tasks": len(planned), "offsets": size, "dry_run": dry_run}
+    if dry_run and as_json:
+        show_json(done)
     if dry_run:
         return
     as_text = file_format != "parquet" if text is None else text
@@ -120,7 +128,9 @@ def read(
         read_to_files(
             session, options, planned, output, file_format, as_text=as_text, progress=progress
         )
-    click.echo(f"Read {sum(r.size for r in planned)} offsets of {topic} into {output}", err=True)
+    if as_json:
+        show_json(done)
+    click.echo(f"Read {size} offsets of {topic} into {output}", err=True)
 
 
 @spark.command(
@@ -138,6 +148,7 @@ def write(
     value: str,
     file_format: str,
     dry_run: bool,
+    as_json: bool,
     cores: int,
     **_: object,
 ) -> None:
@@ -151,10 +162,14 @@ def write(
         click.echo(
             f"{count} rows of {path}: value from {value}, key from {key or 'nowhere'}", err=True
         )
+        if as_json and dry_run:
+            show_json({"topic": topic, "messages": count, "dry_run": True})
         if dry_run:
             return
         with bar("writing") as progress:
             write_to_topic(session, frame, topic, options, progress)
+    if as_json:
+        show_json({"topic": topic, "messages": count, "dry_run": False})
     click.echo(f"Wrote {count} messages to {topic}", err=True)
 
 

@@ -12,6 +12,7 @@ from kafka08.admin.moves import absent_brokers
 from kafka08.assignment import parse_assignment
 from kafka08.cli.commands import Commands
 from kafka08.cli.options import example, json_option, legal_topic, zookeeper_option
+from kafka08.cli.table import show_json
 from kafka08.cli.topic_offsets import offsets
 from kafka08.config import parse_overrides
 from kafka08.structs import TopicPartition
@@ -35,6 +36,7 @@ def topic() -> None:
 )
 @click.option("--config", "config", multiple=True, metavar="KEY=VALUE", help="A topic override.")
 @click.option("--dry-run", is_flag=True, help="Show the assignment and change nothing.")
+@json_option("One JSON object.")
 @zookeeper_option
 @click.pass_context
 def create(
@@ -45,6 +47,7 @@ def create(
     replica_assignment: str | None,
     config: tuple[str, ...],
     dry_run: bool,
+    as_json: bool,
     zookeeper: str,
 ) -> None:
     """Create the topic NAME."""
@@ -65,6 +68,9 @@ def create(
         absent = absent_brokers(chosen, {}, admin.live_brokers())
     for sentence in absent:
         click.echo(f"WARNING: {sentence}", err=True)
+    if as_json:
+        show_json({"topic": name, "partitions": assignment, "dry_run": dry_run})
+        return
     if dry_run:
         for partition, replicas in sorted(assignment.items()):
             click.echo(f"partition {partition}: replicas {','.join(map(str, replicas))}")
@@ -148,6 +154,7 @@ topic.add_command(offsets)
 @click.option("--delete-config", multiple=True, metavar="KEY", help="Drop an override.")
 @click.option("--partitions", type=click.IntRange(1), help="Raise the number of partitions.")
 @click.option("--dry-run", is_flag=True, help="Check everything and change nothing.")
+@json_option("One JSON object.")
 @zookeeper_option
 def alter(
     name: str,
@@ -155,6 +162,7 @@ def alter(
     delete_config: tuple[str, ...],
     partitions: int | None,
     dry_run: bool,
+    as_json: bool,
     zookeeper: str,
 ) -> None:
     """Change overrides of the topic NAME, or add partitions. Brokers need no restart."""
@@ -172,16 +180,20 @@ def alter(
             partitions=partitions,
             dry_run=dry_run,
         )
+    if as_json:
+        done = {"set": len(overrides), "dropped": dropped, "added": added, "dry_run": dry_run}
+        show_json({"topic": name, **done})
     would = "Would " if dry_run else ""
-    if overrides or delete_config:
+    if (overrides or delete_config) and not as_json:
         click.echo(
             f'{would}{"update" if dry_run else "Updated"} config for topic "{name}": '
             f"{len(overrides)} set, {dropped} dropped."
         )
-    for number, replicas in added.items():
-        click.echo(f"partition {number}: replicas {','.join(map(str, replicas))}")
-    if added:
+    if added and not as_json:
+        for number, replicas in added.items():
+            click.echo(f"partition {number}: replicas {','.join(map(str, replicas))}")
         click.echo(f"{would}{'add' if dry_run else 'Added'} {len(added)} partitions.")
+    if added:
         click.echo(
             "WARNING: If partitions are increased for a topic that has a key, the partition logic "
             "or ordering of the messages will be affected",
@@ -192,11 +204,15 @@ def alter(
 @topic.command(epilog=example("kafka08 topic delete words"))
 @click.argument("name", callback=legal_topic)
 @click.option("--dry-run", is_flag=True, help="Only check that the topic exists.")
+@json_option("One JSON object.")
 @zookeeper_option
-def delete(name: str, dry_run: bool, zookeeper: str) -> None:
+def delete(name: str, dry_run: bool, as_json: bool, zookeeper: str) -> None:
     """Ask the controller to delete the topic NAME (it must have delete.topic.enable=true)."""
     with AdminClient(zookeeper) as admin:
         admin.delete_topic(name, dry_run=dry_run)
+    if as_json:
+        show_json({"topic": name, "marked_for_deletion": not dry_run, "dry_run": dry_run})
+        return
     if dry_run:
         click.echo(f"Would mark topic {name} for deletion.")
         return

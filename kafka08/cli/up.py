@@ -24,6 +24,7 @@ from kafka08.cli.options import (
     read_config,
 )
 from kafka08.cli.signals import handles_stop_signals, interrupt_on_stop_signals, stop_event
+from kafka08.cli.table import show_json
 from kafka08.config import parse_overrides
 from kafka08.errors import KafkaError
 
@@ -65,6 +66,7 @@ data_dir_option = click.option(
 )
 @click.option("--detach", is_flag=True, help="Return when it is ready, and let it run.")
 @profile_option
+@json_option("One JSON object: what status --json prints.")
 @config_options
 @handles_stop_signals
 @click.pass_context
@@ -73,6 +75,7 @@ def up(
     brokers: int,
     data_dir: Path | None,
     detach: bool,
+    as_json: bool,
     profile: str | None,
     config_file: str | None,
     overrides: tuple[str, ...],
@@ -102,8 +105,9 @@ def broker_command(verb: Verb, text: str) -> None:
     @up.command(verb, epilog=example(f"kafka08 up {verb} 1"), help=text)
     @click.argument("broker", metavar="ID", type=click.IntRange(0))
     @data_dir_option
+    @json_option("One JSON object.")
     @click.pass_context
-    def command(ctx: click.Context, broker: int, data_dir: Path | None) -> None:
+    def command(ctx: click.Context, broker: int, data_dir: Path | None, as_json: bool) -> None:
         from kafka08.embedded.control import ask
 
         assert ctx.parent is not None
@@ -112,7 +116,11 @@ def broker_command(verb: Verb, text: str) -> None:
             say_that_none_runs(directory)
             sys.exit(1)
         await_ready(directory)
-        click.echo(ask(directory.path, verb, broker))
+        answer = ask(directory.path, verb, broker)
+        if as_json:
+            show_json({"broker": broker, "done": answer})
+        else:
+            click.echo(answer)
 
 
 broker_command("restart", "Stop the broker ID cleanly, if it runs, and start it again.")
@@ -145,11 +153,14 @@ def status(data_dir: Path | None, as_json: bool, as_env: bool) -> None:
 
 @click.command(epilog=example("kafka08 down"))
 @data_dir_option
-def down(data_dir: Path | None) -> None:
+@json_option("One JSON object.")
+def down(data_dir: Path | None, as_json: bool) -> None:
     """Stop the cluster cleanly. Its data stays for the next `up` on the directory, unless that was
     temporary."""
     directory = open_directory(data_dir)
     stopped = directory.stop()
+    if as_json:
+        show_json({"directory": str(directory.path), "stopped": stopped is not None})
     if stopped is None:
         say_that_none_runs(directory)
         return
@@ -287,6 +298,9 @@ def await_ready(directory: ClusterDirectory) -> ClusterState:
 
 def show(state: ClusterState) -> None:
     """Where it answers, where its data is, lines to go on with, and how each broker is."""
+    if click.get_current_context().params.get("as_json"):
+        show_json(asdict(state))
+        return
     click.echo(f"ZooKeeper  {state.zookeeper}")
     click.echo(f"brokers    {state.bootstrap}")
     click.echo(f"data       {state.directory}")

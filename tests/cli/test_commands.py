@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
+
 import click
 import pytest
 
 from kafka08.cli.root import COMMANDS, root
-from tests.cli.conftest import Commands
+from tests.cli.conftest import Commands, Inspector
 
 
 @pytest.mark.parametrize(
@@ -96,3 +100,48 @@ def test_what_changes_a_cluster_follows_one_rule(path: str, command: click.Comma
     options = {option for parameter in command.params for option in parameter.opts}
     assert (path in PLANNING) == ("--execute" in options)
     assert (path in CHANGING) == ("--dry-run" in options)
+
+
+WITHOUT_JSON = {
+    "completion": "it prints a script for a shell",
+    "broker start": "it prints its log alone",
+    "zookeeper start": "it prints its log alone",
+    "log dump": "its text is that of kafka.tools.DumpLogSegments",
+    "perf produce": "its columns are those of kafka-producer-perf-test",
+    "perf consume": "its columns are those of kafka-consumer-perf-test",
+    "mirror": "it prints nothing on stdout",
+    "offsets export": "it has --format, of which json is the default",
+}
+
+
+@pytest.mark.parametrize(("path", "command"), leaves(root), ids=str)
+def test_what_prints_something_prints_json(path: str, command: click.Command) -> None:
+    """--json everywhere but where there is a reason."""
+    options = {option for parameter in command.params for option in parameter.opts}
+    assert (path in WITHOUT_JSON) != ("--json" in options)
+
+
+def test_the_answers_of_verbs_for_machines(
+    kafka08: Commands, inspect: Inspector, tmp_path: Path
+) -> None:
+    """One JSON value on stdout and nothing else there, with what was done in counts."""
+
+    def answer(line: str, stdin: bytes = b"") -> Any:
+        return json.loads(kafka08(*line.split(), "--json", stdin=stdin).out)
+
+    name = "json-by-cli"
+    dry = answer(f"topic create {name} --partitions 2 --dry-run")
+    assert (name, {"0", "1"}, True) == (dry["topic"], set(dry["partitions"]), dry["dry_run"])
+    assert name not in inspect.store.topics()
+    assert not answer(f"topic create {name} --partitions 2")["dry_run"]
+    altered = answer(f"topic alter {name} --partitions 3 --config retention.ms=1")
+    assert (1, 0, ["2"]) == (altered["set"], altered["dropped"], list(altered["added"]))
+    assert {"topic": name, "sent": 2} == answer(f"produce {name}", b"a\nb\n")
+    row = answer(f"consume {name} --from-beginning --max-messages 1")
+    assert (name, "a") == (row["topic"], row["value"])
+    assert all(ping["brokers"] for ping in answer("broker ping"))
+    plan = answer(f"partition reassign --topic {name} --brokers 0")
+    assert [False, 3] == [plan["executed"], len(plan["proposed"]["partitions"])]
+    (tmp_path / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    assert {"partitions": 0, "problems": []} == answer(f"log check {tmp_path}")
+    assert answer(f"topic delete {name}")["marked_for_deletion"]
