@@ -67,6 +67,9 @@ class AdminClient(Closeable):
         self._store = ClusterStore(client)
         self._rng = rng or random.Random()
 
+    def __repr__(self) -> str:
+        return f"<AdminClient {self._zk.connect}>"
+
     def close(self) -> None:
         if self._own is not None:
             self._own.close()

@@ -173,7 +173,7 @@ def read_source(
 
 def open_streams(
     connector: ConsumerConnector, source: str | TopicFilter, threads: int
-) -> list[KafkaStream]:
+) -> list[KafkaStream[bytes, bytes]]:
     if isinstance(source, str):
         return connector.create_message_streams({source: threads})[source]
     return connector.create_message_streams_by_filter(source, threads)

@@ -102,7 +102,7 @@ class Drain:
         self.count = 0
         self.size = 0
 
-    def run(self, thread: int, stream: KafkaStream) -> None:
+    def run(self, thread: int, stream: KafkaStream[bytes, bytes]) -> None:
         reports = Reports(self._dates, (thread, self._fetch_size))
         step = self._interval or LOOK_EVERY
         limit, numbers = self._limit, self._numbers

@@ -54,7 +54,7 @@ class Printer:
         self._stopping = stopping
         self._lock = threading.Lock()
 
-    def run(self, connector: ConsumerConnector, streams: list[KafkaStream]) -> None:
+    def run(self, connector: ConsumerConnector, streams: list[KafkaStream[bytes, bytes]]) -> None:
         """Return after the limit, an error, silence, or when told to stop, with all committed that
         was printed and (unless auto.commit.enable is off) nothing else."""
         allowance = Allowance(self._max_messages, PRINTED_AT_ONCE.max_messages, len(streams))
@@ -70,7 +70,7 @@ class Printer:
             thread.join()
 
     def _run_stream(
-        self, connector: ConsumerConnector, stream: KafkaStream, allowance: Allowance
+        self, connector: ConsumerConnector, stream: KafkaStream[bytes, bytes], allowance: Allowance
     ) -> None:
         try:
             for batch in self._until_stopped(stream, allowance):
@@ -81,7 +81,9 @@ class Printer:
             self.failure = self.failure or error
             self._stopping.set()
 
-    def _until_stopped(self, stream: KafkaStream, allowance: Allowance) -> Iterator[MessageBatch]:
+    def _until_stopped(
+        self, stream: KafkaStream[bytes, bytes], allowance: Allowance
+    ) -> Iterator[MessageBatch]:
         """Batches, each to be printed as a whole."""
         silent_ms = 0
         while not self._stopping.is_set():

@@ -2,9 +2,9 @@
 `ConsumerConnector` shares topics among a group.
 
 Start with `simple` and `partition_reader` for the former. For the latter: `connector` puts the
-parts together, `stream` is what a program iterates, `rebalancer` decides who reads what, `fetcher`
-brings it, `offset_store` remembers how far it got. `assignors`, `assignment`, `subscription` and
-`java_pattern` are pure.
+parts together, `kafka_stream` is what a program iterates and `stream` is behind it, `rebalancer`
+decides who reads what, `fetcher` brings it, `offset_store` remembers how far it got. `assignors`,
+`assignment`, `subscription` and `java_pattern` are pure.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from kafka08.consumer.batch import MessageBatch
 from kafka08.consumer.config import ConsumerConfig
 from kafka08.consumer.connector import ConsumerConnector
 from kafka08.consumer.fetched import FetchedSet
+from kafka08.consumer.kafka_stream import KafkaStream
 from kafka08.consumer.simple import SimpleConsumer
 from kafka08.consumer.status import ConsumerState
-from kafka08.consumer.stream import KafkaStream
 from kafka08.consumer.subscription import Blacklist, Whitelist
+from kafka08.kernel import MessageAndMetadata
 
 __all__ = [
     "Blacklist",
@@ -25,6 +26,7 @@ __all__ = [
     "ConsumerState",
     "FetchedSet",
     "KafkaStream",
+    "MessageAndMetadata",
     "MessageBatch",
     "SimpleConsumer",
     "Whitelist",

@@ -20,9 +20,9 @@ import logging
 import os
 import socket
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self, TypeAlias, TypeVar, overload
 
 from kafka08.client import ClusterClient, RetryPolicy
 from kafka08.clock import SYSTEM_CLOCK, Clock
@@ -32,6 +32,7 @@ from kafka08.consumer.brokers import BrokersFromZooKeeper
 from kafka08.consumer.config import ConsumerConfig
 from kafka08.consumer.fetcher import answer_bytes_max
 from kafka08.consumer.fetchers import FetcherManager
+from kafka08.consumer.kafka_stream import KafkaStream
 from kafka08.consumer.member_storage import MemberStorage
 from kafka08.consumer.offset_store import KafkaOffsetStore, Offsets, ZooKeeperOffsetStore
 from kafka08.consumer.ownership import Ownership
@@ -40,14 +41,14 @@ from kafka08.consumer.rebalancer import Event, Rebalancer
 from kafka08.consumer.registry import GroupRegistry
 from kafka08.consumer.session import SessionGate
 from kafka08.consumer.status import ConsumerState, ConsumerStatus
-from kafka08.consumer.stream import Decoder, KafkaStream
+from kafka08.consumer.stream import Decoder, MemberStream
 from kafka08.consumer.subscription import (
     FilterSubscription,
     StaticSubscription,
     Subscription,
     TopicFilter,
 )
-from kafka08.consumer.unread_streams import UnreadStreams
+from kafka08.consumer.unread_streams import StreamKey, UnreadStreams
 from kafka08.errors import (
     Closed,
     ConfigError,
@@ -63,6 +64,10 @@ from kafka08.zk.migration_protocol import Storage
 from kafka08.zk.session import SessionEvent
 
 log = logging.getLogger(__name__)
+
+K = TypeVar("K")
+V = TypeVar("V")
+Streams: TypeAlias = Mapping[StreamKey, MemberStream]
 
 JOIN_PATIENCE_S: Final = 5.0
 """How long a shutdown waits for the rebalancer, and then for the fetchers."""
@@ -103,7 +108,7 @@ class ConsumerConnector:
         self._fetchers = FetcherManager(
             self.consumer_id, config, self._leaders, clock, self._fetch_connection
         )
-        self._streams: dict[tuple[str | None, str], KafkaStream] = {}
+        self._streams: dict[StreamKey, MemberStream] = {}
         self._storage: MemberStorage | None = None
         self._ownership: Ownership | None = None
         self._rebalancer: Rebalancer | None = None
@@ -132,12 +137,45 @@ class ConsumerConnector:
         """partition → thread id of the stream that reads it, of what this member owns now."""
         return {} if self._ownership is None else self._ownership.assignment
 
+    @overload
+    def create_message_streams(
+        self,
+        topic_streams: Mapping[str, int],
+        key_decoder: None = None,
+        value_decoder: None = None,
+    ) -> dict[str, list[KafkaStream[bytes, bytes]]]: ...
+
+    @overload
+    def create_message_streams(
+        self,
+        topic_streams: Mapping[str, int],
+        key_decoder: Callable[[bytes], K],
+        value_decoder: None = None,
+    ) -> dict[str, list[KafkaStream[K, bytes]]]: ...
+
+    @overload
+    def create_message_streams(
+        self,
+        topic_streams: Mapping[str, int],
+        key_decoder: None = None,
+        *,
+        value_decoder: Callable[[bytes], V],
+    ) -> dict[str, list[KafkaStream[bytes, V]]]: ...
+
+    @overload
+    def create_message_streams(
+        self,
+        topic_streams: Mapping[str, int],
+        key_decoder: Callable[[bytes], K],
+        value_decoder: Callable[[bytes], V],
+    ) -> dict[str, list[KafkaStream[K, V]]]: ...
+
     def create_message_streams(
         self,
         topic_streams: Mapping[str, int],
         key_decoder: Decoder | None = None,
         value_decoder: Decoder | None = None,
-    ) -> dict[str, list[KafkaStream]]:
+    ) -> dict[str, list[KafkaStream[Any, Any]]]:
         """Join the group for the topics named, each with its number of streams (at least 1), which
         share the topic's partitions that this member owns.
 
@@ -150,16 +188,55 @@ class ConsumerConnector:
                 raise ConfigError(fault)
             if count < 1:
                 raise ConfigError(f"topic {topic}: {count} streams; the range is 1 to {INT_MAX}")
-        streams: dict[tuple[str | None, str], KafkaStream] = {
+        streams: Streams = {
             (topic, f"{self.consumer_id}-{number}"): self._stream(key_decoder, value_decoder)
             for topic, count in topic_streams.items()
             for number in range(count)
         }
         self._join_group(StaticSubscription(dict(topic_streams)), streams)
         return {
-            topic: [stream for (of, _), stream in streams.items() if of == topic]
+            topic: [KafkaStream(s, thread) for (of, thread), s in streams.items() if of == topic]
             for topic in topic_streams
         }
+
+    @overload
+    def create_message_streams_by_filter(
+        self,
+        topic_filter: TopicFilter,
+        num_streams: int = 1,
+        key_decoder: None = None,
+        value_decoder: None = None,
+    ) -> list[KafkaStream[bytes, bytes]]: ...
+
+    @overload
+    def create_message_streams_by_filter(
+        self,
+        topic_filter: TopicFilter,
+        num_streams: int = 1,
+        *,
+        key_decoder: Callable[[bytes], K],
+        value_decoder: None = None,
+    ) -> list[KafkaStream[K, bytes]]: ...
+
+    @overload
+    def create_message_streams_by_filter(
+        self,
+        topic_filter: TopicFilter,
+        num_streams: int = 1,
+        key_decoder: None = None,
+        *,
+        value_decoder: Callable[[bytes], V],
+    ) -> list[KafkaStream[bytes, V]]: ...
+
+    @overload
+    def create_message_streams_by_filter(
+        self,
+        topic_filter: TopicFilter,
+        num_streams: int = 1,
+        *,
+        key_decoder: Callable[[bytes], K],
+        value_decoder: Callable[[bytes], V],
+    ) -> list[KafkaStream[K, V]]: ...
 
     def create_message_streams_by_filter(
         self,
@@ -167,18 +244,18 @@ class ConsumerConnector:
         num_streams: int = 1,
         key_decoder: Decoder | None = None,
         value_decoder: Decoder | None = None,
-    ) -> list[KafkaStream]:
+    ) -> list[KafkaStream[Any, Any]]:
         """Join the group for all topics that the filter allows, now or later; `num_streams` streams
         share their partitions. Returns and raises as `create_message_streams`."""
         if num_streams < 1:
             raise ConfigError(f"{num_streams} streams; the range is 1 to {INT_MAX}")
-        streams: dict[tuple[str | None, str], KafkaStream] = {
+        streams: Streams = {
             (None, f"{self.consumer_id}-{number}"): self._stream(key_decoder, value_decoder)
             for number in range(num_streams)
         }
         exclude = self.config.exclude_internal_topics
         self._join_group(FilterSubscription(topic_filter, num_streams, exclude), streams)
-        return list(streams.values())
+        return [KafkaStream(stream, thread) for (_, thread), stream in streams.items()]
 
     def commit_offsets(self) -> None:
         """Commit what is finished of every owned partition, and the message in the hand of the
@@ -228,6 +305,10 @@ class ConsumerConnector:
                 raise KafkaError(f"group {group} has members: {', '.join(members)}")
             zk.delete_recursive(paths.group(group))
 
+    def __repr__(self) -> str:
+        state = self.state.name.lower()
+        return f"<ConsumerConnector {self.consumer_id}: {state}, {len(self.assignment)} partitions>"
+
     def __enter__(self) -> Self:
         return self
 
@@ -239,9 +320,7 @@ class ConsumerConnector:
     ) -> None:
         self.shutdown()
 
-    def _join_group(
-        self, subscription: Subscription, streams: Mapping[tuple[str | None, str], KafkaStream]
-    ) -> None:
+    def _join_group(self, subscription: Subscription, streams: Streams) -> None:
         with self._lock:
             if self._closing.is_set():
                 raise Closed(f"{self.consumer_id} was shut down")
@@ -311,8 +390,8 @@ class ConsumerConnector:
             on_order=lambda: self._post(Event.CHANGE),
         )
 
-    def _stream(self, key_decoder: Decoder | None, value_decoder: Decoder | None) -> KafkaStream:
-        return KafkaStream(
+    def _stream(self, key_decoder: Decoder | None, value_decoder: Decoder | None) -> MemberStream:
+        return MemberStream(
             supervisor=self._status,
             clock=self._clock,
             timeout_ms=self.config.consumer_timeout_ms,
@@ -335,7 +414,7 @@ class ConsumerConnector:
             for tp, thread in wanted.items()
         ]
 
-    def _stream_of(self, tp: TopicPartition, thread: str) -> KafkaStream:
+    def _stream_of(self, tp: TopicPartition, thread: str) -> MemberStream:
         by_topic = self._streams.get((tp.topic, thread))
         return by_topic if by_topic is not None else self._streams[None, thread]
 

@@ -42,7 +42,7 @@ class FetchedSet:
         state = str(self.error) if self.error else f"{len(self.data)} bytes"
         return f"<FetchedSet {self.topic_partition} from offset {self.offset}: {state}>"
 
-    def __iter__(self) -> Iterator[MessageAndMetadata]:
+    def __iter__(self) -> Iterator[MessageAndMetadata[bytes, bytes]]:
         return self.decoded()
 
     def decoded(
@@ -51,7 +51,7 @@ class FetchedSet:
         value_decoder: Decoder | None = None,
         *,
         until_offset: int | None = None,
-    ) -> Iterator[MessageAndMetadata]:
+    ) -> Iterator[MessageAndMetadata[Any, Any]]:
         """The messages with offset <= theirs < until_offset, null kept as None whatever the
         decoders. Raises `error`; InvalidMessage naming partition, offset and reason for a message
         that is damaged."""

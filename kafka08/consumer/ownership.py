@@ -18,7 +18,7 @@ from kafka08.consumer.assignors import Assignment
 from kafka08.consumer.offset_store import Offsets, OffsetStore
 from kafka08.consumer.progress import OwnedPartition, Sink
 from kafka08.consumer.session import SessionGate
-from kafka08.consumer.stream import KafkaStream
+from kafka08.consumer.stream import MemberStream
 from kafka08.errors import KafkaError
 from kafka08.structs import NO_OFFSET, TopicPartition
 
@@ -36,7 +36,7 @@ class Ownership:
     """
 
     def __init__(
-        self, store: OffsetStore, gate: SessionGate, streams: Sequence[KafkaStream], clock: Clock
+        self, store: OffsetStore, gate: SessionGate, streams: Sequence[MemberStream], clock: Clock
     ) -> None:
         self._store = store
         self._gate = gate
@@ -121,7 +121,7 @@ class Ownership:
 
     def _by_stream(
         self, partitions: Iterable[OwnedPartition]
-    ) -> Iterator[tuple[KafkaStream, list[OwnedPartition]]]:
+    ) -> Iterator[tuple[MemberStream, list[OwnedPartition]]]:
         """Each stream that has some of them, with those."""
         by_sink: dict[Sink, list[OwnedPartition]] = {}
         for partition in partitions:

@@ -63,6 +63,9 @@ class PartitionReader:
         self._is_stopping = is_stopping
         self._clock = clock
 
+    def __repr__(self) -> str:
+        return f"<PartitionReader {self._tp} at offset {self.position}>"
+
     @property
     def is_at_end(self) -> bool:
         """Whether everything was handed out that consumers could see at the last fetch."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar, overload
 
 from kafka08.client.cluster import ClusterClient
 from kafka08.client.committed import error_codes
@@ -51,6 +51,8 @@ from kafka08.protocol.offsets import OffsetsResponse
 from kafka08.protocol.types import Request, Response
 from kafka08.structs import ORDINARY_CONSUMER, OffsetAndMetadata, TopicPartition
 
+K = TypeVar("K")
+V = TypeVar("V")
 T = TypeVar("T")
 
 FETCH_BYTES: Final = 1024 * 1024
@@ -109,6 +111,9 @@ class SimpleConsumer(Closeable):
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
+
+    def __repr__(self) -> str:
+        return f"<SimpleConsumer {self}>"
 
     def close(self) -> None:
         """Close; a call that another thread is waiting in raises Closed or ConnectionFailed."""
@@ -180,6 +185,54 @@ class SimpleConsumer(Closeable):
         )
         return self._fetched(positions, self.send(request))
 
+    @overload
+    def read(
+        self,
+        topic_partition: TopicPartition,
+        offset: int,
+        until_offset: int | None = None,
+        *,
+        max_bytes: int = FETCH_BYTES,
+        key_decoder: None = None,
+        value_decoder: None = None,
+    ) -> Iterator[MessageAndMetadata[bytes, bytes]]: ...
+
+    @overload
+    def read(
+        self,
+        topic_partition: TopicPartition,
+        offset: int,
+        until_offset: int | None = None,
+        *,
+        max_bytes: int = FETCH_BYTES,
+        key_decoder: None = None,
+        value_decoder: Callable[[bytes], V],
+    ) -> Iterator[MessageAndMetadata[bytes, V]]: ...
+
+    @overload
+    def read(
+        self,
+        topic_partition: TopicPartition,
+        offset: int,
+        until_offset: int | None = None,
+        *,
+        max_bytes: int = FETCH_BYTES,
+        key_decoder: Callable[[bytes], K],
+        value_decoder: None = None,
+    ) -> Iterator[MessageAndMetadata[K, bytes]]: ...
+
+    @overload
+    def read(
+        self,
+        topic_partition: TopicPartition,
+        offset: int,
+        until_offset: int | None = None,
+        *,
+        max_bytes: int = FETCH_BYTES,
+        key_decoder: Callable[[bytes], K],
+        value_decoder: Callable[[bytes], V],
+    ) -> Iterator[MessageAndMetadata[K, V]]: ...
+
     def read(
         self,
         topic_partition: TopicPartition,
@@ -189,7 +242,7 @@ class SimpleConsumer(Closeable):
         max_bytes: int = FETCH_BYTES,
         key_decoder: Decoder | None = None,
         value_decoder: Decoder | None = None,
-    ) -> Iterator[MessageAndMetadata]:
+    ) -> Iterator[MessageAndMetadata[Any, Any]]:
         """The messages of [offset, until_offset) in order, the next fetch on its way while one is
         worked on. `until_offset`: None for what is there at the start (the high watermark of the
         first answer). Ends early if the log does. Same errors as `fetch`, and InvalidMessage for a

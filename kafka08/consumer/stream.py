@@ -1,4 +1,4 @@
-"""A stream of messages: what one thread of a high-level consumer iterates.
+"""What is behind a KafkaStream: the sets that were fetched for it, and the reader's place in them.
 
 *Fast and exact.* The reader advances the kernel's iterator over a fetched set with no lock, in its
 own thread. Two fields make that safe: before it looks at `_limit` it says `_busy`, and whoever
@@ -62,14 +62,10 @@ class Supervisor(Protocol):
         """The number of the latest stall and its cause; None while all is well."""
 
 
-class KafkaStream:
-    """Iterator of MessageAndMetadata; one thread at a time reads it. Ends when its connector is
-    shut down.
-
-    Raises, and may be asked again after each of them: ConsumerTimeout after consumer.timeout.ms
-    without a message; ConsumerRebalanceFailed once for each stall of the group; MessageTooLarge and
-    InvalidMessage for a message that cannot be read, again and again until it can; what a decoder
-    raised, once, and goes on behind that message.
+class MemberStream:
+    """One stream as its member sees it. Its reader, one thread at a time, iterates it and its
+    `batches`; the fetchers offer sets, the rebalancer revokes partitions, the connector closes it.
+    What the reader meets is said of KafkaStream.
     """
 
     def __init__(
@@ -116,10 +112,10 @@ class KafkaStream:
         """Offset in the current set that its reader declared finished, by committing in its hand;
         a later commit from another thread must not take that back."""
 
-    def __iter__(self) -> KafkaStream:
+    def __iter__(self) -> MemberStream:
         return self
 
-    def __next__(self) -> MessageAndMetadata:
+    def __next__(self) -> MessageAndMetadata[Any, Any]:
         give_up_at = None
         while True:
             self._busy = True
@@ -145,13 +141,7 @@ class KafkaStream:
         max_messages: int = BatchLimits().max_messages,
         max_bytes: int = BatchLimits().max_bytes,
     ) -> Batches:
-        """The messages in batches, each of one partition: iterate over them instead of the stream,
-        or in turns with it. Waits and raises as the stream does, and may be asked again as well. A
-        batch is finished when the next one is asked for, or when its reader commits.
-
-        Decoders are not called. A batch has at most `max_messages`, and `max_bytes` of keys and
-        values unless one message alone has more; ValueError for limits below 1 and 0.
-        """
+        """The messages in batches, each of one partition, instead of one by one."""
         limits = BatchLimits(max_messages, max_bytes)
         if max_messages < 1 or max_bytes < 0:
             raise ValueError(f"{limits}: at least one message, and no less than 0 bytes")
@@ -311,6 +301,11 @@ class KafkaStream:
         if cause is not None and number > self._stall_seen:
             self._stall_seen = number
             raise cause
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether its connector has ended it."""
+        return self._closed
 
     @property
     def has_room(self) -> bool:

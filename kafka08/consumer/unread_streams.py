@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from kafka08.consumer.assignors import Assignment
-from kafka08.consumer.stream import KafkaStream
+from kafka08.consumer.stream import MemberStream
 from kafka08.listing import some_of
 
 log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ class UnreadStreams:
     def __init__(
         self,
         consumer_id: str,
-        streams: Mapping[StreamKey, KafkaStream],
+        streams: Mapping[StreamKey, MemberStream],
         assignment: Callable[[], Assignment],
     ) -> None:
         self._consumer_id = consumer_id

@@ -34,7 +34,7 @@ class Tally:
         self._next_offsets: dict[int, int] = {}
         self._lock = threading.Lock()
 
-    def add(self, batch: list[MessageAndMetadata]) -> None:
+    def add(self, batch: list[MessageAndMetadata[bytes, bytes]]) -> None:
         """Count the messages of `batch`; those of a partition come in offset order."""
         with self._lock:
             count = size = checksum = 0
@@ -98,9 +98,9 @@ class Member:
         except KafkaError as error:
             self.failure = error
 
-    def _next_batch(self) -> list[MessageAndMetadata]:
+    def _next_batch(self) -> list[MessageAndMetadata[bytes, bytes]]:
         """Up to BATCH_COUNT messages; fewer when nothing arrives for POLL_MS."""
-        batch: list[MessageAndMetadata] = []
+        batch: list[MessageAndMetadata[bytes, bytes]] = []
         with suppress(ConsumerTimeout):
             batch.extend(islice(self._stream, BATCH_COUNT))
         return batch

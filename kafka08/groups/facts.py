@@ -97,7 +97,7 @@ class GroupFacts:
 
     group: str
     brokers: tuple[int, ...]
-    topics: Mapping[str, tuple[int, ...]]
+    topics: Mapping[str, tuple[int, ...]] = field(repr=False)
     members: tuple[Member, ...]
     partitions: tuple[PartitionFacts, ...]
     unanswered: tuple[str, ...] = ()

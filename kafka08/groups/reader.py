@@ -60,6 +60,9 @@ class GroupReader(Closeable):
         self._zk.start()
         self._store = ClusterStore(self._zk)
 
+    def __repr__(self) -> str:
+        return f"<GroupReader {self._zk.connect}>"
+
     def close(self) -> None:
         if self._cluster is not None:
             self._cluster.close()

@@ -17,6 +17,10 @@ cdef class MessageAndMetadata:
         self.key = key
         self.value = value
 
+    @classmethod
+    def __class_getitem__(cls, item):
+        return GenericAlias(cls, item)
+
     @property
     def message(self):
         return self.value

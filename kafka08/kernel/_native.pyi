@@ -2,7 +2,7 @@
 against it by tests/kernel/test_interface.py. The docstrings are in the Python twin."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 from kafka08.kernel.types import (
     Buffer,
@@ -15,6 +15,9 @@ from kafka08.kernel.types import (
     Run,
     ScanResult,
 )
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 INTERFACE: Final[int]
 NAME: Final[str]
@@ -68,15 +71,17 @@ def wrap(value: Buffer, offset: int, codec: int) -> bytearray: ...
 
 # Messages
 
-class MessageAndMetadata:
+class MessageAndMetadata(Generic[K, V]):
     topic: str
     partition: int
     offset: int
-    key: Any
-    value: Any
-    def __init__(self, topic: str, partition: int, offset: int, key: Any, value: Any) -> None: ...
+    key: K | None
+    value: V | None
+    def __init__(
+        self, topic: str, partition: int, offset: int, key: K | None, value: V | None
+    ) -> None: ...
     @property
-    def message(self) -> Any: ...
+    def message(self) -> V | None: ...
     def __eq__(self, other: object) -> bool: ...
     def __hash__(self) -> int: ...
 
@@ -85,7 +90,7 @@ class MessageIterator:
     @property
     def next_offset(self) -> int: ...
     def __iter__(self) -> MessageIterator: ...
-    def __next__(self) -> MessageAndMetadata: ...
+    def __next__(self) -> MessageAndMetadata[Any, Any]: ...
 
 def messages(
     data: Buffer,

@@ -24,6 +24,8 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcmp, memcpy, memset
 
+from types import GenericAlias
+
 cimport cython
 
 from kafka08.kernel.types import (

@@ -6,7 +6,7 @@ Source: kafka.message.ByteBufferMessageSet.internalIterator and kafka.consumer.C
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from kafka08.kernel._python_sets import (
     MAX_OFFSET,
@@ -27,16 +27,22 @@ from kafka08.kernel.types import (
     Decompress,
 )
 
+K = TypeVar("K")
+V = TypeVar("V")
 
-class MessageAndMetadata:
-    """One message as a consumer sees it. Key and value are decoded; None is null.
+
+class MessageAndMetadata(Generic[K, V]):
+    """One message as a consumer sees it. Key and value are decoded, `bytes` without a decoder; None
+    is null.
 
     `message` is another name for `value` (the JVM's word).
     """
 
     __slots__ = ("key", "offset", "partition", "topic", "value")
 
-    def __init__(self, topic: str, partition: int, offset: int, key: Any, value: Any) -> None:
+    def __init__(
+        self, topic: str, partition: int, offset: int, key: K | None, value: V | None
+    ) -> None:
         self.topic = topic
         self.partition = partition
         self.offset = offset
@@ -44,7 +50,7 @@ class MessageAndMetadata:
         self.value = value
 
     @property
-    def message(self) -> Any:
+    def message(self) -> V | None:
         return self.value
 
     def _fields(self) -> tuple[str, int, int, Any, Any]:
@@ -58,7 +64,7 @@ class MessageAndMetadata:
     def __hash__(self) -> int:
         return hash(self._fields())
 
-    def __reduce__(self) -> tuple[type[MessageAndMetadata], tuple[object, ...]]:
+    def __reduce__(self) -> tuple[type[MessageAndMetadata[K, V]], tuple[object, ...]]:
         return MessageAndMetadata, self._fields()
 
     def __repr__(self) -> str:
@@ -244,7 +250,7 @@ class MessageIterator:
     def __iter__(self) -> MessageIterator:
         return self
 
-    def __next__(self) -> MessageAndMetadata:
+    def __next__(self) -> MessageAndMetadata[Any, Any]:
         found = self._walk.next()
         if found is None:
             raise StopIteration

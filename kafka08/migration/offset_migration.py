@@ -126,6 +126,9 @@ class OffsetMigration(Closeable):
         self._clock = self.connections.clock
         self._journal = Journal(self.connections.zk, group)
 
+    def __repr__(self) -> str:
+        return f"<OffsetMigration of group {self.group}>"
+
     def close(self) -> None:
         if self._owns_connections:
             self.connections.close()

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from kafka08.consumer.batch import BatchLimits, MessageBatch
-from kafka08.consumer.stream import KafkaStream
+from kafka08.consumer.kafka_stream import KafkaStream
 from kafka08.errors import ConsumerRebalanceFailed, ConsumerTimeout, KafkaError, ProducerClosed
 from kafka08.listing import some_of
 from kafka08.mirror.outcome import Failures, MirrorFailed, Outcome, judge
@@ -58,7 +58,7 @@ class StreamCopier:
 
     def __init__(
         self,
-        stream: KafkaStream,
+        stream: KafkaStream[bytes, bytes],
         target: Target,
         settings: MirrorSettings,
         stats: MirrorStats,

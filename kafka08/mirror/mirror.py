@@ -28,7 +28,7 @@ from typing import Final
 from kafka08.client import ClusterClient
 from kafka08.consumer.config import ConsumerConfig
 from kafka08.consumer.connector import ConsumerConnector
-from kafka08.consumer.stream import KafkaStream
+from kafka08.consumer.kafka_stream import KafkaStream
 from kafka08.consumer.subscription import TopicFilter
 from kafka08.errors import FailedToSend, KafkaError
 from kafka08.mirror.copying import Interrupted, StreamCopier
@@ -97,7 +97,7 @@ class Mirror:
     def _copy(
         self,
         connector: ConsumerConnector,
-        streams: list[KafkaStream],
+        streams: list[KafkaStream[bytes, bytes]],
         producers: list[KafkaProducer],
         stopping: threading.Event,
     ) -> None:
@@ -124,7 +124,7 @@ class Mirror:
     def _run_stream(
         self,
         connector: ConsumerConnector,
-        stream: KafkaStream,
+        stream: KafkaStream[bytes, bytes],
         producer: KafkaProducer,
         stopping: threading.Event,
     ) -> None:

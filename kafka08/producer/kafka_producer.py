@@ -129,6 +129,10 @@ class KafkaProducer(Closeable):
         """How much of buffer.memory is not taken."""
         return self._accumulator.free_bytes
 
+    def __repr__(self) -> str:
+        ended = ", closed" if self._is_closed else ""
+        return f"<KafkaProducer to {self.config.bootstrap_servers}{ended}>"
+
     # -------------------------------------------------------------------------------- sending
 
     def send(self, record: ProducerRecord, callback: Callback | None = None) -> RecordFuture:

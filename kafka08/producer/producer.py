@@ -119,6 +119,11 @@ class Producer(Closeable):
             if batch:
                 self._handler.handle(batch)
 
+    def __repr__(self) -> str:
+        ended = ", closed" if self._closed else ""
+        config = self.config
+        return f"<Producer to {config.metadata_broker_list}, {config.producer_type}{ended}>"
+
     def close(self) -> None:
         """Close once the send that may be under way is done, and the queue is empty. May be called
         again."""

@@ -137,7 +137,7 @@ def handler(
         return lambda m: (key_decoder(m.key), value_decoder(m.value))
     handle_message: MessageHandler = message_handler
 
-    def handle(message: MessageAndMetadata) -> Any:
+    def handle(message: MessageAndMetadata[Any, Any]) -> Any:
         return handle_message(
             KafkaMessageAndMetadata(
                 message.topic,

@@ -19,7 +19,7 @@ from kafka08.spark.settings import ClusterAddress, ReadSettings
 from kafka08.spark.tasks import range_reader
 from kafka08.structs import Broker, TopicPartition
 
-Handle = Callable[[MessageAndMetadata], Any]
+Handle = Callable[["MessageAndMetadata[Any, Any]"], Any]
 """Makes an element of a message whose key and value are bytes or None; runs in the worker."""
 BYTE_ARRAY: Final = "[B"
 
@@ -42,7 +42,7 @@ class RangeRead:
                     yield self.handle(message)
 
 
-def messages(fetched: FetchedSet, wanted: OffsetRange) -> Iterator[MessageAndMetadata]:
+def messages(fetched: FetchedSet, wanted: OffsetRange) -> Iterator[MessageAndMetadata[Any, Any]]:
     """The messages of one set that belong to the range."""
     return fetched.decoded(until_offset=wanted.until_offset)
 

@@ -79,7 +79,7 @@ def batches(_: str, zookeeper: str, topic: str, partitions: int, count: int) -> 
     return read
 
 
-def our_stream(zookeeper: str, topic: str) -> KafkaStream:
+def our_stream(zookeeper: str, topic: str) -> KafkaStream[bytes, bytes]:
     from kafka08.consumer import ConsumerConfig, ConsumerConnector
 
     config = ConsumerConfig(

@@ -44,6 +44,11 @@ def test_a_silent_server_takes_the_time_that_the_error_names(
         assert time.monotonic() - begun < 5
 
 
+def test_it_prints_its_cluster(admin: AdminClient, zk: ZkClient) -> None:
+    """The connect string, chroot included."""
+    assert repr(admin) == f"<AdminClient {zk.connect}>"
+
+
 def test_a_topic_is_its_configuration_and_its_assignment(admin: AdminClient, zk: ZkClient) -> None:
     """Both znodes have 0.8.2.2's text, an empty configuration too."""
     given = admin.create_topic("tt", 3, config={"segment.bytes": "5000"})

@@ -8,7 +8,7 @@ from math import inf
 from typing import TypeVar
 
 from kafka08.consumer.progress import Chunk, OwnedPartition
-from kafka08.consumer.stream import KafkaStream
+from kafka08.consumer.stream import MemberStream
 from kafka08.errors import KafkaError
 from kafka08.protocol import message_set
 from kafka08.structs import TopicPartition
@@ -31,7 +31,7 @@ class AllIsWell:
         return self.stalls, self.cause
 
 
-def partition_of(stream: KafkaStream, number: int = 0, offset: int = 0) -> OwnedPartition:
+def partition_of(stream: MemberStream, number: int = 0, offset: int = 0) -> OwnedPartition:
     tp = TopicPartition("t", number)
     return OwnedPartition(tp, thread_id="c-0", sink=stream, offset=offset, fetch_bytes=1024)
 
@@ -49,7 +49,7 @@ def elsewhere(call: Callable[[], T]) -> T:
         return executor.submit(call).result(timeout=10)
 
 
-def position_seen_by_others(stream: KafkaStream) -> int | None:
+def position_seen_by_others(stream: MemberStream) -> int | None:
     """What another thread would commit of the partition that is being read."""
     found = elsewhere(stream.position)
     return None if found is None else found[1]

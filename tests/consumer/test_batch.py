@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kafka08.clock import SYSTEM_CLOCK
 from kafka08.consumer.batch import MessageBatch
-from kafka08.consumer.stream import KafkaStream
+from kafka08.consumer.stream import MemberStream
 from kafka08.errors import ConsumerTimeout, InvalidMessage
 from kafka08.protocol import message_set
 from tests.consumer.streams import (
@@ -23,13 +23,13 @@ from tests.consumer.streams import (
 )
 
 
-def new_stream(supervisor: AllIsWell | None = None) -> KafkaStream:
+def new_stream(supervisor: AllIsWell | None = None) -> MemberStream:
     """A stream that gives up at once when there is nothing."""
-    return KafkaStream(supervisor=supervisor or AllIsWell(), clock=SYSTEM_CLOCK, timeout_ms=0)
+    return MemberStream(supervisor=supervisor or AllIsWell(), clock=SYSTEM_CLOCK, timeout_ms=0)
 
 
 @pytest.fixture
-def stream() -> KafkaStream:
+def stream() -> MemberStream:
     return new_stream()
 
 
@@ -37,13 +37,13 @@ def rows(batch: MessageBatch) -> list[tuple[int, bytes | None]]:
     return list(zip(batch.offsets, batch.values(), strict=True))
 
 
-def rows_of_batches(stream: KafkaStream, limit: int) -> Iterator[tuple[int, bytes | None]]:
+def rows_of_batches(stream: MemberStream, limit: int) -> Iterator[tuple[int, bytes | None]]:
     for batch in stream.batches(max_messages=limit):
         assert 1 <= len(batch) <= limit
         yield from rows(batch)
 
 
-def rows_of_messages(stream: KafkaStream) -> Iterator[tuple[int, bytes | None]]:
+def rows_of_messages(stream: MemberStream) -> Iterator[tuple[int, bytes | None]]:
     for message in stream:
         yield message.offset, message.value
 
@@ -74,7 +74,7 @@ def test_batches_hold_what_the_iterator_hands_out(
     assert handed_out[0] == handed_out[1]
 
 
-def test_guarantee_4_a_batch_is_finished_when_the_next_is_asked_for(stream: KafkaStream) -> None:
+def test_guarantee_4_a_batch_is_finished_when_the_next_is_asked_for(stream: MemberStream) -> None:
     """Others commit up to the batch in hand; the reading thread includes it, and what it has
     committed stays finished for everyone."""
     partition = partition_of(stream)
@@ -92,7 +92,7 @@ def test_guarantee_4_a_batch_is_finished_when_the_next_is_asked_for(stream: Kafk
     assert partition.consumed_offset == 4
 
 
-def test_a_revoked_batch_in_hand_stays_uncommitted(stream: KafkaStream) -> None:
+def test_a_revoked_batch_in_hand_stays_uncommitted(stream: MemberStream) -> None:
     """What is left of its set does not come out either; the next owner begins with the batch."""
     partition = partition_of(stream)
     stream.offer(chunk_of(partition, b"a", b"b", b"c"))
@@ -104,7 +104,7 @@ def test_a_revoked_batch_in_hand_stays_uncommitted(stream: KafkaStream) -> None:
         next(batches)
 
 
-def test_batches_and_messages_in_turns(stream: KafkaStream) -> None:
+def test_batches_and_messages_in_turns(stream: MemberStream) -> None:
     """Each goes on behind the other, and finishes what the other had in hand."""
     partition = partition_of(stream)
     stream.offer(chunk_of(partition, b"a", b"b", b"c", b"d", b"e"))
@@ -129,7 +129,7 @@ def test_nothing_is_handed_out_while_the_session_is_in_doubt() -> None:
     assert rows(next(stream.batches())) == [(0, b"a")]
 
 
-def test_damage_is_raised_behind_the_sound_messages(stream: KafkaStream) -> None:
+def test_damage_is_raised_behind_the_sound_messages(stream: MemberStream) -> None:
     """Never skipped: the partition is fetched again from the message that cannot be read."""
     partition = partition_of(stream)
     data = bytearray(message_set.encode([(None, b"sound"), (None, b"broken")]))
@@ -142,7 +142,7 @@ def test_damage_is_raised_behind_the_sound_messages(stream: KafkaStream) -> None
     assert (partition.consumed_offset, partition.fetch_offset) == (1, 1)
 
 
-def test_batches_end_with_the_stream(stream: KafkaStream) -> None:
+def test_batches_end_with_the_stream(stream: MemberStream) -> None:
     """After a shutdown, and a second time too."""
     batches = stream.batches()
     stream.close()
@@ -151,13 +151,13 @@ def test_batches_end_with_the_stream(stream: KafkaStream) -> None:
 
 
 @pytest.mark.parametrize("limits", [(0, 1), (1, -1)])
-def test_impossible_limits_are_refused(stream: KafkaStream, limits: tuple[int, int]) -> None:
+def test_impossible_limits_are_refused(stream: MemberStream, limits: tuple[int, int]) -> None:
     """When the batches are asked for, not at the first one."""
     with pytest.raises(ValueError, match="at least one message"):
         stream.batches(*limits)
 
 
-def test_a_batch_as_arrow(stream: KafkaStream) -> None:
+def test_a_batch_as_arrow(stream: MemberStream) -> None:
     """Offsets, keys and values as columns, null kept apart from empty; no copy of the values."""
     pyarrow = pytest.importorskip("pyarrow")
     partition = partition_of(stream)

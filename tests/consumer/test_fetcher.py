@@ -14,7 +14,7 @@ from kafka08.consumer import fetcher as fetcher_module
 from kafka08.consumer.config import ConsumerConfig
 from kafka08.consumer.fetcher import PartitionFetcher, answer_bytes_max
 from kafka08.consumer.progress import Chunk, OwnedPartition
-from kafka08.consumer.stream import KafkaStream
+from kafka08.consumer.stream import MemberStream
 from kafka08.errors import (
     ConsumerTimeout,
     InvalidMessage,
@@ -53,7 +53,7 @@ class Supervisor:
         return 0, None
 
 
-class PaperStream(KafkaStream):
+class PaperStream(MemberStream):
     """A stream whose reader waits when the test says so."""
 
     waiting = False
@@ -92,7 +92,7 @@ class Bench:
         self.lost.extend(partitions)
 
     def own(
-        self, tp: TopicPartition, offset: int = NO_OFFSET, stream: KafkaStream | None = None
+        self, tp: TopicPartition, offset: int = NO_OFFSET, stream: MemberStream | None = None
     ) -> OwnedPartition:
         partition = OwnedPartition(
             tp,
@@ -113,7 +113,7 @@ class Bench:
         values = []
         with suppress(ConsumerTimeout):
             for message in self.stream:
-                values.append(message.value)
+                values.append(message.value or b"")
         return values
 
     def fetches(self) -> list[list[tuple[int, int]]]:

@@ -12,7 +12,7 @@ from kafka08.consumer import fetchers
 from kafka08.consumer.config import ConsumerConfig
 from kafka08.consumer.fetchers import FetcherManager
 from kafka08.consumer.progress import OwnedPartition
-from kafka08.consumer.stream import KafkaStream
+from kafka08.consumer.stream import MemberStream
 from kafka08.structs import Broker, TopicPartition
 from tests.consumer.groups import until
 from tests.consumer.streams import AllIsWell, partition_of
@@ -65,7 +65,7 @@ def test_a_thread_that_cannot_start_is_tried_again(monkeypatch: pytest.MonkeyPat
     config = ConsumerConfig(group_id="g", zookeeper_connect="z1:2181", refresh_leader_backoff_ms=1)
     brokers: Any = OneBroker()
     manager = FetcherManager("g_c", config, brokers, SYSTEM_CLOCK, lambda broker: brokers)
-    partition = partition_of(KafkaStream(supervisor=AllIsWell(), clock=SYSTEM_CLOCK))
+    partition = partition_of(MemberStream(supervisor=AllIsWell(), clock=SYSTEM_CLOCK))
     manager.add([partition])
     try:
         until(lambda: [f.given for f in made] == [[], [partition]], "its fetcher")

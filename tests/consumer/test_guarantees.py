@@ -89,6 +89,19 @@ def test_guarantee_2_a_member_change_during_a_rebalance_is_not_missed(
         thread.join(10)
 
 
+def test_a_member_prints_how_it_is_doing(
+    cluster: PaperCluster, member: Callable[..., ConsumerConnector]
+) -> None:
+    """Its name in ZooKeeper, its state, and how much it owns."""
+    cluster.create_topic("tt", 2)
+    a = member("a")
+    assert repr(a) == "<ConsumerConnector g_a: new, 0 partitions>"
+    a.create_message_streams({"tt": 1})
+    assert repr(a) == "<ConsumerConnector g_a: settled, 2 partitions>"
+    a.shutdown()
+    assert repr(a).startswith("<ConsumerConnector g_a: closed")
+
+
 def test_a_commit_and_the_offsets_of_a_claim_take_turns(
     cluster: PaperCluster,
     member: Callable[..., ConsumerConnector],

@@ -15,7 +15,7 @@ from kafka08.consumer.offset_store import Offsets
 from kafka08.consumer.ownership import Ownership
 from kafka08.consumer.progress import OwnedPartition
 from kafka08.consumer.session import SessionGate
-from kafka08.consumer.stream import KafkaStream
+from kafka08.consumer.stream import MemberStream
 from kafka08.errors import (
     ConnectionFailed,
     KafkaError,
@@ -58,7 +58,7 @@ class Member:
 
     def __init__(self) -> None:
         self.store = SlowStore()
-        self.stream = KafkaStream(supervisor=AllIsWell(), clock=MockClock())
+        self.stream = MemberStream(supervisor=AllIsWell(), clock=MockClock())
         self.partition = partition_of(self.stream)
         gate = cast(SessionGate, OpenGate())
         self.ownership = Ownership(self.store, gate, [self.stream], SYSTEM_CLOCK)
@@ -164,7 +164,7 @@ def test_guarantee_1_a_new_session_waits_for_the_last_commit_of_the_old_one() ->
     assert member.ownership.assignment == {}
 
 
-class OvertakenStream(KafkaStream):
+class OvertakenStream(MemberStream):
     """One whose reader goes on, as far as it may, whenever its position is asked for."""
 
     def position(self) -> tuple[OwnedPartition, int] | None:

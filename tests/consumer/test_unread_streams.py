@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from kafka08.clock import SYSTEM_CLOCK
-from kafka08.consumer.stream import KafkaStream
+from kafka08.consumer.stream import MemberStream
 from kafka08.consumer.unread_streams import StreamKey, UnreadStreams
 from kafka08.errors import ConsumerTimeout
 from kafka08.structs import TopicPartition
@@ -17,19 +17,19 @@ OWNERS = {TopicPartition("t", 0): "c-0", TopicPartition("t", 1): "c-1"}
 
 
 @pytest.fixture
-def streams() -> dict[StreamKey, KafkaStream]:
+def streams() -> dict[StreamKey, MemberStream]:
     return {
-        ("t", f"c-{number}"): KafkaStream(supervisor=AllIsWell(), clock=SYSTEM_CLOCK, timeout_ms=0)
+        ("t", f"c-{number}"): MemberStream(supervisor=AllIsWell(), clock=SYSTEM_CLOCK, timeout_ms=0)
         for number in range(2)
     }
 
 
-def fill(stream: KafkaStream) -> None:
+def fill(stream: MemberStream) -> None:
     stream.offer(chunk_of(partition_of(stream), b"a"))
 
 
 def test_an_unread_stream_is_named_once(
-    streams: dict[StreamKey, KafkaStream], caplog: pytest.LogCaptureFixture
+    streams: dict[StreamKey, MemberStream], caplog: pytest.LogCaptureFixture
 ) -> None:
     """At the second look that finds messages waiting in it while another one is read: its number,
     its partitions, and what to do."""
@@ -49,7 +49,7 @@ def test_an_unread_stream_is_named_once(
 
 
 def test_who_has_not_begun_is_not_blamed(
-    streams: dict[StreamKey, KafkaStream], caplog: pytest.LogCaptureFixture
+    streams: dict[StreamKey, MemberStream], caplog: pytest.LogCaptureFixture
 ) -> None:
     """A program that reads none of its streams yet may be starting."""
     for stream in streams.values():
@@ -60,7 +60,7 @@ def test_who_has_not_begun_is_not_blamed(
 
 
 def test_a_stream_without_messages_is_not_named(
-    streams: dict[StreamKey, KafkaStream], caplog: pytest.LogCaptureFixture
+    streams: dict[StreamKey, MemberStream], caplog: pytest.LogCaptureFixture
 ) -> None:
     """More streams than partitions: nothing is missed."""
     first, _ = streams.values()
@@ -72,7 +72,7 @@ def test_a_stream_without_messages_is_not_named(
 
 
 def test_the_look_ends_when_all_are_read(
-    streams: dict[StreamKey, KafkaStream], caplog: pytest.LogCaptureFixture
+    streams: dict[StreamKey, MemberStream], caplog: pytest.LogCaptureFixture
 ) -> None:
     """A stream that was asked has a reader, also if it had no message for it."""
     for stream in streams.values():

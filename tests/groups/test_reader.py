@@ -74,6 +74,13 @@ def test_a_topic_that_was_owned_and_never_committed_is_there(cluster: PaperClust
     assert [p.topic_partition for p in facts.partitions if p.never_committed] == [T0, T1]
 
 
+def test_what_is_printed_is_about_the_group(cluster: PaperCluster) -> None:
+    """The reader prints its cluster; the facts leave out the other topics of that."""
+    with reader(cluster, StoreCluster()) as looking:
+        assert repr(looking) == f"<GroupReader {cluster.connect}>"
+        assert "tt" not in repr(looking.facts("g"))
+
+
 def test_the_question_does_not_make_the_offsets_topic(cluster: PaperCluster) -> None:
     """Without an offsets topic nobody is asked for a coordinator, which would create it."""
     broker = StoreCluster()

@@ -201,6 +201,6 @@ def fetch(
     answer = fetch_results(response)[tp]
     check(answer.error_code)
     return [
-        (message.offset, bytes(message.value))
+        (message.offset, bytes(message.value or b""))
         for message in message_set.decode(answer.message_set, offset)
     ]

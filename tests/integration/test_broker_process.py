@@ -119,7 +119,7 @@ def fetch(connection: Connection, topic: str, offset: int = 0) -> list[bytes]:
     request = FetchRequest(-1, 0, 1, [FetchTopic(topic, [part])])
     answer = connection.send(request).topics[0].partitions[0]  # type: ignore[attr-defined]
     assert answer.error_code == 0
-    return [bytes(message.value) for message in message_set.decode(answer.message_set)]
+    return [bytes(message.value or b"") for message in message_set.decode(answer.message_set)]
 
 
 def create(connection: Connection, topic: str) -> None:

@@ -54,7 +54,7 @@ def whole(
         leader = client.leader(tp)
         with SimpleConsumer(leader.host, leader.port) as consumer:
             messages = consumer.read(tp, 0, max_bytes=max_bytes)
-            found += [(tp, m.offset, m.key, m.value) for m in messages]
+            found += [(tp, m.offset, m.key or b"", m.value or b"") for m in messages]
     return found
 
 

@@ -48,9 +48,9 @@ def produce(client: ClusterClient, round_: int) -> None:
         client.at_leader(tp, send)
 
 
-def read(stream: KafkaStream, seen: list[tuple[int, int, int]]) -> None:
+def read(stream: KafkaStream[bytes, bytes], seen: list[tuple[int, int, int]]) -> None:
     for message in stream:
-        seen.append((message.partition, message.offset, int(message.value)))
+        seen.append((message.partition, message.offset, int(message.value or -1)))
 
 
 def test_guarantee_6_brokers_move_under_a_consumer(cluster: EmbeddedCluster) -> None:

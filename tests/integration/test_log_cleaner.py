@@ -64,7 +64,7 @@ def read_all(broker: EmbeddedBroker, end: int) -> dict[int, int]:
         while offset < end:
             messages = list(consumer.fetch(TP, offset).messages())
             assert messages, f"nothing at offset {offset} of {end}"
-            found.update((message.offset, int(message.value)) for message in messages)
+            found.update((message.offset, int(message.value or -1)) for message in messages)
             offset = messages[-1].offset + 1
     return found
 

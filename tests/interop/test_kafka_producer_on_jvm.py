@@ -27,7 +27,7 @@ def read(kafka: JvmKafka, topic: str, partition: int) -> dict[int, tuple[bytes, 
     broker = kafka.brokers[0]
     with SimpleConsumer("127.0.0.1", broker.port) as consumer:
         messages = consumer.read(TopicPartition(topic, partition), 0)
-        return {message.offset: (message.key, message.value) for message in messages}
+        return {message.offset: (message.key or b"", message.value or b"") for message in messages}
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4"])

@@ -160,7 +160,7 @@ def a_set(*values: bytes, codec: int = 0, base_offset: int = 0) -> bytearray:
 def values_of(log: Log, offset: int, max_bytes: int = 1 << 20) -> list[tuple[int, bytes]]:
     """(offset, value) of every message that one read hands out."""
     data = log.read(offset, max_bytes).bytes()
-    return [(message.offset, message.value) for message in message_set.decode(data, offset)]
+    return [(message.offset, message.value or b"") for message in message_set.decode(data, offset)]
 
 
 def all_values(log: Log) -> list[tuple[int, bytes]]:

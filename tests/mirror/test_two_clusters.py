@@ -118,7 +118,7 @@ def stored(cluster: EmbeddedCluster, topic: str) -> dict[int, list[tuple[bytes, 
         leader = cluster.leader_of(topic, number)
         with SimpleConsumer(leader.host, leader.port) as consumer:
             messages = consumer.read(TopicPartition(topic, number), 0)
-            found[number] = [(m.key, m.value) for m in messages]
+            found[number] = [(m.key or b"", m.value or b"") for m in messages]
     return found
 
 

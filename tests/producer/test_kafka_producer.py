@@ -60,6 +60,13 @@ def stored_as_told(cluster: TcpCluster, told: RecordMetadata, value: bytes | Non
     return values(cluster, TopicPartition(told.topic, told.partition))[told.offset] == value
 
 
+def test_it_prints_where_it_sends_and_whether_it_is_closed(cluster: TcpCluster) -> None:
+    """Not an address in memory."""
+    with producer_on(cluster) as producer:
+        assert repr(producer) == f"<KafkaProducer to {cluster.servers}>"
+    assert repr(producer) == f"<KafkaProducer to {cluster.servers}, closed>"
+
+
 # ---------------------------------------------------------------------------------- the good case
 
 

@@ -49,6 +49,14 @@ def requests(cluster: FakeCluster) -> list[ProduceRequest]:
     return [r for r in cluster.network.requests(ProduceRequest) if isinstance(r, ProduceRequest)]
 
 
+def test_it_prints_where_it_sends_and_whether_it_is_closed(cluster: FakeCluster) -> None:
+    """And how: a log then tells an asynchronous producer from a synchronous one."""
+    producer = producer_on(cluster)
+    assert repr(producer) == f"<Producer to b1:{PORT},b2:{PORT}, sync>"
+    producer.close()
+    assert repr(producer) == f"<Producer to b1:{PORT},b2:{PORT}, sync, closed>"
+
+
 def test_one_request_per_leader(cluster: FakeCluster) -> None:
     """All that a broker leads goes in one request; order within a partition is kept."""
     messages = [KeyedMessage(topic, b"%d" % n, key=n) for n in range(6) for topic in "tu"]

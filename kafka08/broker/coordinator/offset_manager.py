@@ -312,7 +312,7 @@ class OffsetManager:
             offset = messages.next_offset
         return count
 
-    def _load_record(self, number: int, message: MessageAndMetadata) -> None:
+    def _load_record(self, number: int, message: MessageAndMetadata[bytes, bytes]) -> None:
         try:
             if message.key is None:
                 raise ProtocolError("offsets topic: a record without a key")

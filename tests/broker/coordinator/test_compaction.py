@@ -35,7 +35,7 @@ def records(coordinator: Coordinator) -> list[tuple[object, bool]]:
     found: list[tuple[object, bool]] = []
     offset = log.log_start_offset
     while batch := list(message_set.decode(log.read(offset, 1 << 20).bytes(), offset)):
-        found += [(decode_key(message.key), message.value is None) for message in batch]
+        found += [(decode_key(message.key or b""), message.value is None) for message in batch]
         offset = batch[-1].offset + 1
     return found
 
