@@ -1,8 +1,8 @@
 """FastPath: the requests that make up nearly all traffic, answered without message objects.
 
-    Produce 0    one partition, acks 0 or 1 (or -1 while the leader is the whole ISR)
-    Fetch 0      one partition, an ordinary consumer, enough to read right now
-    Metadata 0   a question that was answered before, in the same metadata epoch
+    Produce 0      one partition, acks 0 or 1 (or -1 while the leader is the whole ISR)
+    Fetch 0        one partition, an ordinary consumer, enough to read right now
+    Metadata 0-2   a question that was answered before, in the same metadata epoch
 
 Anything else, and any error, is left to the handlers: a fast path returns None before it has
 changed anything, and the request is then decoded in full. So nothing is decided here; what is done
@@ -46,6 +46,9 @@ PRODUCE_RESULT: Final = Struct(">hq")
 """Error code, base offset."""
 FETCH_RESULT: Final = Struct(">hqi")
 """Error code, high watermark, size of the set."""
+METADATA_VERSIONS: Final = (0, 1, 2)
+VERSION: Final = slice(2, 4)
+"""Where a request has its version."""
 NAME_LENGTH_BYTES: Final = 2
 COUNT_AND_PARTITION_BYTES: Final = 8
 
@@ -68,7 +71,7 @@ class FastPath:
         self.methods: Final[dict[int, Callable[[memoryview], Answer | None]]] = {
             api_number(0, 0): self.produce,
             api_number(1, 0): self.fetch,
-            api_number(3, 0): self.metadata,
+            **{api_number(3, version): self.metadata for version in METADATA_VERSIONS},
         }
 
     def produce(self, payload: memoryview) -> Answer | None:
@@ -150,7 +153,8 @@ class FastPath:
         except struct_error:
             return None
         body = REQUEST_HEADER.size + client if client > 0 else REQUEST_HEADER.size
-        answer = self._metadata_cache.encoded_answer(bytes(payload[body:]))
+        question = bytes(payload[VERSION]) + bytes(payload[body:])
+        answer = self._metadata_cache.encoded_answer(question)
         if answer is None:
             return None
         size = CORRELATION_ID.size + len(answer)

@@ -41,8 +41,9 @@ class MetadataCache:
     def update(self, request: UpdateMetadataRequest) -> None:
         """Replace the live brokers, merge the partitions, drop those that are being deleted."""
         self._brokers = {
-            broker.broker_id: Broker(broker.broker_id, broker.host, broker.port)
+            broker.broker_id: Broker(broker.broker_id, endpoint.host, endpoint.port)
             for broker in request.live_brokers
+            for endpoint in broker.endpoints[:1]
         }
         for state in request.partition_states:
             if state.leader == LEADER_DURING_DELETE:
@@ -108,7 +109,7 @@ class MetadataCache:
     # Encoded answers
 
     def encoded_answer(self, question: bytes) -> bytes | None:
-        """The encoded body that answers this encoded request body, if it is remembered."""
+        """The encoded body that answers a request of this version and body, if it is remembered."""
         return self._encoded.get(question)
 
     def remember_answer(self, question: bytes, answer: bytes) -> None:

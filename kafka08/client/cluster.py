@@ -306,7 +306,7 @@ class ClusterClient:
         # it of both. So does a cluster that never had a topic, whose controller tells nothing: that
         # is believed unless topics are known.
         """
-        for response in self._answers(MetadataRequest([])):
+        for response in self._answers(MetadataRequest(None)):
             assert isinstance(response, MetadataResponse)
             if response.brokers:
                 return response

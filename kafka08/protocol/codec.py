@@ -31,9 +31,10 @@ from kafka08.protocol.types import Buffer, Request, Response
 
 KEYS: Final[dict[type[Request], int]] = {api.request: api.key for api in APIS}
 ROWS: Final[dict[tuple[type[Request], int], ApiVersion]] = {
-    (api.request, row.version): row for api in APIS for row in api.versions
+    (api.request, row.version): row for api in APIS for row in reversed(api.versions)
 }
-"""(request class, version) → the row to encode with: of two with one number the newer."""
+"""(request class, version) → the row to encode with: of two with one number the older, which every
+later broker reads as well."""
 RESPONSE_LAYOUTS: Final[dict[tuple[type, int], type]] = {
     (api.response, row.version): row.response for api in APIS for row in api.versions
 }
@@ -43,6 +44,7 @@ REQUEST_HEADER: Final = struct.Struct(">hhih")
 body behind a header without client id has the two bytes)."""
 REQUEST_HEADER_SIZE: Final = 8
 FRAME_AND_CORRELATION_ID: Final = struct.Struct(">ii")
+VERSION: Final = struct.Struct(">h")
 CORRELATION_ID: Final = struct.Struct(">i")
 
 M = TypeVar("M")
@@ -123,17 +125,22 @@ def encode_response(response: Response, correlation_id: int, version: int = 0) -
     return b"".join(pieces)
 
 
-def encode_response_body(response: Response, version: int) -> bytes:
-    """The same without size and correlation id."""
-    pieces: list[Buffer] = []
-    _append_body(_response_encoders[type(response), version], response, pieces)
-    return b"".join(pieces)
+def encoded_exchange(request: Request, response: Response) -> tuple[bytes, bytes]:
+    """A request without what differs from one client to another, and the body that answers it:
+    version and body of the one, the body of the other."""
+    version = request.version
+    question: list[Buffer] = [VERSION.pack(version)]
+    answer: list[Buffer] = []
+    _append_body(_request_encoders[type(request), version][2], request, question)
+    _append_body(_response_encoders[type(response), version], response, answer)
+    return b"".join(question), b"".join(answer)
 
 
-def encode_body(message: object) -> bytes:
-    """The bytes of any message declared as kafka08.protocol.types says, without a header."""
+def encode_body(message: object, layout: type | None = None) -> bytes:
+    """The bytes of any message declared as kafka08.protocol.types says, without a header; `layout`
+    is a wire form of its class."""
     pieces: list[Buffer] = []
-    _append_body(_encoders[type(message)], message, pieces)
+    _append_body(_encoders[layout or type(message)], message, pieces)
     return b"".join(pieces)
 
 

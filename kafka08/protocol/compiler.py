@@ -1,4 +1,4 @@
-"""Turns a layout into Python: one decode and one encode function per message class.
+"""Turns a layout into Python: a decode and an encode function per message class or wire form.
 
 The functions are straight code, made once and then as fast as Python goes: neighbouring
 fixed-width fields (and the length or count that follows them) are one `struct` call, nested
@@ -54,7 +54,8 @@ _fields: Final[dict[str, list[str]]] = {}
 
 
 class Decoders(dict[type, Decode]):
-    """Message class → its decoder `(view, position) → (message, end)`, made at first use."""
+    """Message class or wire form → its decoder `(view, position) → (message, end)`, made at first
+    use."""
 
     def __missing__(self, cls: type) -> Decode:
         function: Decode = _DecoderSource(layout_of(cls)).compile("decode")
@@ -63,7 +64,7 @@ class Decoders(dict[type, Decode]):
 
 
 class Encoders(dict[type, Encode]):
-    """Message class → its encoder `(message, append)`, made at first use."""
+    """Message class or wire form → its encoder `(message, append)`, made at first use."""
 
     def __missing__(self, cls: type) -> Encode:
         function: Encode = _EncoderSource(layout_of(cls)).compile("encode")
@@ -141,7 +142,8 @@ class _Source:
 
     def compile(self, name: str) -> Any:
         """Run the source; the function called `name` that it defines."""
-        filename = f"<kafka08 {name} {self.layout.cls.__module__}.{self.layout.cls.__qualname__}>"
+        form = self.layout.form
+        filename = f"<kafka08 {name} {form.__module__}.{form.__qualname__}>"
         source = "\n".join(self.lines) + "\n"
         _fields[filename] = self.fields
         linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)

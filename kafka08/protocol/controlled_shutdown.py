@@ -1,6 +1,7 @@
 """ControlledShutdown (key 7): a broker asks the controller to move its leaders away.
 
-Done when the error is 0 and no partition is left. The request header of this key has no client id.
+Done when the error is 0 and no partition is left. The request header of version 0 has no client id;
+0.9 brought version 1, whose header has one. Later brokers serve version 0 without listing it.
 Source: kafka.api.ControlledShutdownRequest 0.8.2.2.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
 from kafka08.protocol.types import (
     Int16,
@@ -40,5 +42,14 @@ API = Api(
     "ControlledShutdown",
     ControlledShutdownRequest,
     ControlledShutdownResponse,
-    (ApiVersion(0, ControlledShutdownRequest, ControlledShutdownResponse, has_client_id=False),),
+    (
+        ApiVersion(
+            0,
+            ControlledShutdownRequest,
+            ControlledShutdownResponse,
+            has_client_id=False,
+            listed=False,
+        ),
+        ApiVersion(1, ControlledShutdownRequest, ControlledShutdownResponse, since=Level.V0_9_0),
+    ),
 )

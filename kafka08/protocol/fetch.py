@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from kafka08.errors import ProtocolError
+from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
 from kafka08.protocol.frame import SIZE
 from kafka08.protocol.types import (
@@ -25,7 +26,10 @@ from kafka08.protocol.types import (
     Name,
     Request,
     Response,
+    WireForm,
 )
+
+INT32_MAX: Final = (1 << 31) - 1
 
 
 @dataclass(slots=True)
@@ -59,6 +63,8 @@ class FetchTopicResponse:
 @dataclass(slots=True)
 class FetchResponse(Response):
     topics: list[FetchTopicResponse]
+    throttle_ms: Int32 = 0
+    """How long the answer was held back by a quota."""
 
 
 @dataclass(slots=True)
@@ -67,6 +73,25 @@ class FetchRequest(Request):
     """Broker id of a follower, or ORDINARY_CONSUMER or DEBUGGING_CONSUMER (kafka08.structs)."""
     max_wait_ms: Int32
     min_bytes: Int32
+    topics: list[FetchTopic]
+    max_bytes: Int32 = INT32_MAX
+    """Most bytes of all sets together; counted off in the order of the partitions."""
+
+
+class FetchResponseV1(WireForm, of=FetchResponse):
+    """0.9: the throttle time, in front."""
+
+    throttle_ms: Int32
+    topics: list[FetchTopicResponse]
+
+
+class FetchRequestV3(WireForm, of=FetchRequest):
+    """0.10.1: a limit for the whole answer, which holds at least one whole message all the same."""
+
+    replica_id: Int32
+    max_wait_ms: Int32
+    min_bytes: Int32
+    max_bytes: Int32
     topics: list[FetchTopic]
 
 
@@ -92,6 +117,9 @@ class PartitionData(NamedTuple, Generic[S]):
 
 FRAME_HEADER: Final = struct.Struct(">iii")
 """Frame size, correlation id, topic count."""
+THROTTLED_FRAME_HEADER: Final = struct.Struct(">iiii")
+"""Of version 1 and above: frame size, correlation id, throttle time, topic count."""
+NO_THROTTLE_MS: Final = 0
 NAME_SIZE: Final = struct.Struct(">h")
 PARTITION_COUNT: Final = struct.Struct(">i")
 PARTITION_HEADER: Final = struct.Struct(">ihqi")
@@ -99,24 +127,27 @@ PARTITION_HEADER: Final = struct.Struct(">ihqi")
 
 
 def response_pieces(
-    correlation_id: int, topics: Sequence[tuple[str, Sequence[PartitionData[S]]]]
+    correlation_id: int, topics: Sequence[tuple[str, Sequence[PartitionData[S]]]], version: int = 0
 ) -> list[bytearray | S]:
-    """The frame of a FetchResponse in wire order, its message sets left as they are.
+    """The frame of a FetchResponse of `version` in wire order, its message sets left as they are.
 
     Byte pieces are sent as such, a set by whatever sends it (sendfile). Neighbouring bytes are one
     piece, so an answer without messages is a single one. With the sets' bytes in their places it
     equals `codec.encode_response` of the same content. ProtocolError if that does not fit a frame.
     """
     try:
-        return _pieces(correlation_id, topics)
+        if version == 0:
+            return _pieces(FRAME_HEADER.pack(0, correlation_id, len(topics)), topics)
+        header = THROTTLED_FRAME_HEADER.pack(0, correlation_id, NO_THROTTLE_MS, len(topics))
+        return _pieces(header, topics)
     except (struct.error, UnicodeEncodeError) as error:
         raise ProtocolError(f"FetchResponse: {error}") from error
 
 
 def _pieces(
-    correlation_id: int, topics: Sequence[tuple[str, Sequence[PartitionData[S]]]]
+    frame_header: bytes, topics: Sequence[tuple[str, Sequence[PartitionData[S]]]]
 ) -> list[bytearray | S]:
-    first = header = bytearray(FRAME_HEADER.pack(0, correlation_id, len(topics)))
+    first = header = bytearray(frame_header)
     pieces: list[bytearray | S] = [first]
     sent_apart = 0
     for topic, partitions in topics:
@@ -142,5 +173,11 @@ API = Api(
     "Fetch",
     FetchRequest,
     FetchResponse,
-    (ApiVersion(0, FetchRequest, FetchResponse),),
+    (
+        ApiVersion(0, FetchRequest, FetchResponse),
+        ApiVersion(1, FetchRequest, FetchResponseV1, since=Level.V0_9_0),
+        # 0.10.0: sets may hold magic 1; they are converted to magic 0 for the versions before.
+        ApiVersion(2, FetchRequest, FetchResponseV1, since=Level.V0_10_2),
+        ApiVersion(3, FetchRequestV3, FetchResponseV1, since=Level.V0_10_2),
+    ),
 )

@@ -5,8 +5,9 @@
     Truth              one byte, 0 or anything else
     Text, Blob         a length of two or four bytes, then that many bytes
     Array              a count of four bytes, then that many items
-    Record             the fields of a message of class `cls`, one after another; `make` and `show`
-                       as in kafka08.protocol.types.WireForm
+    Record             the fields of a message of class `cls`, one after another, as the class
+                       `form` declares them: `cls` itself or a wire form of it, whose `make` and
+                       `show` they are (kafka08.protocol.types.WireForm)
 
 `size_min` is the fewest bytes a value can take: a count is refused when `count * size_min` is more
 than what is left, before anything is made for its items.
@@ -63,6 +64,7 @@ class Array:
 @dataclass(frozen=True, slots=True)
 class Record:
     cls: type
+    form: type
     fields: tuple[tuple[str, Layout], ...]
     make: Callable[..., Any] | None = None
     show: Callable[[Any], Any] | None = None
@@ -116,11 +118,11 @@ def layout_of(cls: type) -> Record:
     )
     make = show = None
     if issubclass(cls, WireForm):
-        make, show = cls.make, cls.show
+        make, show = getattr(cls, "make", None), getattr(cls, "show", None)
         if make is None:
             _check_names(cls, names)
     fields = tuple((name, _read(hints[name], f"{cls.__name__}.{name}")) for name in names)
-    return Record(form, fields, make, show)
+    return Record(form, cls, fields, make, show)
 
 
 def message_class(cls: type) -> type:

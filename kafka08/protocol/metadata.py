@@ -1,6 +1,6 @@
 """Metadata (key 3): which brokers are alive and who leads what; may create topics.
 
-No topics named means all. An unknown name is created when auto.create.topics.enable is set (and
+An unknown name is created when auto.create.topics.enable is set (and
 `__consumer_offsets` always), answered with 5 until its leaders are known. One illegal name fails
 the whole answer with 17 and no brokers. Error codes: 3, 5, 9, 17, -1. Source:
 kafka.api.TopicMetadataRequest 0.8.2.2.
@@ -10,15 +10,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
 from kafka08.protocol.types import (
+    Boolean,
     Int16,
     Int32,
     Name,
+    NullableString,
     Request,
     Response,
     String,
+    WireForm,
 )
+
+NO_CONTROLLER = -1
 
 
 @dataclass(slots=True)
@@ -28,6 +34,7 @@ class BrokerEndpoint:
     broker_id: Int32
     host: String
     port: Int32
+    rack: NullableString = None
 
 
 @dataclass(slots=True)
@@ -45,17 +52,68 @@ class TopicMetadata:
     error_code: Int16
     topic: Name
     partitions: list[PartitionMetadata]
+    is_internal: Boolean = False
+    """Whether Kafka itself keeps its data in it (`__consumer_offsets`)."""
 
 
 @dataclass(slots=True)
 class MetadataResponse(Response):
     brokers: list[BrokerEndpoint]
     topics: list[TopicMetadata]
+    controller_id: Int32 = NO_CONTROLLER
+    cluster_id: NullableString = None
+    """The text of `/cluster/id`."""
 
 
 @dataclass(slots=True)
 class MetadataRequest(Request):
+    topics: list[String] | None
+    """None: all topics."""
+
+
+class MetadataRequestV0(WireForm, of=MetadataRequest):
+    """An empty list means all topics, and none cannot be asked for."""
+
     topics: list[Name]
+
+    @staticmethod
+    def make(topics: list[str]) -> MetadataRequest:
+        return MetadataRequest(topics or None)
+
+    @staticmethod
+    def show(message: MetadataRequest) -> MetadataRequest:
+        return message if message.topics is not None else MetadataRequest([])
+
+
+class BrokerEndpointV1(WireForm, of=BrokerEndpoint):
+    broker_id: Int32
+    host: String
+    port: Int32
+    rack: NullableString
+
+
+class TopicMetadataV1(WireForm, of=TopicMetadata):
+    error_code: Int16
+    topic: String
+    is_internal: Boolean
+    partitions: list[PartitionMetadata]
+
+
+class MetadataResponseV1(WireForm, of=MetadataResponse):
+    """0.10.0: racks, the controller, which topics are internal; the request may name no topic."""
+
+    brokers: list[BrokerEndpointV1]
+    controller_id: Int32
+    topics: list[TopicMetadataV1]
+
+
+class MetadataResponseV2(WireForm, of=MetadataResponse):
+    """0.10.1: the cluster id."""
+
+    brokers: list[BrokerEndpointV1]
+    cluster_id: NullableString
+    controller_id: Int32
+    topics: list[TopicMetadataV1]
 
 
 API = Api(
@@ -63,5 +121,9 @@ API = Api(
     "Metadata",
     MetadataRequest,
     MetadataResponse,
-    (ApiVersion(0, MetadataRequest, MetadataResponse),),
+    (
+        ApiVersion(0, MetadataRequestV0, MetadataResponse),
+        ApiVersion(1, MetadataRequest, MetadataResponseV1, since=Level.V0_10_2),
+        ApiVersion(2, MetadataRequest, MetadataResponseV2, since=Level.V0_10_2),
+    ),
 )

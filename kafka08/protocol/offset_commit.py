@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
 from kafka08.protocol.types import (
     Int16,
@@ -17,6 +18,7 @@ from kafka08.protocol.types import (
     NullableString,
     Request,
     Response,
+    String,
     WireForm,
 )
 
@@ -65,6 +67,8 @@ class OffsetCommitRequest(Request):
     generation: Int32 = NO_GENERATION
     """-1: not in a group."""
     member: NullableString = NO_MEMBER
+    retention_ms: Int64 = -1
+    """How long the offsets are kept; -1 means offsets.retention.minutes."""
 
 
 class OffsetCommitPartitionV1(WireForm, of=OffsetCommitPartition):
@@ -88,6 +92,16 @@ class OffsetCommitRequestV1(WireForm, of=OffsetCommitRequest):
     topics: list[OffsetCommitTopicV1]
 
 
+class OffsetCommitRequestV2(WireForm, of=OffsetCommitRequest):
+    """0.9: how long to keep the offsets, instead of a time for each."""
+
+    group: String
+    generation: Int32
+    member: String
+    retention_ms: Int64
+    topics: list[OffsetCommitTopic]
+
+
 API = Api(
     8,
     "OffsetCommit",
@@ -96,5 +110,6 @@ API = Api(
     (
         ApiVersion(0, OffsetCommitRequest, OffsetCommitResponse),
         ApiVersion(1, OffsetCommitRequestV1, OffsetCommitResponse),
+        ApiVersion(2, OffsetCommitRequestV2, OffsetCommitResponse, since=Level.V0_9_0),
     ),
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
 from kafka08.protocol.types import (
     Int16,
@@ -17,6 +18,8 @@ from kafka08.protocol.types import (
     NullableString,
     Request,
     Response,
+    String,
+    WireForm,
 )
 
 
@@ -43,12 +46,27 @@ class OffsetFetchTopicResponse:
 @dataclass(slots=True)
 class OffsetFetchResponse(Response):
     topics: list[OffsetFetchTopicResponse]
+    error_code: Int16 = 0
+    """Of version 2: what concerns the whole group, which names no partitions then."""
 
 
 @dataclass(slots=True)
 class OffsetFetchRequest(Request):
+    group: String
+    topics: list[OffsetFetchTopic] | None
+    """None: every partition that the group has an offset of."""
+
+
+class OffsetFetchRequestV0(WireForm, of=OffsetFetchRequest):
     group: Name
     topics: list[OffsetFetchTopic]
+
+
+class OffsetFetchResponseV2(WireForm, of=OffsetFetchResponse):
+    """0.10.2: may ask for all partitions of the group; an error of the group is given once."""
+
+    topics: list[OffsetFetchTopicResponse]
+    error_code: Int16
 
 
 API = Api(
@@ -57,8 +75,9 @@ API = Api(
     OffsetFetchRequest,
     OffsetFetchResponse,
     (
-        ApiVersion(0, OffsetFetchRequest, OffsetFetchResponse),
+        ApiVersion(0, OffsetFetchRequestV0, OffsetFetchResponse),
         # The same bytes, but from the offsets topic.
-        ApiVersion(1, OffsetFetchRequest, OffsetFetchResponse),
+        ApiVersion(1, OffsetFetchRequestV0, OffsetFetchResponse),
+        ApiVersion(2, OffsetFetchRequest, OffsetFetchResponseV2, since=Level.V0_10_2),
     ),
 )

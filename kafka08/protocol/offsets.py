@@ -1,7 +1,8 @@
-"""Offsets (key 2): log offsets before a time, at the grain of whole segments.
+"""Offsets (key 2; ListOffsets since 0.9): the offsets of a log before or at a time.
 
-`time_ms` is LATEST_OFFSET, EARLIEST_OFFSET (kafka08.structs) or milliseconds; the answer's offsets
-descend and are at most `max_offsets`. Nothing old enough gives an empty list without an error.
+`time_ms` is LATEST_OFFSET, EARLIEST_OFFSET (kafka08.structs) or milliseconds. Version 0 answers at
+the grain of whole segments: its offsets descend and are at most `max_offsets`; nothing old enough
+gives an empty list without an error. Version 1 answers with one message.
 Error codes: 3, 6, -1. Source: kafka.api.OffsetRequest 0.8.2.2.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
 from kafka08.protocol.types import (
     Int16,
@@ -17,7 +19,10 @@ from kafka08.protocol.types import (
     Name,
     Request,
     Response,
+    String,
+    WireForm,
 )
+from kafka08.structs import NO_OFFSET
 
 
 @dataclass(slots=True)
@@ -38,6 +43,11 @@ class OffsetsPartitionResponse:
     partition: Int32
     error_code: Int16
     offsets: list[Int64]
+    """Of version 0."""
+    timestamp_ms: Int64 = -1
+    offset: Int64 = NO_OFFSET
+    """Of version 1: the first message at or after the time, and its own time; -1 if there is
+    none."""
 
 
 @dataclass(slots=True)
@@ -57,10 +67,58 @@ class OffsetsRequest(Request):
     topics: list[OffsetsTopic]
 
 
+class OffsetsPartitionV1(WireForm, of=OffsetsPartition):
+    partition: Int32
+    time_ms: Int64
+
+    @staticmethod
+    def make(partition: int, time_ms: int) -> OffsetsPartition:
+        return OffsetsPartition(partition, time_ms, max_offsets=1)
+
+
+class OffsetsTopicV1(WireForm, of=OffsetsTopic):
+    topic: String
+    partitions: list[OffsetsPartitionV1]
+
+
+class OffsetsRequestV1(WireForm, of=OffsetsRequest):
+    """0.10.1: exactly one offset is asked for."""
+
+    replica_id: Int32
+    topics: list[OffsetsTopicV1]
+
+
+class OffsetsPartitionResponseV1(WireForm, of=OffsetsPartitionResponse):
+    partition: Int32
+    error_code: Int16
+    timestamp_ms: Int64
+    offset: Int64
+
+    @staticmethod
+    def make(
+        partition: int, error_code: int, timestamp_ms: int, offset: int
+    ) -> OffsetsPartitionResponse:
+        return OffsetsPartitionResponse(partition, error_code, [], timestamp_ms, offset)
+
+
+class OffsetsTopicResponseV1(WireForm, of=OffsetsTopicResponse):
+    topic: String
+    partitions: list[OffsetsPartitionResponseV1]
+
+
+class OffsetsResponseV1(WireForm, of=OffsetsResponse):
+    """0.10.1: an offset by message timestamp, with that timestamp."""
+
+    topics: list[OffsetsTopicResponseV1]
+
+
 API = Api(
     2,
     "Offsets",
     OffsetsRequest,
     OffsetsResponse,
-    (ApiVersion(0, OffsetsRequest, OffsetsResponse),),
+    (
+        ApiVersion(0, OffsetsRequest, OffsetsResponse),
+        ApiVersion(1, OffsetsRequestV1, OffsetsResponseV1, since=Level.V0_10_2),
+    ),
 )

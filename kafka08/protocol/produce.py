@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
 from kafka08.protocol.types import (
     Int16,
@@ -19,6 +20,8 @@ from kafka08.protocol.types import (
     Name,
     Request,
     Response,
+    String,
+    WireForm,
 )
 
 
@@ -40,6 +43,9 @@ class ProducePartitionResponse:
     error_code: Int16
     base_offset: Int64
     """Offset given to the first message of the set; -1 on error and for an empty set."""
+    log_append_time_ms: Int64 = -1
+    """The timestamp of all messages of the set where the broker sets it (LogAppendTime); else -1,
+    as on error."""
 
 
 @dataclass(slots=True)
@@ -51,6 +57,8 @@ class ProduceTopicResponse:
 @dataclass(slots=True)
 class ProduceResponse(Response):
     topics: list[ProduceTopicResponse]
+    throttle_ms: Int32 = 0
+    """How long the answer was held back by a quota."""
 
 
 @dataclass(slots=True)
@@ -61,10 +69,40 @@ class ProduceRequest(Request):
     topics: list[ProduceTopic]
 
 
+class ProduceResponseV1(WireForm, of=ProduceResponse):
+    """0.9: the throttle time, at the end."""
+
+    topics: list[ProduceTopicResponse]
+    throttle_ms: Int32
+
+
+class ProducePartitionResponseV2(WireForm, of=ProducePartitionResponse):
+    partition: Int32
+    error_code: Int16
+    base_offset: Int64
+    log_append_time_ms: Int64
+
+
+class ProduceTopicResponseV2(WireForm, of=ProduceTopicResponse):
+    topic: String
+    partitions: list[ProducePartitionResponseV2]
+
+
+class ProduceResponseV2(WireForm, of=ProduceResponse):
+    """0.10.0: the timestamp that the broker gave; sets may hold magic 1."""
+
+    topics: list[ProduceTopicResponseV2]
+    throttle_ms: Int32
+
+
 API = Api(
     0,
     "Produce",
     ProduceRequest,
     ProduceResponse,
-    (ApiVersion(0, ProduceRequest, ProduceResponse),),
+    (
+        ApiVersion(0, ProduceRequest, ProduceResponse),
+        ApiVersion(1, ProduceRequest, ProduceResponseV1, since=Level.V0_9_0),
+        ApiVersion(2, ProduceRequest, ProduceResponseV2, since=Level.V0_10_2),
+    ),
 )

@@ -25,9 +25,8 @@ the JVM ends in a NullPointerException. Source: kafka.api.ApiUtils 0.8.2.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Final, TypeAlias
+from typing import Annotated, ClassVar, Final, TypeAlias
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
@@ -93,15 +92,13 @@ class WireForm:
     A wire form is never instantiated: bytes are decoded straight into the class `of`, and encoded
     straight from it, field by field in the order of the annotations. A field of `of` that is not
     annotated here takes its default. Where names alone do not say how the two belong together, a
-    wire form defines both of these static methods:
+    wire form has one or both of these static methods:
 
         make(*fields) -> of     the message made of the decoded fields, in their order
         show(message) -> Any    an object that has these fields, to be encoded
     """
 
     OF: ClassVar[type]
-    make: ClassVar[Callable[..., Any] | None] = None
-    show: ClassVar[Callable[[Any], Any] | None] = None
 
     def __init_subclass__(cls, *, of: type) -> None:
         cls.OF = of

@@ -29,12 +29,13 @@ from kafka08.protocol.produce import (
     ProduceTopic,
 )
 from kafka08.protocol.stop_replica import StopReplicaPartition, StopReplicaRequest
-from kafka08.protocol.update_metadata import UpdateMetadataRequest
+from kafka08.protocol.update_metadata import LiveBroker, UpdateMetadataRequest
 from kafka08.structs import OFFSETS_TOPIC, TopicPartition
 from tests.broker.world import CONTROLLER_EPOCH, World
 
 TP = TopicPartition("t", 0)
 OTHER = BrokerEndpoint(2, "127.0.0.1", 19092)
+OTHER_LIVE = LiveBroker.plaintext(2, "127.0.0.1", 19092)
 GZIP = 1
 CHECKPOINT = "replication-offset-checkpoint"
 
@@ -266,7 +267,7 @@ def test_metadata_changes_drop_remembered_answers(tmp_path: Path) -> None:
     (topic,) = world.client.call(MetadataRequest(["t"])).topics
     assert (0, 2) == (topic.error_code, len(topic.partitions))
     gone = [state(9, leader=-2), state(9, leader=-2, partition=1)]
-    world.client.call(UpdateMetadataRequest(9, CONTROLLER_EPOCH, gone, [OTHER]))
+    world.client.call(UpdateMetadataRequest(9, CONTROLLER_EPOCH, gone, [OTHER_LIVE]))
     assert 3 == world.client.call(MetadataRequest(["t"])).topics[0].error_code
 
 
@@ -274,7 +275,7 @@ def test_metadata_lists_live_brokers_only(tmp_path: Path) -> None:
     """A dead replica is error 9 and left out; a dead leader is 5 and -1."""
     world = World(tmp_path)
     states = [state(0, leader=2, isr=(2, 3), replicas=(2, 3)), state(0, leader=3, partition=1)]
-    world.client.call(UpdateMetadataRequest(9, CONTROLLER_EPOCH, states, [OTHER]))
+    world.client.call(UpdateMetadataRequest(9, CONTROLLER_EPOCH, states, [OTHER_LIVE]))
     (topic,) = world.client.call(MetadataRequest([])).topics
     first, second = topic.partitions
     assert (9, 2, [2], [2]) == (first.error_code, first.leader, first.replicas, first.isr)

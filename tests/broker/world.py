@@ -29,7 +29,7 @@ from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest, PartitionStateI
 from kafka08.protocol.metadata import BrokerEndpoint
 from kafka08.protocol.served import SERVED
 from kafka08.protocol.types import Request
-from kafka08.protocol.update_metadata import UpdateMetadataRequest
+from kafka08.protocol.update_metadata import LiveBroker, UpdateMetadataRequest
 from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.store import ClusterStore
@@ -263,7 +263,9 @@ class World:
             LeaderAndIsrRequest(9, CONTROLLER_EPOCH, states, leaders),
         )
         assert answer.error_code == 0
-        live = [BrokerEndpoint(number, "127.0.0.1", 19090 + number) for number in self.store.live]
+        live = [
+            LiveBroker.plaintext(number, "127.0.0.1", 19090 + number) for number in self.store.live
+        ]
         assert (
             controller.call(UpdateMetadataRequest(9, CONTROLLER_EPOCH, states, live)).error_code
             == 0

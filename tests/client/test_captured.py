@@ -45,7 +45,9 @@ def rebuilt(request: Request) -> Request | None:
                 }
             )
         case OffsetFetchRequest():
-            wanted = [TopicPartition(t.topic, p) for t in request.topics for p in t.partitions]
+            wanted = [
+                TopicPartition(t.topic, p) for t in request.topics or () for p in t.partitions
+            ]
             return committed_request(request.group, wanted, "kafka")
         case OffsetCommitRequest():
             offsets = {

@@ -206,7 +206,7 @@ def test_one_illegal_name_does_not_take_the_others_with_it(cluster: FakeCluster)
     one."""
 
     def script(request: Request) -> Response | None:
-        if isinstance(request, MetadataRequest) and "b!d" in request.topics:
+        if isinstance(request, MetadataRequest) and request.topics and "b!d" in request.topics:
             return MetadataResponse([], [TopicMetadata(17, topic, []) for topic in request.topics])
         return cluster.answer(1, request)
 

@@ -71,5 +71,6 @@ def test_committed_offsets_of_both_stores() -> None:
     assert zookeeper.version == 0
     kafka = committed_request("g", [T0, T1, T0], "kafka")
     assert kafka.version == 1
+    assert kafka.topics is not None
     assert kafka.topics == zookeeper.topics
     assert [(topic.topic, topic.partitions) for topic in kafka.topics] == [("t", [0, 1])]

@@ -124,7 +124,7 @@ class StoreCluster:
 
     def _fetch(self, request: OffsetFetchRequest) -> OffsetFetchResponse:
         topics = []
-        for topic in request.topics:
+        for topic in request.topics or ():
             answers = []
             for number in topic.partitions:
                 tp = TopicPartition(topic.topic, number)
@@ -149,7 +149,7 @@ class StoreCluster:
 
     def _metadata(self, request: MetadataRequest) -> MetadataResponse:
         partitions = [PartitionMetadata(NO_ERROR, number, 1, [1], [1]) for number in range(10)]
-        topics = [TopicMetadata(NO_ERROR, topic, partitions) for topic in request.topics]
+        topics = [TopicMetadata(NO_ERROR, topic, partitions) for topic in request.topics or ()]
         return MetadataResponse([BrokerEndpoint(1, HOST, PORT)], topics)
 
     def _log_offsets(self, request: OffsetsRequest) -> OffsetsResponse:

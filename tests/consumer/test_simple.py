@@ -274,7 +274,7 @@ class Offsets:
         return OffsetFetchResponse(
             [
                 OffsetFetchTopicResponse(t.topic, [part(t.topic, p) for p in t.partitions])
-                for t in request.topics
+                for t in request.topics or ()
             ]
         )
 

@@ -286,7 +286,7 @@ def test_of_many_groups_kafka_is_asked_about_what_is_known_to_be_theirs(
         found: dict[str, set[str]] = {}
         for request in cluster.asked:
             assert isinstance(request, OffsetFetchRequest)
-            found.setdefault(request.group, set()).update(t.topic for t in request.topics)
+            found.setdefault(request.group, set()).update(t.topic for t in request.topics or ())
         return found
 
     start(connections)

@@ -316,7 +316,7 @@ def test_a_topic_that_nobody_waits_for_is_not_asked_for_again(cluster: TcpCluste
 def asked_for(cluster: TcpCluster) -> set[str]:
     """The topics whose metadata was asked for."""
     requests = [request for _, request in cluster.asked]
-    return {topic for r in requests if isinstance(r, MetadataRequest) for topic in r.topics}
+    return {topic for r in requests if isinstance(r, MetadataRequest) for topic in r.topics or ()}
 
 
 def test_a_partition_that_is_not_there(cluster: TcpCluster) -> None:

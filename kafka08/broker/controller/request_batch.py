@@ -26,7 +26,7 @@ from kafka08.protocol.stop_replica import (
     StopReplicaResponse,
 )
 from kafka08.protocol.types import Request
-from kafka08.protocol.update_metadata import UpdateMetadataRequest
+from kafka08.protocol.update_metadata import LiveBroker, UpdateMetadataRequest
 from kafka08.structs import LEADER_DURING_DELETE, Broker, LeaderAndIsr, TopicPartition
 
 StopReplicaCallback = Callable[[PartitionReplica, StopReplicaResponse], object]
@@ -138,7 +138,9 @@ class RequestBatch:
             controller_id=self._controller_id,
             controller_epoch=context.epoch,
             partition_states=[self._metadata_of(tp) for tp in told],
-            live_brokers=[endpoint(broker) for _, broker in sorted(context.brokers.items())],
+            live_brokers=[
+                LiveBroker.plaintext(*broker) for _, broker in sorted(context.brokers.items())
+            ],
         )
 
     def _metadata_of(self, tp: TopicPartition) -> PartitionStateInfo:

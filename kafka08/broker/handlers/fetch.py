@@ -154,7 +154,7 @@ def answer(reads: Reads, call: Call) -> Answer:
     topics: dict[str, list[PartitionData[LogSlice]]] = {}
     for topic_partition, data in reads.items():
         topics.setdefault(topic_partition.topic, []).append(data)
-    return response_pieces(call.header.correlation_id, list(topics.items()))
+    return response_pieces(call.header.correlation_id, list(topics.items()), call.request.version)
 
 
 def refuse(request: FetchRequest, code: int) -> FetchResponse:

@@ -14,7 +14,7 @@ from typing import Final
 from kafka08.broker.call import Call, Later
 from kafka08.broker.context import BrokerContext
 from kafka08.errors import LeaderNotAvailable, UnknownTopicOrPartition
-from kafka08.protocol.codec import encode_body
+from kafka08.protocol.codec import encoded_exchange
 from kafka08.protocol.metadata import (
     BrokerEndpoint,
     MetadataRequest,
@@ -28,13 +28,16 @@ REMEMBERED_TOPICS_MAX: Final = 1000
 
 def handle(broker: BrokerContext, request: MetadataRequest, call: Call) -> MetadataResponse | Later:
     # A set, as the JVM reads it, but in the order of the request.
-    topics = list(dict.fromkeys(request.topics)) or sorted(broker.metadata_cache.topics)
+    if request.topics is None:
+        topics = sorted(broker.metadata_cache.topics)
+    else:
+        topics = list(dict.fromkeys(request.topics))
     unknown = [topic for topic in topics if topic not in broker.metadata_cache]
     to_create = [topic for topic in unknown if broker.topics.creates(topic)]
     if not to_create:
         answer = response(broker, topics)
-        if len(request.topics) <= REMEMBERED_TOPICS_MAX:
-            broker.metadata_cache.remember_answer(encode_body(request), encode_body(answer))
+        if len(request.topics or ()) <= REMEMBERED_TOPICS_MAX:
+            broker.metadata_cache.remember_answer(*encoded_exchange(request, answer))
         return answer
 
     def create() -> MetadataResponse:
@@ -66,5 +69,5 @@ def response(
 
 def refuse(request: MetadataRequest, code: int) -> MetadataResponse:
     # 0.8: a failure leaves out the brokers too.
-    topics = dict.fromkeys(request.topics)
+    topics = dict.fromkeys(request.topics or ())
     return MetadataResponse([], [TopicMetadata(code, topic, []) for topic in topics])

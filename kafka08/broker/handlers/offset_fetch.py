@@ -79,7 +79,8 @@ def fetch_one(broker: BrokerContext, group: str, tp: TopicPartition) -> FetchedO
 
 def partitions_of(request: OffsetFetchRequest) -> list[TopicPartition]:
     """What is asked for, each partition once."""
-    names = (TopicPartition(t.topic, number) for t in request.topics for number in t.partitions)
+    topics = request.topics or ()
+    names = (TopicPartition(t.topic, number) for t in topics for number in t.partitions)
     return list(dict.fromkeys(names))
 
 

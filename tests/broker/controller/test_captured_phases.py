@@ -13,7 +13,7 @@ from typing import Any
 from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest, PartitionStateInfo
 from kafka08.protocol.metadata import BrokerEndpoint
 from kafka08.protocol.stop_replica import StopReplicaRequest
-from kafka08.protocol.update_metadata import UpdateMetadataRequest
+from kafka08.protocol.update_metadata import LiveBroker, UpdateMetadataRequest
 from kafka08.structs import TopicPartition
 from kafka08.zk import nodes, paths
 from tests.broker.controller.conftest import Cluster, wait_until
@@ -76,7 +76,7 @@ def state_of(state: PartitionStateInfo) -> dict[str, Any]:
     }
 
 
-def ids(brokers: list[BrokerEndpoint]) -> list[int]:
+def ids(brokers: list[LiveBroker] | list[BrokerEndpoint]) -> list[int]:
     return [broker.broker_id for broker in brokers]
 
 

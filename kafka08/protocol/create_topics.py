@@ -1,0 +1,116 @@
+"""CreateTopics (key 19): the controller creates topics, and waits for their leaders.
+
+Error codes, one for each topic: 7, 17, 36, 37, 38, 39, 40, 41, 42, 44, -1. Source:
+kafka.server.AdminManager 0.10.2.2.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from kafka08.levels import Level
+from kafka08.protocol.api import Api, ApiVersion
+from kafka08.protocol.types import (
+    Boolean,
+    Int16,
+    Int32,
+    NullableString,
+    Request,
+    Response,
+    String,
+    WireForm,
+)
+
+NO_COUNT = -1
+
+
+@dataclass(slots=True)
+class ReplicaAssignment:
+    partition: Int32
+    replicas: list[Int32]
+    """The preferred leader first."""
+
+
+@dataclass(slots=True)
+class TopicConfigEntry:
+    key: String
+    value: String
+
+
+@dataclass(slots=True)
+class NewTopic:
+    topic: String
+    partitions: Int32
+    """NO_COUNT together with an assignment."""
+    replication_factor: Int16
+    """NO_COUNT together with an assignment."""
+    assignment: list[ReplicaAssignment]
+    configs: list[TopicConfigEntry]
+
+
+@dataclass(slots=True)
+class CreateTopicResult:
+    topic: String
+    error_code: Int16
+    message: NullableString = None
+    """English text for a person; null on success, for 7 and for 41."""
+
+
+@dataclass(slots=True)
+class CreateTopicsResponse(Response):
+    topics: list[CreateTopicResult]
+
+
+@dataclass(slots=True)
+class CreateTopicsRequest(Request):
+    topics: list[NewTopic]
+    timeout_ms: Int32
+    """How long to wait for the leaders; 0 and less: not at all."""
+    validate_only: Boolean = False
+    """All checks, but nothing is created."""
+
+
+class CreateTopicsRequestV0(WireForm, of=CreateTopicsRequest):
+    """0.10.1. Cannot ask for validation alone: to leave that out would create the topics."""
+
+    topics: list[NewTopic]
+    timeout_ms: Int32
+
+    @staticmethod
+    def show(message: CreateTopicsRequest) -> CreateTopicsRequest:
+        if message.validate_only:
+            raise struct.error("validate_only needs version 1")
+        return message
+
+
+class CreateTopicsRequestV1(WireForm, of=CreateTopicsRequest):
+    """0.10.2: validation alone."""
+
+    topics: list[NewTopic]
+    timeout_ms: Int32
+    validate_only: Boolean
+
+
+class CreateTopicResultV1(WireForm, of=CreateTopicResult):
+    topic: String
+    error_code: Int16
+    message: NullableString
+
+
+class CreateTopicsResponseV1(WireForm, of=CreateTopicsResponse):
+    """0.10.2: a message with each error."""
+
+    topics: list[CreateTopicResultV1]
+
+
+API = Api(
+    19,
+    "CreateTopics",
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    (
+        ApiVersion(0, CreateTopicsRequestV0, CreateTopicsResponse, since=Level.V0_10_2),
+        ApiVersion(1, CreateTopicsRequestV1, CreateTopicsResponseV1, since=Level.V0_10_2),
+    ),
+)

@@ -1,0 +1,39 @@
+"""DeleteTopics (key 20): the controller deletes topics, and waits until they are gone.
+
+Error codes, one for each topic: 3, 7, 41. Source: kafka.server.AdminManager 0.10.2.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kafka08.levels import Level
+from kafka08.protocol.api import Api, ApiVersion
+from kafka08.protocol.types import Int16, Int32, Request, Response, String
+
+
+@dataclass(slots=True)
+class DeleteTopicResult:
+    topic: String
+    error_code: Int16
+
+
+@dataclass(slots=True)
+class DeleteTopicsResponse(Response):
+    topics: list[DeleteTopicResult]
+
+
+@dataclass(slots=True)
+class DeleteTopicsRequest(Request):
+    topics: list[String]
+    timeout_ms: Int32
+    """How long to wait for the deletion, which goes on after it."""
+
+
+API = Api(
+    20,
+    "DeleteTopics",
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    (ApiVersion(0, DeleteTopicsRequest, DeleteTopicsResponse, since=Level.V0_10_2),),
+)

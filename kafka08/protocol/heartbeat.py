@@ -1,0 +1,35 @@
+"""Heartbeat (key 12): a member of a group is alive, and learns whether the group rebalances (27).
+
+Error codes: 15, 16, 22, 25, 27. Source: kafka.coordinator.GroupCoordinator 0.9.0.1 and 0.10.2.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kafka08.levels import Level
+from kafka08.protocol.api import Api, ApiVersion
+from kafka08.protocol.types import Int16, Int32, Request, Response, String
+
+
+@dataclass(slots=True)
+class HeartbeatResponse(Response):
+    error_code: Int16
+
+
+@dataclass(slots=True)
+class HeartbeatRequest(Request):
+    """The layout of 0.8.2's stub (kafka08.protocol.stubs)."""
+
+    group: String
+    generation: Int32
+    member_id: String
+
+
+API = Api(
+    12,
+    "Heartbeat",
+    HeartbeatRequest,
+    HeartbeatResponse,
+    (ApiVersion(0, HeartbeatRequest, HeartbeatResponse, since=Level.V0_9_0),),
+)

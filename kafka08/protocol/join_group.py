@@ -1,0 +1,95 @@
+"""JoinGroup (key 11): become a member of a group, or begin its next generation.
+
+Answered when all members have joined or the rebalance timeout is over. The leader's answer lists
+the members with the bytes each sent for the protocol that was chosen; the others get none. Error
+codes: 14, 15, 16, 23, 24, 25, 26. Source: kafka.coordinator.GroupCoordinator 0.9.0.1 and 0.10.2.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kafka08.levels import Level
+from kafka08.protocol.api import Api, ApiVersion
+from kafka08.protocol.types import (
+    Int16,
+    Int32,
+    NotNullBytes,
+    Request,
+    Response,
+    String,
+    WireForm,
+)
+
+
+@dataclass(slots=True)
+class JoinGroupProtocol:
+    """A way to assign partitions that a member supports."""
+
+    name: String
+    metadata: NotNullBytes
+    """For protocol type `consumer` a Subscription (kafka08.protocol.consumer_protocol)."""
+
+
+@dataclass(slots=True)
+class JoinGroupMember:
+    member_id: String
+    metadata: NotNullBytes
+
+
+@dataclass(slots=True)
+class JoinGroupResponse(Response):
+    error_code: Int16
+    generation: Int32
+    protocol: String
+    leader_id: String
+    member_id: String
+    members: list[JoinGroupMember]
+
+
+@dataclass(slots=True)
+class JoinGroupRequest(Request):
+    """Version 1, of 0.10.1: the rebalance timeout is apart from the session timeout."""
+
+    group: String
+    session_timeout_ms: Int32
+    rebalance_timeout_ms: Int32
+    member_id: String
+    """Empty for who is not a member yet."""
+    protocol_type: String
+    protocols: list[JoinGroupProtocol]
+    """In order of preference."""
+
+
+class JoinGroupRequestV0(WireForm, of=JoinGroupRequest):
+    """0.9: the session timeout is the rebalance timeout too."""
+
+    group: String
+    session_timeout_ms: Int32
+    member_id: String
+    protocol_type: String
+    protocols: list[JoinGroupProtocol]
+
+    @staticmethod
+    def make(
+        group: str,
+        session_timeout_ms: int,
+        member_id: str,
+        protocol_type: str,
+        protocols: list[JoinGroupProtocol],
+    ) -> JoinGroupRequest:
+        return JoinGroupRequest(
+            group, session_timeout_ms, session_timeout_ms, member_id, protocol_type, protocols
+        )
+
+
+API = Api(
+    11,
+    "JoinGroup",
+    JoinGroupRequest,
+    JoinGroupResponse,
+    (
+        ApiVersion(0, JoinGroupRequestV0, JoinGroupResponse, since=Level.V0_9_0),
+        ApiVersion(1, JoinGroupRequest, JoinGroupResponse, since=Level.V0_10_2),
+    ),
+)

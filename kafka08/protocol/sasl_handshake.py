@@ -1,0 +1,33 @@
+"""SaslHandshake (key 17): a client names the SASL mechanism that it wants.
+
+A PLAINTEXT listener answers 34 and the enabled mechanisms; the connection goes on. Error codes: 33,
+34. Source: kafka.server.KafkaApis 0.10.2.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kafka08.levels import Level
+from kafka08.protocol.api import Api, ApiVersion
+from kafka08.protocol.types import Int16, Request, Response, String
+
+
+@dataclass(slots=True)
+class SaslHandshakeResponse(Response):
+    error_code: Int16
+    mechanisms: list[String]
+
+
+@dataclass(slots=True)
+class SaslHandshakeRequest(Request):
+    mechanism: String
+
+
+API = Api(
+    17,
+    "SaslHandshake",
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+    (ApiVersion(0, SaslHandshakeRequest, SaslHandshakeResponse, since=Level.V0_10_2),),
+)

@@ -1,0 +1,44 @@
+"""SyncGroup (key 14): the leader of a group hands in the assignment, every member gets its own.
+
+Only the leader's request names assignments. A member that it does not name gets zero bytes, which
+is not an empty Assignment. Error codes: 15, 16, 22, 25, 27, -1. Source:
+kafka.coordinator.GroupCoordinator 0.9.0.1 and 0.10.2.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kafka08.levels import Level
+from kafka08.protocol.api import Api, ApiVersion
+from kafka08.protocol.types import Int16, Int32, NotNullBytes, Request, Response, String
+
+
+@dataclass(slots=True)
+class SyncGroupAssignment:
+    member_id: String
+    assignment: NotNullBytes
+    """For protocol type `consumer` an Assignment (kafka08.protocol.consumer_protocol)."""
+
+
+@dataclass(slots=True)
+class SyncGroupResponse(Response):
+    error_code: Int16
+    assignment: NotNullBytes
+
+
+@dataclass(slots=True)
+class SyncGroupRequest(Request):
+    group: String
+    generation: Int32
+    member_id: String
+    assignments: list[SyncGroupAssignment]
+
+
+API = Api(
+    14,
+    "SyncGroup",
+    SyncGroupRequest,
+    SyncGroupResponse,
+    (ApiVersion(0, SyncGroupRequest, SyncGroupResponse, since=Level.V0_9_0),),
+)
