@@ -9,16 +9,29 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from kafka08.levels import Level
+
 DATA = Path(__file__).parent.parent / "data"
 
-FILES = (
-    "api-0.8.2.2",
-    "clients-0.8.2.2",
-    "controller-0.8.2.2",
-    "controller-0.9.0.1-pinned",
-    "controller-0.10.2.2-pinned",
-)
-"""0.8.2.2 itself, and newer brokers that were told to speak its protocol to their peers."""
+FILES = {
+    "api-0.8.2.2": Level.V0_8_2,
+    "clients-0.8.2.2": Level.V0_8_2,
+    "controller-0.8.2.2": Level.V0_8_2,
+    "controller-0.9.0.1-pinned": Level.V0_8_2,
+    "controller-0.10.2.2-pinned": Level.V0_8_2,
+    "api-0.9.0.1": Level.V0_9_0,
+    "controller-0.9.0.1": Level.V0_9_0,
+    "0.10-api-admin": Level.V0_10_2,
+    "0.10-api-data": Level.V0_10_2,
+    "0.10-api-groups": Level.V0_10_2,
+    "0.10-client-consumer": Level.V0_10_2,
+    "controller-0.10.2.2": Level.V0_10_2,
+    "schemas-0.10.2.2": Level.V0_10_2,
+}
+"""File → the level whose protocol was spoken. "Pinned" brokers were told to speak 0.8.2 to their
+peers."""
+NO_RESPONSE = "no response within 3s"
+CLOSED = "connection closed by broker"
 
 
 @dataclass(frozen=True)
@@ -32,6 +45,7 @@ class Exchange:
     stated_request: dict[str, Any] | None
     stated_response: dict[str, Any] | None
     outcome: str
+    level: Level
 
     def __str__(self) -> str:
         return self.name
@@ -48,8 +62,9 @@ def exchanges() -> tuple[Exchange, ...]:
             stated_request=entry.get("request"),
             stated_response=entry.get("response"),
             outcome=entry.get("outcome", "response"),
+            level=level,
         )
-        for file in FILES
+        for file, level in FILES.items()
         for number, entry in enumerate(_entries(json.loads((DATA / f"{file}.json").read_text())))
     )
 
@@ -62,7 +77,7 @@ def _entries(node: Any) -> Iterator[dict[str, Any]]:
             yield from _entries(child)
 
 
-REFUSED = {
+REFUSED_BY_0_8_2 = {
     "offset-commit-v2-to-0.8.2.2",
     "join-group-090-bytes-to-082",
     "garbage-frame",
@@ -76,11 +91,19 @@ REFUSED = {
 
 
 def refused(exchange: Exchange) -> bool:
-    return exchange.name.split(":")[1].split("#")[0] in REFUSED
+    """Whether the broker could not read the request."""
+    if exchange.level > Level.V0_8_2:
+        return exchange.outcome in {CLOSED, NO_RESPONSE}
+    return exchange.name.split(":")[1].split("#")[0] in REFUSED_BY_0_8_2
 
 
-def accepted_exchanges() -> list[Exchange]:
-    return [exchange for exchange in exchanges() if not refused(exchange)]
+def accepted_exchanges(level: Level | None = None) -> list[Exchange]:
+    """Those that were read, of all levels or of one."""
+    return [
+        exchange
+        for exchange in exchanges()
+        if not refused(exchange) and level in {None, exchange.level}
+    ]
 
 
 def refused_exchanges() -> list[Exchange]:

@@ -277,12 +277,15 @@ def test_a_short_body_is_named(cut: int, field: str) -> None:
 
 def test_counts_and_lengths_allocate_nothing_before_they_are_checked() -> None:
     """2^31-1 or -1 in place of any four bytes of any request costs no memory beyond the message."""
-    requests = {exchange.request[4:8]: exchange.request for exchange in accepted_exchanges()}
-    for request in requests.values():
-        codec.decode_request(request[SIZE.size :])
+    requests = {
+        (SERVED[exchange.level], exchange.request[4:8]): exchange.request
+        for exchange in accepted_exchanges()
+    }
+    for (served, _), request in requests.items():
+        codec.decode_request(request[SIZE.size :], served)
     tracemalloc.start()
     try:
-        for request in requests.values():
+        for (served, _), request in requests.items():
             for position in range(SIZE.size, len(request) - 3):
                 for value in (INT32_MAX, -1):
                     payload = bytearray(request)
@@ -290,7 +293,7 @@ def test_counts_and_lengths_allocate_nothing_before_they_are_checked() -> None:
                     tracemalloc.reset_peak()
                     before, _ = tracemalloc.get_traced_memory()
                     try:
-                        codec.decode_request(memoryview(payload)[SIZE.size :])
+                        codec.decode_request(memoryview(payload)[SIZE.size :], served)
                     except ProtocolError:
                         pass
                     _, peak = tracemalloc.get_traced_memory()
