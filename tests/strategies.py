@@ -16,15 +16,17 @@ from kafka08.protocol.layout import (
     Text,
     Truth,
     layout_of,
+    strict,
 )
 
 BITS = {"b": 8, "h": 16, "i": 32, "q": 64}
 
 
-def messages(cls: type) -> st.SearchStrategy[Any]:
+def messages(cls: type, *, null_names: bool = True) -> st.SearchStrategy[Any]:
     """Any message that a class or wire form can carry, with values from the whole range of each
-    field."""
-    return _values(layout_of(cls))
+    field. `null_names`: whether a name may be null."""
+    layout = layout_of(cls)
+    return _values(layout if null_names else strict(layout))
 
 
 def _values(layout: Layout) -> st.SearchStrategy[Any]:

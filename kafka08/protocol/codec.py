@@ -24,9 +24,9 @@ from kafka08.errors import ProtocolError
 from kafka08.levels import Level
 from kafka08.protocol.api import ApiVersion
 from kafka08.protocol.apis import APIS
-from kafka08.protocol.compiler import Decoders, Encode, Encoders, field_at, wrong_length
+from kafka08.protocol.compiler import Encode, Encoders, field_at, wrong_length
 from kafka08.protocol.layout import message_class
-from kafka08.protocol.served import SERVED, Served
+from kafka08.protocol.served import DECODERS, SERVED, Served
 from kafka08.protocol.types import Buffer, Request, Response
 
 KEYS: Final[dict[type[Request], int]] = {api.request: api.key for api in APIS}
@@ -49,7 +49,6 @@ CORRELATION_ID: Final = struct.Struct(">i")
 
 M = TypeVar("M")
 
-_decoders: Final = Decoders()
 _encoders: Final = Encoders()
 
 
@@ -169,7 +168,7 @@ def decode_request(
             client_id = str(view[position:end], "utf-8", "replace")
             position = end
     try:
-        request, _ = _decoders[row.request](view, position)
+        request, _ = served.decoders[row.request](view, position)
     except struct.error as error:
         raise ProtocolError(f"{field_at(error)}: {error}") from error
     request.version = row.version
@@ -191,7 +190,7 @@ def decode_response(request: type[Request], payload: Buffer, version: int = 0) -
 def decode_body(cls: type[M], buffer: Buffer, position: int = 0) -> tuple[M, int]:
     """The message of class `cls` that starts at `position`, and where it ends."""
     try:
-        return _decoders[cls](memoryview(buffer), position)
+        return DECODERS[cls](memoryview(buffer), position)
     except struct.error as error:
         raise ProtocolError(f"{field_at(error)}: {error}") from error
 

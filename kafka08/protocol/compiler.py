@@ -41,6 +41,7 @@ from kafka08.protocol.layout import (
     Text,
     Truth,
     layout_of,
+    strict,
 )
 from kafka08.protocol.types import Buffer
 
@@ -55,10 +56,17 @@ _fields: Final[dict[str, list[str]]] = {}
 
 class Decoders(dict[type, Decode]):
     """Message class or wire form → its decoder `(view, position) → (message, end)`, made at first
-    use."""
+    use. `strict`: as kafka08.protocol.layout.strict reads it."""
+
+    def __init__(self, *, strict: bool = False) -> None:
+        super().__init__()
+        self._strict = strict
 
     def __missing__(self, cls: type) -> Decode:
-        function: Decode = _DecoderSource(layout_of(cls)).compile("decode")
+        layout = layout_of(cls)
+        if self._strict:
+            layout = strict(layout)
+        function: Decode = _DecoderSource(layout).compile("decode", "strict" * self._strict)
         self[cls] = function
         return function
 
@@ -140,10 +148,11 @@ class _Source:
         """The expression for what stands for null."""
         return "None" if value is None else self.constant("null", value)
 
-    def compile(self, name: str) -> Any:
-        """Run the source; the function called `name` that it defines."""
+    def compile(self, name: str, note: str = "") -> Any:
+        """Run the source; the function called `name` that it defines. `note` tells it from another
+        function of the same class."""
         form = self.layout.form
-        filename = f"<kafka08 {name} {form.__module__}.{form.__qualname__}>"
+        filename = f"<kafka08 {name} {form.__module__}.{form.__qualname__}{note and f' {note}'}>"
         source = "\n".join(self.lines) + "\n"
         _fields[filename] = self.fields
         linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)

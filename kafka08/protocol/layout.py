@@ -125,6 +125,27 @@ def layout_of(cls: type) -> Record:
     return Record(form, cls, fields, make, show)
 
 
+def strict(layout: Record) -> Record:
+    """The layout as Kafka's Java schemas read it, which 0.10 uses for every API: a name is never
+    null, and any flag but 0 is true."""
+    fields = tuple((name, _strict(field)) for name, field in layout.fields)
+    return dataclasses.replace(layout, fields=fields)
+
+
+def _strict(layout: Layout) -> Layout:
+    match layout:
+        case Text(null=null) if null is not None:
+            return PRIMITIVES["string"]
+        case Flag():
+            return PRIMITIVES["boolean"]
+        case Array():
+            return dataclasses.replace(layout, item=_strict(layout.item))
+        case Record():
+            return strict(layout)
+        case _:
+            return layout
+
+
 def message_class(cls: type) -> type:
     """The class whose instances the bytes of `cls` stand for: a wire form's, else `cls` itself."""
     return cls.OF if issubclass(cls, WireForm) else cls

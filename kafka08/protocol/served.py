@@ -22,6 +22,7 @@ from kafka08.errors import ProtocolError
 from kafka08.levels import Level
 from kafka08.protocol.api import ApiVersion
 from kafka08.protocol.apis import APIS
+from kafka08.protocol.compiler import Decoders
 
 OFFSET_COMMIT_KEY: Final = 8
 OFFSET_FETCH_KEY: Final = 9
@@ -31,6 +32,10 @@ KEYS_UNCHECKED: Final[dict[Level, frozenset[int]]] = {
     Level.V0_10_2: frozenset({7, 18}),
 }
 """Keys of which any version is read as the nearest that is served."""
+
+
+DECODERS: Final = Decoders()
+STRICT_DECODERS: Final = Decoders(strict=True)
 
 
 class UnknownApi(ProtocolError):
@@ -46,6 +51,7 @@ class Served:
 
     rows                     (key, version) → row
     names                    key → name of the API
+    decoders                 how request bodies are read: strictly since 0.10.2
     closes_on_unsupported    whether a request that is not served closes the connection; else it
                              gets no response
     """
@@ -61,6 +67,7 @@ class Served:
         self.names: Final[Mapping[int, str]] = {
             api.key: api.name for api in APIS if any(row.exists_at(level) for row in api.versions)
         }
+        self.decoders: Final = STRICT_DECODERS if level >= Level.V0_10_2 else DECODERS
         self.closes_on_unsupported = level != Level.V0_9_0
         self._read_as = self._version_rules()
 

@@ -7,18 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
 from kafka08.protocol.leader_and_isr import PartitionError
 from kafka08.protocol.types import (
-    Boolean,
     Flag,
     Int16,
     Int32,
     Request,
     Response,
     String,
-    WireForm,
 )
 
 
@@ -43,22 +40,10 @@ class StopReplicaRequest(Request):
     partitions: list[StopReplicaPartition]
 
 
-class StopReplicaRequestOf0102(WireForm, of=StopReplicaRequest):
-    """0.10: any byte but 0 in `delete_partitions` is true."""
-
-    controller_id: Int32
-    controller_epoch: Int32
-    delete_partitions: Boolean
-    partitions: list[StopReplicaPartition]
-
-
 API = Api(
     5,
     "StopReplica",
     StopReplicaRequest,
     StopReplicaResponse,
-    (
-        ApiVersion(0, StopReplicaRequest, StopReplicaResponse, until=Level.V0_10_2),
-        ApiVersion(0, StopReplicaRequestOf0102, StopReplicaResponse, since=Level.V0_10_2),
-    ),
+    (ApiVersion(0, StopReplicaRequest, StopReplicaResponse),),
 )

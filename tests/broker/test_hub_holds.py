@@ -25,13 +25,14 @@ from kafka08.protocol.offset_records import OffsetKey, OffsetValue
 from kafka08.protocol.offsets import OffsetsPartition, OffsetsRequest, OffsetsTopic
 from kafka08.protocol.stop_replica import StopReplicaPartition, StopReplicaRequest
 from kafka08.protocol.types import Request
-from kafka08.protocol.update_metadata import UpdateMetadataRequest
+from kafka08.protocol.update_metadata import LiveBroker, UpdateMetadataRequest
 from kafka08.structs import OffsetAndMetadata, TopicPartition
 from tests.broker.world import CONTROLLER_EPOCH, Client, World
 
 PARTITIONS = 10_000
 HOLD_SECONDS = 0.1
 BROKERS = [BrokerEndpoint(number, "127.0.0.1", 19090 + number) for number in (1, 2)]
+LIVE = [LiveBroker.plaintext(b.broker_id, b.host, b.port) for b in BROKERS]
 SHAPES = [(2000, 5), (PARTITIONS, 1)]
 
 
@@ -142,7 +143,7 @@ def test_leader_and_isr(hub: Hub, shape: tuple[int, int]) -> None:
 def test_metadata(hub: Hub, shape: tuple[int, int]) -> None:
     """Told by the controller, and asked for: all of it, and by name."""
     told = states(*shape, epoch=0)
-    assert 0 == hub.answer(UpdateMetadataRequest(9, CONTROLLER_EPOCH, told, BROKERS)).error_code
+    assert 0 == hub.answer(UpdateMetadataRequest(9, CONTROLLER_EPOCH, told, LIVE)).error_code
     named = [f"topic-{number}" for number in range(shape[0])]
     for topics in ([], named):
         answer = hub.answer(MetadataRequest(topics))

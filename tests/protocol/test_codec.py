@@ -18,7 +18,7 @@ from kafka08.protocol.apis import APIS
 from kafka08.protocol.controlled_shutdown import ControlledShutdownRequest
 from kafka08.protocol.fetch import FetchRequest, FetchResponse
 from kafka08.protocol.frame import SIZE
-from kafka08.protocol.metadata import MetadataRequest
+from kafka08.protocol.metadata import MetadataRequest, MetadataRequestV0
 from kafka08.protocol.offset_commit import (
     OffsetCommitPartition,
     OffsetCommitRequest,
@@ -65,7 +65,7 @@ def test_any_request_round_trips(
     api: Api, row: ApiVersion, data: st.DataObject, correlation_id: int, client_id: str | None
 ) -> None:
     """decode(encode(request)) is the same header and request, and the frame size is true."""
-    request = data.draw(messages(row.request))
+    request = data.draw(messages(row.request, null_names=row.since < Level.V0_10_2))
     request.version = row.version
     frame = codec.encode_request(request, correlation_id, client_id)
     header, decoded = codec.decode_request(frame[SIZE.size :], SERVED[row.since])
@@ -175,6 +175,20 @@ class TestVersions:
             codec.decode_request(struct.pack(">hhih", key, 0, 1, -1))
 
 
+def test_0_10_reads_by_the_schemas_of_the_java_library() -> None:
+    """A name that is null is refused, and any flag but 0 is true, from level 0.10.2 on alone."""
+    name = struct.pack(">hhihih", 3, 0, 5, -1, 1, -1)
+    flag = payload_of(StopReplicaRequest(1, 1, 1, []), None)
+    flag[18] = 2
+    with pytest.raises(ProtocolError, match=r"MetadataRequest\.topics"):
+        codec.decode_request(name, SERVED[Level.V0_10_2])
+    assert codec.decode_request(flag, SERVED[Level.V0_10_2])[1].delete_partitions is True
+    for level in (Level.V0_8_2, Level.V0_9_0):
+        assert codec.decode_request(name, SERVED[level])[1].topics == [NULL_NAME]
+        with pytest.raises(ProtocolError, match="0 or 1"):
+            codec.decode_request(flag, SERVED[level])
+
+
 class TestStrings:
     """What the JVM does with strings that are not quite strings (kafka.api.ApiUtils)."""
 
@@ -204,7 +218,7 @@ class TestStrings:
         _, request = codec.decode_request(payload)
         assert [NULL_NAME] == request.topics
         assert "null" not in {NULL_NAME: 0}
-        assert payload[10:] == codec.encode_body(request)
+        assert payload[10:] == codec.encode_body(request, MetadataRequestV0)
 
     def test_null_where_no_client_names_anything_is_refused(self) -> None:
         """The controller has a host for each broker."""
