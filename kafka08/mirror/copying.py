@@ -92,8 +92,12 @@ class StreamCopier:
         values, keys = batch.values(), batch.keys()
         todo: Sequence[int] = range(len(batch))
         skipped = 0
+        singly = False
         while todo:
-            outcome = self._send(batch, todo, values, keys)
+            failures = self._send(batch, todo, values, keys, singly=singly)
+            outcome = judge(len(todo), failures)
+            self._heed(batch, todo, outcome)
+            singly = singly or outcome.singly
             skipped += len(outcome.refused)
             todo = [todo[place] for place in outcome.resend]
         size = sum(map(_size, values)) + sum(map(_size, keys))
@@ -105,29 +109,42 @@ class StreamCopier:
         places: Sequence[int],
         values: Sequence[bytes | None],
         keys: Sequence[bytes | None],
-    ) -> Outcome:
-        """Send the messages at these places of the batch and wait for what becomes of them."""
+        *,
+        singly: bool,
+    ) -> Failures:
+        """Send the messages at these places of the batch, and wait for what becomes of them; the
+        failures count from the first of `places`. Raises Interrupted."""
+        partition = batch.partition if self._settings.keep_partitions else None
+
+        def send(some: Sequence[int]) -> Sent:
+            some_keys = _keys_of([keys[place] for place in some])
+            some_values = [values[place] for place in some]
+            return self._target.send_many(batch.topic, some_values, some_keys, partition=partition)
+
+        failures: Failures
         try:
-            sent = self._target.send_many(
-                batch.topic,
-                [values[place] for place in places],
-                _keys_of([keys[place] for place in places]),
-                partition=batch.partition if self._settings.keep_partitions else None,
-            )
+            if singly:
+                sent = [send([place]) for place in places]
+                failures = [([n], e) for n, one in enumerate(sent) for _, e in one.failures()]
+            else:
+                failures = send(places).failures()
         except ProducerClosed as error:
             raise Interrupted from error
-        outcome = judge(len(places), sent.failures())
+        for _, failure in failures:
+            if isinstance(failure, ProducerClosed):
+                raise Interrupted from failure
+        return failures
+
+    def _heed(self, batch: MessageBatch, places: Sequence[int], outcome: Outcome) -> None:
+        """Give up what is refused, and wait before what is sent again."""
         if outcome.refused:
             self._refused(batch, [(places[place], error) for place, error in outcome.refused])
         if outcome.because is not None:
             self._wait_after(batch, outcome.because)
-            self._stats.resent(len(outcome.resend))
-        return outcome
+        self._stats.resent(len(outcome.resend))
 
     def _refused(self, batch: MessageBatch, refused: Sequence[tuple[int, KafkaError]]) -> None:
         """The target will never take these messages."""
-        if any(isinstance(error, ProducerClosed) for _, error in refused):
-            raise Interrupted
         offsets = [batch.offsets[place] for place, _ in refused]
         error = refused[0][1]
         text = (

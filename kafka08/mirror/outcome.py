@@ -19,31 +19,40 @@ class MirrorFailed(KafkaError):
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """resend   places of the messages to send again, ascending
-    because  the first error that may pass; None if nothing is sent again
+    because  the first error that may pass; None if there is none
     refused  (place, error) of the messages that the target will never take, ascending
+    singly   send each of them by itself: the target refused some together, for one perhaps
     """
 
-    resend: tuple[int, ...]
-    because: KafkaError | None
-    refused: tuple[tuple[int, KafkaError], ...]
+    resend: tuple[int, ...] = ()
+    because: KafkaError | None = None
+    refused: tuple[tuple[int, KafkaError], ...] = ()
+    singly: bool = False
 
 
 def judge(count: int, failures: Failures) -> Outcome:
     """What to do about the failures among `count` messages that were sent together.
 
-    From the first message whose error may pass, all are sent again that are not refused, stored or
-    not: a message that was stored behind one that was not would otherwise come before it for good.
+    From the first message whose error may pass, or that was refused together with others, all are
+    sent again that are not refused, stored or not: a message that was stored behind one that was
+    not would otherwise come before it for good.
     """
     refused: dict[int, KafkaError] = {}
     passing: dict[int, KafkaError] = {}
+    suspects: set[int] = set()
     for places, error in failures:
-        kind = passing if passes(error) else refused
-        kind.update(dict.fromkeys(places, error))
-    first = min(passing, default=count)
+        if passes(error):
+            passing.update(dict.fromkeys(places, error))
+        elif len(places) == 1:
+            refused[places[0]] = error
+        else:
+            suspects.update(places)
+    first = min(passing.keys() | suspects, default=count)
     return Outcome(
         tuple(place for place in range(first, count) if place not in refused),
-        passing.get(first),
+        passing.get(min(passing, default=first)),
         tuple(sorted(refused.items(), key=lambda item: item[0])),
+        bool(suspects),
     )
 
 

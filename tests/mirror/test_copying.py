@@ -157,6 +157,15 @@ def test_a_refused_message_is_skipped_if_that_is_wanted() -> None:
     assert (2, 1) == (counts.messages, counts.skipped)
 
 
+def test_messages_refused_together_are_tried_one_by_one() -> None:
+    """Only the one at fault is skipped: a leader refuses the set that it came in."""
+    settings = MirrorSettings(on_failure=OnFailure.SKIP)
+    batch = batch_of(*[(None, b"%d" % n) for n in range(4)])
+    log, counts = run([batch], [([1, 2], REFUSED)], [], [([0], REFUSED)], settings=settings)
+    assert [[b"1"], [b"2"], [b"3"]] == [sent[3] for sent in log[2:5]]  # type: ignore[index]
+    assert (3, 1) == (counts.messages, counts.skipped)
+
+
 @pytest.mark.parametrize(
     "error", [ConsumerTimeout("silence"), ConsumerRebalanceFailed("still trying")]
 )

@@ -20,7 +20,7 @@ REFUSED = RecordTooLarge("too large")
 
 def test_without_failures_all_is_done() -> None:
     """Nothing is sent again."""
-    assert Outcome((), None, ()) == judge(3, [])
+    assert Outcome() == judge(3, [])
 
 
 def test_all_behind_the_first_failure_are_sent_again() -> None:
@@ -42,6 +42,12 @@ def test_what_is_refused_is_not_sent_again() -> None:
     assert Outcome((1, 2, 4), PASSES, ((0, REFUSED), (3, REFUSED))) == judge(5, failures)
 
 
+def test_of_those_refused_together_one_may_be_at_fault() -> None:
+    """A leader refuses a whole set for one message that is too large: from its first message on
+    each is sent by itself."""
+    assert Outcome((1, 2, 3), None, (), singly=True) == judge(4, [([1, 2], REFUSED)])
+
+
 @given(st.lists(st.booleans(), max_size=8), st.data())
 def test_no_message_is_dropped_and_the_order_is_that_of_the_source(
     refusals: list[bool], data: st.DataObject
@@ -51,17 +57,25 @@ def test_no_message_is_dropped_and_the_order_is_that_of_the_source(
     todo = list(range(len(refusals)))
     stored: list[int] = []
     refused: set[int] = set()
+    together = True
     while todo:
         fails = data.draw(st.lists(st.booleans(), min_size=len(todo), max_size=len(todo)))
+        cut = data.draw(st.integers(0, len(todo))) if together else None
+        parts = [[n] for n in range(len(todo))]
+        if cut is not None:
+            parts = [part for part in (range(cut), range(cut, len(todo))) if part]  # type: ignore[misc]
         failures: list[tuple[list[int], KafkaError]] = []
-        for place, (message, fails_now) in enumerate(zip(todo, fails, strict=True)):
-            if refusals[message] or fails_now:
-                failures.append(([place], REFUSED if refusals[message] else PASSES))
+        for part in parts:
+            if any(refusals[todo[n]] for n in part):
+                failures.append(([*part], REFUSED))
+            elif any(fails[n] for n in part):
+                failures.append(([*part], PASSES))
             else:
-                stored.append(message)
+                stored += [todo[n] for n in part]
         outcome = judge(len(todo), failures)
         refused |= {todo[place] for place, _ in outcome.refused}
         todo = [todo[place] for place in outcome.resend]
+        together = together and not outcome.singly
     assert {n for n, is_refused in enumerate(refusals) if is_refused} == refused
     last = {message: index for index, message in enumerate(stored)}
     assert [n for n in range(len(refusals)) if n not in refused] == sorted(

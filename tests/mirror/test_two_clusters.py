@@ -214,6 +214,36 @@ def test_a_broker_of_the_target_that_dies_is_waited_for(
     check(target, topic, feed.count)
 
 
+@pytest.mark.parametrize("on_failure", ["skip", "abort"])
+def test_one_message_too_large_costs_no_other(
+    source: EmbeddedCluster, target: EmbeddedCluster, mirrors: Mirrors, on_failure: str
+) -> None:
+    """The target's leader refuses the whole set that it comes in. Skipped, it alone is missing;
+    else the mirror ends and says which it was, and has not committed it."""
+    topic = f"large-{on_failure}"
+    source.create_topic(topic)
+    target.create_topic(topic, config={"max.message.bytes": 1000})
+    values = [b"x" * (5000 if n == 10 else 10) for n in range(20)]
+    config = KafkaProducerConfig(bootstrap_servers=source.bootstrap)
+    with KafkaProducer(config) as producer:
+        producer.send_many(topic, values).result(DEADLINE_S)
+    mirrors.start(topic, "--on-failure", on_failure)
+    assert mirrors.running is not None
+    if on_failure == "abort":
+        assert 1 == mirrors.running.wait(DEADLINE_S)
+        mirrors.running = None
+        assert f"[{topic},0]: the target refused 1 messages, offsets 10:" in mirrors.said
+        assert committed(source, topic) <= 10
+        return
+    eventually(lambda: committed(source, topic) == len(values))
+    assert 0 == mirrors.end()
+    leader = target.leader_of(topic)
+    with SimpleConsumer(leader.host, leader.port) as consumer:
+        copied = [m.value for m in consumer.read(TopicPartition(topic, 0), 0)]
+    assert [*values[:10], *values[11:]] == copied
+    assert "skipped 1 that the target refused" in mirrors.said
+
+
 def test_a_target_that_is_gone_does_not_keep_a_stop(
     source: EmbeddedCluster, target: EmbeddedCluster, mirrors: Mirrors
 ) -> None:
