@@ -223,7 +223,6 @@ class ModelSession:
         self.session_id, self._password, self._last_zxid = None, bytes(16), 0
         self._tell(ConnectionState.LOST)
         self._fail_all(SessionExpired)
-        self._drop_watchers()
         self._set_timer(0, self._connect)
 
     def _stop(self) -> None:

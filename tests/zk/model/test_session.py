@@ -100,6 +100,18 @@ def test_calls_wait_out_a_restart(world: InProcessWorld, zk: ZkClient) -> None:
     assert zk.session_id == session_id
 
 
+def test_a_restart_gives_the_session_its_whole_timeout(world: InProcessWorld, zk: ZkClient) -> None:
+    """Though it was cut off for longer than that in all."""
+    session_id = zk.session_id
+    world.cut()
+    world.sleep(0.8 * TIMEOUT_MS / 1000)
+    world.restart_server()
+    world.sleep(0.8 * TIMEOUT_MS / 1000)
+    world.heal()
+    assert zk.exists("/")
+    assert zk.session_id == session_id
+
+
 def test_an_idle_session_lives_by_its_heartbeats(world: InProcessWorld, zk: ZkClient) -> None:
     """And is heard of at every third of its timeout; they do not count as requests."""
     session_id, sent = zk.session_id, zk.requests_sent

@@ -1,0 +1,226 @@
+"""The model's session message by message, under a World that the test plays."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+
+from kafka08.zk.errors import SessionExpired
+from kafka08.zk.model.messages import (
+    Code,
+    ConnectReply,
+    ConnectRequest,
+    EventType,
+    FromServer,
+    PingRequest,
+    Reply,
+    WatchEvent,
+    ZnodeStat,
+)
+from kafka08.zk.model.session import RETRY_SECONDS, LinkOwner, ModelSession, ToServer, World
+from kafka08.zk.operations import Get, Node, Watcher
+from kafka08.zk.zookeeper import SessionSettings
+
+STAT = ZnodeStat(*[0] * 11)
+TIMEOUT_MS = 6000
+HEARTBEAT_SECONDS = TIMEOUT_MS / 1000 / 3
+ACCEPTED = ConnectReply(TIMEOUT_MS, 77, b"secret")
+EXPIRED = ConnectReply(0, 0, bytes(16))
+
+
+@dataclass
+class Link:
+    sent: list[ToServer] = field(default_factory=list)
+    is_closed: bool = False
+
+    def send(self, message: ToServer) -> None:
+        self.sent.append(message)
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+@dataclass
+class Timer:
+    at: float
+    call: Callable[[], object]
+    is_cancelled: bool = False
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+
+
+class PlayedWorld:
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.links: list[Link] = []
+        self.timers: list[Timer] = []
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def call_later(self, seconds: float, call: Callable[[], object]) -> Timer:
+        self.timers.append(Timer(self.now + seconds, call))
+        return self.timers[-1]
+
+    def event(self) -> Any:
+        return threading.Event()
+
+    def open(self, hosts: str, owner: LinkOwner) -> Link:
+        self.links.append(Link())
+        return self.links[-1]
+
+    def pass_time(self, seconds: float) -> None:
+        """Call the timers that are due, in their order."""
+        until = self.now + seconds
+        while due := [t for t in self.timers if t.at <= until and not t.is_cancelled]:
+            timer = min(due, key=lambda t: t.at)
+            self.timers.remove(timer)
+            self.now = max(self.now, timer.at)
+            timer.call()
+        self.now = until
+
+
+class Stage:
+    """A session with its world."""
+
+    def __init__(self) -> None:
+        self.world = PlayedWorld()
+        settings = SessionSettings("h:1", timeout_ms=TIMEOUT_MS)
+        self.session = ModelSession(settings, cast(World, self.world))
+        self.session.start()
+
+    @property
+    def link(self) -> Link:
+        return self.world.links[-1]
+
+    def accept(self, reply: ConnectReply = ACCEPTED) -> None:
+        self.session.on_open(self.link)
+        self.session.on_message(self.link, reply)
+
+    def receive(self, message: FromServer) -> None:
+        self.session.on_message(self.link, message)
+
+    def lose(self) -> None:
+        self.session.on_closed(self.link)
+        self.world.pass_time(2 * RETRY_SECONDS)
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage()
+
+
+def reply_to(xid: int, zxid: int = 5) -> Reply:
+    return Reply(xid, zxid, Code.OK, (b"x", STAT))
+
+
+def test_a_new_connection_takes_the_session_up(stage: Stage) -> None:
+    """With id, password and the newest zxid that was seen."""
+    stage.accept()
+    stage.session.send(Get("/a"))
+    stage.receive(reply_to(1, zxid=9))
+    stage.lose()
+    stage.session.on_open(stage.link)
+    assert stage.link.sent == [ConnectRequest(9, TIMEOUT_MS, 77, b"secret")]
+
+
+def test_an_expired_session_is_followed_by_a_new_one(stage: Stage) -> None:
+    """What waited for the old one is SessionExpired; the new one knows nothing of it."""
+    stage.accept()
+    stage.session.send(Get("/a"))
+    stage.receive(reply_to(1, zxid=9))
+    stage.lose()
+    queued = stage.session.send(Get("/a"))
+    stage.accept(EXPIRED)
+    assert isinstance(queued.outcome(), SessionExpired)
+    assert stage.session.session_id is None
+    stage.world.pass_time(0)
+    stage.session.on_open(stage.link)
+    assert stage.link.sent == [ConnectRequest(0, TIMEOUT_MS, 0, bytes(16))]
+
+
+def test_an_answer_proves_when_its_request_was_sent(stage: Stage) -> None:
+    """Not when it came."""
+    stage.world.now = 1
+    stage.accept()
+    assert stage.session.last_heard == 1
+    stage.world.now = 2
+    stage.session.send(Get("/a"))
+    stage.world.now = 5
+    stage.receive(reply_to(1))
+    assert stage.session.last_heard == 2
+
+
+def test_requests_are_counted_and_heartbeats_are_not(stage: Stage) -> None:
+    """In all sessions."""
+    stage.accept()
+    stage.session.send(Get("/a"))
+    stage.world.pass_time(HEARTBEAT_SECONDS)
+    assert stage.link.sent[-1] == (2, PingRequest())
+    assert stage.session.requests_sent == 1
+
+
+def test_whatever_comes_counts_as_an_answer_to_a_heartbeat(stage: Stage) -> None:
+    """The connection works, though a reply to the heartbeat waits behind others."""
+    stage.accept()
+    first = stage.link
+    stage.world.pass_time(HEARTBEAT_SECONDS)
+    stage.receive(WatchEvent(EventType.CREATED, "/a", 1))
+    stage.world.pass_time(HEARTBEAT_SECONDS)
+    assert not first.is_closed
+    stage.world.pass_time(HEARTBEAT_SECONDS)
+    assert first.is_closed
+
+
+def test_a_connection_on_which_nothing_comes_is_given_up(stage: Stage) -> None:
+    """After the session timeout; the next one's answer is not taken for the first one's."""
+    stage.session.on_open(stage.link)
+    first = stage.link
+    stage.world.pass_time(TIMEOUT_MS / 1000 + 2 * RETRY_SECONDS)
+    assert first.is_closed
+    assert stage.link is not first
+    began = stage.world.now
+    stage.accept()
+    assert stage.session.last_heard == began
+
+
+def test_what_comes_on_an_old_connection_is_ignored(stage: Stage) -> None:
+    """It was on its way when the connection was given up."""
+    stage.accept()
+    old = stage.link
+    stage.lose()
+    stage.accept()
+    answer = stage.session.send(Get("/a"))
+    stage.session.on_message(old, Reply(1, 5, Code.NO_NODE))
+    assert not answer.ready()
+    stage.session.on_closed(old)
+    stage.receive(reply_to(1))
+    assert answer.outcome() == Node("x", 0)
+
+
+def test_xids_start_again_with_each_connection(stage: Stage) -> None:
+    """As kazoo's do."""
+    stage.accept()
+    stage.session.send(Get("/a"))
+    stage.lose()
+    stage.accept()
+    stage.session.send(Get("/b"))
+    sent = stage.link.sent[-1]
+    assert isinstance(sent, tuple)
+    assert sent[0] == 1
+
+
+def test_a_watch_that_was_refused_is_not_kept(stage: Stage) -> None:
+    """The server has set none, so that an event is another's."""
+    told: list[str] = []
+    stage.accept()
+    stage.session.send(Get("/a", Watcher("/a", told.append)))
+    stage.receive(Reply(1, 5, Code.NO_NODE))
+    stage.receive(WatchEvent(EventType.CREATED, "/a", 6))
+    stage.world.pass_time(0)
+    assert told == []
