@@ -24,6 +24,7 @@ from kafka08.admin.moves import (
 from kafka08.assignment import assign_added_partitions, assign_replicas, check_assignment
 from kafka08.errors import AdminError, BadVersion, NodeExists, NoNode
 from kafka08.lifecycle import Closeable
+from kafka08.nearest import did_you_mean
 from kafka08.profile import topic_overrides
 from kafka08.structs import INTERNAL_TOPICS, NO_LEADER, TopicPartition
 from kafka08.topic_config import check_names, override_texts, parse_topic_config
@@ -163,7 +164,7 @@ class AdminClient(Closeable):
         assignments = self._store.assignments(wanted)
         for name in names or ():
             if name not in assignments:
-                raise AdminError(f"Topic {name} does not exist")
+                raise self._absent_topic(name)
         states = self._store.leader_and_isr(
             TopicPartition(name, number)
             for name, assignment in assignments.items()
@@ -216,7 +217,7 @@ class AdminClient(Closeable):
             raise AdminError(fault)
         node = self._zk.get_or_none(paths.topic(name))
         if node is None:
-            raise AdminError(f"Topic {name} does not exist")
+            raise self._absent_topic(name)
         existing = dict(sorted(nodes.decode_assignment(node.data).items()))
         added: dict[int, tuple[int, ...]] = {}
         if partitions is not None:
@@ -278,7 +279,7 @@ class AdminClient(Closeable):
         current = self._store.assignments(topics)
         for name in topics:
             if name not in current:
-                raise AdminError(f"Topic {name} does not exist")
+                raise self._absent_topic(name)
         return plan_moves(current, brokers, self._rng)
 
     def assigned(self, partitions: Iterable[TopicPartition]) -> Moves:
@@ -326,6 +327,9 @@ class AdminClient(Closeable):
             self._request(paths.PREFERRED_ELECTION, text, "A preferred replica election")
         return len(wanted)
 
+    def _absent_topic(self, name: str) -> AdminError:
+        return AdminError(f"Topic {name} does not exist{did_you_mean(name, self._store.topics())}")
+
     def _request(self, path: str, text: str, what: str) -> None:
         try:
             self._zk.create(path, text)
@@ -338,7 +342,7 @@ class AdminClient(Closeable):
         False when that had been asked for before. AdminError when there is no such topic.
         """
         if not self._zk.exists(paths.topic(name)):
-            raise AdminError(f"Topic {name} does not exist")
+            raise self._absent_topic(name)
         if dry_run:
             return not self._zk.exists(paths.delete_topic(name))
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final, NoReturn
 
 from kafka08.errors import (
@@ -24,6 +24,7 @@ from kafka08.errors import (
     UnknownTopicOrPartition,
     ZooKeeperUnreachable,
 )
+from kafka08.nearest import did_you_mean
 
 FAILED: Final = 1
 MISUSE: Final = 2
@@ -88,11 +89,11 @@ def report(error: Exception) -> int:
     return MISUSE if isinstance(error, ConfigError) else FAILED
 
 
-def no_such_group(name: str) -> KafkaError:
-    """For a group that nothing is known of: mostly a name that was mistyped."""
+def no_such_group(name: str, known: Collection[str] = ()) -> KafkaError:
+    """For a group that nothing is known of: mostly one of the `known` names, mistyped."""
     return KafkaError(
         f"there is no group {name}: no member, and no offset in either store; kafka08 group list "
-        "shows those that ZooKeeper knows"
+        f"shows those that ZooKeeper knows{did_you_mean(name, known)}"
     )
 
 

@@ -112,8 +112,8 @@ def read(name: str, bootstrap: str | None, zookeeper: str) -> GroupFacts:
 
     with GroupReader(zookeeper, bootstrap) as reader:
         facts = reader.facts(name)
-    if not facts.exists:
-        raise no_such_group(name)
+        if not facts.exists:
+            raise no_such_group(name, [known.name for known in reader.groups()])
     return facts
 
 

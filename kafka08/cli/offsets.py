@@ -66,12 +66,13 @@ def get(
     and end."""
     from kafka08.migration.connections import Connections
     from kafka08.migration.group_offsets import GroupOffsets
+    from kafka08.zk import paths
 
     with Connections(zookeeper, bootstrap) as connections:
         of_group = GroupOffsets(connections, group)
         facts = of_group.facts(topics)
         if not of_group.is_known(facts):
-            raise no_such_group(group)
+            raise no_such_group(group, connections.zk.children_or_empty(paths.CONSUMERS))
     rows = [offsets_row(p, as_json) for p in facts.partitions]
     headings = (*COLUMNS, "never committed") if as_json else COLUMNS
     show(headings, rows, as_json, facts.unknown, facts.partitions)
@@ -94,12 +95,13 @@ def lag(
     from kafka08.groups.lag import lag_by_topic
     from kafka08.migration.connections import Connections
     from kafka08.migration.group_offsets import GroupOffsets
+    from kafka08.zk import paths
 
     with Connections(zookeeper, bootstrap) as connections:
         of_group = GroupOffsets(connections, group)
         facts = of_group.facts()
         if not of_group.is_known(facts):
-            raise no_such_group(group)
+            raise no_such_group(group, connections.zk.children_or_empty(paths.CONSUMERS))
     topics = lag_by_topic(facts.partitions)
     rows = [lag_row(row, as_json) for row in topics]
     nothing = () if rows else ("its lag: it has no offset of a partition that exists",)

@@ -17,6 +17,8 @@ from kafka08.errors import (
     MessageSizeTooLarge,
     ZooKeeperUnreachable,
 )
+from kafka08.structs import TopicPartition
+from tests.cli.conftest import Commands, Inspector
 
 
 @pytest.mark.parametrize(
@@ -93,3 +95,20 @@ def test_spark_read_without_spark_is_told(tmp_path: Path) -> None:
 def test_another_missing_module_is_a_bug() -> None:
     """It keeps its stack trace."""
     assert missing_extra(ModuleNotFoundError("no", name="kafka08.nonsense")) is None
+
+
+def test_a_mistyped_name_has_a_near_one(kafka08: Commands, inspect: Inspector) -> None:
+    """Topics and groups, as the cluster has them."""
+    topic = group = inspect.create_topic("nearby-name")
+    inspect.store.commit_offsets(group, {TopicPartition(topic, 0): 0})
+    for line in (
+        "topic describe nearby-naem",
+        "topic delete nearby-naem",
+        "topic alter nearby-naem --partitions 3",
+        "group describe nearby-naem",
+        "offsets get nearby-naem",
+        "offsets lag nearby-naem",
+    ):
+        done = kafka08.refused(*line.split())
+        assert 1 == done.code
+        assert "did you mean nearby-name?" in done.err, line
