@@ -46,7 +46,11 @@ class ProducerMetadata:
         """Those that were ever known: there may be records for them."""
         self._waiting: Counter[str] = Counter()
         """How many threads wait for a topic."""
-        self._wanted = False
+        self._updates_wanted = 0
+        self._updates_wanted_when_asked = 0
+        self._updates_served = 0
+        """Requests for an update so far, of these before the last question, and of these answered:
+        what is wanted while a question is under way, its answer may not know yet."""
         self._asked_at = float("-inf")
         self._updated_at = float("-inf")
 
@@ -70,7 +74,7 @@ class ProducerMetadata:
         asked for again."""
         with self._changed:
             self._waiting[topic] += 1
-            self._wanted = True
+            self._updates_wanted += 1
             version = self.version
         try:
             yield version
@@ -81,7 +85,7 @@ class ProducerMetadata:
     def request_update(self) -> None:
         """The picture is wrong somewhere: ask as soon as the backoff allows."""
         with self._changed:
-            self._wanted = True
+            self._updates_wanted += 1
 
     def due_in(self, now: float) -> float:
         """Seconds until the next question is due; 0 or less: now, infinity: there is no topic."""
@@ -89,7 +93,7 @@ class ProducerMetadata:
             if not self._topics and not self._waiting:
                 return float("inf")
             due = self._asked_at + self._backoff_s
-            if not self._wanted:
+            if self._updates_served == self._updates_wanted:
                 due = max(due, self._updated_at + self._max_age_s)
             return due - now
 
@@ -97,6 +101,7 @@ class ProducerMetadata:
         """A question is on its way."""
         with self._changed:
             self._asked_at = now
+            self._updates_wanted_when_asked = self._updates_wanted
 
     def update(self, response: MetadataResponse, now: float) -> None:
         """Take an answer. A topic that somebody waits for in vain is asked for again."""
@@ -105,7 +110,9 @@ class ProducerMetadata:
             self._on_update(self.cluster)
             self._updated_at = now
             self._topics.update(filter(self.cluster.knows, self.cluster.topics))
-            self._wanted = not all(map(self.cluster.knows, self._waiting))
+            self._updates_served = self._updates_wanted_when_asked
+            if not all(map(self.cluster.knows, self._waiting)):
+                self._updates_wanted += 1
             self.version += 1
             self._changed.notify_all()
 

@@ -1,0 +1,51 @@
+"""When the new producer asks for metadata again."""
+
+from __future__ import annotations
+
+from kafka08.producer.producer_metadata import ProducerMetadata
+from kafka08.protocol.metadata import BrokerEndpoint, MetadataResponse, TopicMetadata
+from tests.mock_clock import MockClock
+
+ANSWER = MetadataResponse([BrokerEndpoint(1, "b1", 9092)], [TopicMetadata(0, "t", [])])
+
+
+def metadata() -> ProducerMetadata:
+    """With a picture that knows topic t."""
+    made = ProducerMetadata(
+        [("b1", 9092)],
+        max_age_s=300,
+        backoff_s=1,
+        on_update=lambda _: None,
+        clock=MockClock(),
+    )
+    with made.awaited("t"):
+        made.asking(100)
+        made.update(ANSWER, 100)
+    return made
+
+
+def test_it_asks_when_the_picture_is_old() -> None:
+    """And not before, if nobody wants more."""
+    assert metadata().due_in(100) == 300
+
+
+def test_an_update_that_is_wanted_while_a_question_is_under_way_is_asked_for() -> None:
+    """The answer may have been made before the leader moved: it does not count as that update. It
+    used to, and the next batch had to fail first."""
+    made = metadata()
+    made.request_update()
+    made.asking(110)
+    made.request_update()
+    made.update(ANSWER, 110)
+    assert made.due_in(110) == 1
+    made.asking(111)
+    made.update(ANSWER, 111)
+    assert made.due_in(111) == 300
+
+
+def test_a_question_that_is_lost_is_asked_again() -> None:
+    """What was wanted stays wanted until an answer has come."""
+    made = metadata()
+    made.request_update()
+    made.asking(110)
+    assert made.due_in(110) == 1
