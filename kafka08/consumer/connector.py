@@ -26,7 +26,6 @@ from typing import Any, Final, Self, TypeAlias, TypeVar, overload
 
 from kafka08.client import ClusterClient, RetryPolicy
 from kafka08.clock import SYSTEM_CLOCK, Clock
-from kafka08.config import INT_MAX
 from kafka08.consumer.assignors import Assignment
 from kafka08.consumer.brokers import BrokersFromZooKeeper
 from kafka08.consumer.config import ConsumerConfig
@@ -61,6 +60,7 @@ from kafka08.topic_name import fault_of
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.migration_protocol import Storage
+from kafka08.zk.nodes import MEMBER_STREAMS_MAX, STREAMS_MAX
 from kafka08.zk.session import SessionEvent
 
 log = logging.getLogger(__name__)
@@ -186,8 +186,12 @@ class ConsumerConnector:
         for topic, count in topic_streams.items():
             if fault := fault_of(topic):
                 raise ConfigError(fault)
-            if count < 1:
-                raise ConfigError(f"topic {topic}: {count} streams; the range is 1 to {INT_MAX}")
+            if not 1 <= count <= STREAMS_MAX:
+                raise ConfigError(
+                    f"topic {topic}: {count} streams; the range is 1 to {STREAMS_MAX}"
+                )
+        if (total := sum(topic_streams.values())) > MEMBER_STREAMS_MAX:
+            raise ConfigError(f"{total} streams; the most are {MEMBER_STREAMS_MAX}")
         streams: Streams = {
             (topic, f"{self.consumer_id}-{number}"): self._stream(key_decoder, value_decoder)
             for topic, count in topic_streams.items()
@@ -247,8 +251,8 @@ class ConsumerConnector:
     ) -> list[KafkaStream[Any, Any]]:
         """Join the group for all topics that the filter allows, now or later; `num_streams` streams
         share their partitions. Returns and raises as `create_message_streams`."""
-        if num_streams < 1:
-            raise ConfigError(f"{num_streams} streams; the range is 1 to {INT_MAX}")
+        if not 1 <= num_streams <= STREAMS_MAX:
+            raise ConfigError(f"{num_streams} streams; the range is 1 to {STREAMS_MAX}")
         streams: Streams = {
             (None, f"{self.consumer_id}-{number}"): self._stream(key_decoder, value_decoder)
             for number in range(num_streams)

@@ -77,6 +77,8 @@ class WatchedNodes(Generic[T]):
                 raise node
             try:
                 found[path] = None if node is None else self._decode(node.data)
+            except ZooKeeperError as error:
+                failure = failure or ZooKeeperError(f"{path}: {error}")
             except (KafkaError, ValueError) as error:
                 failure = failure or error  # the others are read all the same, and kept
         if failure is not None:

@@ -5,9 +5,10 @@ number as a string (its reader parses each JSON number as a 32-bit int and fails
 as they are. Order carries no meaning; it is kept so that znodes can be compared byte for byte.
 
 Readers are liberal: unknown keys are ignored, null and empty data are the same "nothing", and what
-later versions add is understood where it concerns us. Text that cannot be read, or whose numbers
-would not fit into a request, raises ZooKeeperError. Source: kafka.utils.ZkUtils, kafka.utils.Json
-0.8.2.2; captured znodes.
+later versions add is understood where it concerns us. Text that cannot be read, whose numbers and
+names would not fit into a request, or that counts more than the bounds below, raises
+ZooKeeperError: whoever can write to ZooKeeper must not stop who reads it. Source:
+kafka.utils.ZkUtils, kafka.utils.Json 0.8.2.2; captured znodes.
 """
 
 from __future__ import annotations
@@ -19,11 +20,21 @@ from typing import Any, Final
 
 from kafka08.config import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
 from kafka08.errors import ZooKeeperError
-from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
+from kafka08.structs import NO_LEADER, Broker, LeaderAndIsr, TopicPartition
 
 STATIC: Final = "static"
 WHITE_LIST: Final = "white_list"
 BLACK_LIST: Final = "black_list"
+
+REPLICAS_MAX: Final = 1000
+"""Most replicas of a partition, each on a broker of its own. The controller tells each of them of
+all of them, so a text of a megabyte would cost it hours."""
+STREAMS_MAX: Final = 1000
+"""Most streams of a member for one topic or pattern. Each one is a thread in 0.8.2.2."""
+MEMBER_STREAMS_MAX: Final = 100_000
+"""Most streams of a member for all its topics together."""
+HOST_BYTES_MAX: Final = 255
+PORT_MAX: Final = 65_535
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +125,8 @@ def decode_broker(text: str | None) -> BrokerRegistration:
     fields = _parse_object(text, what)
     host = fields.get("host")
     return BrokerRegistration(
-        host=str(host) if host else None,
-        port=_int(fields.get("port"), what),
+        host=_host(str(host), what) if host else None,
+        port=_int(fields.get("port"), what, least=-1, most=PORT_MAX),
         jmx_port=_int(fields.get("jmx_port", -1), what),
         timestamp_ms=_timestamp(fields),
         version=_int(fields.get("version", 1), what),
@@ -136,7 +147,7 @@ def decode_assignment(text: str | None) -> dict[int, tuple[int, ...]]:
         return {}
     partitions = _mapping(_parse_object(text, what).get("partitions", {}), what)
     return {
-        _number(name, what): tuple(_int(r, what, least=0) for r in _list(replicas, what))
+        _number(name, what): _broker_ids(replicas, f"{what}, partition {name}")
         for name, replicas in partitions.items()
     }
 
@@ -156,11 +167,11 @@ def decode_leader_and_isr(text: str | None, zk_version: int) -> LeaderAndIsr:
     what = "partition state"
     fields = _parse_object(text, what)
     return LeaderAndIsr(
-        leader=_int(fields.get("leader"), what),
-        leader_epoch=_int(fields.get("leader_epoch"), what),
-        isr=tuple(_int(r, what) for r in _list(fields.get("isr"), what)),
+        leader=_int(fields.get("leader"), what, least=NO_LEADER),
+        leader_epoch=_int(fields.get("leader_epoch"), what, least=0),
+        isr=_broker_ids(fields.get("isr"), what),
         zk_version=zk_version,
-        controller_epoch=_int(fields.get("controller_epoch"), what),
+        controller_epoch=_int(fields.get("controller_epoch"), what, least=0),
     )
 
 
@@ -174,7 +185,7 @@ def decode_controller(text: str | None) -> ControllerNode:
     """Also reads the bare id that brokers before 0.8.1 wrote."""
     what = "controller"
     if text and text.strip().isdecimal():
-        return ControllerNode(int(text))
+        return ControllerNode(_number(text, what))
     fields = _parse_object(text, what)
     return ControllerNode(_int(fields.get("brokerid"), what), _timestamp(fields))
 
@@ -184,7 +195,8 @@ def encode_controller_epoch(epoch: int) -> str:
 
 
 def decode_controller_epoch(text: str | None) -> int:
-    return _number(text or "", "controller epoch")
+    """There is a next one."""
+    return _number(text or "", "controller epoch", most=INT_MAX - 1)
 
 
 def encode_consumer(registration: ConsumerRegistration) -> str:
@@ -206,10 +218,15 @@ def decode_consumer(text: str | None) -> ConsumerRegistration:
     """Extra keys, as pykafka writes them, are ignored; without a pattern it is static."""
     what = "consumer registration"
     fields = _parse_object(text, what)
-    subscription = _mapping(fields.get("subscription", {}), what)
+    subscription = {
+        name: _int(streams, f"{what}, streams", most=STREAMS_MAX)
+        for name, streams in _mapping(fields.get("subscription", {}), what).items()
+    }
+    if sum(subscription.values()) > MEMBER_STREAMS_MAX:
+        raise ZooKeeperError(f"{what}: more than {MEMBER_STREAMS_MAX} streams")
     ours = fields.get("kafka08")
     return ConsumerRegistration(
-        subscription={name: _int(streams, what) for name, streams in subscription.items()},
+        subscription=subscription,
         pattern=str(fields.get("pattern", STATIC)),
         timestamp_ms=_timestamp(fields),
         version=_int(fields.get("version", 1), what),
@@ -380,12 +397,32 @@ def _list(value: Any, what: str) -> list[Any]:
     return value
 
 
-def _int(value: Any, what: str, *, least: int = INT_MIN) -> int:
-    if type(value) is not int or not least <= value <= INT_MAX:
+def _int(value: Any, what: str, *, least: int = INT_MIN, most: int = INT_MAX) -> int:
+    if type(value) is not int or not least <= value <= most:
         raise ZooKeeperError(
-            f"{what}: expected a number from {least} to {INT_MAX}, not {_shown(value)}"
+            f"{what}: expected a number from {least} to {most}, not {_shown(value)}"
         )
     return value
+
+
+def _broker_ids(value: Any, what: str) -> tuple[int, ...]:
+    """Brokers, each once. Source: AdminUtils refuses to assign one twice."""
+    ids = tuple(_int(broker_id, what, least=0) for broker_id in _list(value, what))
+    if len(ids) > REPLICAS_MAX:
+        raise ZooKeeperError(f"{what}: {len(ids)} brokers, the limit is {REPLICAS_MAX}")
+    if len(set(ids)) < len(ids):
+        raise ZooKeeperError(f"{what}: a broker stands twice in {_shown(list(ids))}")
+    return ids
+
+
+def _host(text: str, what: str) -> str:
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        size = HOST_BYTES_MAX + 1
+    if size > HOST_BYTES_MAX:
+        raise ZooKeeperError(f"{what}: {_shown(text)} is not a host")
+    return text
 
 
 def _number(text: str, what: str, *, least: int = 0, most: int = INT_MAX) -> int:
@@ -403,7 +440,7 @@ def _number(text: str, what: str, *, least: int = 0, most: int = INT_MAX) -> int
 def _timestamp(fields: Mapping[str, Any]) -> int:
     """Milliseconds; a string as 0.8 writes it or a number as others do; -1 when it is neither."""
     value = fields.get("timestamp")
-    if type(value) is int:
+    if type(value) is int and 0 <= value <= LONG_MAX:
         return value
     if isinstance(value, str) and value.isdecimal() and len(value) < 20:
         return int(value)

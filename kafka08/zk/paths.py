@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from kafka08.config import parse_port
+from kafka08.config import INT_MAX, parse_port
 from kafka08.errors import ConfigError
 
 ZOOKEEPER_PORT: Final = 2181
@@ -120,7 +120,8 @@ def offset(group_name: str, topic_name: str, number: int) -> str:
 def numbers(names: Iterable[str]) -> list[int]:
     """The children that are ids of brokers or partitions, ascending; others, which some client or
     person has put there, are left out."""
-    return sorted(int(name) for name in names if NUMBER.fullmatch(name))
+    found = (int(name) for name in names if NUMBER.fullmatch(name))
+    return sorted(number for number in found if number <= INT_MAX)
 
 
 def migration(group_name: str) -> str:

@@ -2,8 +2,8 @@
 
 No caching and no decisions; whoever needs to hear of changes watches the path by the client. What
 vanishes between listing and reading is left out, as a reader of 0.8.2.2 does. Text that cannot be
-read raises ZooKeeperError with the path, but for bursts of topic configurations and of partition
-states: there it is an error in the log, and does not keep the others from being read.
+read raises ZooKeeperError with the path, but for bursts of registrations, topic configurations and
+partition states: there it is an error in the log, and does not keep the others from being read.
 """
 
 from __future__ import annotations
@@ -106,13 +106,14 @@ class ClusterStore:
     def registrations(
         self, broker_ids: Iterable[int] | None = None
     ) -> dict[int, nodes.BrokerRegistration]:
-        """id → registration of the brokers named (None: all), ascending, without the absent."""
+        """id → registration of the brokers named (None: all), ascending, without the absent and
+        those that cannot be read."""
         ids = self.broker_ids() if broker_ids is None else sorted(broker_ids)
-        texts = self._read_all({i: paths.broker(i) for i in ids})
-        return {
-            i: self._decode(nodes.decode_broker, paths.broker(i), node.data)
-            for i, node in texts.items()
-        }
+        found = {}
+        for i, node in self._read_all({i: paths.broker(i) for i in ids}).items():
+            with _logged(paths.broker(i), "It counts as not registered: start that broker anew"):
+                found[i] = nodes.decode_broker(node.data)
+        return found
 
     def brokers(self, broker_ids: Iterable[int] | None = None) -> dict[int, Broker]:
         """id → address of the brokers named (None: all) that can be reached, ascending."""

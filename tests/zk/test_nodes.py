@@ -31,6 +31,10 @@ def captured(name: str) -> list[tuple[str, str]]:
     ]
 
 
+def read_state(text: str) -> LeaderAndIsr:
+    return nodes.decode_leader_and_isr(text, 0)
+
+
 def rewritten(path: str, text: str) -> str | None:
     """The text after one decode and encode by the pair for its path; None for other znodes."""
     patterns: list[tuple[str, Callable[[str], str]]] = [
@@ -201,7 +205,13 @@ def test_a_cluster_id_has_its_version_as_text() -> None:
             nodes.decode_preferred_election,
             nodes.encode_preferred_election([TopicPartition("t", 2**31)]),
         ),
-        (nodes.decode_controller_epoch, "2147483648"),
+        (nodes.decode_controller_epoch, "2147483647"),
+        (nodes.decode_controller, "9" * 20),
+        (nodes.decode_broker, '{"host":"h","port":70000}'),
+        (nodes.decode_consumer, '{"subscription":{"t":1000000000}}'),
+        (read_state, nodes.encode_leader_and_isr(LeaderAndIsr(1, -1, (1,), 0, 1))),
+        (read_state, nodes.encode_leader_and_isr(LeaderAndIsr(1, 1, (1, -1), 0, 1))),
+        (read_state, nodes.encode_leader_and_isr(LeaderAndIsr(-2, 1, (1,), 0, 1))),
         (nodes.decode_offset, "9223372036854775808"),
     ],
 )
@@ -211,6 +221,33 @@ def test_a_number_that_fits_into_no_request_is_refused(
     """Here, with what was found, and not where it is sent to somebody."""
     with pytest.raises(ZooKeeperError, match="expected a number from"):
         decode(text)
+
+
+@pytest.mark.parametrize(
+    ("decode", "text", "fault"),
+    [
+        (nodes.decode_assignment, nodes.encode_assignment({7: [1] * 300_000}), "300000 brokers"),
+        (nodes.decode_assignment, nodes.encode_assignment({7: [1, 2, 1]}), "partition 7: a broker"),
+        (read_state, nodes.encode_leader_and_isr(LeaderAndIsr(1, 1, (1, 1), 0, 1)), "stands twice"),
+        (
+            nodes.decode_consumer,
+            nodes.encode_consumer(
+                nodes.ConsumerRegistration({f"t{n}": nodes.STREAMS_MAX for n in range(101)})
+            ),
+            "more than 100000 streams",
+        ),
+        (nodes.decode_broker, f'{{"host":"{"h" * 40_000}","port":1}}', "is not a host"),
+        (nodes.decode_broker, '{"host":"\\ud800","port":1}', "is not a host"),
+    ],
+)
+def test_what_would_cost_its_readers_too_much_is_refused(
+    decode: Callable[[str], Any], text: str, fault: str
+) -> None:
+    """The controller makes a message with all replicas for each of them, a member of a group a name
+    for each stream; a host must fit into a request. What is found is shortened."""
+    with pytest.raises(ZooKeeperError, match=fault) as refused:
+        decode(text)
+    assert len(str(refused.value)) < 400
 
 
 DECODERS: list[Callable[[str], Any]] = [

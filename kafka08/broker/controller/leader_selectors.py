@@ -15,6 +15,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from kafka08.config import INT_MAX
 from kafka08.errors import KafkaError
 from kafka08.structs import NO_LEADER, LeaderAndIsr
 
@@ -211,6 +212,11 @@ def with_next_epoch(current: LeaderAndIsr, *, controller_epoch: int) -> LeaderAn
 def _elected(
     current: LeaderAndIsr, leader: int, isr: tuple[int, ...], controller_epoch: int
 ) -> LeaderAndIsr:
+    if current.leader_epoch == INT_MAX:
+        raise ElectionFailed(
+            "there is no leader epoch after this one; write a lower one into its state znode and "
+            "restart the brokers that host it"
+        )
     return replace(
         current,
         leader=leader,

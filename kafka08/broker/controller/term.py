@@ -29,6 +29,7 @@ from kafka08.broker.runtime import Cancellable, Runtime
 from kafka08.errors import NoNode, ZooKeeperError
 from kafka08.protocol.stop_replica import StopReplicaResponse
 from kafka08.structs import TopicPartition
+from kafka08.topic_name import fault_of
 from kafka08.zk import nodes, paths
 from kafka08.zk.operations import Get, Node, Watcher
 from kafka08.zk.store import ClusterStore, reachable
@@ -229,7 +230,16 @@ class Term:
     # Reading, with watches
 
     def _watch_topics(self) -> list[str]:
-        return self._zk.watch_children(paths.BROKER_TOPICS, self._changed)
+        """Without those that no broker could have a directory for, or send to another."""
+        names = self._zk.watch_children(paths.BROKER_TOPICS, self._changed)
+        faults = {name: fault for name in names if (fault := fault_of(name))}
+        for name, fault in faults.items():
+            log.error(
+                "%.300s is not taken for a topic: %.300s. Delete that znode",
+                paths.topic(name),
+                fault,
+            )
+        return [name for name in names if name not in faults]
 
     def _watch_deletions(self) -> list[str]:
         return self._zk.watch_children(paths.DELETE_TOPICS, self._changed)
@@ -311,6 +321,10 @@ def partitions_of_znode(topic: str, text: str | None) -> dict[TopicPartition, tu
     try:
         assignment = nodes.decode_assignment(text)
     except ZooKeeperError as error:
-        log.error("%s: %s", paths.topic(topic), error)
+        log.error(
+            "%s: %s. The topic has no leaders until the assignment that stood there is put back",
+            paths.topic(topic),
+            error,
+        )
         return {}
     return {TopicPartition(topic, number): replicas for number, replicas in assignment.items()}

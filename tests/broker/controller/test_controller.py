@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 
 from kafka08.broker.controller import NotController
 from kafka08.broker.controller.term import Term
+from kafka08.config import INT_MAX
 from kafka08.errors import BrokerNotAvailable, UnknownError
 from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest
 from kafka08.protocol.stop_replica import StopReplicaRequest
@@ -113,18 +115,60 @@ class TestElection:
         assert (state.controller_epoch, state.zk_version) == (3, 1)
 
     @pytest.mark.parametrize(
-        "text", ["{not json", nodes.encode_assignment({0: (1, 99_999_999_999)})]
+        "text",
+        [
+            "{not json",
+            nodes.encode_assignment({0: (1, 99_999_999_999)}),
+            nodes.encode_assignment({0: [1] * 300_000}),
+        ],
+        ids=["no json", "too long a number", "a broker many times"],
     )
     def test_a_bad_topic_znode_does_not_stop_the_controller(
         self, cluster: Cluster, text: str
     ) -> None:
         """It is logged and left out; other topics get their leaders. A broker id that is too long
-        could not be sent to anybody."""
+        could not be sent to anybody; a message about n replicas for each of n takes for ever."""
         cluster.broker(1)
         cluster.active_controller(1)
         cluster.zk.create(paths.topic("bad"), text)
         cluster.create_topic("good", {0: (1,)})
         cluster.wait_for_state("good", 0, 1, (1,))
+
+    def test_a_name_that_no_topic_can_have_does_not_stop_the_controller(
+        self, cluster: Cluster
+    ) -> None:
+        """It would fit into no request, and into no directory."""
+        cluster.broker(1)
+        cluster.zk.create(paths.topic("x" * 40_000), nodes.encode_assignment({0: (1,)}))
+        cluster.active_controller(1)
+        cluster.create_topic("good", {0: (1,)})
+        cluster.wait_for_state("good", 0, 1, (1,))
+
+    def test_a_bad_registration_does_not_stop_the_controller(self, cluster: Cluster) -> None:
+        """That broker counts as not registered."""
+        cluster.broker(1)
+        cluster.zk.create(paths.broker(2), '{"host":"h","port":70000}')
+        cluster.zk.create(paths.broker(2**31), "no json")
+        cluster.active_controller(1)
+        cluster.create_topic("good", {0: (1, 2)})
+        cluster.wait_for_state("good", 0, 1, (1,))
+
+    def test_the_last_leader_epoch_does_not_stop_the_controller(self, cluster: Cluster) -> None:
+        """The next one would fit into no request: that partition keeps its state."""
+        cluster.broker(1)
+        two = cluster.broker(2)
+        cluster.active_controller(1)
+        for topic in ("last", "good"):
+            cluster.create_topic(topic, {0: (2, 1)})
+            state = cluster.wait_for_state(topic, 0, 2, (2, 1))
+            if topic == "last":
+                last = replace(state, leader_epoch=INT_MAX)
+                cluster.store.update_leader_and_isr({TopicPartition("last", 0): last})
+        two.leave()
+        cluster.wait_for_state("good", 0, 1, (1,))
+        found = cluster.state("last", 0)
+        assert found is not None
+        assert (2, INT_MAX) == (found.leader, found.leader_epoch)
 
     def test_a_bad_state_znode_does_not_stop_the_controller(self, cluster: Cluster) -> None:
         """Its partition has no leader until the text is there again, and is not taken for a new
