@@ -31,12 +31,15 @@
     └── MigrationError              a step of an offset migration that refused, with its reasons
 
 A code becomes a class through `error_for(code)`, a class becomes a code by its `code`; no other
-module knows the numbers. Source: kafka.common.ErrorMapping 0.8.2.2.
+module knows the numbers. Source: kafka.common.ErrorMapping 0.8.2.2,
+org.apache.kafka.common.protocol.Errors 0.10.2.2.
 """
 
 from __future__ import annotations
 
 from typing import ClassVar, Final
+
+from kafka08.levels import Level
 
 NO_ERROR: Final = 0
 
@@ -49,10 +52,12 @@ class ApiError(KafkaError):
     """An error code of the protocol.
 
     `retriable`: the same request may succeed later. `refresh_metadata`: the leader is probably
-    somewhere else by now, so ask for metadata before the next attempt.
+    somewhere else by now, so ask for metadata before the next attempt. `since`: the lowest level
+    whose brokers send the code.
     """
 
     code: ClassVar[int]
+    since: ClassVar[Level] = Level.V0_8_2
     retriable: ClassVar[bool] = False
     refresh_metadata: ClassVar[bool] = False
 
@@ -150,7 +155,10 @@ class OffsetMetadataTooLarge(ApiError):
 
 
 class StaleLeaderEpoch(ApiError):
-    """The leader epoch of the request is not above the one already known."""
+    """The leader epoch of the request is not above the one already known.
+
+    Sent by 0.8.2 alone: from 0.9 on the code means a lost connection, and no broker sends it.
+    """
 
     code = 13
 
@@ -200,6 +208,176 @@ class NotEnoughReplicasAfterAppend(ApiError):
 
     code = 20
     retriable = True
+
+
+class InvalidRequiredAcks(ApiError):
+    """The acks of a Produce request are not -1, 0 or 1."""
+
+    code = 21
+    since = Level.V0_9_0
+
+
+class IllegalGeneration(ApiError):
+    """The generation is not that of the group."""
+
+    code = 22
+    since = Level.V0_9_0
+
+
+class InconsistentGroupProtocol(ApiError):
+    """The member supports no protocol that all members of the group support."""
+
+    code = 23
+    since = Level.V0_9_0
+
+
+class InvalidGroupId(ApiError):
+    """The name of the group is not valid."""
+
+    code = 24
+    since = Level.V0_9_0
+
+
+class UnknownMemberId(ApiError):
+    """The group has no such member."""
+
+    code = 25
+    since = Level.V0_9_0
+
+
+class InvalidSessionTimeout(ApiError):
+    """The session timeout is outside group.min.session.timeout.ms and
+    group.max.session.timeout.ms."""
+
+    code = 26
+    since = Level.V0_9_0
+
+
+class RebalanceInProgress(ApiError):
+    """The group rebalances; the member must join again."""
+
+    code = 27
+    since = Level.V0_9_0
+
+
+class InvalidCommitOffsetSize(ApiError):
+    """The record of a committed offset is too large for the offsets topic."""
+
+    code = 28
+    since = Level.V0_9_0
+
+
+class TopicAuthorizationFailed(ApiError):
+    """The client may not use the topic."""
+
+    code = 29
+    since = Level.V0_9_0
+
+
+class GroupAuthorizationFailed(ApiError):
+    """The client may not use the group."""
+
+    code = 30
+    since = Level.V0_9_0
+
+
+class ClusterAuthorizationFailed(ApiError):
+    """The client may not do this to the cluster."""
+
+    code = 31
+    since = Level.V0_9_0
+
+
+class InvalidTimestamp(ApiError):
+    """The timestamp of a message is further from now than message.timestamp.difference.max.ms."""
+
+    code = 32
+    since = Level.V0_10_2
+
+
+class UnsupportedSaslMechanism(ApiError):
+    """The broker does not have this SASL mechanism."""
+
+    code = 33
+    since = Level.V0_10_2
+
+
+class IllegalSaslState(ApiError):
+    """The request does not fit the state of the SASL exchange."""
+
+    code = 34
+    since = Level.V0_10_2
+
+
+class UnsupportedVersion(ApiError):
+    """The broker does not serve this version of the API."""
+
+    code = 35
+    since = Level.V0_10_2
+
+
+class TopicAlreadyExists(ApiError):
+    """There is a topic of that name."""
+
+    code = 36
+    since = Level.V0_10_2
+
+
+class InvalidPartitions(ApiError):
+    """The number of partitions is below 1."""
+
+    code = 37
+    since = Level.V0_10_2
+
+
+class InvalidReplicationFactor(ApiError):
+    """The replication factor is below 1 or above the number of live brokers."""
+
+    code = 38
+    since = Level.V0_10_2
+
+
+class InvalidReplicaAssignment(ApiError):
+    """The replica assignment of a new topic is not valid."""
+
+    code = 39
+    since = Level.V0_10_2
+
+
+class InvalidConfig(ApiError):
+    """A configuration of a new topic is not valid."""
+
+    code = 40
+    since = Level.V0_10_2
+
+
+class NotController(ApiError):
+    """This broker is not the controller."""
+
+    code = 41
+    since = Level.V0_10_2
+    retriable = True
+
+
+class InvalidRequest(ApiError):
+    """The request contradicts itself."""
+
+    code = 42
+    since = Level.V0_10_2
+
+
+class UnsupportedForMessageFormat(ApiError):
+    """The message format of the topic does not carry what the request needs."""
+
+    code = 43
+    since = Level.V0_10_2
+
+
+class PolicyViolation(ApiError):
+    """The request violates a policy of the cluster."""
+
+    code = 44
+    since = Level.V0_10_2
 
 
 CODES: Final[dict[int, type[ApiError]]] = {cls.code: cls for cls in ApiError.__subclasses__()}

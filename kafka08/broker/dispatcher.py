@@ -42,7 +42,7 @@ from kafka08.protocol.offset_commit import OffsetCommitRequest
 from kafka08.protocol.offset_fetch import OffsetFetchRequest
 from kafka08.protocol.offsets import OffsetsRequest
 from kafka08.protocol.produce import ProduceRequest
-from kafka08.protocol.served import Served, UnknownApi, UnsupportedVersion
+from kafka08.protocol.served import Served, UnknownApi, UnservedVersion
 from kafka08.protocol.stop_replica import StopReplicaRequest
 from kafka08.protocol.stubs import HeartbeatStubRequest, JoinGroupStubRequest
 from kafka08.protocol.types import Request, Response
@@ -113,7 +113,7 @@ class Dispatcher:
                     return answer
         try:
             header, request = decode_request(payload, self._served)
-        except (UnknownApi, UnsupportedVersion) as error:
+        except (UnknownApi, UnservedVersion) as error:
             if self._served.closes_on_unsupported:
                 raise
             cause = caused_by(link.peer.rpartition(":")[0])

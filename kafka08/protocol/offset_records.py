@@ -4,10 +4,10 @@
                           2      group:string                                 a group of 0.9+
     value    version:i16  0      offset:i64 metadata:string timestamp:i64     of an offset
                           1      offset:i64 metadata:string commit:i64 expire:i64
-             of key 2: the members of a group, which nobody here reads
+             of key 2: a group, see kafka08.protocol.group_records
 
-A null value deletes what its key names. Version 0 is written, as 0.8.2.2 writes it; the others
-are what 0.9 and 0.10 brokers wrote, and are read. Null metadata is written as "": a length of -1
+A null value deletes what its key names. 0.8.2.2 writes version 0 of keys and values, 0.9 and 0.10
+write version 1; all are read at every level. Null metadata is written as "": a length of -1
 makes 0.8.2.2 fail the load of the whole partition. Source: kafka.server.OffsetManager 0.8.2.2,
 kafka.coordinator.GroupMetadataManager 0.9.0.1 and 0.10.2.2.
 """
@@ -90,13 +90,22 @@ class _OffsetValueV1:
     expire_ms: Int64
 
 
-def encode_key(key: OffsetKey) -> bytes:
-    return VERSION.pack(WRITTEN_VERSION) + encode_body(_OffsetKeyBody(*key))
+def encode_key(key: RecordKey, version: int = WRITTEN_VERSION) -> bytes:
+    """`version` is that of an OffsetKey, 0 or 1; a GroupKey has one version."""
+    if isinstance(key, GroupKey):
+        return VERSION.pack(GROUP_KEY_VERSION) + encode_body(_GroupKeyBody(*key))
+    assert version in OFFSET_KEY_VERSIONS, version
+    return VERSION.pack(version) + encode_body(_OffsetKeyBody(*key))
 
 
-def encode_value(committed: OffsetAndMetadata) -> bytes:
-    body = _OffsetValueV0(committed.offset, committed.metadata or "", committed.timestamp_ms)
-    return VERSION.pack(WRITTEN_VERSION) + encode_body(body)
+def encode_value(committed: OffsetAndMetadata, *, expire_ms: int = NO_EXPIRY) -> bytes:
+    """Version 0; version 1 if the offset expires at a time of its own."""
+    offset, timestamp_ms = committed.offset, committed.timestamp_ms
+    metadata = committed.metadata or ""
+    if expire_ms == NO_EXPIRY:
+        return VERSION.pack(0) + encode_body(_OffsetValueV0(offset, metadata, timestamp_ms))
+    body = _OffsetValueV1(offset, metadata, timestamp_ms, expire_ms)
+    return VERSION.pack(1) + encode_body(body)
 
 
 def decode_key(data: Buffer) -> RecordKey:

@@ -18,18 +18,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from kafka08.errors import ProtocolError
+from kafka08.errors import NO_ERROR, ProtocolError, UnsupportedVersion
 from kafka08.levels import Level
 from kafka08.protocol.api import ApiVersion
+from kafka08.protocol.api_versions import ApiVersionRange, ApiVersionsResponse
 from kafka08.protocol.apis import APIS
 from kafka08.protocol.compiler import Decoders
 
 OFFSET_COMMIT_KEY: Final = 8
 OFFSET_FETCH_KEY: Final = 9
+API_VERSIONS_KEY: Final = 18
 KEYS_UNCHECKED: Final[dict[Level, frozenset[int]]] = {
     Level.V0_8_2: frozenset(range(13)) - {OFFSET_COMMIT_KEY, OFFSET_FETCH_KEY},
     Level.V0_9_0: frozenset(range(8)),
-    Level.V0_10_2: frozenset({7, 18}),
+    Level.V0_10_2: frozenset({7, API_VERSIONS_KEY}),
 }
 """Keys of which any version is read as the nearest that is served."""
 
@@ -42,7 +44,7 @@ class UnknownApi(ProtocolError):
     """A request whose key the level does not have."""
 
 
-class UnsupportedVersion(ProtocolError):
+class UnservedVersion(ProtocolError):
     """A request whose key the level has, but not in that version."""
 
 
@@ -73,7 +75,7 @@ class Served:
 
     def row(self, key: int, version: int) -> ApiVersion:
         """The row that a request is read with. Its version is not always the one asked for.
-        UnknownApi, UnsupportedVersion."""
+        UnknownApi, UnservedVersion."""
         rule = self._read_as.get(key)
         row = self.rows.get((key, version if rule is None else rule(version)))
         if row is not None:
@@ -81,7 +83,7 @@ class Served:
         if key not in self.names:
             raise UnknownApi(f"request key {key} is not an API of {self.level}")
         versions = ", ".join(str(served) for of, served in sorted(self.rows) if of == key)
-        raise UnsupportedVersion(
+        raise UnservedVersion(
             f"{self.names[key]} version {version} is not served at level {self.level}, which has "
             f"{versions}"
         )
@@ -107,3 +109,16 @@ def _zero_or_one(version: int) -> int:
 
 
 SERVED: Final[Mapping[Level, Served]] = {level: Served(level) for level in Level}
+
+
+def api_versions(served: Served, version: int) -> ApiVersionsResponse:
+    """The answer to ApiVersions of `version`: the range of each listed API by key, or error 35 and
+    no APIs if that version is not served."""
+    if (API_VERSIONS_KEY, version) not in served.rows:
+        return ApiVersionsResponse(UnsupportedVersion.code, [])
+    listed: dict[int, list[int]] = {}
+    for (key, number), row in sorted(served.rows.items()):
+        if row.listed:
+            listed.setdefault(key, []).append(number)
+    ranges = [ApiVersionRange(key, found[0], found[-1]) for key, found in listed.items()]
+    return ApiVersionsResponse(NO_ERROR, ranges)

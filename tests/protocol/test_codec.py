@@ -26,7 +26,7 @@ from kafka08.protocol.offset_commit import (
     OffsetCommitTopic,
 )
 from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceResponse, ProduceTopic
-from kafka08.protocol.served import SERVED, UnknownApi, UnsupportedVersion
+from kafka08.protocol.served import SERVED, UnknownApi, UnservedVersion
 from kafka08.protocol.stop_replica import StopReplicaRequest
 from kafka08.protocol.types import (
     NULL_NAME,
@@ -153,7 +153,7 @@ class TestVersions:
         assert OffsetCommitRequest is self.OF_0_8_2.row(8, 0).request
         assert OffsetCommitRequestV1 is self.OF_0_8_2.row(8, 1).request
         for version in (-1, 2, 32767):
-            with pytest.raises(UnsupportedVersion, match=f"OffsetCommit version {version}"):
+            with pytest.raises(UnservedVersion, match=f"OffsetCommit version {version}"):
                 self.OF_0_8_2.row(8, version)
 
     def test_offset_fetch_version_zero_asks_zookeeper_and_any_other_the_topic(self) -> None:

@@ -1,0 +1,62 @@
+"""What consumers say to each other through the group APIs, under the protocol type `consumer`.
+
+    Subscription   version:i16  topics:[string] user_data:bytes?                      in JoinGroup
+    Assignment     version:i16  topics:[topic:string partitions:[i32]] user_data:bytes?   SyncGroup
+
+The broker carries these bytes without looking inside. Version 0 is written; later versions append
+fields, so they are read as version 0 and the rest is ignored. A negative version is refused.
+Source: org.apache.kafka.clients.consumer.internals.ConsumerProtocol 0.10.2.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from kafka08.errors import ProtocolError
+from kafka08.protocol.codec import VERSION, decode_body, encode_body
+from kafka08.protocol.types import Buffer, Bytes, Int32, String
+
+PROTOCOL_TYPE: Final = "consumer"
+WRITTEN_VERSION: Final = 0
+
+
+@dataclass(slots=True)
+class Subscription:
+    """The topics that a member wants."""
+
+    topics: list[String]
+    user_data: Bytes
+    """The assignor's own; Java 0.10 writes null, others no bytes."""
+
+
+@dataclass(slots=True)
+class AssignedTopic:
+    topic: String
+    partitions: list[Int32]
+
+
+@dataclass(slots=True)
+class Assignment:
+    """The partitions that a member gets."""
+
+    topics: list[AssignedTopic]
+    user_data: Bytes
+
+
+M = TypeVar("M", Subscription, Assignment)
+
+
+def encode(message: Subscription | Assignment) -> bytes:
+    return VERSION.pack(WRITTEN_VERSION) + encode_body(message)
+
+
+def decode(cls: type[M], data: Buffer) -> M:
+    """The Subscription or Assignment in `data`. ProtocolError for a negative version and for bytes
+    that do not fit; so for no bytes at all, which a member gets that its leader forgot."""
+    if len(data) < VERSION.size:
+        raise ProtocolError(f"{cls.__name__}: no version in {len(data)} bytes")
+    (version,) = VERSION.unpack_from(data)
+    if version < 0:
+        raise ProtocolError(f"{cls.__name__}: version {version} is below 0")
+    return decode_body(cls, data, VERSION.size)[0]

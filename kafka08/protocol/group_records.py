@@ -1,0 +1,98 @@
+"""The records of groups in `__consumer_offsets`: what the value of a GroupKey says.
+
+    value    version:i16  0   protocol_type:string generation:i32 protocol:string? leader:string?
+                              members:[member_id client_id client_host:string session_ms:i32
+                              subscription assignment:bytes]
+                          1   the same, with rebalance_ms:i32 in front of session_ms
+
+A null value deletes the group. Version 0 is 0.9's and 0.10.0's; 0.10.1 brought the rebalance
+timeout. One record is written when a generation is complete, and one when the group is empty.
+Source: kafka.coordinator.GroupMetadataManager 0.9.0.1 and 0.10.2.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from kafka08.errors import ProtocolError
+from kafka08.protocol.codec import VERSION, decode_body, encode_body
+from kafka08.protocol.types import Buffer, Int32, NotNullBytes, NullableString, String, WireForm
+
+
+@dataclass(slots=True)
+class StoredMember:
+    """A member of a complete generation."""
+
+    member_id: String
+    client_id: String
+    client_host: String
+    rebalance_timeout_ms: Int32
+    session_timeout_ms: Int32
+    subscription: NotNullBytes
+    """What the member sent for the group's protocol."""
+    assignment: NotNullBytes
+
+
+@dataclass(slots=True)
+class StoredGroup:
+    """A group between two rebalances. `protocol` and `leader` are None while it is empty."""
+
+    protocol_type: String
+    generation: Int32
+    protocol: NullableString
+    leader: NullableString
+    members: list[StoredMember]
+
+
+class StoredMemberV0(WireForm, of=StoredMember):
+    member_id: String
+    client_id: String
+    client_host: String
+    session_timeout_ms: Int32
+    subscription: NotNullBytes
+    assignment: NotNullBytes
+
+    @staticmethod
+    def make(
+        member_id: str,
+        client_id: str,
+        client_host: str,
+        session_timeout_ms: int,
+        subscription: Buffer,
+        assignment: Buffer,
+    ) -> StoredMember:
+        """The session timeout is the rebalance timeout too."""
+        timeouts = session_timeout_ms, session_timeout_ms
+        return StoredMember(member_id, client_id, client_host, *timeouts, subscription, assignment)
+
+
+class StoredGroupV0(WireForm, of=StoredGroup):
+    """0.9: members without a rebalance timeout."""
+
+    protocol_type: String
+    generation: Int32
+    protocol: NullableString
+    leader: NullableString
+    members: list[StoredMemberV0]
+
+
+LAYOUTS: Final[dict[int, type]] = {0: StoredGroupV0, 1: StoredGroup}
+"""Version of a value → its layout."""
+
+
+def encode_group(group: StoredGroup, version: int) -> bytes:
+    """The value of a group's record. KeyError for a version that is not in LAYOUTS."""
+    return VERSION.pack(version) + encode_body(group, LAYOUTS[version])
+
+
+def decode_group(data: Buffer) -> StoredGroup:
+    """The group of a record's value. ProtocolError for an unknown version or bytes that do not
+    fit."""
+    if len(data) < VERSION.size:
+        raise ProtocolError(f"offsets topic: a group value of {len(data)} bytes")
+    (version,) = VERSION.unpack_from(data)
+    if version not in LAYOUTS:
+        raise ProtocolError(f"offsets topic: unknown group value version {version}")
+    group: StoredGroup = decode_body(LAYOUTS[version], data, VERSION.size)[0]
+    return group

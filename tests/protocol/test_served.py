@@ -1,0 +1,99 @@
+"""What each level serves, against what real brokers of that age listed, answered and refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka08.levels import Level
+from kafka08.protocol.codec import decode_request, encode_response
+from kafka08.protocol.frame import SIZE
+from kafka08.protocol.served import SERVED, UnknownApi, UnservedVersion, api_versions
+
+ADMIN: dict[str, dict[str, Any]] = {
+    entry["name"]: entry
+    for entry in json.loads(
+        (Path(__file__).parents[1] / "data" / "0.10-api-admin.json").read_text(encoding="utf-8")
+    )
+}
+ZERO_ALONE = {0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12}
+
+
+def test_0_8_2_serves_what_0_8_2_2_parses() -> None:
+    """Fifteen pairs: version 0 of keys 0 to 12, and version 1 of both offset APIs."""
+    pairs = {(key, 0) for key in ZERO_ALONE | {8, 9}} | {(8, 1), (9, 1)}
+    assert pairs == SERVED[Level.V0_8_2].rows.keys()
+
+
+def test_0_9_0_serves_what_0_9_0_1_has_schemas_of() -> None:
+    """Its Protocol.REQUESTS, and ControlledShutdown 0, which the schemas leave out."""
+    highest = {0: 1, 1: 1, 6: 1, 7: 1, 8: 2, 9: 1}
+    pairs = {(key, v) for key in range(17) for v in range(highest.get(key, 0) + 1)}
+    assert pairs == SERVED[Level.V0_9_0].rows.keys()
+
+
+@pytest.mark.parametrize("name", [name for name in ADMIN if name.startswith("apiversions")])
+def test_api_versions_is_the_captured_answer(name: str) -> None:
+    """The list of version 0, and error 35 in its layout for any other, byte for byte."""
+    request = bytes.fromhex(ADMIN[name]["request_hex"])[SIZE.size :]
+    served = SERVED[Level.V0_10_2]
+    header, _ = decode_request(request, served)
+    answer = encode_response(api_versions(served, header.version), header.correlation_id)
+    assert ADMIN[name]["response_hex"] == answer.hex()
+
+
+def test_there_are_captured_answers_of_several_versions() -> None:
+    """So that the test above compares something."""
+    assert len([name for name in ADMIN if name.startswith("apiversions")]) >= 3
+
+
+@pytest.mark.parametrize("level", Level, ids=str)
+def test_what_is_not_served_is_refused_by_kind(level: Level) -> None:
+    """An unknown key is UnknownApi; a version of OffsetCommit that is not there is
+    UnservedVersion; the text names level and versions."""
+    for key in (-1, 33, 99):
+        with pytest.raises(UnknownApi, match=f"key {key} .*{level}"):
+            SERVED[level].row(key, 0)
+    with pytest.raises(UnservedVersion, match=rf"OffsetCommit version 9 .*{level}, .* 0, 1"):
+        SERVED[level].row(8, 9)
+
+
+def test_0_9_0_alone_leaves_such_a_request_without_an_answer() -> None:
+    """As captured: 0.9.0.1 neither answers nor closes, the others close."""
+    silent = [level for level in Level if not SERVED[level].closes_on_unsupported]
+    assert [Level.V0_9_0] == silent
+
+
+@pytest.mark.parametrize(
+    ("level", "key", "asked", "read"),
+    [
+        (Level.V0_8_2, 0, 1, 0),
+        (Level.V0_8_2, 9, -1, 1),
+        (Level.V0_9_0, 0, 7, 1),
+        (Level.V0_9_0, 3, 30, 0),
+        (Level.V0_9_0, 6, 3, 1),
+        (Level.V0_9_0, 9, 2, 1),
+        (Level.V0_10_2, 7, 5, 1),
+        (Level.V0_10_2, 7, -1, 0),
+        (Level.V0_10_2, 18, 3, 0),
+    ],
+)
+def test_where_the_version_is_not_checked_another_is_read(
+    level: Level, key: int, asked: int, read: int
+) -> None:
+    """A version that does not exist is read as the nearest that does, where the broker of that age
+    does not look."""
+    assert read == SERVED[level].row(key, asked).version
+
+
+@pytest.mark.parametrize("key", [key for key in range(21) if key not in {7, 18}])
+def test_0_10_2_checks_every_version(key: int) -> None:
+    """One below and one above the range are refused."""
+    served = SERVED[Level.V0_10_2]
+    highest = max(version for of, version in served.rows if of == key)
+    for version in (-1, highest + 1):
+        with pytest.raises(UnservedVersion):
+            served.row(key, version)
