@@ -7,8 +7,6 @@ be done raises AdminError (a bad override ConfigError) and has changed nothing.
 
 from __future__ import annotations
 
-import random
-import time
 from collections.abc import Iterable, Mapping, Sequence
 
 from kafka08.admin.brokers import BrokerDescription, brokers_of
@@ -26,6 +24,8 @@ from kafka08.errors import AdminError, BadVersion, NodeExists, NoNode
 from kafka08.lifecycle import Closeable
 from kafka08.nearest import did_you_mean
 from kafka08.profile import topic_overrides
+from kafka08.runtime import Runtime
+from kafka08.runtime.threads import THREADS
 from kafka08.structs import INTERNAL_TOPICS, NO_LEADER, TopicPartition
 from kafka08.topic_config import check_names, override_texts, parse_topic_config
 from kafka08.topic_name import fault_of
@@ -50,7 +50,7 @@ class AdminClient(Closeable):
         zookeeper: str | None = None,
         *,
         zk: ZkClient | None = None,
-        rng: random.Random | None = None,
+        runtime: Runtime = THREADS,
     ) -> None:
         if (zookeeper is None) == (zk is None):
             raise TypeError("AdminClient needs either zookeeper=... or zk=...")
@@ -59,14 +59,16 @@ class AdminClient(Closeable):
             self._own = ZkClient(
                 zookeeper,
                 session_timeout_ms=ZOOKEEPER_TIMEOUT_MS,
+                adapter=runtime.zookeeper,
                 name="admin",
+                clock=runtime,
             )
             self._own.start()
         client = zk or self._own
         assert client is not None
         self._zk = client
         self._store = ClusterStore(client)
-        self._rng = rng or random.Random()
+        self._runtime = runtime
 
     def __repr__(self) -> str:
         return f"<AdminClient {self._zk.connect}>"
@@ -102,7 +104,9 @@ class AdminClient(Closeable):
             raise AdminError(f'Topic "{name}" already exists.')
         if assignment is None:
             brokers = self._store.broker_ids()
-            assignment = assign_replicas(brokers, partitions, replication_factor, rng=self._rng)
+            assignment = assign_replicas(
+                brokers, partitions, replication_factor, rng=self._runtime.random
+            )
         chosen = {number: tuple(replicas) for number, replicas in sorted(assignment.items())}
         if not dry_run:
             profile = topic_overrides(self._store.profile(), len(chosen[0]))
@@ -115,15 +119,15 @@ class AdminClient(Closeable):
     def await_leaders(self, name: str, timeout_ms: int = 10_000) -> None:
         """Until the controller has given every partition of the topic a leader; AdminError after
         `timeout_ms`. Brokers learn of it a moment later, so clients may still have to retry."""
-        deadline = time.monotonic() + timeout_ms / 1000
+        deadline = self._runtime.monotonic() + timeout_ms / 1000
         while True:
             [topic] = self.describe_topics([name])
             waiting = [p.partition for p in topic.partitions if p.leader in {None, NO_LEADER}]
             if not waiting:
                 return
-            if time.monotonic() > deadline:
+            if self._runtime.monotonic() > deadline:
                 raise AdminError(f"{name}: no leader in {timeout_ms} ms for partitions {waiting}")
-            time.sleep(_POLL_SECONDS)
+            self._runtime.sleep(_POLL_SECONDS)
 
     def list_topics(self) -> list[str]:
         """Names of all topics, sorted; those marked for deletion are among them."""
@@ -280,7 +284,7 @@ class AdminClient(Closeable):
         for name in topics:
             if name not in current:
                 raise self._absent_topic(name)
-        return plan_moves(current, brokers, self._rng)
+        return plan_moves(current, brokers, self._runtime.random)
 
     def assigned(self, partitions: Iterable[TopicPartition]) -> Moves:
         """Where these partitions are now; what does not exist is left out."""

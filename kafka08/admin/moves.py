@@ -11,11 +11,10 @@ PreferredReplicaLeaderElectionCommand 0.8.2.2.
 from __future__ import annotations
 
 import json
-import random
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from enum import Enum
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from kafka08.assignment import assign_replicas
 from kafka08.config import INT_MAX
@@ -23,6 +22,9 @@ from kafka08.errors import AdminError, ZooKeeperError
 from kafka08.structs import TopicPartition
 from kafka08.topic_name import fault_of
 from kafka08.zk import nodes
+
+if TYPE_CHECKING:
+    from random import Random
 
 T = TypeVar("T", bound=Hashable)
 
@@ -145,7 +147,7 @@ def parse_topics(text: str) -> list[str]:
 
 
 def plan_moves(
-    current: Mapping[str, Mapping[int, Sequence[int]]], brokers: Sequence[int], rng: random.Random
+    current: Mapping[str, Mapping[int, Sequence[int]]], brokers: Sequence[int], rng: Random
 ) -> Moves:
     """Spread every partition of the topics anew over `brokers`, as for new topics, with as many
     replicas as each topic has."""

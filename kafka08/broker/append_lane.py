@@ -16,10 +16,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from kafka08.broker.runtime import Runtime
 from kafka08.config import LONG_MAX
 from kafka08.errors import NotLeaderForPartition
 from kafka08.protocol import message_set
+from kafka08.runtime import BrokerRuntime
 
 if TYPE_CHECKING:
     from kafka08.broker.partition import Partition
@@ -58,7 +58,7 @@ class LaneAppend:
 class AppendLane:
     """Made for a partition by the first append that `needs_lane`; gone when the last is done."""
 
-    def __init__(self, partition: Partition, runtime: Runtime) -> None:
+    def __init__(self, partition: Partition, runtime: BrokerRuntime) -> None:
         self._partition = partition
         self._runtime = runtime
         self._waiting: deque[LaneAppend] = deque()

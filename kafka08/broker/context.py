@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from kafka08.broker.coordinator.offset_manager import OffsetManager
     from kafka08.broker.metadata_cache import MetadataCache
     from kafka08.broker.replica_manager import ReplicaManager
-    from kafka08.broker.runtime import Runtime
     from kafka08.broker.topics import TopicCreator
+    from kafka08.runtime import BrokerRuntime
     from kafka08.zk.store import ClusterStore
 
 
@@ -21,7 +21,7 @@ class BrokerContext:
     """Made once by KafkaServer.startup, after all of its parts and before the first request."""
 
     config: BrokerConfig
-    runtime: Runtime
+    runtime: BrokerRuntime
     store: ClusterStore
     metadata_cache: MetadataCache
     replica_manager: ReplicaManager

@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 
 from kafka08.broker.config import BrokerConfig
-from kafka08.broker.runtime import Runtime
 from kafka08.clock import Clock
 from kafka08.errors import ClientError, KafkaError, SessionLost
 from kafka08.network.connection import Connection
@@ -19,6 +18,7 @@ from kafka08.protocol.controlled_shutdown import (
     ControlledShutdownRequest,
     ControlledShutdownResponse,
 )
+from kafka08.runtime import BrokerRuntime
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
 
@@ -26,7 +26,7 @@ log = logging.getLogger("kafka.server.KafkaServer")
 
 
 def request_controlled_shutdown(
-    config: BrokerConfig, runtime: Runtime, store: ClusterStore
+    config: BrokerConfig, runtime: BrokerRuntime, store: ClusterStore
 ) -> bool:
     """Ask up to controlled.shutdown.max.retries times; whether it succeeded. Switches.
 
@@ -76,7 +76,7 @@ def has_session(zk: ZkClient, clock: Clock) -> bool:
 
 
 def _ask(
-    config: BrokerConfig, runtime: Runtime, store: ClusterStore
+    config: BrokerConfig, runtime: BrokerRuntime, store: ClusterStore
 ) -> ControlledShutdownResponse | None:
     """The controller's answer; None while there is no controller to be reached."""
     controller = store.controller()
@@ -87,8 +87,7 @@ def _ask(
         broker.host,
         broker.port,
         timeout_ms=config.controller_socket_timeout_ms,
-        connect=runtime.connect,
-        clock=runtime,
+        runtime=runtime,
     )
     try:
         response = connection.send(ControlledShutdownRequest(config.broker_id))

@@ -21,8 +21,8 @@ from itertools import islice
 from typing import Final
 
 from kafka08.broker.partition import Partition
-from kafka08.broker.runtime import Runtime
 from kafka08.errors import BadVersion, NoNode, ZooKeeperError
+from kafka08.runtime import BrokerRuntime
 from kafka08.structs import LeaderAndIsr, TopicPartition
 from kafka08.zk.store import ClusterStore
 
@@ -44,7 +44,10 @@ class IsrChanges:
     """
 
     def __init__(
-        self, runtime: Runtime, store: ClusterStore, on_raised: Callable[[TopicPartition], object]
+        self,
+        runtime: BrokerRuntime,
+        store: ClusterStore,
+        on_raised: Callable[[TopicPartition], object],
     ) -> None:
         self._runtime = runtime
         self._store = store

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from kafka08.broker.runtime import Cancellable, Runtime
+from kafka08.runtime import BrokerRuntime, Cancellable
 
 log = logging.getLogger(__name__)
 
@@ -21,7 +21,7 @@ ALLOWED_SECONDS: Final = 0.1
 class LagMeter:
     """Runs from its making until `stop`, and logs when the hub was held longer than allowed."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: BrokerRuntime) -> None:
         self._runtime = runtime
         self._handle: Cancellable | None = None
         self._wind()

@@ -7,10 +7,10 @@ import os
 from collections.abc import Callable
 
 from kafka08.broker.halt import halt_on
-from kafka08.broker.runtime import Runtime
 from kafka08.broker.timer import Timer
 from kafka08.errors import StorageError
 from kafka08.log.background import PendingFlush
+from kafka08.runtime import BrokerRuntime
 
 log = logging.getLogger(__name__)
 
@@ -21,7 +21,7 @@ class LogBackground:
     A `kafka08.log.background.Background`.
     """
 
-    def __init__(self, runtime: Runtime, timer: Timer) -> None:
+    def __init__(self, runtime: BrokerRuntime, timer: Timer) -> None:
         self._runtime = runtime
         self._timer = timer
 

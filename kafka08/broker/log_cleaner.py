@@ -12,10 +12,10 @@ from typing import Final
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.halt import halt_on
 from kafka08.broker.replica_manager import ReplicaManager
-from kafka08.broker.runtime import Runtime, Task
 from kafka08.errors import StorageError, UnknownTopicOrPartition
 from kafka08.log.cleaner import LogCleaner
 from kafka08.log.throttle import Throttle
+from kafka08.runtime import BrokerRuntime, Greenlet
 from kafka08.structs import TopicPartition
 
 log = logging.getLogger("kafka.log.LogCleaner")
@@ -27,7 +27,7 @@ class CleanerWorkers:
     """log.cleaner.threads greenlets, from `start` to `stop`, if log.cleaner.enable is set."""
 
     def __init__(
-        self, config: BrokerConfig, runtime: Runtime, replica_manager: ReplicaManager
+        self, config: BrokerConfig, runtime: BrokerRuntime, replica_manager: ReplicaManager
     ) -> None:
         self._replica_manager = replica_manager
         self._runtime = runtime
@@ -41,7 +41,7 @@ class CleanerWorkers:
             throttle=Throttle(config.log_cleaner_io_max_bytes_per_second, runtime),
             native=runtime.run_native,
         )
-        self._tasks: list[Task] = []
+        self._tasks: list[Greenlet] = []
 
     def start(self) -> None:
         if self._count:

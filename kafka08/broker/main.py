@@ -48,8 +48,8 @@ def run(properties: Mapping[str, str], log_level: str = "info") -> int:
     """Be a broker until SIGTERM, SIGINT or SIGHUP; the exit status. Patches this process for
     gevent. A signal that was held before (stop_signals.py) ends it before it starts."""
     # Before anything below is imported: it takes the patched modules for granted.
-    from kafka08.broker.gevent_runtime import GeventRuntime, patch_process
     from kafka08.broker.memory import keep_freed_memory
+    from kafka08.runtime.greenlets import GeventRuntime, patch_process
 
     patch_process()
     keep_freed_memory()

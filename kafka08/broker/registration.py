@@ -10,8 +10,8 @@ import logging
 import queue
 from contextlib import suppress
 
-from kafka08.broker.runtime import Runtime, Task
 from kafka08.errors import BrokerIdTaken, ZooKeeperError
+from kafka08.runtime import BrokerRuntime, Greenlet
 from kafka08.structs import Broker
 from kafka08.zk.session import SessionEvent
 from kafka08.zk.store import ClusterStore
@@ -23,14 +23,14 @@ class RegistrationKeeper:
     """Registers `broker` for as long as it runs."""
 
     def __init__(
-        self, runtime: Runtime, store: ClusterStore, broker: Broker, *, retry_seconds: float
+        self, runtime: BrokerRuntime, store: ClusterStore, broker: Broker, *, retry_seconds: float
     ) -> None:
         self._runtime = runtime
         self._store = store
         self._broker = broker
         self._retry_seconds = retry_seconds
         self._events = runtime.queue()
-        self._task: Task | None = None
+        self._task: Greenlet | None = None
 
     def start(self) -> None:
         """Register; switches. BrokerIdTaken if another broker holds the id."""

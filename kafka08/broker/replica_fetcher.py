@@ -25,7 +25,6 @@ from kafka08.broker.config import BrokerConfig
 from kafka08.broker.halt import halt_on
 from kafka08.broker.partition import Partition
 from kafka08.broker.refused import Refused
-from kafka08.broker.runtime import Runtime
 from kafka08.config import INT_MAX
 from kafka08.errors import (
     ApiError,
@@ -56,6 +55,7 @@ from kafka08.protocol.offsets import (
     OffsetsTopic,
 )
 from kafka08.protocol.types import Buffer
+from kafka08.runtime import BrokerRuntime
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, Broker, TopicPartition
 from kafka08.topic_config import unclean_elections_allowed
 
@@ -118,7 +118,7 @@ class ReplicaFetcher:
     def __init__(
         self,
         config: BrokerConfig,
-        runtime: Runtime,
+        runtime: BrokerRuntime,
         log_manager: LogManager,
         store: ClusterStore,
         *,
@@ -139,10 +139,9 @@ class ReplicaFetcher:
             leader.port,
             client_id=self.name,
             timeout_ms=config.replica_socket_timeout_ms,
-            connect=runtime.connect,
             receive_buffer=config.replica_socket_receive_buffer_bytes,
             max_response_bytes=INT_MAX,
-            clock=runtime,
+            runtime=runtime,
         )
 
     def __len__(self) -> int:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.partition import Partition
 from kafka08.broker.replica_fetcher import ReplicaFetcher
-from kafka08.broker.runtime import Runtime, Task
 from kafka08.hashing import fetcher_of
+from kafka08.runtime import BrokerRuntime, Greenlet
 from kafka08.structs import Broker, TopicPartition
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class ReplicaFetchers:
     def __init__(
         self,
         config: BrokerConfig,
-        runtime: Runtime,
+        runtime: BrokerRuntime,
         log_manager: LogManager,
         store: ClusterStore,
     ) -> None:
@@ -62,7 +62,7 @@ class ReplicaFetchers:
         self._runtime = runtime
         self._log_manager = log_manager
         self._store = store
-        self._fetchers: dict[Source, tuple[ReplicaFetcher, Task]] = {}
+        self._fetchers: dict[Source, tuple[ReplicaFetcher, Greenlet]] = {}
         self._closing = False
 
     def follow(self, partitions: Iterable[tuple[Partition, Broker]]) -> None:

@@ -31,7 +31,6 @@ from kafka08.broker.metadata_cache import MetadataCache
 from kafka08.broker.partition import Partition
 from kafka08.broker.purgatory import Purgatory
 from kafka08.broker.replica_fetchers import Followers
-from kafka08.broker.runtime import Runtime
 from kafka08.broker.timer import Timer
 from kafka08.broker.turns import in_turns
 from kafka08.errors import (
@@ -57,6 +56,7 @@ from kafka08.protocol.leader_and_isr import (
 from kafka08.protocol.stop_replica import StopReplicaRequest, StopReplicaResponse
 from kafka08.protocol.types import Buffer
 from kafka08.protocol.update_metadata import UpdateMetadataRequest
+from kafka08.runtime import BrokerRuntime
 from kafka08.structs import (
     DEBUGGING_CONSUMER,
     INTERNAL_TOPICS,
@@ -103,7 +103,7 @@ class ReplicaManager:
     def __init__(
         self,
         config: BrokerConfig,
-        runtime: Runtime,
+        runtime: BrokerRuntime,
         *,
         log_manager: LogManager,
         store: ClusterStore,
@@ -126,7 +126,7 @@ class ReplicaManager:
         self._partitions: dict[TopicPartition, Partition] = {}
         self.by_name_on_the_wire: dict[bytes, Partition] = {}
         self._listeners: dict[str, LeadershipListener] = {}
-        self._state_change_lock = runtime.lock()
+        self._state_change_lock = runtime.rlock()
         self._stopping = False
         self._checkpoints = {
             directory: OffsetCheckpoint(directory / HIGH_WATERMARK_CHECKPOINT)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gc
 import logging
-import socket
 from collections.abc import Callable
 
 from kafka08.broker.config import BrokerConfig
@@ -25,7 +24,6 @@ from kafka08.broker.metadata_cache import MetadataCache
 from kafka08.broker.registration import RegistrationKeeper
 from kafka08.broker.replica_fetchers import ReplicaFetchers
 from kafka08.broker.replica_manager import ReplicaManager
-from kafka08.broker.runtime import Runtime, Task
 from kafka08.broker.timer import Timer
 from kafka08.broker.topic_config_changes import TopicConfigChanges
 from kafka08.broker.topics import TopicCreator
@@ -36,6 +34,7 @@ from kafka08.log.log import Log
 from kafka08.log.manager import LoadJob, LogManager
 from kafka08.network.server import SocketServer
 from kafka08.protocol.served import SERVED
+from kafka08.runtime import BrokerRuntime, Greenlet, Listener
 from kafka08.structs import Broker
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
@@ -54,7 +53,7 @@ class KafkaServer:
     endpoint   what is registered; its port is the real one when `port` is 0. Set by startup
     """
 
-    def __init__(self, config: BrokerConfig, runtime: Runtime) -> None:
+    def __init__(self, config: BrokerConfig, runtime: BrokerRuntime) -> None:
         self.config = config
         self.runtime = runtime
         self.endpoint: Broker | None = None
@@ -65,7 +64,7 @@ class KafkaServer:
         self._zk: ZkClient | None = None
         self._store: ClusterStore | None = None
         self._log_manager: LogManager | None = None
-        self._listener: socket.socket | None = None
+        self._listener: Listener | None = None
         self._fetchers: ReplicaFetchers | None = None
         self._replica_manager: ReplicaManager | None = None
         self._offset_manager: OffsetManager | None = None
@@ -75,7 +74,7 @@ class KafkaServer:
         self._registration: RegistrationKeeper | None = None
         self._lag_meter: LagMeter | None = None
         self._cleaner: CleanerWorkers | None = None
-        self._scheduled: list[Task] = []
+        self._scheduled: list[Greenlet] = []
 
     # Start
 
@@ -110,7 +109,7 @@ class KafkaServer:
         store = self._store = self._connect_zookeeper()
         log_manager = self._log_manager = self._load_logs(store, timer)
         listener = self._listener = self._listen()
-        endpoint = self.endpoint = self._advertised(listener.getsockname()[1])
+        endpoint = self.endpoint = self._advertised(listener.port)
 
         metadata_cache = MetadataCache(config.broker_id)
         self._fetchers = ReplicaFetchers(config, runtime, log_manager, store)
@@ -193,17 +192,21 @@ class KafkaServer:
         manager.load(lambda jobs: map(load, jobs))
         return manager
 
-    def _listen(self) -> socket.socket:
+    def _listen(self) -> Listener:
         try:
-            listener = self.runtime.listen(self.config.host_name, self.config.port)
+            listener = self.runtime.listen(
+                self.config.host_name,
+                self.config.port,
+                receive_buffer=self.config.socket_receive_buffer_bytes,
+                send_buffer=self.config.socket_send_buffer_bytes,
+            )
         except OSError as error:
             raise ConfigError(
                 f"port: cannot listen on {self.config.host_name or '*'}:{self.config.port}: "
                 f"{error.strerror or error}"
             ) from error
         self._say(
-            f"Awaiting socket connections on {self.config.host_name or '0.0.0.0'}:"
-            f"{listener.getsockname()[1]}."
+            f"Awaiting socket connections on {self.config.host_name or '0.0.0.0'}:{listener.port}."
         )
         return listener
 
@@ -213,9 +216,10 @@ class KafkaServer:
         host = config.advertised_host_name or config.host_name or self.runtime.canonical_host_name()
         return Broker(config.broker_id, host, config.advertised_port or port)
 
-    def _serve(self, listener: socket.socket, dispatcher: Dispatcher, timer: Timer) -> SocketServer:
+    def _serve(self, listener: Listener, dispatcher: Dispatcher, timer: Timer) -> SocketServer:
         config = self.config
         server = SocketServer(
+            self.runtime,
             listener,
             dispatcher,
             request_bytes_max=config.socket_request_max_bytes,
@@ -223,9 +227,6 @@ class KafkaServer:
             connections_per_ip=config.max_connections_per_ip,
             connections_overrides=config.connection_limits,
             idle_ms=config.connections_max_idle_ms,
-            send_buffer_bytes=config.socket_send_buffer_bytes,
-            receive_buffer_bytes=config.socket_receive_buffer_bytes,
-            monotonic=self.runtime.monotonic,
         )
         server.start()
         return server

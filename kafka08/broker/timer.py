@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-from kafka08.broker.runtime import Cancellable, Runtime
+from kafka08.runtime import BrokerRuntime, Cancellable
 
 log = logging.getLogger(__name__)
 
@@ -100,7 +100,7 @@ class TimingWheel:
 class Timer:
     """Calls in the hub, never early, at most about a millisecond late. Nothing here switches."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: BrokerRuntime) -> None:
         self._runtime = runtime
         self._heap: list[Slot] = []
         self._wheel = TimingWheel(TICK_MS, WHEEL_SIZE, self._now_ms(), self._heap)

@@ -11,9 +11,9 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from kafka08.broker.runtime import Runtime, Task
 from kafka08.errors import ZooKeeperError
 from kafka08.log.manager import LogManager
+from kafka08.runtime import BrokerRuntime, Greenlet
 from kafka08.zk import nodes, paths
 from kafka08.zk.session import SessionEvent
 from kafka08.zk.store import ClusterStore
@@ -27,14 +27,16 @@ RETRY_SECONDS: Final = 1.0
 class TopicConfigChanges:
     """Applies changes in their order, each once. Everything but the events runs in one greenlet."""
 
-    def __init__(self, runtime: Runtime, store: ClusterStore, log_manager: LogManager) -> None:
+    def __init__(
+        self, runtime: BrokerRuntime, store: ClusterStore, log_manager: LogManager
+    ) -> None:
         self._runtime = runtime
         self._zk = store.zk
         self._store = store
         self._log_manager = log_manager
         self._events = runtime.queue()
         self._last_executed = -1
-        self._task: Task | None = None
+        self._task: Greenlet | None = None
 
     def start(self) -> None:
         """Apply what is there and begin to watch."""

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Mapping
 
 from kafka08.assignment import assign_replicas
 from kafka08.broker.config import BrokerConfig
-from kafka08.broker.runtime import Runtime
 from kafka08.errors import InvalidTopic, NodeExists, UnknownError
 from kafka08.profile import topic_overrides
 from kafka08.protocol.types import NULL_NAME
+from kafka08.runtime import BrokerRuntime
 from kafka08.structs import OFFSETS_TOPIC
 from kafka08.topic_name import fault_of
 from kafka08.zk import paths
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 class TopicCreator:
     """Creates topics through ZooKeeper. Its methods but `creates` switch."""
 
-    def __init__(self, config: BrokerConfig, runtime: Runtime, store: ClusterStore) -> None:
+    def __init__(self, config: BrokerConfig, runtime: BrokerRuntime, store: ClusterStore) -> None:
         self._config = config
         self._runtime = runtime
         self._store = store

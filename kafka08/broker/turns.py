@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, TypeVar
 
-from kafka08.broker.runtime import Runtime
+from kafka08.runtime import BrokerRuntime
 
 T = TypeVar("T")
 
@@ -14,7 +14,9 @@ PER_TURN: Final = 200
 other brokers may wait."""
 
 
-def in_turns(items: Sequence[T], runtime: Runtime, size: int = PER_TURN) -> Iterator[Sequence[T]]:
+def in_turns(
+    items: Sequence[T], runtime: BrokerRuntime, size: int = PER_TURN
+) -> Iterator[Sequence[T]]:
     """The items in pieces of `size`. Between two of them others run: what was read before may not
     be true any more. Switches."""
     for start in range(0, len(items), size):

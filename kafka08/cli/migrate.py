@@ -380,7 +380,7 @@ def opened(
 
     with Connections(zookeeper, bootstrap) as connections:
         found = find_groups(connections, groups, every=every)
-        yield connections, found, Pace(rate, connections.clock)
+        yield connections, found, Pace(rate, connections.runtime)
 
 
 def run_step(

@@ -239,7 +239,7 @@ def export(
 
     with Connections(zookeeper, bootstrap) as connections:
         names = find_groups(connections, groups, every=not groups)
-        pace = Pace(None, connections.clock)
+        pace = Pace(None, connections.runtime)
         batches = read_groups(connections, names, pace, everywhere=True)
         found = [f for batch in batches for f in batch]
     both = form == "json" or store != "zookeeper"

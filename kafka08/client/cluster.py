@@ -11,9 +11,6 @@ not age by itself. Sources: kafka.client.ClientUtils, kafka.producer.BrokerParti
 from __future__ import annotations
 
 import logging
-import random
-import socket
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Final, TypeVar
@@ -29,7 +26,6 @@ from kafka08.client.retry import (
     passes_at_coordinator,
     retry,
 )
-from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.errors import (
     ApiError,
     ClientError,
@@ -41,10 +37,12 @@ from kafka08.errors import (
     NotCoordinatorForConsumer,
     ProtocolError,
 )
-from kafka08.network.connection import DEFAULT_TIMEOUT_MS, Connect, Connection
+from kafka08.network.connection import DEFAULT_TIMEOUT_MS, Connection
 from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest
 from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
 from kafka08.protocol.types import Request, Response
+from kafka08.runtime import Runtime
+from kafka08.runtime.threads import THREADS
 from kafka08.structs import Broker, TopicPartition
 
 log = logging.getLogger(__name__)
@@ -67,7 +65,6 @@ class ClusterClient:
     timeout_ms          longest wait for an answer
     connect_timeout_ms  longest wait for a connection
     retry_policy        of `ask_leaders` and `at_leader`
-    connect, clock, rng  the world, for tests
     """
 
     def __init__(
@@ -80,16 +77,13 @@ class ClusterClient:
         retry_policy: RetryPolicy = RetryPolicy(),
         receive_buffer: int = 0,
         send_buffer: int = 0,
-        connect: Connect = socket.create_connection,
-        clock: Clock = SYSTEM_CLOCK,
-        rng: random.Random | None = None,
+        runtime: Runtime = THREADS,
     ) -> None:
         assert bootstrap, "a cluster is found through at least one broker"
         self._bootstrap = list(bootstrap)
         self._retry_policy = retry_policy
-        self._clock = clock
-        self._rng = rng or random.Random()
-        self._lock = threading.RLock()
+        self._runtime = runtime
+        self._lock = runtime.rlock()
         """Re-entrant for signal handlers, as the pool's."""
         self._metadata = ClusterMetadata()
         self._coordinators: dict[str, Broker] = {}
@@ -100,11 +94,11 @@ class ClusterClient:
                 client_id=client_id,
                 timeout_ms=timeout_ms,
                 connect_timeout_ms=connect_timeout_ms,
-                connect=connect,
                 receive_buffer=receive_buffer,
                 send_buffer=send_buffer,
-                clock=clock,
-            )
+                runtime=runtime,
+            ),
+            runtime,
         )
 
     @property
@@ -162,7 +156,7 @@ class ClusterClient:
         found = retry(
             lambda: self._find_coordinator(group),
             policy,
-            self._clock,
+            self._runtime,
             what=f"looking for the coordinator of group {group}",
             passes=passes,
         )
@@ -198,7 +192,7 @@ class ClusterClient:
         return retry(
             attempt,
             policy or self._retry_policy,
-            self._clock,
+            self._runtime,
             what=f"asking the coordinator of group {group}",
             passes=passes,
         )
@@ -224,7 +218,7 @@ class ClusterClient:
         """The answer of each known broker, in random order; NoBrokersAvailable if none answers."""
         addresses = {(broker.host, broker.port) for broker in self._metadata.brokers.values()}
         candidates = sorted(addresses.union(self._bootstrap))
-        self._rng.shuffle(candidates)
+        self._runtime.random.shuffle(candidates)
         failures = []
         for host, port in candidates:
             try:
@@ -288,7 +282,7 @@ class ClusterClient:
         retry(
             round_,
             self._retry_policy,
-            self._clock,
+            self._runtime,
             what=f"asking the leaders of {len(wanted)} partitions",
             passes=passes,
             before_next=lambda error: self._refresh_after(error, open_),

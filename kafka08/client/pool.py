@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from kafka08.errors import Closed, ConnectionFailed
 from kafka08.network.connection import Connection
+from kafka08.runtime import Runtime
+from kafka08.runtime.threads import THREADS
 
 IDLE_PER_BROKER = 2
 """More than these are closed when they come back."""
@@ -19,9 +20,9 @@ class ConnectionPool:
     `make(host, port)` gives a connection that is not open yet. Thread-safe.
     """
 
-    def __init__(self, make: Callable[[str, int], Connection]) -> None:
+    def __init__(self, make: Callable[[str, int], Connection], runtime: Runtime = THREADS) -> None:
         self._make = make
-        self._lock = threading.RLock()
+        self._lock = runtime.rlock()
         """Re-entrant, so that a signal handler may close what its own thread is just using."""
         self._idle: dict[tuple[str, int], list[Connection]] = {}
         self._lent: dict[int, Connection] = {}

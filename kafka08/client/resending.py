@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 
 from kafka08.errors import Closed, ConnectionFailed, RequestTimeout
 from kafka08.network.connection import Connection
@@ -32,7 +31,7 @@ class ResendingConnection:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._lock = threading.RLock()
+        self._lock = connection.runtime.rlock()
         self._pending: PendingRequest | None = None
         self._closed = False
 

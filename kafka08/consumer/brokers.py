@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from kafka08.client import ClusterClient
 from kafka08.errors import Closed
+from kafka08.runtime import ClientRuntime
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
 
@@ -43,10 +43,10 @@ class BrokersFromZooKeeper:
     """A ClusterClient made from /brokers/ids when it is first needed, and made anew after `renew`:
     all brokers may have moved. Thread-safe."""
 
-    def __init__(self, zk: ZkClient, make_client: MakeClient) -> None:
+    def __init__(self, zk: ZkClient, make_client: MakeClient, runtime: ClientRuntime) -> None:
         self._zk = zk
         self._make_client = make_client
-        self._lock = threading.RLock()
+        self._lock = runtime.rlock()
         """Re-entrant: a signal handler may close it in a thread that is just asking."""
         self._client: ClusterClient | None = None
         self._closed = False

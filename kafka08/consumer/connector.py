@@ -17,15 +17,11 @@ Source: kafka.consumer.ZookeeperConsumerConnector 0.8.2.2.
 from __future__ import annotations
 
 import logging
-import os
-import socket
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias, TypeVar, overload
 
 from kafka08.client import ClusterClient, RetryPolicy
-from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.consumer.assignors import Assignment
 from kafka08.consumer.brokers import BrokersFromZooKeeper
 from kafka08.consumer.config import ConsumerConfig
@@ -54,7 +50,9 @@ from kafka08.errors import (
     KafkaError,
     MessageStreamsExist,
 )
-from kafka08.network.connection import Connect, Connection
+from kafka08.network.connection import Connection
+from kafka08.runtime import ClientRuntime, Task
+from kafka08.runtime.threads import THREADS
 from kafka08.structs import Broker, TopicPartition
 from kafka08.topic_name import fault_of
 from kafka08.zk import paths
@@ -81,40 +79,42 @@ class ConsumerConnector:
         self,
         config: ConsumerConfig,
         *,
-        clock: Clock = SYSTEM_CLOCK,
-        connect: Connect = socket.create_connection,
+        runtime: ClientRuntime = THREADS,
     ) -> None:
         self.config = config
-        self.consumer_id = f"{config.group_id}_{config.consumer_id or _new_id(clock)}"
+        self.consumer_id = f"{config.group_id}_{config.consumer_id or _new_id(runtime)}"
         config.log_notes()
-        self._clock = clock
-        self._connect = connect
+        self._runtime = runtime
         self._zk = ZkClient(
             config.zookeeper_connect,
             session_timeout_ms=config.zookeeper_session_timeout_ms,
             connection_timeout_ms=config.zookeeper_connection_timeout_ms,
+            adapter=runtime.zookeeper,
             name=self.consumer_id,
-            clock=clock,
+            clock=runtime,
         )
-        self._gate = SessionGate(self._zk, clock)
-        self._status = ConsumerStatus(self.consumer_id, self._gate)
+        self._gate = SessionGate(self._zk, runtime)
+        self._status = ConsumerStatus(self.consumer_id, self._gate, runtime)
         self._leaders = BrokersFromZooKeeper(
-            self._zk, lambda addresses: self._client(addresses, config.socket_timeout_ms)
+            self._zk,
+            lambda addresses: self._client(addresses, config.socket_timeout_ms),
+            runtime,
         )
         self._coordinators = BrokersFromZooKeeper(
             self._zk,
             lambda addresses: self._client(addresses, config.offsets_channel_socket_timeout_ms),
+            runtime,
         )
         self._fetchers = FetcherManager(
-            self.consumer_id, config, self._leaders, clock, self._fetch_connection
+            self.consumer_id, config, self._leaders, runtime, self._fetch_connection
         )
         self._streams: dict[StreamKey, MemberStream] = {}
         self._storage: MemberStorage | None = None
         self._ownership: Ownership | None = None
         self._rebalancer: Rebalancer | None = None
-        self._committer: threading.Thread | None = None
-        self._lock = threading.Lock()
-        self._closing = threading.Event()
+        self._committer: Task | None = None
+        self._lock = runtime.lock()
+        self._closing = runtime.event()
         self._zk.start()
 
     @property
@@ -336,11 +336,10 @@ class ConsumerConnector:
         self._rebalancer.start()
         if self.config.auto_commit_enable:
             name = f"{self.consumer_id}-autocommit"
-            self._committer = threading.Thread(target=self._auto_commit, name=name, daemon=True)
-            self._committer.start()
+            self._committer = self._runtime.spawn(self._auto_commit, name=name)
         if len(streams) > 1:
             unread = UnreadStreams(self.consumer_id, streams, lambda: self.assignment)
-            unread.start(self._closing)
+            unread.start(self._runtime, self._closing)
         self._rebalancer.wait_for_first()
 
     def _make_rebalancer(self, subscription: Subscription) -> Rebalancer:
@@ -349,6 +348,7 @@ class ConsumerConnector:
             self.config.group_id,
             self.consumer_id,
             exclude_internal_topics=self.config.exclude_internal_topics,
+            runtime=self._runtime,
             stopping=self._closing,
             note=self.config.migration_note,
             on_change=lambda: self._post(Event.CHANGE),
@@ -356,7 +356,7 @@ class ConsumerConnector:
         )
         store = self._member_storage(registry.id_path)
         self._storage = store
-        self._ownership = Ownership(store, self._gate, list(self._streams.values()), self._clock)
+        self._ownership = Ownership(store, self._gate, list(self._streams.values()), self._runtime)
         return Rebalancer(
             self.consumer_id,
             self.config,
@@ -366,7 +366,7 @@ class ConsumerConnector:
             store=store,
             gate=self._gate,
             status=self._status,
-            clock=self._clock,
+            runtime=self._runtime,
             make_partitions=self._make_partitions,
             fetch=self._fetchers.add,
             on_stall=self._wake_streams,
@@ -377,7 +377,7 @@ class ConsumerConnector:
         kafka = KafkaOffsetStore(
             self._coordinators,
             config.group_id,
-            clock=self._clock,
+            clock=self._runtime,
             backoff_ms=config.offsets_channel_backoff_ms,
             patience_ms=config.rebalance_max_retries * config.rebalance_backoff_ms,
             is_interrupted=lambda: self._rebalancer is None or self._rebalancer.is_interrupted,
@@ -397,7 +397,7 @@ class ConsumerConnector:
     def _stream(self, key_decoder: Decoder | None, value_decoder: Decoder | None) -> MemberStream:
         return MemberStream(
             supervisor=self._status,
-            clock=self._clock,
+            runtime=self._runtime,
             timeout_ms=self.config.consumer_timeout_ms,
             capacity=self.config.queued_max_message_chunks,
             fetch_bytes=self.config.fetch_message_max_bytes,
@@ -428,8 +428,7 @@ class ConsumerConnector:
             client_id=self.config.client_id,
             timeout_ms=timeout_ms,
             retry_policy=RetryPolicy(backoff_ms=self.config.refresh_leader_backoff_ms),
-            connect=self._connect,
-            clock=self._clock,
+            runtime=self._runtime,
         )
 
     def _fetch_connection(self, broker: Broker) -> Connection:
@@ -438,10 +437,9 @@ class ConsumerConnector:
             broker.port,
             client_id=self.config.client_id,
             timeout_ms=self.config.socket_timeout_ms,
-            connect=self._connect,
             receive_buffer=self.config.socket_receive_buffer_bytes,
             max_response_bytes=answer_bytes_max(self.config),
-            clock=self._clock,
+            runtime=self._runtime,
         )
 
     def _on_session_event(self, event: SessionEvent) -> None:
@@ -476,9 +474,7 @@ class ConsumerConnector:
         """One commit with its retries, the search for the coordinator and another thread's commit
         before it, all within offsets.channel.socket.timeout.ms."""
         patience_ms = self.config.offsets_channel_socket_timeout_ms
-        end = threading.Timer(patience_ms / 1000, self._coordinators.close)
-        end.daemon = True
-        end.start()
+        end = self._runtime.call_later(patience_ms / 1000, self._coordinators.close)
         try:
             ownership.commit(
                 retries=self.config.offsets_commit_max_retries,
@@ -497,6 +493,6 @@ class ConsumerConnector:
             end.cancel()
 
 
-def _new_id(clock: Clock) -> str:
+def _new_id(runtime: ClientRuntime) -> str:
     """`<host>-<ms>-<8 hex digits>`, as 0.8.2.2 makes it."""
-    return f"{socket.gethostname()}-{clock.time_ms()}-{os.urandom(4).hex()}"
+    return f"{runtime.host_name()}-{runtime.time_ms()}-{runtime.random.getrandbits(32):08x}"

@@ -20,7 +20,6 @@ Source: kafka.consumer.ConsumerFetcherThread, kafka.server.AbstractFetcherThread
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
@@ -47,6 +46,7 @@ from kafka08.errors import (
 from kafka08.network.connection import Connection
 from kafka08.protocol.fetch import FetchPartitionResponse, FetchResponse
 from kafka08.protocol.offsets import OffsetsPartitionResponse, OffsetsResponse
+from kafka08.runtime import ClientRuntime, Task
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, NO_OFFSET, TopicPartition
 
 log = logging.getLogger(__name__)
@@ -85,21 +85,23 @@ class PartitionFetcher:
         connection: Connection,
         config: ConsumerConfig,
         on_lost: Callable[[Collection[OwnedPartition]], None],
+        runtime: ClientRuntime,
     ) -> None:
         self._name = name
+        self._runtime = runtime
         self._connection = connection
         self._config = config
         self._on_lost = on_lost
         self._bytes_max = max(FETCH_BYTES_MAX, config.fetch_message_max_bytes)
-        self._condition = threading.Condition()
+        self._condition = runtime.condition()
         self._partitions: dict[TopicPartition, OwnedPartition] = {}
         self._asked: Positions = {}
         """What the request under way asks for, or the last one if none is."""
         self._stopping = False
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._task: Task | None = None
 
     def start(self) -> None:
-        self._thread.start()
+        self._task = self._runtime.spawn(self._run, name=self._name)
 
     def add(self, partitions: Iterable[OwnedPartition]) -> None:
         with self._condition:
@@ -126,8 +128,10 @@ class PartitionFetcher:
 
     def join(self, timeout_s: float) -> bool:
         """Wait for its end; False if it has not come."""
-        self._thread.join(timeout_s)
-        return not self._thread.is_alive()
+        if self._task is None:
+            return True
+        self._task.join(timeout_s)
+        return not self._task.is_alive()
 
     def _run(self) -> None:
         while not self._stopping:

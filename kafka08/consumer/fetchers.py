@@ -6,11 +6,9 @@ Source: kafka.consumer.ConsumerFetcherManager, kafka.server.AbstractFetcherManag
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Collection
 from typing import Final
 
-from kafka08.clock import Clock
 from kafka08.consumer.brokers import BrokersFromZooKeeper
 from kafka08.consumer.config import ConsumerConfig
 from kafka08.consumer.fetcher import PartitionFetcher
@@ -18,6 +16,7 @@ from kafka08.consumer.progress import OwnedPartition
 from kafka08.errors import ApiError, KafkaError, NoBrokersAvailable
 from kafka08.hashing import fetcher_of
 from kafka08.network.connection import Connection
+from kafka08.runtime import ClientRuntime, Task
 from kafka08.structs import Broker
 
 log = logging.getLogger(__name__)
@@ -38,18 +37,18 @@ class FetcherManager:
         consumer_id: str,
         config: ConsumerConfig,
         brokers: BrokersFromZooKeeper,
-        clock: Clock,
+        runtime: ClientRuntime,
         connect_to: Callable[[Broker], Connection],
     ) -> None:
         self._consumer_id = consumer_id
         self._config = config
         self._brokers = brokers
-        self._clock = clock
+        self._runtime = runtime
         self._connect_to = connect_to
-        self._condition = threading.Condition()
+        self._condition = runtime.condition()
         self._leaderless: list[OwnedPartition] = []
         self._fetchers: dict[FetcherKey, PartitionFetcher] = {}
-        self._finder: threading.Thread | None = None
+        self._finder: Task | None = None
         self._stopping = False
 
     def add(self, partitions: Collection[OwnedPartition]) -> None:
@@ -62,9 +61,7 @@ class FetcherManager:
             self._leaderless.extend(partitions)
             if self._finder is None:
                 name = f"{self._consumer_id}-leader-finder-thread"
-                finder = threading.Thread(target=self._run, name=name, daemon=True)
-                finder.start()
-                self._finder = finder
+                self._finder = self._runtime.spawn(self._run, name=name)
             self._condition.notify_all()
 
     def notify(self) -> None:
@@ -82,12 +79,12 @@ class FetcherManager:
 
     def join(self, timeout_s: float) -> None:
         """Wait for the threads to end, at most so long in all."""
-        give_up_at = self._clock.monotonic() + timeout_s
+        give_up_at = self._runtime.monotonic() + timeout_s
         for fetcher in self._all():
-            if not fetcher.join(max(0.0, give_up_at - self._clock.monotonic())):
+            if not fetcher.join(max(0.0, give_up_at - self._runtime.monotonic())):
                 log.warning("[%s] a fetch thread did not end in time", self._consumer_id)
         if self._finder is not None:
-            self._finder.join(max(0.0, give_up_at - self._clock.monotonic()))
+            self._finder.join(max(0.0, give_up_at - self._runtime.monotonic()))
 
     def _all(self) -> list[PartitionFetcher]:
         with self._condition:
@@ -159,7 +156,9 @@ class FetcherManager:
     def _start_fetcher(self, key: FetcherKey) -> PartitionFetcher:
         broker, number = key
         name = f"ConsumerFetcherThread-{self._consumer_id}-{number}-{broker.id}"
-        fetcher = PartitionFetcher(name, self._connect_to(broker), self._config, self.add)
+        fetcher = PartitionFetcher(
+            name, self._connect_to(broker), self._config, self.add, self._runtime
+        )
         fetcher.start()
         self._fetchers[key] = fetcher
         return fetcher

@@ -7,19 +7,18 @@ waits for the commit under way.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 
 from kafka08.client.retry import RetryPolicy, retry
-from kafka08.clock import Clock
 from kafka08.consumer.assignors import Assignment
 from kafka08.consumer.offset_store import Offsets, OffsetStore
 from kafka08.consumer.progress import OwnedPartition, Sink
 from kafka08.consumer.session import SessionGate
 from kafka08.consumer.stream import MemberStream
 from kafka08.errors import KafkaError
+from kafka08.runtime import ClientRuntime
 from kafka08.structs import NO_OFFSET, TopicPartition
 
 log = logging.getLogger(__name__)
@@ -36,14 +35,18 @@ class Ownership:
     """
 
     def __init__(
-        self, store: OffsetStore, gate: SessionGate, streams: Sequence[MemberStream], clock: Clock
+        self,
+        store: OffsetStore,
+        gate: SessionGate,
+        streams: Sequence[MemberStream],
+        runtime: ClientRuntime,
     ) -> None:
         self._store = store
         self._gate = gate
         self._streams = streams
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._holder: int | None = None
+        self._runtime = runtime
+        self._lock = runtime.lock()
+        self._holder: object = None
         self._owned: Mapping[TopicPartition, OwnedPartition] = {}
 
     @property
@@ -67,7 +70,9 @@ class Ownership:
             with self._locked():
                 self._commit(self.positions())
 
-        retry(attempt, RetryPolicy(retries + 1, backoff_ms), self._clock, what="committing offsets")
+        retry(
+            attempt, RetryPolicy(retries + 1, backoff_ms), self._runtime, what="committing offsets"
+        )
 
     def fetch_committed(self, partitions: Collection[TopicPartition]) -> Offsets:
         """The committed offset of each of `partitions`; NO_OFFSET where there is none. Commits wait
@@ -152,9 +157,11 @@ class Ownership:
     def _acquire(self, patience_s: float) -> bool:
         """False if that took too long. A signal handler that has interrupted a commit of its own
         thread cannot wait for it: False, at once."""
-        if self._holder == threading.get_ident() or not self._lock.acquire(timeout=patience_s):
+        if self._holder is self._runtime.current_task() or not self._lock.acquire(
+            timeout=patience_s
+        ):
             return False
-        self._holder = threading.get_ident()
+        self._holder = self._runtime.current_task()
         return True
 
     def _release(self) -> None:

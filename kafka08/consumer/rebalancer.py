@@ -22,11 +22,9 @@ from __future__ import annotations
 
 import enum
 import logging
-import threading
 from collections.abc import Callable, Collection
 from typing import Final
 
-from kafka08.clock import Clock
 from kafka08.consumer.assignment import GroupView, assign, changes
 from kafka08.consumer.assignors import Assignment
 from kafka08.consumer.config import ConsumerConfig
@@ -39,6 +37,7 @@ from kafka08.consumer.session import SessionGate
 from kafka08.consumer.status import ConsumerStatus
 from kafka08.consumer.subscription import Subscription
 from kafka08.errors import KafkaError
+from kafka08.runtime import ClientRuntime, Task
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +70,7 @@ class Rebalancer:
         store: MemberStorage,
         gate: SessionGate,
         status: ConsumerStatus,
-        clock: Clock,
+        runtime: ClientRuntime,
         make_partitions: Callable[[Assignment, Offsets], list[OwnedPartition]],
         fetch: Callable[[Collection[OwnedPartition]], None],
         on_stall: Callable[[], None],
@@ -84,22 +83,21 @@ class Rebalancer:
         self._store = store
         self._gate = gate
         self._status = status
-        self._clock = clock
+        self._runtime = runtime
         self._make_partitions = make_partitions
         self._fetch = fetch
         self._on_stall = on_stall
-        self._condition = threading.Condition()
+        self._condition = runtime.condition()
         self._events: set[Event] = set()
         self._view: GroupView | None = None
         self._session_id: int | None = None
         """The session in which the member is registered and owns what it owns."""
-        self._first = threading.Event()
-        name = f"{consumer_id}_watcher_executor"
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._first = runtime.event()
+        self._task: Task | None = None
 
     def start(self) -> None:
         self.post(Event.CHANGE)
-        self._thread.start()
+        self._task = self._runtime.spawn(self._run, name=f"{self._consumer_id}_watcher_executor")
 
     def post(self, event: Event) -> None:
         """Have the thread look. Never waits."""
@@ -118,9 +116,10 @@ class Rebalancer:
 
     def join(self, timeout_s: float) -> bool:
         """Wait for the thread's end after STOP; False if it has not come."""
-        if self._thread.ident is not None:
-            self._thread.join(timeout_s)
-        return not self._thread.is_alive()
+        if self._task is None:
+            return True
+        self._task.join(timeout_s)
+        return not self._task.is_alive()
 
     @property
     def _patience_s(self) -> float:
@@ -156,7 +155,7 @@ class Rebalancer:
 
     def _settle(self) -> None:
         """Attempt until one succeeds."""
-        give_up_at = self._clock.monotonic() + self._patience_s
+        give_up_at = self._runtime.monotonic() + self._patience_s
         self._status.rebalancing()
         attempt = 0
         while True:
@@ -165,7 +164,7 @@ class Rebalancer:
             if failure is None:
                 break
             log.info("[%s] try #%d failed: %s", self._consumer_id, attempt, failure)
-            if self._clock.monotonic() >= give_up_at and self._status.stalled(failure):
+            if self._runtime.monotonic() >= give_up_at and self._status.stalled(failure):
                 log.warning("[%s] %s", self._consumer_id, self._status.stall_cause)
                 self._first.set()
                 self._on_stall()
@@ -218,7 +217,7 @@ class Rebalancer:
         self._ownership.drop()
         self._view = None
         self._registry.begin_session()
-        self._session_id = self._registry.register(self._subscription, self._clock.time_ms())
+        self._session_id = self._registry.register(self._subscription, self._runtime.time_ms())
         self._gate.admit_session(self._session_id)
         self._store.begin_session()
 
@@ -230,7 +229,7 @@ class Rebalancer:
             if self._session_id != self._registry.session_id:
                 raise  # it went with its session; the next attempt begins a new one
             log.warning("[%s] %s; registering again", self._consumer_id, error)
-            self._registry.register(self._subscription, self._clock.time_ms())
+            self._registry.register(self._subscription, self._runtime.time_ms())
             return self._registry.view(self._subscription)
 
     def _claim(self, wanted: Assignment) -> None:

@@ -13,7 +13,6 @@ kafka.consumer.ZookeeperConsumerConnector, kafka.utils.ZkUtils 0.8.2.2.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
@@ -23,6 +22,7 @@ from kafka08.consumer.assignors import Assignment
 from kafka08.consumer.subscription import Subscription, subscription_of
 from kafka08.consumer.watched import WatchedNodes
 from kafka08.errors import NodeExists, NoNode, SessionLost, ZooKeeperError
+from kafka08.runtime import ClientRuntime, Event
 from kafka08.structs import TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
@@ -66,7 +66,8 @@ class GroupRegistry:
         consumer_id: str,
         *,
         exclude_internal_topics: bool,
-        stopping: threading.Event,
+        runtime: ClientRuntime,
+        stopping: Event,
         note: Mapping[str, str] | None = None,
         on_change: Callable[[], None],
         on_release: Callable[[], None],
@@ -79,8 +80,8 @@ class GroupRegistry:
         self._note = note
         self._on_change = on_change
         self._on_release = on_release
-        self._registrations = WatchedNodes(zk, self._subscription_of, on_change)
-        self._topics = WatchedNodes(zk, _partitions_of, on_change)
+        self._registrations = WatchedNodes(zk, self._subscription_of, on_change, runtime)
+        self._topics = WatchedNodes(zk, _partitions_of, on_change, runtime)
         self._parents: set[str] = set()
         """Topics whose parent of owner znodes was made sure of in this session."""
         self._uncertain: set[TopicPartition] = set()

@@ -12,7 +12,6 @@ so is what to do when that changes (NotLeaderForPartition). Source: kafka.consum
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar, overload
@@ -32,7 +31,6 @@ from kafka08.client.requests import (
 )
 from kafka08.client.resending import ResendingConnection
 from kafka08.client.retry import RetryPolicy
-from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.consumer.fetched import Decoder, FetchedSet
 from kafka08.errors import (
     NO_ERROR,
@@ -43,12 +41,14 @@ from kafka08.errors import (
 )
 from kafka08.kernel import MessageAndMetadata
 from kafka08.lifecycle import Closeable
-from kafka08.network.connection import DEFAULT_TIMEOUT_MS, Connect, Connection
+from kafka08.network.connection import DEFAULT_TIMEOUT_MS, Connection
 from kafka08.protocol.fetch import FetchResponse
 from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
 from kafka08.protocol.offset_fetch import OffsetFetchResponse
 from kafka08.protocol.offsets import OffsetsResponse
 from kafka08.protocol.types import Request, Response
+from kafka08.runtime import Runtime
+from kafka08.runtime.threads import THREADS
 from kafka08.structs import ORDINARY_CONSUMER, OffsetAndMetadata, TopicPartition
 
 K = TypeVar("K")
@@ -83,8 +83,7 @@ class SimpleConsumer(Closeable):
         client_id: str = "",
         *,
         max_fetch_bytes: int = FETCH_BYTES_MAX,
-        connect: Connect = socket.create_connection,
-        clock: Clock = SYSTEM_CLOCK,
+        runtime: Runtime = THREADS,
     ) -> None:
         self.host = host
         self.port = port
@@ -95,9 +94,8 @@ class SimpleConsumer(Closeable):
                 port,
                 client_id=client_id,
                 timeout_ms=timeout_ms,
-                connect=connect,
                 receive_buffer=buffer_size,
-                clock=clock,
+                runtime=runtime,
             )
         )
         self._cluster = ClusterClient(
@@ -105,8 +103,7 @@ class SimpleConsumer(Closeable):
             client_id=client_id,
             timeout_ms=timeout_ms,
             connect_timeout_ms=timeout_ms,
-            connect=connect,
-            clock=clock,
+            runtime=runtime,
         )
 
     def __str__(self) -> str:

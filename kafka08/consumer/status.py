@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import enum
-import threading
 
 from kafka08.consumer.session import SessionGate
 from kafka08.errors import ConsumerRebalanceFailed, KafkaError
+from kafka08.runtime import ClientRuntime
 
 
 class ConsumerState(enum.Enum):
@@ -26,10 +26,10 @@ class ConsumerStatus:
     A stall has a number, so that each stream raises it once.
     """
 
-    def __init__(self, consumer_id: str, gate: SessionGate) -> None:
+    def __init__(self, consumer_id: str, gate: SessionGate, runtime: ClientRuntime) -> None:
         self._consumer_id = consumer_id
         self._gate = gate
-        self._lock = threading.RLock()
+        self._lock = runtime.rlock()
         """Re-entrant: a signal handler may shut down in a thread that is just asking."""
         self._state = ConsumerState.NEW
         self._stalls = 0

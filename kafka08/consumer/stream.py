@@ -16,7 +16,6 @@ cut and handed out under the condition, there being few of them.
 from __future__ import annotations
 
 import logging
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -24,12 +23,12 @@ from math import inf
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from kafka08 import kernel
-from kafka08.clock import Clock
 from kafka08.consumer.batch import Batches, BatchLimits, MessageBatch
 from kafka08.consumer.progress import Chunk, OwnedPartition
 from kafka08.errors import ConsumerTimeout, InvalidMessage, KafkaError
 from kafka08.kernel import Columns, MessageAndMetadata
 from kafka08.protocol.message_set import fetched_unpacker
+from kafka08.runtime import ClientRuntime
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +71,7 @@ class MemberStream:
         self,
         *,
         supervisor: Supervisor,
-        clock: Clock,
+        runtime: ClientRuntime,
         timeout_ms: int = -1,
         capacity: int = 2,
         fetch_bytes: int = 0,
@@ -83,15 +82,15 @@ class MemberStream:
         """Fetching for this stream pauses while more than `capacity` sets wait; `on_room` is told
         when it may go on. `timeout_ms` < 0: wait for ever. `fetch_bytes`: see fetched_unpacker."""
         self._supervisor = supervisor
-        self._clock = clock
-        self._monotonic = clock.monotonic
+        self._runtime = runtime
+        self._monotonic = runtime.monotonic
         self._timeout_ms = timeout_ms
         self._patience_s = inf if timeout_ms < 0 else timeout_ms / 1000
         self._capacity = capacity
         self._unpack = fetched_unpacker(fetch_bytes)
         self._decoders = (key_decoder, value_decoder)
         self._on_room = on_room
-        self._condition = threading.Condition()
+        self._condition = runtime.condition()
         self._chunks: deque[Chunk] = deque()
         self._chunk: Chunk | None = None
         self._messages = NO_MESSAGES
@@ -104,7 +103,7 @@ class MemberStream:
         """The batch in hand; None while messages are handed out one by one."""
         self._waiting = False
         self._closed = False
-        self._reader: threading.Thread | None = None
+        self._reader: object = None
         self._stall_seen = 0
         self._busy = False
         self._limit = -inf
@@ -154,7 +153,7 @@ class MemberStream:
     def _next_slowly(self, take: Callable[[], T | None], give_up_at: float) -> T:
         """What `take` finds, as soon as it finds something; ConsumerTimeout after `give_up_at`."""
         with self._condition:
-            self._reader = threading.current_thread()
+            self._reader = self._runtime.current_task()
             while True:
                 if self._closed:
                     raise StopIteration
@@ -434,8 +433,8 @@ class MemberStream:
             if self._monotonic() > give_up_at:
                 log.error("a decoder has kept a stream busy for %d s", FENCE_PATIENCE_S)
                 return
-            self._clock.sleep(0.0002)
+            self._runtime.sleep(0.0002)
 
     @property
     def _is_reader(self) -> bool:
-        return self._reader is threading.current_thread()
+        return self._reader is self._runtime.current_task()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Mapping
 from typing import Final
 
 from kafka08.consumer.assignors import Assignment
 from kafka08.consumer.stream import MemberStream
 from kafka08.listing import some_of
+from kafka08.runtime import ClientRuntime, Event
 
 log = logging.getLogger(__name__)
 
@@ -37,10 +37,9 @@ class UnreadStreams:
         self._assignment = assignment
         self._seen: set[StreamKey] = set()
 
-    def start(self, closing: threading.Event) -> None:
-        """Look in a daemon thread until every stream was asked or named, or `closing` is set."""
-        name = f"{self._consumer_id}-unread-streams"
-        threading.Thread(target=self._run, args=(closing,), name=name, daemon=True).start()
+    def start(self, runtime: ClientRuntime, closing: Event) -> None:
+        """Look in a thread until every stream was asked or named, or `closing` is set."""
+        runtime.spawn(self._run, closing, name=f"{self._consumer_id}-unread-streams")
 
     def look(self) -> bool:
         """Warn of what is unread; whether there is anything left to look for."""
@@ -53,7 +52,7 @@ class UnreadStreams:
         self._seen = unread
         return bool(self._unasked)
 
-    def _run(self, closing: threading.Event) -> None:
+    def _run(self, closing: Event) -> None:
         while not closing.wait(LOOK_EVERY_S):
             try:
                 if not self.look():

@@ -7,11 +7,11 @@ on each, it is N.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
 from kafka08.errors import KafkaError, NoNode, ZooKeeperError
+from kafka08.runtime import ClientRuntime
 from kafka08.zk.client import ZkClient
 from kafka08.zk.operations import Get, Watcher
 
@@ -29,12 +29,16 @@ class WatchedNodes(Generic[T]):
     """
 
     def __init__(
-        self, zk: ZkClient, decode: Callable[[str | None], T], on_change: Callable[[], None]
+        self,
+        zk: ZkClient,
+        decode: Callable[[str | None], T],
+        on_change: Callable[[], None],
+        runtime: ClientRuntime,
     ) -> None:
         self._zk = zk
         self._decode = decode
         self._on_change = on_change
-        self._lock = threading.Lock()
+        self._lock = runtime.lock()
         self._known: dict[str, T | None] = {}
         self._awaited: set[str] = set()
 

@@ -11,12 +11,10 @@ group can be looked at while its cluster is half down. Only ZooKeeper must answe
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterable
 
 from kafka08.client import ClusterClient, RetryPolicy, parse_bootstrap
 from kafka08.client.log_offsets import log_ends, log_starts
-from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.consumer.brokers import BootstrapBrokers
 from kafka08.consumer.offset_store import KafkaOffsetStore, Offsets
 from kafka08.errors import KafkaError, ZooKeeperError
@@ -24,7 +22,8 @@ from kafka08.groups.facts import GroupFacts, GroupSummary, PartitionFacts, parti
 from kafka08.groups.members import read_members, topics_read
 from kafka08.groups.trees import Tree, read_offsets, read_owners
 from kafka08.lifecycle import Closeable
-from kafka08.network.connection import Connect
+from kafka08.runtime import ClientRuntime
+from kafka08.runtime.threads import THREADS
 from kafka08.structs import NO_OFFSET, OFFSETS_TOPIC, TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
@@ -49,14 +48,14 @@ class GroupReader(Closeable):
         zookeeper: str,
         bootstrap: str | None = None,
         *,
-        clock: Clock = SYSTEM_CLOCK,
-        connect: Connect = socket.create_connection,
+        runtime: ClientRuntime = THREADS,
     ) -> None:
         self._bootstrap = parse_bootstrap(bootstrap) if bootstrap is not None else None
-        self._clock = clock
-        self._connect = connect
+        self._runtime = runtime
         self._cluster: ClusterClient | None = None
-        self._zk = ZkClient(zookeeper, name="group reader")
+        self._zk = ZkClient(
+            zookeeper, adapter=runtime.zookeeper, name="group reader", clock=runtime
+        )
         self._zk.start()
         self._store = ClusterStore(self._zk)
 
@@ -156,7 +155,7 @@ class GroupReader(Closeable):
             store = KafkaOffsetStore(
                 BootstrapBrokers(self._client()),
                 group,
-                clock=self._clock,
+                clock=self._runtime,
                 backoff_ms=RETRIES.backoff_ms,
                 patience_ms=COORDINATOR_PATIENCE_MS,
             )
@@ -190,8 +189,7 @@ class GroupReader(Closeable):
                 timeout_ms=5000,
                 connect_timeout_ms=3000,
                 retry_policy=RETRIES,
-                connect=self._connect,
-                clock=self._clock,
+                runtime=self._runtime,
             )
         # A coordinator is waited for much longer than somebody who looks at a dead cluster wants.
         self._cluster.refresh()

@@ -8,7 +8,6 @@ read, RECORDS of them at most: what was committed before that is not known here.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Collection
 from dataclasses import replace
 from typing import Final
@@ -36,7 +35,7 @@ class CommitTimes:
     def __init__(self, connections: Connections, *, records: int = RECORDS) -> None:
         self._connections = connections
         self._records = records
-        self._lock = threading.Lock()
+        self._lock = connections.runtime.lock()
         self._read: dict[int, dict[OffsetKey, int]] = {}
 
     def of(self, group: str, partitions: Collection[TopicPartition]) -> Times:

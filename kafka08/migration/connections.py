@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import socket
 from typing import Final
 
 from kafka08.client import ClusterClient, parse_bootstrap
-from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.consumer.brokers import BootstrapBrokers
 from kafka08.consumer.offset_store import KafkaOffsetStore
 from kafka08.consumer.simple import SimpleConsumer
 from kafka08.lifecycle import Closeable
 from kafka08.migration.coordinators import Coordinators
-from kafka08.network.connection import Connect
+from kafka08.runtime import ClientRuntime
+from kafka08.runtime.threads import THREADS
 from kafka08.structs import Broker
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
@@ -34,12 +33,10 @@ class Connections(Closeable):
         zookeeper: str,
         bootstrap: str | None = None,
         *,
-        clock: Clock = SYSTEM_CLOCK,
-        connect: Connect = socket.create_connection,
+        runtime: ClientRuntime = THREADS,
     ) -> None:
-        self.clock = clock
-        self._connect_socket = connect
-        self.zk = ZkClient(zookeeper, name="migration")
+        self.runtime = runtime
+        self.zk = ZkClient(zookeeper, adapter=runtime.zookeeper, name="migration", clock=runtime)
         self.zk.start()
         self.store = ClusterStore(self.zk)
         try:
@@ -47,7 +44,7 @@ class Connections(Closeable):
         except BaseException:
             self.zk.close()
             raise
-        self.coordinators = Coordinators(self.cluster, clock)
+        self.coordinators = Coordinators(self.cluster, runtime)
         """The offsets topic, for many groups at once."""
 
     def _connect(self, bootstrap: str | None) -> ClusterClient:
@@ -55,23 +52,16 @@ class Connections(Closeable):
             addresses = self.store.broker_addresses()
         else:
             addresses = parse_bootstrap(bootstrap)
-        return ClusterClient(
-            addresses,
-            client_id="kafka08-migrate",
-            connect=self._connect_socket,
-            clock=self.clock,
-        )
+        return ClusterClient(addresses, client_id="kafka08-migrate", runtime=self.runtime)
 
     def kafka(self, group: str) -> KafkaOffsetStore:
         """The offsets topic, for `group`, as a member sees it."""
         brokers = BootstrapBrokers(self.cluster)
-        return KafkaOffsetStore(brokers, group, clock=self.clock, backoff_ms=BACKOFF_MS)
+        return KafkaOffsetStore(brokers, group, clock=self.runtime, backoff_ms=BACKOFF_MS)
 
     def reader(self, broker: Broker) -> SimpleConsumer:
         """For what a log says itself; the caller closes it."""
-        return SimpleConsumer(
-            broker.host, broker.port, connect=self._connect_socket, clock=self.clock
-        )
+        return SimpleConsumer(broker.host, broker.port, runtime=self.runtime)
 
     def close(self) -> None:
         self.cluster.close()

@@ -70,7 +70,7 @@ def read_groups(
     size = pace.slice_of(BATCH)
     for first in range(0, len(groups), size):
         batch = groups[first : first + size]
-        connections.clock.sleep(pace.wait_s(len(batch)))
+        connections.runtime.sleep(pace.wait_s(len(batch)))
         yield read_many(batch, connections, everywhere=everywhere)
 
 
@@ -151,7 +151,7 @@ def each_group(
     times = CommitTimes(connections)
 
     def carry_out(group: str) -> T:
-        connections.clock.sleep(pace.wait_s())
+        connections.runtime.sleep(pace.wait_s())
         with OffsetMigration(
             group=group,
             connections=connections,

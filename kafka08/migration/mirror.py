@@ -57,7 +57,7 @@ class Mirror:
                 on_copy(self.copy())
                 done += 1
                 if done != rounds:
-                    self._connections.clock.sleep(period_s)
+                    self._connections.runtime.sleep(period_s)
         finally:
             self._connections.zk.delete(self._path, missing_ok=True)
 

@@ -20,12 +20,10 @@ step that refuses raises MigrationError with all its reasons and has changed no 
 from __future__ import annotations
 
 import logging
-import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.errors import ZooKeeperError
 from kafka08.groups.members import Member, read_members
 from kafka08.lifecycle import Closeable
@@ -47,7 +45,8 @@ from kafka08.migration.starting import Starting
 from kafka08.migration.verification import Verification, Watching, watch
 from kafka08.migration.waiting import await_answers, unanswered, wait_for
 from kafka08.migration.writing import commit_to_kafka, raise_in_kafka, raise_in_zookeeper
-from kafka08.network.connection import Connect
+from kafka08.runtime import ClientRuntime
+from kafka08.runtime.threads import THREADS
 from kafka08.zk import paths
 from kafka08.zk.migration_protocol import Storage
 from kafka08.zk.operations import Delete
@@ -111,19 +110,16 @@ class OffsetMigration(Closeable):
         times: CommitTimes | None = None,
         everywhere: bool = True,
         answer_patience_s: float = ANSWER_PATIENCE_S,
-        clock: Clock = SYSTEM_CLOCK,
-        connect: Connect = socket.create_connection,
+        runtime: ClientRuntime = THREADS,
     ) -> None:
         paths.check_group(group)
         self.group = group
         self._answer_patience_s = answer_patience_s
         self._owns_connections = connections is None
-        self.connections = connections or Connections(
-            zookeeper, bootstrap, clock=clock, connect=connect
-        )
+        self.connections = connections or Connections(zookeeper, bootstrap, runtime=runtime)
         self._times = times
         self._everywhere = everywhere
-        self._clock = self.connections.clock
+        self._clock = self.connections.runtime
         self._journal = Journal(self.connections.zk, group)
 
     def __repr__(self) -> str:

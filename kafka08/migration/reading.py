@@ -121,7 +121,7 @@ def with_movement(
     unowned = {g.group: [p.topic_partition for p in g.unowned] for g in groups}
     doubtful = {g.group: [p.topic_partition for p in g.doubtful] for g in groups if g.doubtful}
     if pause_s and (doubtful or any(unowned.values())):
-        connections.clock.sleep(pause_s)
+        connections.runtime.sleep(pause_s)
     looked = {group: [*tps, *doubtful.get(group, ())] for group, tps in unowned.items()}
     in_zookeeper = zookeeper_offsets_of(looked, connections)
     in_kafka = kafka_offsets(doubtful, connections)

@@ -95,7 +95,7 @@ class Starting:
     def _begin(self) -> list[_Start]:
         """Write the journals of those that are to begin, or to go on with a copy broken off."""
         copying = [start for start in self._left() if start.state in BEGINS_ANEW]
-        now_ms = self._connections.clock.time_ms()
+        now_ms = self._connections.runtime.time_ms()
         self._write(
             copying,
             lambda s: begun(s.plan.group, snapshot_of(s.facts.partitions), now_ms, s.entry),
@@ -129,7 +129,7 @@ class Starting:
                 start.error = refusal("start", start.plan.group, [text])
 
     def _order_dual(self) -> None:
-        now_ms = self._connections.clock.time_ms()
+        now_ms = self._connections.runtime.time_ms()
         ordered = [start for start in self._left() if start.state is not State.VERIFIED]
         self._write(ordered, lambda s: entered(s.plan.group, State.DUAL, _entry(s), now_ms))
 

@@ -90,10 +90,10 @@ def watch(
     everywhere   as of OffsetMigration
     times        of commits; None: read for this group
     """
-    began = connections.clock.monotonic()
+    began = connections.runtime.monotonic()
     facts = read_facts(group, connections, entry.snapshot, everywhere=everywhere)
     samples = _samples(connections, facts, watching) if facts.is_live else []
-    seconds = connections.clock.monotonic() - began
+    seconds = connections.runtime.monotonic() - began
     if samples:
         facts = read_facts(group, connections, entry.snapshot, everywhere=everywhere)
     facts = with_commit_times(facts, times or CommitTimes(connections))
@@ -102,7 +102,7 @@ def watch(
         storage,
         watching.allow_idle,
         watching.retention_ms,
-        connections.clock.time_ms(),
+        connections.runtime.time_ms(),
     )
     verdicts = tuple(judge(facts, samples, rules))
     if storage is Storage.DUAL and not facts.is_live:
@@ -124,7 +124,7 @@ def watch(
         tuple(instructions(facts.members, storage)),
         len(samples),
         seconds,
-        connections.clock.time_ms(),
+        connections.runtime.time_ms(),
     )
 
 
@@ -136,13 +136,13 @@ def _samples(connections: Connections, facts: GroupFacts, watching: Watching) ->
         samples.append(_sample(connections, facts.group, partitions))
         watching.on_sample(number, planned)
         if number < planned:
-            connections.clock.sleep(watching.period_s)
+            connections.runtime.sleep(watching.period_s)
     return samples
 
 
 def _sample(connections: Connections, group: str, partitions: list[TopicPartition]) -> Sample:
     """ZooKeeper first: with dual commit, what it has must be in Kafka already."""
-    at_ms = connections.clock.time_ms()
+    at_ms = connections.runtime.time_ms()
     found = zookeeper_offsets(group, partitions, connections)
     try:
         kafka = connections.kafka(group).fetch_once(partitions)

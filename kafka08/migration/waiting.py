@@ -38,7 +38,7 @@ def await_answers(
                 del left[group]
         return not left
 
-    wait_for(all_have, connections.clock, patience_s)
+    wait_for(all_have, connections.runtime, patience_s)
     return left
 
 

@@ -4,30 +4,26 @@ A broker of 0.8 answers the requests of a connection strictly one after the othe
 be called several times before the first `read`: the next fetch travels while the last one is
 worked on. `send` is one of each. An I/O error, a timeout or an answer that is not the one expected
 leaves the stream at an unknown place, so the connection closes itself; the next `write` opens a new
-one. Plain blocking sockets: in a program patched by gevent they wait green. Source:
-kafka.network.BlockingChannel 0.8.2.2.
+one. Source: kafka.network.BlockingChannel 0.8.2.2.
 """
 
 from __future__ import annotations
 
 import logging
-import socket
 from collections import deque
-from collections.abc import Callable
 from typing import Final
 
-from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.config import INT_MAX
 from kafka08.errors import ConnectionFailed, ProtocolError, RequestTimeout
 from kafka08.lifecycle import Closeable
 from kafka08.protocol import codec, growing
 from kafka08.protocol.frame import SIZE, frame_size
 from kafka08.protocol.types import Request, Response
+from kafka08.runtime import Runtime, Stream
+from kafka08.runtime.threads import THREADS
+from kafka08.runtime.transport import BOTH_WAYS, PEEK
 
 log = logging.getLogger(__name__)
-
-Connect = Callable[[tuple[str, int], float], socket.socket]
-"""`connect((host, port), timeout_seconds)`, as socket.create_connection; raises OSError."""
 
 DEFAULT_TIMEOUT_MS: Final = 30_000
 MAX_RESPONSE_BYTES: Final = 256 * 1024 * 1024
@@ -54,22 +50,21 @@ class Connection(Closeable):
         client_id: str | None = "",
         timeout_ms: int = DEFAULT_TIMEOUT_MS,
         connect_timeout_ms: int | None = None,
-        connect: Connect = socket.create_connection,
         receive_buffer: int = 0,
         send_buffer: int = 0,
         max_response_bytes: int = MAX_RESPONSE_BYTES,
-        clock: Clock = SYSTEM_CLOCK,
+        runtime: Runtime = THREADS,
     ) -> None:
         self.host = host
         self.port = port
         self.client_id = client_id
         self.timeout_ms = timeout_ms
         self._connect_timeout_ms = timeout_ms if connect_timeout_ms is None else connect_timeout_ms
-        self._connect = connect
-        self._buffers = {socket.SO_RCVBUF: receive_buffer, socket.SO_SNDBUF: send_buffer}
+        self._receive_buffer = receive_buffer
+        self._send_buffer = send_buffer
         self._max_response_bytes = max_response_bytes
-        self._clock = clock
-        self._socket: socket.socket | None = None
+        self.runtime = runtime
+        self._stream: Stream | None = None
         self._aborts = 0
         self._next_correlation_id = 0
         self._unanswered: deque[tuple[int, type[Request], int]] = deque()
@@ -87,7 +82,7 @@ class Connection(Closeable):
 
     @property
     def is_open(self) -> bool:
-        return self._socket is not None
+        return self._stream is not None
 
     @property
     def in_flight(self) -> int:
@@ -97,44 +92,25 @@ class Connection(Closeable):
     def open(self) -> None:
         """Connect now, if it is not open. ConnectionFailed if that cannot be done in time, or if
         `abort` was called meanwhile."""
-        if self._socket is not None:
+        if self._stream is not None:
             return
         aborts = self._aborts
         try:
-            sock = self._connect_to_host()
+            stream = self.runtime.connect(
+                (self.host, self.port),
+                self._connect_timeout_ms / 1000,
+                receive_buffer=self._receive_buffer,
+                send_buffer=self._send_buffer,
+            )
         except (OSError, UnicodeError) as error:  # UnicodeError: a host name that cannot be one
             raise ConnectionFailed(f"cannot connect to {self}: {error}") from error
-        try:
-            if sock.family in {socket.AF_INET, socket.AF_INET6}:
-                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            for option, size in self._buffers.items():
-                if size > 0:
-                    sock.setsockopt(socket.SOL_SOCKET, option, size)
-        except OSError as error:
-            sock.close()
-            raise ConnectionFailed(f"cannot connect to {self}: {error}") from error
         self.sent_unconfirmed = False
-        # First the socket, then the look at the count; `abort` does the reverse. So one of the two
+        # First the stream, then the look at the count; `abort` does the reverse. So one of the two
         # sees the other, whatever runs between.
-        self._socket = sock
+        self._stream = stream
         if self._aborts != aborts:
             self.close()
             raise ConnectionFailed(f"the connection to {self} was aborted while it was opened")
-
-    def _connect_to_host(self) -> socket.socket:
-        """A socket connected to the host; OSError or UnicodeError if there is none.
-
-        A name below .localhost is this machine wherever nobody knows it (RFC 6761, section 6.3):
-        docker-compose.yml gives brokers such names, which its network resolves and few hosts do.
-        """
-        timeout = self._connect_timeout_ms / 1000
-        try:
-            return self._connect((self.host, self.port), timeout)
-        except socket.gaierror:
-            if not self.host.endswith(".localhost"):
-                raise
-            return self._connect(("127.0.0.1", self.port), timeout)
 
     def send(self, request: Request, *, timeout_ms: int | None = None) -> Response:
         """Write `request` and read its answer; nothing else may be in flight."""
@@ -163,10 +139,10 @@ class Connection(Closeable):
     ) -> None:
         """`write` for a frame that was encoded before, because several connections send it."""
         self.open()
-        assert self._socket is not None
+        assert self._stream is not None
         try:
-            self._socket.settimeout(self.timeout_ms / 1000)
-            self._socket.sendall(frame)
+            self._stream.settimeout(self.timeout_ms / 1000)
+            self._stream.sendall(frame)
         except TimeoutError as error:
             self.close()
             raise RequestTimeout(
@@ -218,11 +194,11 @@ class Connection(Closeable):
         """Whether an idle connection cannot be used any more: the broker has closed it, or has
         sent what nobody asked for. Never waits."""
         assert not self._unanswered, "only an idle connection can be stale"
-        if self._socket is None:
+        if self._stream is None:
             return False
         try:
-            self._socket.settimeout(0)
-            self._socket.recv(1, socket.MSG_PEEK)
+            self._stream.settimeout(0)
+            self._stream.recv(1, PEEK)
         except BlockingIOError:
             return False
         except OSError:
@@ -234,23 +210,23 @@ class Connection(Closeable):
         soon as it has connected. The descriptor stays open, so that it cannot come to mean another
         file under that thread; `close` frees it."""
         self._aborts += 1
-        sock = self._socket
-        if sock is not None:
+        stream = self._stream
+        if stream is not None:
             try:
-                sock.shutdown(socket.SHUT_RDWR)
+                stream.shutdown(BOTH_WAYS)
             except OSError as error:
                 log.debug("%s was gone before it was aborted: %s", self, error)
 
     def close(self) -> None:
         """Close, and forget what is in flight. May be called again."""
         self._unanswered.clear()
-        sock, self._socket = self._socket, None
-        if sock is not None:
-            sock.close()
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.close()
 
     def _receive_frame(self, timeout_ms: int) -> memoryview:
         """The payload of the next frame; OSError, TimeoutError or ProtocolError."""
-        deadline = self._clock.monotonic() + timeout_ms / 1000
+        deadline = self.runtime.monotonic() + timeout_ms / 1000
         size = frame_size(self._receive(SIZE.size, deadline), self._max_response_bytes)
         return self._receive(size, deadline)
 
@@ -270,13 +246,13 @@ class Connection(Closeable):
 
     def _fill(self, rest: memoryview, deadline: float) -> None:
         """Receive until there is no room left; OSError, TimeoutError."""
-        assert self._socket is not None
+        assert self._stream is not None
         while rest:
-            seconds = deadline - self._clock.monotonic()
+            seconds = deadline - self.runtime.monotonic()
             if seconds <= 0:
                 raise TimeoutError
-            self._socket.settimeout(seconds)
-            received = self._socket.recv_into(rest)
+            self._stream.settimeout(seconds)
+            received = self._stream.recv_into(rest)
             if received == 0:
                 raise ConnectionResetError("the broker closed it before its answer was complete")
             rest = rest[received:]

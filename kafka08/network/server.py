@@ -1,6 +1,6 @@
-"""SocketServer: accept, frames in, answers out, on one event loop. One home of gevent.
+"""SocketServer: accept, frames in, answers out, on the event loop of a BrokerRuntime.
 
-A connection has no greenlet: one io watcher of the loop calls its Exchange in the hub. A callback
+A connection has no greenlet: one io watch of the loop calls its Exchange in the hub. A callback
 receives at most four times, handles each time at most 64 requests or 2 ms of them, and sends their
 answers joined; message sets above 16 KB go from their files to the socket by sendfile. When a
 socket takes no more, reading stops until it does. Limits: size of a request, connections from one
@@ -13,23 +13,19 @@ from __future__ import annotations
 import errno
 import logging
 import os
-import socket
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Protocol
-
-import gevent
+from typing import Final, Protocol
 
 from kafka08.errors import ProtocolError
 from kafka08.log_limit import caused_by
 from kafka08.network.exchange import Exchange, FileSlice, RequestHandler
 from kafka08.protocol.frame import BufferPool, FrameReader
+from kafka08.runtime import BrokerRuntime, IoWatch, Listener, Stream
+from kafka08.runtime.transport import MORE, PEEK, Address
 
 log = logging.getLogger("kafka.network.Processor")
 
-READ: Final = 1
-WRITE: Final = 2
 ACCEPTS_MAX: Final = 64
 """Connections accepted in one callback."""
 RECEIVES_MAX: Final = 4
@@ -49,23 +45,23 @@ CallLater = Callable[[float, Callable[[], object]], Cancellable]
 
 
 class ServerConnection(Exchange):
-    """An accepted socket and its watchers. Everything runs in the hub and nothing switches."""
+    """An accepted stream and its watches. Everything runs in the hub and nothing switches."""
 
-    __slots__ = ("_reading", "_server", "_socket", "_writing", "host", "last_read", "scheduled")
+    __slots__ = ("_reading", "_server", "_stream", "_writing", "host", "last_read", "scheduled")
 
-    def __init__(self, server: SocketServer, accepted: socket.socket, address: Any) -> None:
-        self.host: str = address[0]
+    def __init__(self, server: SocketServer, accepted: Stream, address: Address) -> None:
+        self.host = address[0]
         super().__init__(
             f"{self.host}:{address[1]}",
             FrameReader(server.request_bytes_max, server.buffers),
             server.handle,
         )
-        self.last_read = server.monotonic()
+        self.last_read = server.runtime.monotonic()
         self.scheduled = False
         self._server = server
-        self._socket = accepted
-        self._writing: Any = None
-        self._reading: Any = server.loop.io(accepted.fileno(), READ)
+        self._stream = accepted
+        self._writing: IoWatch | None = None
+        self._reading = server.runtime.when_readable(accepted)
         self._reading.start(self._on_readable)
 
     def _on_readable(self) -> None:
@@ -73,7 +69,7 @@ class ServerConnection(Exchange):
             self._hold_reading()
             return
         try:
-            self.last_read = self._server.monotonic()
+            self.last_read = self._server.runtime.monotonic()
             self._receive()
         except Exception as error:  # noqa: BLE001 - root of a callback: ends this connection alone
             self._fail(error)
@@ -85,7 +81,7 @@ class ServerConnection(Exchange):
         for _ in range(RECEIVES_MAX):
             room = self.reader.buffer()
             try:
-                count = self._socket.recv_into(room)
+                count = self._stream.recv_into(room)
             except BlockingIOError:
                 break
             if count == 0:
@@ -94,7 +90,7 @@ class ServerConnection(Exchange):
                 self.close()
                 return
             self.reader.advance(count)
-            more = self.handle_frames(self._server.monotonic)
+            more = self.handle_frames(self._server.runtime.monotonic)
             if more or self.parked or self.ending or count < len(room):
                 break
         self._answer_or_wait(more)
@@ -105,7 +101,7 @@ class ServerConnection(Exchange):
         connection does not."""
         try:
             if self.parked:
-                self._socket.recv(1, socket.MSG_PEEK)
+                self._stream.recv(1, PEEK)
         except BlockingIOError:
             return
         except OSError as error:
@@ -125,7 +121,7 @@ class ServerConnection(Exchange):
     def _schedule(self) -> None:
         if not self.scheduled:
             self.scheduled = True
-            self._server.loop.run_callback(self._resume)
+            self._server.runtime.call_soon(self._resume)
 
     def _resume(self) -> None:
         """Go on with frames that are here already, or with reading."""
@@ -133,7 +129,7 @@ class ServerConnection(Exchange):
         if self.ending or self.parked or self.outbox:
             return
         try:
-            self._answer_or_wait(self.handle_frames(self._server.monotonic))
+            self._answer_or_wait(self.handle_frames(self._server.runtime.monotonic))
         except Exception as error:  # noqa: BLE001 - root of a callback: ends this connection alone
             self._fail(error)
             return
@@ -165,7 +161,7 @@ class ServerConnection(Exchange):
                 break
         if outbox:
             if self._writing is None:
-                self._writing = self._server.loop.io(self._socket.fileno(), WRITE)
+                self._writing = self._server.runtime.when_writable(self._stream)
             if not self._writing.active:
                 self._writing.start(self._on_writable)
         elif self.ending:
@@ -189,7 +185,7 @@ class ServerConnection(Exchange):
         joined = parts[0] if count == 1 else b"".join(parts)
         try:
             # MSG_MORE: the file's bytes follow at once, so let both share a segment.
-            sent = self._socket.send(joined, socket.MSG_MORE if count < len(outbox) else 0)
+            sent = self._stream.send(joined, MORE if count < len(outbox) else 0)
         except BlockingIOError:
             sent = 0
         if sent == len(joined):
@@ -201,7 +197,9 @@ class ServerConnection(Exchange):
     def _send_file(self, piece: FileSlice) -> bool:
         """Send the slice at the front. False if the socket is full."""
         try:
-            sent = os.sendfile(self._socket.fileno(), piece.file.fd, piece.position, piece.size)
+            sent = self._server.runtime.send_file(
+                self._stream, piece.file, piece.position, piece.size
+            )
         except BlockingIOError:
             return False
         if sent == 0:
@@ -262,7 +260,7 @@ class ServerConnection(Exchange):
         self._reading.close()
         if self._writing is not None:
             self._writing.close()
-        self._socket.close()
+        self._stream.close()
         self._server.forget(self)
 
     def _tell(self, reason: str) -> None:
@@ -299,7 +297,7 @@ def cut_off(piece: FileSlice) -> ConnectionAbortedError:
 
 
 class SocketServer:
-    """Accepts connections of one listening socket and gives their requests to `handle`.
+    """Accepts connections of one listener and gives their requests to `handle`.
 
     request_bytes_max    larger frames close the connection (socket.request.max.bytes)
     connections_per_ip   connections from one address that are not closed at once
@@ -310,7 +308,8 @@ class SocketServer:
 
     def __init__(
         self,
-        listener: socket.socket,
+        runtime: BrokerRuntime,
+        listener: Listener,
         handle: RequestHandler,
         *,
         request_bytes_max: int,
@@ -318,27 +317,19 @@ class SocketServer:
         connections_per_ip: int,
         connections_overrides: Mapping[str, int] = {},
         idle_ms: int,
-        send_buffer_bytes: int = -1,
-        receive_buffer_bytes: int = -1,
-        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        self.runtime = runtime
         self.handle = handle
-        self.monotonic = monotonic
         self.request_bytes_max = request_bytes_max
         self.buffers = BufferPool()
-        self.loop: Any = gevent.get_hub().loop
-        self.port: int = listener.getsockname()[1]
+        self.port = listener.port
         self._listener = listener
-        self._accepting: Any = None
+        self._accepting: IoWatch | None = None
         self._call_later = call_later
         self._connections_per_ip = connections_per_ip
-        self._overrides = resolve(connections_overrides)
+        self._overrides = self._resolve(connections_overrides)
         self._by_host: dict[str, int] = {}
         self._idle_seconds = idle_ms / 1000
-        self._send_buffer_bytes = send_buffer_bytes
-        if receive_buffer_bytes >= 0:
-            # Accepted sockets inherit it.
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
         self._by_age: OrderedDict[ServerConnection, float] = OrderedDict()
         """Connections by when they were last known to have sent something, oldest first."""
         self._idle_check: Cancellable | None = None
@@ -349,7 +340,7 @@ class SocketServer:
 
     def start(self) -> None:
         """Begin to accept."""
-        self._accepting = self.loop.io(self._listener.fileno(), READ)
+        self._accepting = self.runtime.when_acceptable(self._listener)
         self._accepting.start(self._on_acceptable)
 
     def stop(self) -> None:
@@ -389,6 +380,7 @@ class SocketServer:
 
     def _pause_accepting(self) -> None:
         """Without a free descriptor the listener stays readable: look again a little later."""
+        assert self._accepting is not None
         self._accepting.stop()
 
         def go_on() -> None:
@@ -397,7 +389,7 @@ class SocketServer:
 
         self._call_later(ACCEPT_PAUSE_SECONDS * 1000, go_on)
 
-    def _take(self, accepted: socket.socket, address: Any) -> None:
+    def _take(self, accepted: Stream, address: Address) -> None:
         host = address[0]
         count = self._by_host.get(host, 0) + 1
         limit = self._overrides.get(host, self._connections_per_ip)
@@ -411,11 +403,6 @@ class SocketServer:
             )
             accepted.close()
             return
-        accepted.setblocking(False)
-        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        if self._send_buffer_bytes >= 0:
-            accepted.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_buffer_bytes)
         self._by_host[host] = count
         connection = ServerConnection(self, accepted, address)
         self._by_age[connection] = connection.last_read
@@ -436,7 +423,7 @@ class SocketServer:
         head that did send something goes to the end when its turn comes, so each is looked at
         about once in an idle period and closed after one to two of them."""
         self._idle_check = None
-        now = self.monotonic()
+        now = self.runtime.monotonic()
         while self._by_age:
             connection, noted = next(iter(self._by_age.items()))
             remaining = noted + self._idle_seconds - now
@@ -449,13 +436,12 @@ class SocketServer:
             else:
                 connection.close("About to close the idle connection")
 
-
-def resolve(limits: Mapping[str, int]) -> dict[str, int]:
-    """Limits by address, for limits by host name or address."""
-    resolved = {}
-    for host, limit in limits.items():
-        try:
-            resolved[socket.gethostbyname(host)] = limit
-        except OSError as error:
-            log.warning("max.connections.per.ip.overrides: cannot resolve %s: %s", host, error)
-    return resolved
+    def _resolve(self, limits: Mapping[str, int]) -> dict[str, int]:
+        """Limits by address, for limits by host name or address."""
+        resolved = {}
+        for host, limit in limits.items():
+            try:
+                resolved[self.runtime.resolve(host)] = limit
+            except OSError as error:
+                log.warning("max.connections.per.ip.overrides: cannot resolve %s: %s", host, error)
+        return resolved

@@ -8,18 +8,17 @@ org.apache.kafka.clients.producer.internals.RecordAccumulator 0.8.2.2.
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from kafka08.clock import Clock
 from kafka08.errors import BufferExhausted, KafkaError, ProducerClosed
 from kafka08.producer.batch import Callback, RecordBatch
 from kafka08.producer.future import RecordFuture
 from kafka08.protocol import compression
 from kafka08.protocol.types import Buffer
+from kafka08.runtime import WAIT_SECONDS_MAX, ClientRuntime
 from kafka08.structs import NO_OFFSET, Broker, TopicPartition
 
 NO_BATCH: Final = RecordBatch(TopicPartition("", -1), compression.NONE, 0, 0.0)
@@ -84,10 +83,10 @@ class RecordAccumulator:
         codec: int,
         ordered: bool,
         on_batch: Callable[[], object],
-        clock: Clock,
+        runtime: ClientRuntime,
     ) -> None:
-        self.lock = threading.Lock()
-        self._freed = threading.Condition(self.lock)
+        self.lock = runtime.lock()
+        self._freed = runtime.condition(self.lock)
         self._batch_size = batch_size
         self._buffer_memory = buffer_memory
         self._free = buffer_memory
@@ -95,7 +94,7 @@ class RecordAccumulator:
         self._codec = codec
         self._ordered = ordered
         self._on_batch = on_batch
-        self._clock = clock
+        self._runtime = runtime
         self._queues: dict[TopicPartition, PartitionQueue] = {}
         self._incomplete: set[RecordBatch] = set()
         self._waiting = 0
@@ -169,8 +168,10 @@ class RecordAccumulator:
             self._check_open()
             self._await_memory(len(data), block_s)
             self._free -= len(data)
-            now = self._clock.monotonic()
-            batch = RecordBatch(queue.tp, self._codec, len(data), now, data=data, count=count)
+            now = self._runtime.monotonic()
+            batch = RecordBatch(
+                queue.tp, self._codec, len(data), now, data=data, count=count, runtime=self._runtime
+            )
             self._enqueue(queue, batch)
             wake = self._must_wake(queue)
         if wake:
@@ -181,7 +182,9 @@ class RecordAccumulator:
     def _open(self, queue: PartitionQueue, needed: int) -> RecordBatch:
         """A new open batch of `needed` bytes; the memory must be there."""
         self._free -= needed
-        batch = RecordBatch(queue.tp, self._codec, needed, self._clock.monotonic())
+        batch = RecordBatch(
+            queue.tp, self._codec, needed, self._runtime.monotonic(), runtime=self._runtime
+        )
         batch.open(RecordFuture)
         self._enqueue(queue, batch)
         queue.open = batch
@@ -204,20 +207,20 @@ class RecordAccumulator:
         """Until `wanted` bytes are free."""
         if self._free >= wanted:
             return
-        deadline = self._clock.monotonic() + block_s
+        deadline = self._runtime.monotonic() + block_s
         self._waiting += 1
         try:
             if self.sender_waits:
                 self.sender_waits = False
                 self._on_batch()  # a queue may be ready now only because memory has run out
             while self._free < wanted:
-                left = deadline - self._clock.monotonic()
+                left = deadline - self._runtime.monotonic()
                 if left <= 0:
                     raise BufferExhausted(
                         f"no {wanted} bytes of buffer.memory, {self._buffer_memory} bytes, became "
                         f"free within {block_s * 1000:.0f} ms (max.block.ms)"
                     )
-                self._freed.wait(min(left, threading.TIMEOUT_MAX))
+                self._freed.wait(min(left, WAIT_SECONDS_MAX))
                 self._check_open()
         finally:
             self._waiting -= 1

@@ -6,17 +6,16 @@ Source: kafka.producer.async.ProducerSendThread, kafka.producer.Producer.asyncSe
 from __future__ import annotations
 
 import logging
-import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
-from kafka08.clock import Clock
 from kafka08.errors import FailedToSend, ProducerClosed, QueueFull
 from kafka08.producer.callback_handler import CallbackHandler
 from kafka08.producer.flat_messages import WIDTH, FlatMessages
 from kafka08.producer.message import KeyedMessage
+from kafka08.runtime import ClientRuntime
 
 log = logging.getLogger(__name__)
 
@@ -43,29 +42,28 @@ class AsyncQueue:
         max_s: float,
         batch_count: int,
         enqueue_timeout_s: float | None,
-        clock: Clock,
+        runtime: ClientRuntime,
     ) -> None:
         self._handle = handle
         self._hooks = hooks
         self._max_count = max_count
         self._max_s = max_s
         self._enqueue_timeout_s = enqueue_timeout_s
-        self._clock = clock
+        self._runtime = runtime
         self._count = 0
         self._full: deque[FlatMessages] = deque()
         self._filling: list[Any] = []
         self._batch_fields = batch_count * WIDTH
-        self._lock = threading.Lock()
+        self._lock = runtime.lock()
         self._acquire = self._lock.acquire
         self._release = self._lock.release
-        self._changed = threading.Condition(self._lock)
-        self._room = threading.Condition(self._lock)
+        self._changed = runtime.condition(self._lock)
+        self._room = runtime.condition(self._lock)
         self._waiting = 0
         self._closed = False
-        self._thread = threading.Thread(target=self._run, name="ProducerSendThread-", daemon=True)
         if hooks is None:
             self.put = self._put  # type: ignore[method-assign]  # one call less a message
-        self._thread.start()
+        self._task = runtime.spawn(self._run, name="ProducerSendThread-")
 
     def put(self, message: KeyedMessage) -> None:
         """Add a message. Raises QueueFull if there was no room in time, ProducerClosed, and what
@@ -85,8 +83,8 @@ class AsyncQueue:
             self._closed = True
             self._changed.notify()
             self._room.notify_all()
-        if threading.current_thread() is not self._thread:
-            self._thread.join()
+        if self._runtime.current_task() is not self._task:
+            self._task.join()
 
     def _put(self, message: KeyedMessage) -> None:
         self._acquire()  # half the price of a with statement
@@ -110,11 +108,11 @@ class AsyncQueue:
         """Woken when the queue is half empty, so that threads do not take turns message by
         message; any room will do when the time is up."""
         timeout_s = self._enqueue_timeout_s
-        deadline = None if timeout_s is None else self._clock.monotonic() + timeout_s
+        deadline = None if timeout_s is None else self._runtime.monotonic() + timeout_s
         self._waiting += 1
         try:
             while self._count >= self._max_count and not self._closed:
-                left = None if deadline is None else deadline - self._clock.monotonic()
+                left = None if deadline is None else deadline - self._runtime.monotonic()
                 if left is not None and left <= 0:
                     raise QueueFull(
                         f"queue is full of {self._max_count} unsent messages, could not send "
@@ -136,9 +134,9 @@ class AsyncQueue:
         with self._lock:
             while not self._count and not self._closed:
                 self._changed.wait()
-            deadline = self._clock.monotonic() + self._max_s
+            deadline = self._runtime.monotonic() + self._max_s
             while not self._full and not self._closed:
-                left = deadline - self._clock.monotonic()
+                left = deadline - self._runtime.monotonic()
                 if left <= 0:
                     break
                 self._changed.wait(left)

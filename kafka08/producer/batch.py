@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from kafka08 import kernel
@@ -12,6 +11,8 @@ from kafka08.errors import KafkaError
 from kafka08.producer.record import ProducerRecord, RecordMetadata
 from kafka08.protocol import compression, message_set
 from kafka08.protocol.types import Buffer
+from kafka08.runtime import ClientRuntime, Event
+from kafka08.runtime.threads import THREADS
 from kafka08.structs import NO_OFFSET, TopicPartition
 
 log = logging.getLogger(__name__)
@@ -58,6 +59,7 @@ class RecordBatch:
         "is_open",
         "reserved",
         "retry_at",
+        "runtime",
         "tp",
     )
 
@@ -70,6 +72,7 @@ class RecordBatch:
         *,
         data: Buffer | None = None,
         count: int = 0,
+        runtime: ClientRuntime = THREADS,
     ) -> None:
         """Closed, with `count` records in the set `data`, until `open` gives it a builder."""
         self.tp = tp
@@ -89,8 +92,9 @@ class RecordBatch:
         self._is_packed = False
         self._count = count
         self._data = data
-        self._lock = threading.Lock()
-        self._event: threading.Event | None = None
+        self.runtime = runtime
+        self._lock = runtime.lock()
+        self._event: Event | None = None
         self.is_done = False
 
     def open(self, place_type: type[kernel.Place]) -> None:
@@ -191,7 +195,7 @@ class RecordBatch:
             if self.is_done:
                 return True
             if self._event is None:
-                self._event = threading.Event()  # only now: most batches nobody waits for
+                self._event = self.runtime.event()  # only now: most batches nobody waits for
             event = self._event
         return event.wait(timeout)
 
@@ -202,6 +206,20 @@ class RecordBatch:
             raise self.error.with_traceback(None)
         offset = NO_OFFSET if self.base_offset == NO_OFFSET else self.base_offset + index
         return RecordMetadata(self.tp.topic, self.tp.partition, offset)
+
+
+def first_late(batches: Iterable[RecordBatch], timeout: float | None) -> RecordBatch | None:
+    """Wait until all are done, `timeout` seconds in all; the first that was not done in time."""
+    deadline: float | None = None
+    for batch in batches:
+        left = timeout
+        if timeout is not None:
+            now = batch.runtime.monotonic()
+            deadline = now + timeout if deadline is None else deadline
+            left = max(0.0, deadline - now)
+        if not batch.wait(left):
+            return batch
+    return None
 
 
 _new_metadata = tuple.__new__

@@ -8,10 +8,7 @@ org.apache.kafka.common.network.Selector 0.8.2.2.
 
 from __future__ import annotations
 
-import errno
 import logging
-import os
-import socket
 from collections import deque
 from dataclasses import dataclass
 from enum import Enum
@@ -21,12 +18,12 @@ from kafka08.errors import ConnectionFailed, KafkaError, ProtocolError
 from kafka08.protocol import codec
 from kafka08.protocol.frame import FrameReader
 from kafka08.protocol.types import Request, Response
+from kafka08.runtime import ClientRuntime, Connecting, Stream
+from kafka08.runtime.transport import Address
 
 log = logging.getLogger(__name__)
 
-Address = tuple[str, int]
 MAX_RESPONSE_BYTES: Final = 64 << 20
-UNDER_WAY: Final = frozenset({0, errno.EINPROGRESS, errno.EWOULDBLOCK})
 
 
 class State(Enum):
@@ -68,19 +65,27 @@ class Channel:
     """
 
     def __init__(
-        self, address: Address, *, client_id: str, send_buffer: int, receive_buffer: int
+        self,
+        address: Address,
+        *,
+        client_id: str,
+        send_buffer: int,
+        receive_buffer: int,
+        runtime: ClientRuntime,
     ) -> None:
         self.address = address
         self.state = State.CLOSED
         self.error: KafkaError | None = None
         self.in_flight: deque[Sent] = deque()
-        self.socket: socket.socket | None = None
+        self.stream: Stream | None = None
         self.connect_by = 0.0
         self.retry_at = 0.0
         self.used_at = 0.0
         self._client_id = client_id
-        self._buffers = {socket.SO_SNDBUF: send_buffer, socket.SO_RCVBUF: receive_buffer}
-        self._targets: deque[tuple[int, Any]] = deque()
+        self._send_buffer = send_buffer
+        self._receive_buffer = receive_buffer
+        self._runtime = runtime
+        self._connecting: Connecting | None = None
         self._outbox: deque[tuple[memoryview, Sent]] = deque()
         self._reader = FrameReader(MAX_RESPONSE_BYTES)
 
@@ -96,35 +101,24 @@ class Channel:
         """Begin to connect. Looking up the name may block, nothing else. ConnectionFailed."""
         assert self.state is State.CLOSED
         try:
-            found = socket.getaddrinfo(*self.address, type=socket.SOCK_STREAM)
+            self._connecting = self._runtime.start_connect(
+                self.address, receive_buffer=self._receive_buffer, send_buffer=self._send_buffer
+            )
         except (OSError, UnicodeError) as error:
             raise ConnectionFailed(f"cannot connect to {self}: {error}") from error
-        self._targets = deque((family, target) for family, _, _, _, target in found)
-        self._connect_next(None)
+        self.stream = self._connecting.stream
+        self.state = State.CONNECTING
 
-    def _connect_next(self, failed: OSError | None) -> None:
-        """Try the host's next address; ConnectionFailed when there is none left."""
-        while self._targets:
-            family, target = self._targets.popleft()
-            self._close_socket()
-            try:
-                sock = socket.socket(family, socket.SOCK_STREAM)
-                self.socket = sock
-                sock.setblocking(False)
-                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-                for option, size in self._buffers.items():
-                    if size > 0:
-                        sock.setsockopt(socket.SOL_SOCKET, option, size)
-                code = sock.connect_ex(target)
-            except OSError as error:
-                failed = error
-                continue
-            if code in UNDER_WAY:
-                self.state = State.CONNECTING
-                return
-            failed = OSError(code, os.strerror(code))
-        raise ConnectionFailed(f"cannot connect to {self}: {failed}") from failed
+    def _finish_connecting(self) -> None:
+        assert self._connecting is not None
+        try:
+            connected = self._connecting.finish()
+        except OSError as error:
+            raise ConnectionFailed(f"cannot connect to {self}: {error}") from error
+        self.stream = self._connecting.stream
+        if connected:
+            self._connecting = None
+            self.state = State.OPEN
 
     def send(self, request: Request, sent: Sent) -> None:
         """Queue a request behind the others and write what the socket takes. ConnectionFailed,
@@ -136,19 +130,17 @@ class Channel:
     def write(self, now: float) -> list[Answer]:
         """Finish connecting, or write what the socket takes; requests without an answer that are
         out now. ConnectionFailed."""
-        assert self.socket is not None
+        assert self.stream is not None
         if self.state is State.CONNECTING:
-            code = self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-            if code:
-                self._connect_next(OSError(code, os.strerror(code)))
+            self._finish_connecting()
+            if self.state is State.CONNECTING:
                 return []
-            self.state = State.OPEN
         done: list[Answer] = []
         self.used_at = now
         try:
             while self._outbox:
                 rest, sent = self._outbox[0]
-                written = self.socket.send(rest)
+                written = self.stream.send(rest)
                 if written < len(rest):
                     self._outbox[0] = (rest[written:], sent)
                     continue
@@ -164,11 +156,11 @@ class Channel:
 
     def read(self, now: float) -> list[Answer]:
         """The answers that have arrived whole. ConnectionFailed, ProtocolError."""
-        assert self.socket is not None
+        assert self.stream is not None
         self.used_at = now
         answers: list[Answer] = []
         try:
-            count = self.socket.recv_into(self._reader.buffer())
+            count = self.stream.recv_into(self._reader.buffer())
         except BlockingIOError:
             return answers
         except OSError as error:
@@ -201,14 +193,16 @@ class Channel:
         lost = list(self.in_flight)
         self.in_flight.clear()
         self._outbox.clear()
-        self._targets.clear()
-        self._close_socket()
+        self._close_stream()
         self._reader = FrameReader(MAX_RESPONSE_BYTES)
         self.state = State.CLOSED
         self.error, self.retry_at = error, retry_at
         return lost
 
-    def _close_socket(self) -> None:
-        if self.socket is not None:
-            self.socket.close()
-            self.socket = None
+    def _close_stream(self) -> None:
+        if self._connecting is not None:
+            self._connecting.close()
+            self._connecting = None
+        if self.stream is not None:
+            self.stream.close()
+            self.stream = None

@@ -6,22 +6,20 @@ Source: org.apache.kafka.clients.NetworkClient 0.8.2.2.
 from __future__ import annotations
 
 import logging
-import selectors
-import socket
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from kafka08.clock import Clock
 from kafka08.config import INT_MAX
 from kafka08.errors import ConnectionFailed, KafkaError, ProtocolError, RequestTimeout
-from kafka08.producer.channel import Address, Answer, Channel, Sent, State
+from kafka08.producer.channel import Answer, Channel, Sent, State
 from kafka08.protocol.types import Request
+from kafka08.runtime import ClientRuntime
+from kafka08.runtime.transport import Address
 
 log = logging.getLogger(__name__)
 
 CONNECT_SECONDS_MAX: Final = 10.0
-_WAKE_BYTES: Final = 4096
 
 
 @dataclass(slots=True, frozen=True)
@@ -50,7 +48,7 @@ class Channels:
         max_idle_s: float,
         send_buffer: int,
         receive_buffer: int,
-        clock: Clock,
+        runtime: ClientRuntime,
     ) -> None:
         self._client_id = client_id
         self._max_in_flight = max_in_flight
@@ -58,24 +56,15 @@ class Channels:
         self._max_idle_s = max_idle_s
         self._send_buffer = send_buffer
         self._receive_buffer = receive_buffer
-        self._clock = clock
+        self._runtime = runtime
         self._channels: dict[Address, Channel] = {}
         self._next_correlation_id = 0
-        self._selector = selectors.DefaultSelector()
-        self._waker, self._woken = socket.socketpair()
-        self._waker.setblocking(False)
-        self._woken.setblocking(False)
-        self._selector.register(self._woken, selectors.EVENT_READ, None)
+        self._poller = runtime.poller()
         self._lost: list[Lost] = []
 
     def wake_up(self) -> None:
         """End the `poll` that waits, or the next one, at once. Any thread."""
-        try:
-            self._waker.send(b"\0")
-        except BlockingIOError:
-            pass  # as good: it has not yet read the earlier ones
-        except OSError as error:
-            log.debug("the sender has ended: %s", error)
+        self._poller.wake_up()
 
     def is_ready(self, address: Address, now: float) -> bool:
         """Whether a request can be sent there; if not, begin to connect when that is due."""
@@ -129,22 +118,18 @@ class Channels:
     def poll(self, timeout_s: float) -> list[Answer | Lost]:
         """Write and read what can be, waiting up to `timeout_s` for the first of it."""
         events: list[Answer | Lost] = []
-        now = self._clock.monotonic()
+        now = self._runtime.monotonic()
         for channel in self._live():
             if channel.state is State.OPEN and channel.wants_write:
-                events += self._step(channel, write=True, now=now)
-            if channel.socket is not None:
-                self._register(channel)
+                events += self._step(channel, read=False, write=True, now=now)
+            if channel.stream is not None:
+                self._watch(channel)
         events += self._take_lost()
         timeout_s = 0.0 if events else max(0.0, min(timeout_s, self._next_timer(now) - now))
-        ready = self._selector.select(None if timeout_s == float("inf") else timeout_s)
-        now = self._clock.monotonic()
-        for key, mask in ready:
-            channel = key.data
-            if channel is None:
-                self._swallow_wake_ups()
-                continue
-            events += self._step(channel, write=False, now=now, mask=mask)
+        ready = self._poller.poll(None if timeout_s == float("inf") else timeout_s)
+        now = self._runtime.monotonic()
+        for channel, readable, writable in ready:
+            events += self._step(channel, read=readable, write=writable, now=now)
         self._close_late(now)
         return events + self._take_lost()
 
@@ -152,9 +137,7 @@ class Channels:
         """Close everything for good, whatever is in flight."""
         for channel in list(self._live()):
             self._close(channel, ConnectionFailed(f"closed {channel}"), 0.0)
-        self._selector.close()
-        self._waker.close()
-        self._woken.close()
+        self._poller.close()
 
     # ------------------------------------------------------------------------------- its parts
 
@@ -166,6 +149,7 @@ class Channels:
                 client_id=self._client_id,
                 send_buffer=self._send_buffer,
                 receive_buffer=self._receive_buffer,
+                runtime=self._runtime,
             )
         return channel
 
@@ -180,46 +164,34 @@ class Channels:
         except ConnectionFailed as error:
             self._close(channel, error, now + self._reconnect_s)
 
-    def _register(self, channel: Channel) -> None:
-        """Tell the selector what the channel waits for; it may have another socket by now."""
-        assert channel.socket is not None
-        mask = selectors.EVENT_WRITE if channel.wants_write else 0
-        if channel.state is State.OPEN:
-            mask |= selectors.EVENT_READ
-        known = self._selector.get_map().get(channel.socket)
-        if known is None:
-            self._selector.register(channel.socket, mask, channel)
-        elif known.events != mask:
-            self._selector.modify(channel.socket, mask, channel)
+    def _watch(self, channel: Channel) -> None:
+        """Tell the poller what the channel waits for; it may have another stream by now."""
+        assert channel.stream is not None
+        is_open = channel.state is State.OPEN
+        self._poller.watch(channel.stream, channel, read=is_open, write=channel.wants_write)
 
     def _step(
-        self, channel: Channel, *, write: bool, now: float, mask: int = 0
+        self, channel: Channel, *, read: bool, write: bool, now: float
     ) -> list[Answer | Lost]:
         """Write and read; a channel that fails is closed, with what it gave before that kept."""
         done: list[Answer | Lost] = []
-        before = channel.socket
         try:
-            if mask & selectors.EVENT_READ:
+            if read:
                 done += channel.read(now)
-            if write or mask & selectors.EVENT_WRITE:
-                self._forget_failed(channel)
+            if write:
+                if channel.state is State.CONNECTING:
+                    self._forget(channel)  # its next address has another stream
                 done += channel.write(now)
         except (ConnectionFailed, ProtocolError) as error:
-            self._unregister(before)
             self._close(channel, error, now + self._reconnect_s)
         return done
 
-    def _forget_failed(self, channel: Channel) -> None:
-        """A connection attempt may replace the socket: the selector must not keep the old one."""
-        if channel.state is State.CONNECTING:
-            self._unregister(channel.socket)
-
-    def _unregister(self, sock: socket.socket | None) -> None:
-        if sock is not None and sock.fileno() >= 0 and sock in self._selector.get_map():
-            self._selector.unregister(sock)
+    def _forget(self, channel: Channel) -> None:
+        if channel.stream is not None:
+            self._poller.forget(channel.stream)
 
     def _close(self, channel: Channel, error: KafkaError, retry_at: float) -> None:
-        self._unregister(channel.socket)
+        self._forget(channel)
         without_frames(error)
         lost = channel.close(error, retry_at)
         log.log(logging.WARNING if lost else logging.INFO, "%s", error)
@@ -259,15 +231,8 @@ class Channels:
                     self._close(channel, late, retry_at)
             elif 0 < self._max_idle_s <= now - channel.used_at:
                 log.info("Closing the idle connection to %s", channel)
-                self._unregister(channel.socket)
+                self._forget(channel)
                 channel.close(None, 0.0)
-
-    def _swallow_wake_ups(self) -> None:
-        try:
-            while len(self._woken.recv(_WAKE_BYTES)) == _WAKE_BYTES:
-                pass
-        except BlockingIOError:
-            pass
 
 
 def without_frames(error: BaseException | None) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from kafka08 import kernel
 from kafka08.errors import KafkaError
-from kafka08.producer.batch import RecordBatch
+from kafka08.producer.batch import RecordBatch, first_late
 from kafka08.producer.record import RecordMetadata
 from kafka08.structs import NO_OFFSET, TopicPartition
 
@@ -102,19 +101,20 @@ class BatchFuture:
 
     def failures(self, timeout: float | None = None) -> list[tuple[Sequence[int], KafkaError]]:
         """Which records of the call were not stored (or may not have been), and why."""
-        deadline = None if timeout is None else time.monotonic() + timeout
-        for stretch in self._stretches:
-            await_batch(
-                stretch.batch,
-                None if deadline is None else max(0.0, deadline - time.monotonic()),
-            )
+        late = first_late((stretch.batch for stretch in self._stretches), timeout)
+        if late is not None:
+            raise _unknown(late)
         return [(s.places, s.batch.error) for s in self._stretches if s.batch.error is not None]
 
 
 def await_batch(batch: RecordBatch, timeout: float | None) -> None:
     """Wait until the batch is done; TimeoutError after `timeout` seconds."""
     if not batch.wait(timeout):
-        raise TimeoutError(f"{batch.tp}: it is not known in time what became of the record")
+        raise _unknown(batch)
+
+
+def _unknown(batch: RecordBatch) -> TimeoutError:
+    return TimeoutError(f"{batch.tp}: it is not known in time what became of the record")
 
 
 def _call(callback: Callable[[RecordFuture], Any], future: RecordFuture) -> None:

@@ -10,14 +10,11 @@ Source: org.apache.kafka.clients.producer.KafkaProducer 0.8.2.2.
 from __future__ import annotations
 
 import logging
-import threading
-import time
 from collections.abc import Sequence
 from itertools import repeat
 from typing import Any, Final
 
 from kafka08.client.metadata import ClusterMetadata, PartitionInfo
-from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.errors import (
     BufferExhausted,
     FailedToSend,
@@ -31,7 +28,7 @@ from kafka08.kernel.types import EMPTY_ENTRY_BYTES
 from kafka08.lifecycle import Closeable
 from kafka08.listing import some_of
 from kafka08.producer.accumulator import PartitionQueue, RecordAccumulator
-from kafka08.producer.batch import Callback, RecordBatch
+from kafka08.producer.batch import Callback, RecordBatch, first_late
 from kafka08.producer.bulk import Bulk, Values, as_bytes, by_partition, queue_of, too_large
 from kafka08.producer.channels import Channels
 from kafka08.producer.future import BatchFuture, RecordFuture, Stretch
@@ -44,6 +41,8 @@ from kafka08.producer.sender import Sender, SenderSettings
 from kafka08.producer.serializers import Serializer
 from kafka08.producer.topic_route import TopicRoute
 from kafka08.protocol.types import Buffer
+from kafka08.runtime import ClientRuntime
+from kafka08.runtime.threads import THREADS
 from kafka08.structs import TopicPartition
 from kafka08.topic_name import fault_of
 
@@ -71,7 +70,7 @@ class KafkaProducer(Closeable):
         value_serializer: Serializer | None = None,
         partitioner: RecordPartitioner | None = None,
         interceptors: Sequence[ProducerInterceptor] = (),
-        clock: Clock = SYSTEM_CLOCK,
+        runtime: ClientRuntime = THREADS,
     ) -> None:
         self.config = config
         config.log_notes()
@@ -84,7 +83,7 @@ class KafkaProducer(Closeable):
         self._is_plain = not (
             chain or self._key_serializer or self._value_serializer or self._partitioner
         )
-        self._clock = clock
+        self._runtime = runtime
         self._record_bytes_max = min(config.max_request_size, config.buffer_memory)
         self._routes: dict[str, TopicRoute] = {}
         self._channels = Channels(
@@ -94,7 +93,7 @@ class KafkaProducer(Closeable):
             max_idle_s=config.connections_max_idle_ms / 1000,
             send_buffer=config.send_buffer_bytes,
             receive_buffer=config.receive_buffer_bytes,
-            clock=clock,
+            runtime=runtime,
         )
         self._accumulator = RecordAccumulator(
             batch_size=min(config.batch_size, config.buffer_memory),
@@ -103,26 +102,26 @@ class KafkaProducer(Closeable):
             codec=config.codec,
             ordered=config.max_in_flight_requests_per_connection == 1,
             on_batch=self._channels.wake_up,
-            clock=clock,
+            runtime=runtime,
         )
         self._metadata = ProducerMetadata(
             config.bootstrap,
             max_age_s=config.metadata_max_age_ms / 1000,
             backoff_s=config.retry_backoff_ms / 1000,
             on_update=self._update_routes,
-            clock=clock,
+            runtime=runtime,
         )
         self._sender = Sender(
             sender_settings(config),
             self._accumulator,
             self._metadata,
             self._channels,
-            clock,
+            runtime,
         )
         self._is_closed = False
-        self._interceptors_closed = threading.Lock()
+        self._interceptors_closed = runtime.lock()
         """Taken once, by whoever closes them."""
-        self._sender.thread.start()
+        self._sender.start()
 
     @property
     def free_bytes(self) -> int:
@@ -213,14 +212,12 @@ class KafkaProducer(Closeable):
     def flush(self, timeout: float | None = None) -> None:
         """Send now what was accepted before this call, and wait until it is known what became of
         it: the futures tell. TimeoutError after `timeout` seconds."""
-        deadline = None if timeout is None else time.monotonic() + timeout
         waiting = self._accumulator.begin_flush()
         try:
             self._channels.wake_up()
-            for batch in waiting:
-                left = None if deadline is None else max(0.0, deadline - time.monotonic())
-                if not batch.wait(left):
-                    raise TimeoutError(f"{batch.tp}: not sent within {timeout} s")
+            late = first_late(waiting, timeout)
+            if late is not None:
+                raise TimeoutError(f"{late.tp}: not sent within {timeout} s")
         finally:
             self._accumulator.end_flush()
 
@@ -240,13 +237,13 @@ class KafkaProducer(Closeable):
         """
         self._accumulator.close()
         self._channels.wake_up()
-        if self._is_closed or threading.current_thread() is self._sender.thread:
+        if self._is_closed or self._sender.is_current:
             return
         # Without a lock: a signal handler may close what its own thread is closing.
-        self._sender.thread.join(timeout)
-        if self._sender.thread.is_alive():
+        self._sender.join(timeout)
+        if self._sender.is_alive:
             self._sender.give_up()
-            self._sender.thread.join(GIVE_UP_SECONDS)
+            self._sender.join(GIVE_UP_SECONDS)
         self._is_closed = True
         if self._interceptors_closed.acquire(blocking=False):
             self._interceptors.close()
@@ -339,12 +336,12 @@ class KafkaProducer(Closeable):
 
     def _answered_route(self, topic: str, version: int) -> TopicRoute:
         """The route of `topic` as soon as an answer after `version` has it."""
-        deadline = self._clock.monotonic() + self.config.metadata_block_s
+        deadline = self._runtime.monotonic() + self.config.metadata_block_s
         while True:
             if self._accumulator.closed:
                 raise ProducerClosed("the producer is closed")
             self._channels.wake_up()
-            left = deadline - self._clock.monotonic()
+            left = deadline - self._runtime.monotonic()
             answered = self._metadata.await_update(version, min(left, CLOSED_POLL_SECONDS))
             version = self._metadata.version
             route = self._routes.get(topic)

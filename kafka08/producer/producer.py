@@ -14,17 +14,12 @@ kafka.producer.Producer 0.8.2.2.
 
 from __future__ import annotations
 
-import random
-import socket
-import threading
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
 from kafka08.client.cluster import ClusterClient
-from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.errors import ProducerClosed
 from kafka08.lifecycle import Closeable
-from kafka08.network.connection import Connect
 from kafka08.producer.async_queue import AsyncQueue, checked
 from kafka08.producer.callback_handler import CallbackHandler
 from kafka08.producer.config import ProducerConfig
@@ -33,6 +28,8 @@ from kafka08.producer.event_handler import EventHandler
 from kafka08.producer.message import KeyedMessage
 from kafka08.producer.partitioners import Partitioner
 from kafka08.producer.routing import Router
+from kafka08.runtime import ClientRuntime
+from kafka08.runtime.threads import THREADS
 
 ANSWER_SLACK_MS: Final = 2000
 """How much longer than request.timeout.ms the producer waits for an answer. The JVM's gives up at
@@ -65,9 +62,7 @@ class Producer(Closeable):
         partitioner: Partitioner | None = None,
         event_handler: Handler | None = None,
         callback_handler: CallbackHandler | None = None,
-        connect: Connect = socket.create_connection,
-        clock: Clock = SYSTEM_CLOCK,
-        rng: random.Random | None = None,
+        runtime: ClientRuntime = THREADS,
     ) -> None:
         self.config = config
         config.log_notes()
@@ -75,23 +70,22 @@ class Producer(Closeable):
         if event_handler is None and make_handler is not None:
             event_handler = make_handler(config)
         if event_handler is None:
-            rng = rng or random.Random()
             event_handler = EventHandler(
                 config,
-                cluster_of(config, connect, clock, rng),
-                Router(partitioner or config.partitioner(), rng),
+                cluster_of(config, runtime),
+                Router(partitioner or config.partitioner(), runtime.random),
                 encoder or config.encoder(),
                 key_encoder or config.key_encoder(),
-                clock,
+                runtime,
             )
         self._handler = event_handler
-        self._lock = threading.Lock()
+        self._lock = runtime.lock()
         self._closed = False
         make_hooks = config.plugin_of("callback.handler", config.callback_handler)
         if callback_handler is None and make_hooks is not None:
             callback_handler = make_hooks()
         self._hooks = callback_handler
-        self._queue = queue_of(config, self._handler, callback_handler, clock)
+        self._queue = queue_of(config, self._handler, callback_handler, runtime)
 
     def send(self, messages: KeyedMessage | Iterable[KeyedMessage]) -> None:
         """Send one message or many.
@@ -138,23 +132,19 @@ class Producer(Closeable):
                 self._hooks.close()
 
 
-def cluster_of(
-    config: ProducerConfig, connect: Connect, clock: Clock, rng: random.Random
-) -> ClusterClient:
+def cluster_of(config: ProducerConfig, runtime: ClientRuntime) -> ClusterClient:
     return ClusterClient(
         config.bootstrap,
         client_id=config.client_id,
         timeout_ms=config.request_timeout_ms + ANSWER_SLACK_MS,
         connect_timeout_ms=config.request_timeout_ms,
         send_buffer=config.send_buffer_bytes,
-        connect=connect,
-        clock=clock,
-        rng=rng,
+        runtime=runtime,
     )
 
 
 def queue_of(
-    config: ProducerConfig, handler: Handler, hooks: CallbackHandler | None, clock: Clock
+    config: ProducerConfig, handler: Handler, hooks: CallbackHandler | None, runtime: ClientRuntime
 ) -> AsyncQueue | None:
     """The queue of producer.type=async; None for sync."""
     if config.producer_type == "sync":
@@ -167,5 +157,5 @@ def queue_of(
         max_s=config.queue_buffering_max_ms / 1000,
         batch_count=config.batch_num_messages,
         enqueue_timeout_s=None if timeout_ms < 0 else timeout_ms / 1000,
-        clock=clock,
+        runtime=runtime,
     )

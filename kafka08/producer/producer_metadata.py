@@ -5,14 +5,13 @@ Source: org.apache.kafka.clients.producer.internals.Metadata 0.8.2.2.
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from kafka08.client.metadata import ClusterMetadata
-from kafka08.clock import Clock
 from kafka08.protocol.metadata import MetadataResponse
+from kafka08.runtime import WAIT_SECONDS_MAX, ClientRuntime
 
 
 class ProducerMetadata:
@@ -31,7 +30,7 @@ class ProducerMetadata:
         max_age_s: float,
         backoff_s: float,
         on_update: Callable[[ClusterMetadata], None],
-        clock: Clock,
+        runtime: ClientRuntime,
     ) -> None:
         self.cluster = ClusterMetadata()
         self.version = 0
@@ -40,8 +39,8 @@ class ProducerMetadata:
         self._max_age_s = max_age_s
         self._backoff_s = backoff_s
         self._on_update = on_update
-        self._clock = clock
-        self._changed = threading.Condition()
+        self._runtime = runtime
+        self._changed = runtime.condition()
         self._topics: set[str] = set()
         """Those that were ever known: there may be records for them."""
         self._waiting: Counter[str] = Counter()
@@ -118,11 +117,11 @@ class ProducerMetadata:
 
     def await_update(self, version: int, timeout_s: float) -> bool:
         """Wait for an answer after `version`; False if none came in time."""
-        deadline = self._clock.monotonic() + timeout_s
+        deadline = self._runtime.monotonic() + timeout_s
         with self._changed:
             while self.version <= version:
-                left = deadline - self._clock.monotonic()
+                left = deadline - self._runtime.monotonic()
                 if left <= 0:
                     return False
-                self._changed.wait(min(left, threading.TIMEOUT_MAX))
+                self._changed.wait(min(left, WAIT_SECONDS_MAX))
             return True

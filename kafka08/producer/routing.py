@@ -5,21 +5,23 @@ Source: DefaultEventHandler.getPartition 0.8.2.2.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kafka08.client.metadata import PartitionInfo
 from kafka08.errors import LeaderNotAvailable, UnknownTopicOrPartition
 from kafka08.producer.partitioners import Partitioner
 from kafka08.structs import NO_LEADER
 
+if TYPE_CHECKING:
+    from random import Random
+
 
 class Router:
     """Keyed messages go where the partitioner says. The others of a topic all go to one partition,
     drawn among those that have a leader and kept until `forget`, as 0.8 does."""
 
-    def __init__(self, partitioner: Partitioner, rng: random.Random) -> None:
+    def __init__(self, partitioner: Partitioner, rng: Random) -> None:
         self._partitioner = partitioner
         self._rng = rng
         self._kept: dict[str, int] = {}

@@ -13,14 +13,12 @@ its own sins only.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from kafka08.client.requests import produce_request, produce_results
 from kafka08.client.retry import is_retriable, needs_metadata
-from kafka08.clock import Clock
 from kafka08.errors import (
     ApiError,
     ConnectionFailed,
@@ -39,6 +37,7 @@ from kafka08.producer.record import ProducerRecord
 from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
 from kafka08.protocol.produce import ProduceResponse
 from kafka08.protocol.types import Buffer
+from kafka08.runtime import ClientRuntime, Task
 from kafka08.structs import NO_OFFSET, Broker, TopicPartition
 
 log = logging.getLogger(__name__)
@@ -67,7 +66,8 @@ class SenderSettings:
 
 
 class Sender:
-    """Owns the channels; everything but `give_up`, `unsent` and `thread` is its thread's alone."""
+    """Owns the channels; everything but `start`, `give_up`, `unsent`, `join` and
+    what is asked of its task is that task's alone."""
 
     def __init__(
         self,
@@ -75,18 +75,36 @@ class Sender:
         accumulator: RecordAccumulator,
         metadata: ProducerMetadata,
         channels: Channels,
-        clock: Clock,
+        runtime: ClientRuntime,
     ) -> None:
         self._settings = settings
         self._accumulator = accumulator
         self._metadata = metadata
         self._channels = channels
-        self._clock = clock
+        self._runtime = runtime
         self._metadata_in_flight = False
         self._giving_up = False
         self._expire_at = 0.0
         self._unsent: list[ProducerRecord] = []
-        self.thread = threading.Thread(target=self._run, name="kafka08-producer", daemon=True)
+        self._task: Task | None = None
+
+    def start(self) -> None:
+        self._task = self._runtime.spawn(self._run, name="kafka08-producer")
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether its task has not ended."""
+        return self._task is not None and self._task.is_alive()
+
+    @property
+    def is_current(self) -> bool:
+        """Whether its own task asks."""
+        return self._runtime.current_task() is self._task
+
+    def join(self, timeout: float | None) -> None:
+        """Wait until it ended, or `timeout` seconds."""
+        assert self._task is not None
+        self._task.join(timeout)
 
     def give_up(self) -> None:
         """End soon, whatever is left; `unsent` tells it then. Any thread."""
@@ -96,7 +114,7 @@ class Sender:
     def unsent(self) -> list[ProducerRecord]:
         """What was given up, as it was serialized, by partition: while the thread has not ended,
         all that is not acknowledged now. Any thread, after `give_up` or the thread's end."""
-        if self.thread.is_alive():
+        if self.is_alive:
             return [r for batch in self._accumulator.take_all() for r in batch.records()]
         return self._unsent
 
@@ -120,7 +138,7 @@ class Sender:
 
     def run_once(self) -> None:
         """One round. Waits for the network, for a batch to be due or for `Channels.wake_up`."""
-        now = self._clock.monotonic()
+        now = self._runtime.monotonic()
         with self._accumulator.lock:
             ready = self._accumulator.ready(now)
             self._accumulator.sender_waits = True
@@ -204,7 +222,7 @@ class Sender:
         response, batches = answer.response, answer.sent.context
         if isinstance(response, MetadataResponse):
             self._metadata_in_flight = False
-            self._metadata.update(response, self._clock.monotonic())
+            self._metadata.update(response, self._runtime.monotonic())
             return
         if response is None:
             for parts in batches.values():
@@ -251,7 +269,7 @@ class Sender:
             self._accumulator.put_back(parts)
             return
         again = [b for b in parts if is_retriable(error) and b.attempts < self._settings.retries]
-        retry_at = self._clock.monotonic() + self._settings.backoff_s
+        retry_at = self._runtime.monotonic() + self._settings.backoff_s
         for batch in again:
             batch.attempts += 1
             batch.retry_at = retry_at

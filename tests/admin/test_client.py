@@ -11,6 +11,7 @@ import pytest
 
 from kafka08.admin import AdminClient, MoveStatus, describe_lines
 from kafka08.errors import AdminError, ConfigError, ZooKeeperUnreachable
+from kafka08.runtime.threads import ThreadRuntime
 from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
@@ -29,7 +30,7 @@ def store(zk: ZkClient) -> ClusterStore:
 
 @pytest.fixture
 def admin(store: ClusterStore) -> AdminClient:
-    return AdminClient(zk=store.zk, rng=random.Random(1))
+    return AdminClient(zk=store.zk, runtime=ThreadRuntime(rng=random.Random(1)))
 
 
 def test_a_silent_server_takes_the_time_that_the_error_names(
@@ -277,7 +278,7 @@ def test_partitions_are_not_added_to_what_has_changed(
     store: ClusterStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A controller that moves a partition meanwhile must not have that undone."""
-    admin = AdminClient(zk=store.zk, rng=random.Random(1))
+    admin = AdminClient(zk=store.zk, runtime=ThreadRuntime(rng=random.Random(1)))
     admin.create_topic("tt", assignment={0: [0]})
     moved = nodes.encode_assignment({0: [1, 0]})
 

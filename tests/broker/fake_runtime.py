@@ -1,4 +1,4 @@
-"""FakeRuntime: a Runtime whose clock the test moves, and where greenlets are plain calls.
+"""FakeRuntime: a BrokerRuntime whose clock the test moves, and where greenlets are plain calls.
 
 `spawn` runs the function at once, to its end; `run_native_later` runs jobs at once, or, without
 `native_inline`, keeps them until `run_native_jobs`; `advance` moves the clock and makes the calls
@@ -11,12 +11,12 @@ import heapq
 import itertools
 import queue
 import random
-import socket
+import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
-from kafka08.broker.runtime import Cancellable
+from kafka08.runtime import Cancellable, IoWatch, Listener, Lock, Stream
+from kafka08.runtime.transport import Address
 from kafka08.zk.zookeeper import SessionSettings, ZooKeeper
 
 T = TypeVar("T")
@@ -31,6 +31,9 @@ class FakeHandle:
 
 
 class FakeTask:
+    def is_alive(self) -> bool:
+        return False
+
     def join(self, timeout: float | None = None) -> None: ...
 
     def kill(self, block: bool = True, timeout: float | None = None) -> None: ...
@@ -71,8 +74,12 @@ class Halted(BaseException):
     """The broker ended its process: nothing but the test may catch it."""
 
 
+def no_network(address: Address, timeout: float | None) -> Stream:
+    raise OSError("a fake runtime has no network")
+
+
 class FakeRuntime:
-    """A `kafka08.broker.runtime.Runtime`; `now` is its clock in seconds."""
+    """A `kafka08.runtime.BrokerRuntime`; `now` is its clock in seconds."""
 
     def __init__(self, *, seed: int = 0, native_inline: bool = True) -> None:
         self.random = random.Random(seed)
@@ -80,6 +87,8 @@ class FakeRuntime:
         self.native_inline = native_inline
         self.native_jobs: list[Callable[[], None]] = []
         self.spawned: list[str] = []
+        self.dial: Callable[[Address, Any], Stream] = no_network
+        """What `connect` does; a test may give its own."""
         self.timers_set = 0
         """How often a timer was set: what a real broker would have woken up for."""
         self._calls: list[tuple[float, int, FakeHandle]] = []
@@ -138,22 +147,49 @@ class FakeRuntime:
         call(*args)
         return FakeTask()
 
+    def call_soon(self, call: Callable[..., object], *args: object) -> None:
+        self.call_later(0.0, call, *args)
+
     def event(self) -> FakeEvent:
         return FakeEvent()
 
     def queue(self) -> FakeQueue:
         return FakeQueue()
 
-    def lock(self) -> AbstractContextManager[Any]:
-        return nullcontext()
+    def rlock(self) -> Lock:
+        return threading.RLock()
 
     # The outside
 
-    def listen(self, host: str | None, port: int) -> socket.socket:
+    def resolve(self, host: str) -> str:
         raise OSError("a fake runtime has no network")
 
-    def connect(self, address: tuple[str, int], timeout: float | None = None) -> socket.socket:
+    def listen(
+        self, host: str | None, port: int, *, receive_buffer: int = 0, send_buffer: int = 0
+    ) -> Listener:
         raise OSError("a fake runtime has no network")
+
+    def connect(
+        self,
+        address: Address,
+        timeout: float | None = None,
+        *,
+        receive_buffer: int = 0,
+        send_buffer: int = 0,
+    ) -> Stream:
+        return self.dial(address, timeout)
+
+    def when_acceptable(self, listener: Listener) -> IoWatch:
+        raise AssertionError("a fake runtime has no network")
+
+    def when_readable(self, stream: Stream) -> IoWatch:
+        raise AssertionError("a fake runtime has no network")
+
+    def when_writable(self, stream: Stream) -> IoWatch:
+        raise AssertionError("a fake runtime has no network")
+
+    def send_file(self, stream: Stream, file: Any, position: int, size: int) -> int:
+        raise AssertionError("a fake runtime has no network")
 
     def run_native(self, call: Callable[..., T], *args: object) -> T:
         return call(*args)

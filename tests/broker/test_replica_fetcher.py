@@ -65,7 +65,7 @@ class Pair:
         self.leader.lead("t", partitions, isr=(1, 2), replicas=(1, 2))
         self.follower.lead("t", partitions, leader=1, isr=(1, 2), replicas=(1, 2))
         runtime: Any = self.follower.runtime
-        runtime.connect = self._connect
+        runtime.dial = self._connect
         self.fetcher = ReplicaFetcher(
             self.follower.config,
             runtime,

@@ -1,7 +1,7 @@
 """A cluster in memory for client tests: brokers that lead partitions, store, answer and refuse.
 
     cluster = FakeCluster({"t": {0: 1, 1: 2}})              # partition → leader's broker id
-    ClusterClient(cluster.bootstrap, connect=cluster.network.connect, clock=cluster.clock)
+    ClusterClient(cluster.bootstrap, runtime=cluster.runtime)
 
 Everything may be changed between requests: `leaders`, `refusals`, `down()`.
 """
@@ -71,6 +71,7 @@ class FakeCluster:
     ) -> None:
         self.clock = MockClock()
         self.network = ScriptedNetwork()
+        self.runtime = self.network.runtime(self.clock)
         self.brokers = list(brokers)
         self.leaders = {
             TopicPartition(topic, partition): leader

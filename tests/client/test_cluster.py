@@ -40,7 +40,10 @@ def cluster() -> FakeCluster:
 
 @pytest.fixture
 def client(cluster: FakeCluster) -> ClusterClient:
-    return ClusterClient(cluster.bootstrap, connect=cluster.network.connect, clock=cluster.clock)
+    return ClusterClient(
+        cluster.bootstrap,
+        runtime=cluster.runtime,
+    )
 
 
 def log_ends(
@@ -68,13 +71,13 @@ def test_one_living_broker_is_enough(cluster: FakeCluster) -> None:
     """Addresses that refuse are passed over, whatever order chance gives."""
     bootstrap = [("gone", 1), ("b2", PORT), ("gone", 2)]
     for _ in range(8):
-        client = ClusterClient(bootstrap, connect=cluster.network.connect)
+        client = ClusterClient(bootstrap, runtime=cluster.network.runtime())
         assert client.leader(T0).id == 1
 
 
 def test_no_broker_at_all_names_each_failure(cluster: FakeCluster) -> None:
     """NoBrokersAvailable says what happened at every address."""
-    client = ClusterClient([("x", 1), ("y", 2)], connect=cluster.network.connect)
+    client = ClusterClient([("x", 1), ("y", 2)], runtime=cluster.network.runtime())
     with pytest.raises(NoBrokersAvailable, match=r"x:1: .*refused") as caught:
         client.brokers()
     assert "y:2: " in str(caught.value)
@@ -84,7 +87,7 @@ def test_brokers_that_metadata_named_are_asked_when_the_bootstrap_is_gone(
     cluster: FakeCluster,
 ) -> None:
     """The bootstrap list is only a beginning."""
-    client = ClusterClient([("b1", PORT)], connect=cluster.network.connect)
+    client = ClusterClient([("b1", PORT)], runtime=cluster.network.runtime())
     client.refresh(["t"])
     cluster.down(1)
     assert client.refresh(["u"]).leader(U0).id == 2
@@ -101,7 +104,7 @@ def test_a_broker_that_has_just_started_is_passed_over(cluster: FakeCluster) -> 
     topics, whatever order chance gives."""
     cluster.network.broker("b1", PORT, starting)
     for _ in range(8):
-        client = ClusterClient(cluster.bootstrap, connect=cluster.network.connect)
+        client = ClusterClient(cluster.bootstrap, runtime=cluster.network.runtime())
         assert client.refresh().topics.keys() == {"t", "u"}
 
 
@@ -122,7 +125,7 @@ def test_topics_do_not_vanish_in_a_cluster_that_is_starting(
 def test_a_fresh_cluster_has_no_brokers_and_no_topics() -> None:
     """0.8 tells its brokers of each other with the first topic; until then that is the answer."""
     cluster = FakeCluster({})
-    client = ClusterClient(cluster.bootstrap, connect=cluster.network.connect)
+    client = ClusterClient(cluster.bootstrap, runtime=cluster.network.runtime())
     for host in ("b1", "b2"):
         cluster.network.broker(host, PORT, starting)
     assert client.brokers() == []
@@ -211,7 +214,7 @@ def test_one_illegal_name_does_not_take_the_others_with_it(cluster: FakeCluster)
         return cluster.answer(1, request)
 
     cluster.network.broker("b1", PORT, script)
-    client = ClusterClient([("b1", PORT)], connect=cluster.network.connect)
+    client = ClusterClient([("b1", PORT)], runtime=cluster.network.runtime())
     metadata = client.refresh(["b!d", "t"])
     assert metadata.leader(T0).id == 1
     with pytest.raises(InvalidTopic, match="b!d"):
@@ -292,8 +295,7 @@ def test_tries_of_one_mean_no_second_attempt(cluster: FakeCluster) -> None:
     """The policy is the caller's."""
     client = ClusterClient(
         cluster.bootstrap,
-        connect=cluster.network.connect,
-        clock=cluster.clock,
+        runtime=cluster.runtime,
         retry_policy=RetryPolicy(tries=1),
     )
     cluster.refuse(T0, NotLeaderForPartition.code)

@@ -22,7 +22,10 @@ def cluster() -> FakeCluster:
 
 @pytest.fixture
 def client(cluster: FakeCluster) -> ClusterClient:
-    return ClusterClient(cluster.bootstrap, connect=cluster.network.connect, clock=cluster.clock)
+    return ClusterClient(
+        cluster.bootstrap,
+        runtime=cluster.runtime,
+    )
 
 
 def test_a_log_that_is_rolled_is_asked_again(cluster: FakeCluster, client: ClusterClient) -> None:

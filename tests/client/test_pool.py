@@ -29,7 +29,7 @@ def network() -> ScriptedNetwork:
 
 @pytest.fixture
 def pool(network: ScriptedNetwork) -> ConnectionPool:
-    return ConnectionPool(lambda host, port: Connection(host, port, connect=network.connect))
+    return ConnectionPool(lambda host, port: Connection(host, port, runtime=network.runtime()))
 
 
 def test_a_connection_is_used_again(pool: ConnectionPool, network: ScriptedNetwork) -> None:

@@ -24,7 +24,7 @@ class Broker:
         self.troubles = list(troubles)
         self.network = ScriptedNetwork()
         self.network.broker("b", 1, self.answer)
-        self.client = ResendingConnection(Connection("b", 1, connect=self.network.connect))
+        self.client = ResendingConnection(Connection("b", 1, runtime=self.network.runtime()))
 
     def answer(self, request: Request) -> Response | bytes:
         if not self.troubles:

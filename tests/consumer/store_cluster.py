@@ -57,6 +57,7 @@ class StoreCluster:
     def __init__(self) -> None:
         self.clock = MockClock()
         self.network = ScriptedNetwork()
+        self.runtime = self.network.runtime(self.clock)
         self.network.broker(HOST, PORT, self.answer)
         self.committed: dict[TopicPartition, int] = {}
         self.refusals: dict[TopicPartition, deque[int]] = {}
@@ -76,7 +77,7 @@ class StoreCluster:
         store.create_leader_and_isr(states)
 
     def client(self) -> ClusterClient:
-        return ClusterClient([(HOST, PORT)], connect=self.network.connect, clock=self.clock)
+        return ClusterClient([(HOST, PORT)], runtime=self.runtime)
 
     def renew(self, stale: ClusterClient) -> None:
         """A test that gets here has no broker left."""

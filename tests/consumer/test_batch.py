@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka08.clock import SYSTEM_CLOCK
 from kafka08.consumer.batch import MessageBatch
 from kafka08.consumer.stream import MemberStream
 from kafka08.errors import ConsumerTimeout, InvalidMessage
 from kafka08.protocol import message_set
+from kafka08.runtime.threads import THREADS
 from tests.consumer.streams import (
     AllIsWell,
     chunk_of,
@@ -25,7 +25,11 @@ from tests.consumer.streams import (
 
 def new_stream(supervisor: AllIsWell | None = None) -> MemberStream:
     """A stream that gives up at once when there is nothing."""
-    return MemberStream(supervisor=supervisor or AllIsWell(), clock=SYSTEM_CLOCK, timeout_ms=0)
+    return MemberStream(
+        supervisor=supervisor or AllIsWell(),
+        runtime=THREADS,
+        timeout_ms=0,
+    )
 
 
 @pytest.fixture

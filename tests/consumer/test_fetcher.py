@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from kafka08.clock import SYSTEM_CLOCK
 from kafka08.consumer import fetcher as fetcher_module
 from kafka08.consumer.config import ConsumerConfig
 from kafka08.consumer.fetcher import PartitionFetcher, answer_bytes_max
@@ -38,6 +37,7 @@ from kafka08.protocol.offsets import (
     OffsetsTopicResponse,
 )
 from kafka08.protocol.types import Request, Response
+from kafka08.runtime.threads import THREADS
 from kafka08.structs import NO_OFFSET, TopicPartition
 from tests.client.fake_cluster import PORT, FakeCluster
 
@@ -77,13 +77,13 @@ class Bench:
         )
         self.lost: list[OwnedPartition] = []
         self.stream = self.new_stream()
-        connection = Connection("b1", PORT, connect=self.cluster.network.connect)
-        self.fetcher = PartitionFetcher("f", connection, self.config, self._lose)
+        connection = Connection("b1", PORT, runtime=self.cluster.network.runtime())
+        self.fetcher = PartitionFetcher("f", connection, self.config, self._lose, THREADS)
 
     def new_stream(self) -> PaperStream:
         return PaperStream(
             supervisor=Supervisor(),
-            clock=SYSTEM_CLOCK,
+            runtime=THREADS,
             timeout_ms=0,
             capacity=self.config.queued_max_message_chunks,
         )

@@ -7,12 +7,12 @@ from typing import Any, Self
 
 import pytest
 
-from kafka08.clock import SYSTEM_CLOCK
 from kafka08.consumer import fetchers
 from kafka08.consumer.config import ConsumerConfig
 from kafka08.consumer.fetchers import FetcherManager
 from kafka08.consumer.progress import OwnedPartition
 from kafka08.consumer.stream import MemberStream
+from kafka08.runtime.threads import THREADS
 from kafka08.structs import Broker, TopicPartition
 from tests.consumer.groups import until
 from tests.consumer.streams import AllIsWell, partition_of
@@ -64,8 +64,8 @@ def test_a_thread_that_cannot_start_is_tried_again(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(fetchers, "PartitionFetcher", make)
     config = ConsumerConfig(group_id="g", zookeeper_connect="z1:2181", refresh_leader_backoff_ms=1)
     brokers: Any = OneBroker()
-    manager = FetcherManager("g_c", config, brokers, SYSTEM_CLOCK, lambda broker: brokers)
-    partition = partition_of(MemberStream(supervisor=AllIsWell(), clock=SYSTEM_CLOCK))
+    manager = FetcherManager("g_c", config, brokers, THREADS, lambda broker: brokers)
+    partition = partition_of(MemberStream(supervisor=AllIsWell(), runtime=THREADS))
     manager.add([partition])
     try:
         until(lambda: [f.given for f in made] == [[], [partition]], "its fetcher")

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any, assert_type
 
 import pytest
 
-from kafka08.clock import SYSTEM_CLOCK
 from kafka08.consumer import ConsumerConnector, KafkaStream, MessageAndMetadata, SimpleConsumer
 from kafka08.consumer.stream import MemberStream
 from kafka08.errors import ConsumerTimeout
+from kafka08.runtime.threads import THREADS
 from kafka08.structs import TopicPartition
 from tests.consumer.streams import AllIsWell, chunk_of, partition_of
 
 
 @pytest.fixture
 def behind() -> MemberStream:
-    return MemberStream(supervisor=AllIsWell(), clock=SYSTEM_CLOCK, timeout_ms=0)
+    return MemberStream(supervisor=AllIsWell(), runtime=THREADS, timeout_ms=0)
 
 
 def test_messages_by_loop_and_by_next_and_batches_take_turns(behind: MemberStream) -> None:

@@ -9,7 +9,6 @@ from typing import cast
 
 import pytest
 
-from kafka08.clock import SYSTEM_CLOCK
 from kafka08.consumer import ownership
 from kafka08.consumer.offset_store import Offsets
 from kafka08.consumer.ownership import Ownership
@@ -22,6 +21,7 @@ from kafka08.errors import (
     NotCoordinatorForConsumer,
     OffsetMetadataTooLarge,
 )
+from kafka08.runtime.threads import THREADS, ThreadRuntime
 from kafka08.structs import TopicPartition
 from tests.consumer.groups import until
 from tests.consumer.streams import AllIsWell, chunk_of, partition_of
@@ -58,10 +58,10 @@ class Member:
 
     def __init__(self) -> None:
         self.store = SlowStore()
-        self.stream = MemberStream(supervisor=AllIsWell(), clock=MockClock())
+        self.stream = MemberStream(supervisor=AllIsWell(), runtime=ThreadRuntime(clock=MockClock()))
         self.partition = partition_of(self.stream)
         gate = cast(SessionGate, OpenGate())
-        self.ownership = Ownership(self.store, gate, [self.stream], SYSTEM_CLOCK)
+        self.ownership = Ownership(self.store, gate, [self.stream], THREADS)
         self.ownership.take([self.partition])
 
     @contextmanager
@@ -101,7 +101,9 @@ def test_a_release_that_cannot_wait_takes_nothing_away(monkeypatch: pytest.Monke
 def test_a_commit_is_tried_again_where_that_may_help(monkeypatch: pytest.MonkeyPatch) -> None:
     """As often as is asked for, with the wait in between, and for no error that would stay."""
     clock, member = MockClock(), Member()
-    ownership = Ownership(member.store, cast(SessionGate, OpenGate()), [member.stream], clock)
+    ownership = Ownership(
+        member.store, cast(SessionGate, OpenGate()), [member.stream], ThreadRuntime(clock=clock)
+    )
     ownership.take([member.partition])
     errors: list[KafkaError] = []
     monkeypatch.setattr(member.store, "commit", lambda offsets: raise_(errors.pop(0)))
@@ -177,9 +179,9 @@ class OvertakenStream(MemberStream):
 def test_no_commit_goes_back_while_the_reader_goes_on() -> None:
     """A set that was finished between two looks used to count from its start again: what had been
     committed of it, and the outputs made of that, came once more."""
-    stream = OvertakenStream(supervisor=AllIsWell(), clock=SYSTEM_CLOCK)
+    stream = OvertakenStream(supervisor=AllIsWell(), runtime=THREADS)
     partitions = [partition_of(stream, number) for number in range(2)]
-    owned = Ownership(SlowStore(), cast(SessionGate, OpenGate()), [stream], SYSTEM_CLOCK)
+    owned = Ownership(SlowStore(), cast(SessionGate, OpenGate()), [stream], THREADS)
     owned.take(partitions)
     for partition in partitions:
         stream.offer(chunk_of(partition, b"a", b"b", b"c"))

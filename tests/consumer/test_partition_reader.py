@@ -24,7 +24,10 @@ def cluster() -> FakeCluster:
 
 
 def connected(cluster: FakeCluster) -> ClusterClient:
-    client = ClusterClient(cluster.bootstrap, connect=cluster.network.connect, clock=cluster.clock)
+    client = ClusterClient(
+        cluster.bootstrap,
+        runtime=cluster.runtime,
+    )
     client.refresh()
     return client
 

@@ -59,8 +59,7 @@ def consumer_of(cluster: FakeCluster, max_fetch_bytes: int = 1 << 20) -> SimpleC
         PORT,
         client_id="me",
         max_fetch_bytes=max_fetch_bytes,
-        connect=cluster.network.connect,
-        clock=cluster.clock,
+        runtime=cluster.runtime,
     )
 
 

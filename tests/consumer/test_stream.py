@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from kafka08.clock import SYSTEM_CLOCK
 from kafka08.consumer.progress import Chunk
 from kafka08.consumer.stream import MemberStream
 from kafka08.errors import (
@@ -19,6 +18,7 @@ from kafka08.errors import (
 )
 from kafka08.kernel import MessageAndMetadata
 from kafka08.protocol import message_set
+from kafka08.runtime.threads import THREADS, ThreadRuntime
 from tests.consumer.streams import (
     AllIsWell,
     chunk_of,
@@ -37,7 +37,7 @@ def supervisor() -> AllIsWell:
 @pytest.fixture
 def stream(supervisor: AllIsWell) -> MemberStream:
     """A stream that gives up at once when there is nothing."""
-    return MemberStream(supervisor=supervisor, clock=SYSTEM_CLOCK, timeout_ms=0)
+    return MemberStream(supervisor=supervisor, runtime=THREADS, timeout_ms=0)
 
 
 def test_hands_out_whole_sets_in_order(stream: MemberStream) -> None:
@@ -61,7 +61,12 @@ def test_sets_without_a_message_do_not_put_the_timeout_off(supervisor: AllIsWell
         start = partition.fetch_offset
         stream.offer(Chunk(partition, below, start, start + 1))
 
-    stream = MemberStream(supervisor=supervisor, clock=clock, timeout_ms=100, on_room=offer_another)
+    stream = MemberStream(
+        supervisor=supervisor,
+        runtime=ThreadRuntime(clock=clock),
+        timeout_ms=100,
+        on_room=offer_another,
+    )
     partition = partition_of(stream, offset=7)
     offer_another()
     with pytest.raises(ConsumerTimeout):
@@ -76,7 +81,7 @@ def test_a_bomb_in_a_set_is_an_error(
     monkeypatch.setattr(message_set, "MAX_UNPACKED_BYTES", 10_000)
     for fetch_bytes in (1000, 30_000):
         stream = MemberStream(
-            supervisor=supervisor, clock=SYSTEM_CLOCK, timeout_ms=0, fetch_bytes=fetch_bytes
+            supervisor=supervisor, runtime=THREADS, timeout_ms=0, fetch_bytes=fetch_bytes
         )
         partition = partition_of(stream)
         stream.offer(chunk_of(partition, b"x" * 20_000, codec=1))
@@ -159,7 +164,10 @@ def test_room_is_told(supervisor: AllIsWell) -> None:
     """A stream is full above its capacity and says when it has room again."""
     told = []
     stream = MemberStream(
-        supervisor=supervisor, clock=SYSTEM_CLOCK, capacity=1, on_room=lambda: told.append(1)
+        supervisor=supervisor,
+        runtime=THREADS,
+        capacity=1,
+        on_room=lambda: told.append(1),
     )
     partition = partition_of(stream)
     rooms = []
@@ -189,10 +197,10 @@ def test_the_age_of_the_session_is_checked_before_each_message(
     stream: MemberStream, supervisor: AllIsWell
 ) -> None:
     """A deadline that passes unnoticed (nobody called pause) stops delivery all the same."""
-    supervisor.until = SYSTEM_CLOCK.monotonic() + 0.05
+    supervisor.until = THREADS.monotonic() + 0.05
     stream.offer(chunk_of(partition_of(stream), b"a", b"b"))
     next(stream)
-    SYSTEM_CLOCK.sleep(0.06)
+    THREADS.sleep(0.06)
     with pytest.raises(ConsumerTimeout):
         next(stream)
 
@@ -240,7 +248,10 @@ def test_a_decoder_error_is_raised_and_passed(supervisor: AllIsWell) -> None:
     """What a decoder raises reaches the reader; the message is not committed by it, and the next
     one follows."""
     stream = MemberStream(
-        supervisor=supervisor, clock=SYSTEM_CLOCK, timeout_ms=0, value_decoder=bytes.decode
+        supervisor=supervisor,
+        runtime=THREADS,
+        timeout_ms=0,
+        value_decoder=bytes.decode,
     )
     stream.offer(chunk_of(partition_of(stream), b"a", b"\xff", b"c"))
     assert next(stream).value == "a"
@@ -265,7 +276,7 @@ def test_a_slow_decoder_keeps_nobody_out(
             assert go.wait(10)
         return value
 
-    stream = MemberStream(supervisor=supervisor, clock=SYSTEM_CLOCK, value_decoder=decode)
+    stream = MemberStream(supervisor=supervisor, runtime=THREADS, value_decoder=decode)
     partition = partition_of(stream)
     stream.offer(chunk_of(partition, b"a", b"b"))
     reader = threading.Thread(target=list, args=(stream,), daemon=True)
@@ -284,7 +295,7 @@ def test_a_decoder_cannot_end_the_iteration(supervisor: AllIsWell) -> None:
     """A StopIteration of its own is an error like others: what follows is read."""
     stream = MemberStream(
         supervisor=supervisor,
-        clock=SYSTEM_CLOCK,
+        runtime=THREADS,
         timeout_ms=0,
         value_decoder=lambda value: next(iter(value[1:])),
     )
@@ -343,7 +354,7 @@ def test_what_a_reader_committed_is_not_taken_back(stream: MemberStream) -> None
 
 def test_closing_wakes_a_waiting_reader(supervisor: AllIsWell) -> None:
     """A reader that waits without a timeout ends when the stream does."""
-    stream = MemberStream(supervisor=supervisor, clock=SYSTEM_CLOCK)
+    stream = MemberStream(supervisor=supervisor, runtime=THREADS)
     ended = threading.Event()
 
     def read() -> None:
@@ -360,7 +371,7 @@ def test_positions_are_exact_however_a_revocation_falls(supervisor: AllIsWell) -
     """A reader in full flight: after revoke it is handed nothing more, and the position is that of
     the message it has in hand. Fifty times, at whatever instant."""
     for _ in range(50):
-        stream = MemberStream(supervisor=supervisor, clock=SYSTEM_CLOCK, timeout_ms=5000)
+        stream = MemberStream(supervisor=supervisor, runtime=THREADS, timeout_ms=5000)
         partition = partition_of(stream)
         stream.offer(chunk_of(partition, *([b"x"] * 5000)))
         seen: list[int] = []

@@ -6,10 +6,10 @@ import logging
 
 import pytest
 
-from kafka08.clock import SYSTEM_CLOCK
 from kafka08.consumer.stream import MemberStream
 from kafka08.consumer.unread_streams import StreamKey, UnreadStreams
 from kafka08.errors import ConsumerTimeout
+from kafka08.runtime.threads import THREADS
 from kafka08.structs import TopicPartition
 from tests.consumer.streams import AllIsWell, chunk_of, partition_of
 
@@ -19,7 +19,7 @@ OWNERS = {TopicPartition("t", 0): "c-0", TopicPartition("t", 1): "c-1"}
 @pytest.fixture
 def streams() -> dict[StreamKey, MemberStream]:
     return {
-        ("t", f"c-{number}"): MemberStream(supervisor=AllIsWell(), clock=SYSTEM_CLOCK, timeout_ms=0)
+        ("t", f"c-{number}"): MemberStream(supervisor=AllIsWell(), runtime=THREADS, timeout_ms=0)
         for number in range(2)
     }
 

@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from kafka08.consumer.watched import WatchedNodes
+from kafka08.runtime.threads import THREADS
 from kafka08.zk.client import ZkClient
 from tests.consumer.groups import until
 
@@ -17,7 +18,7 @@ class Changes:
     def __init__(self, zk: ZkClient) -> None:
         self.zk = zk
         self.told = threading.Semaphore(0)
-        self.nodes = WatchedNodes(zk, lambda text: int(text or ""), self.told.release)
+        self.nodes = WatchedNodes(zk, lambda text: int(text or ""), self.told.release, THREADS)
 
     def wait(self) -> None:
         assert self.told.acquire(timeout=10), "nobody was told of the change"

@@ -31,7 +31,7 @@ def cluster(zk: ZkClient, zk_connect: str) -> PaperCluster:
 
 
 def reader(cluster: PaperCluster, broker: StoreCluster) -> GroupReader:
-    return GroupReader(cluster.connect, connect=broker.network.connect, clock=broker.clock)
+    return GroupReader(cluster.connect, runtime=broker.runtime)
 
 
 def test_it_reads_both_stores_members_owners_and_logs(cluster: PaperCluster) -> None:

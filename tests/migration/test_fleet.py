@@ -49,7 +49,9 @@ def cluster(zk: ZkClient) -> StoreCluster:
 @pytest.fixture
 def connections(cluster: StoreCluster, zk_connect: str) -> Iterator[Connections]:
     with Connections(
-        zk_connect, f"{HOST}:{PORT}", clock=cluster.clock, connect=cluster.network.connect
+        zk_connect,
+        f"{HOST}:{PORT}",
+        runtime=cluster.runtime,
     ) as connections:
         yield connections
 
@@ -57,7 +59,7 @@ def connections(cluster: StoreCluster, zk_connect: str) -> Iterator[Connections]
 def start(
     connections: Connections, groups: list[str] = GROUPS, named: Collection[str] = ()
 ) -> list[Outcome[Plan]]:
-    pace = Pace(None, connections.clock)
+    pace = Pace(None, connections.runtime)
     return list(
         start_groups(
             connections, groups, pace, max_disagreement=None, answer_patience_s=1, named=named
@@ -98,7 +100,7 @@ def test_groups_without_offsets_are_passed_over(
     zk.create(paths.consumer_ids("e"), None)
     [_, named] = start(connections, ["b", "e"], ["e"])
     assert "no store has an offset" in str(named.error)
-    pace = Pace(None, connections.clock)
+    pace = Pace(None, connections.runtime)
     [*_, plan] = plan_groups(connections, ["a", "e"], pace, max_disagreement=None)
     assert (plan.group, plan.is_allowed, plan.steps) == ("e", True, ())
     assert {o.group: o.error for o in start(connections, ["a", "e"])} == {"a": None, "e": None}
@@ -106,7 +108,7 @@ def test_groups_without_offsets_are_passed_over(
 
 
 def plans(connections: Connections) -> dict[str, Plan]:
-    found = plan_groups(connections, GROUPS, Pace(None, connections.clock), max_disagreement=None)
+    found = plan_groups(connections, GROUPS, Pace(None, connections.runtime), max_disagreement=None)
     return {plan.group: plan for plan in found}
 
 
@@ -161,7 +163,7 @@ def test_a_coordinator_that_loads_is_asked_again(
     cluster.refuse(TopicPartition("b", 0), 14, 16, 14)
     cluster.refuse(TopicPartition("c", 1), *[14] * 1000)
     [a, b, c, d] = plan_groups(
-        connections, GROUPS, Pace(None, connections.clock), max_disagreement=None
+        connections, GROUPS, Pace(None, connections.runtime), max_disagreement=None
     )
     assert [plan.is_allowed for plan in (a, b, c, d)] == [True, True, False, True]
     assert "coordinator is not available" in c.refusals[0]
@@ -234,7 +236,7 @@ def test_broken_off_at_every_write_and_repeated(
 
 def test_the_rate_bounds_what_is_done_together(connections: Connections) -> None:
     """Two groups together, and the next two a second later."""
-    clock = connections.clock
+    clock = connections.runtime
     began = clock.monotonic()
     batches = read_groups(connections, GROUPS, Pace(2, clock), everywhere=False)
     assert [[facts.group for facts in batch] for batch in batches] == [["a", "b"], ["c", "d"]]
@@ -257,7 +259,7 @@ def test_a_group_that_can_be_started_can_be_rolled_back(
     assert find_groups(connections, ["team*"], every=False) == [odd]
     [started] = start(connections, [odd])
     assert started.error is None
-    pace = Pace(None, connections.clock)
+    pace = Pace(None, connections.runtime)
     steps: list[Callable[[OffsetMigration], object]] = [
         OffsetMigration.verify,
         OffsetMigration.finish,
@@ -278,7 +280,7 @@ def test_of_many_groups_kafka_is_asked_about_what_is_known_to_be_theirs(
 
     def run(step: Callable[[OffsetMigration], object], groups: list[str]) -> None:
         cluster.asked.clear()
-        pace = Pace(None, connections.clock)
+        pace = Pace(None, connections.runtime)
         for done in each_group(connections, groups, pace, step, answer_patience_s=1):
             assert done.error is None
 
@@ -338,7 +340,7 @@ def test_the_times_of_commits_are_read_once_for_all(
     monkeypatch.setattr(CommitTimes, "_times", read)
     monkeypatch.setattr("kafka08.migration.commit_times.group_partition", lambda group, count: 3)
     start(connections)
-    pace = Pace(None, connections.clock)
+    pace = Pace(None, connections.runtime)
     verify = OffsetMigration.verify
     assert len(list(each_group(connections, GROUPS, pace, verify, answer_patience_s=1))) == 4
     assert reads == [TopicPartition(OFFSETS_TOPIC, 3)]

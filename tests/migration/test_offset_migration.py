@@ -44,7 +44,10 @@ def migration(cluster: StoreCluster, zk_connect: str) -> Iterator[OffsetMigratio
 
 def connected(cluster: StoreCluster, zk_connect: str) -> OffsetMigration:
     return OffsetMigration(
-        zk_connect, "g", f"{HOST}:{PORT}", clock=cluster.clock, connect=cluster.network.connect
+        zk_connect,
+        "g",
+        f"{HOST}:{PORT}",
+        runtime=cluster.runtime,
     )
 
 

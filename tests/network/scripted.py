@@ -2,7 +2,7 @@
 
     network = ScriptedNetwork()
     network.broker("b1", 9092, lambda request: MetadataResponse([], []))
-    Connection("b1", 9092, connect=network.connect)
+    Connection("b1", 9092, runtime=network.runtime())
 
 A script returns a Response, None for a request without an answer (acks 0), bytes to be sent as they
 are, or raises: Hangup closes the connection, after the bytes that it carries.
@@ -15,9 +15,11 @@ import socket
 from collections.abc import Callable
 from typing import cast
 
+from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.protocol import codec
 from kafka08.protocol.frame import SIZE
 from kafka08.protocol.types import Request, Response
+from kafka08.runtime.threads import ThreadRuntime
 
 Script = Callable[[Request], Response | bytes | None]
 Address = tuple[str, int]
@@ -54,6 +56,10 @@ class ScriptedNetwork:
 
     def requests(self, kind: type[Request]) -> list[Request]:
         return [request for _, request in self.asked if isinstance(request, kind)]
+
+    def runtime(self, clock: Clock = SYSTEM_CLOCK) -> ThreadRuntime:
+        """For a client of these brokers."""
+        return ThreadRuntime(connect=self.connect, clock=clock)
 
     def connect(self, address: Address, timeout: float) -> socket.socket:
         assert timeout > 0

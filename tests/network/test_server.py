@@ -22,6 +22,7 @@ from kafka08.log.slices import LogSlice
 from kafka08.network.exchange import Answer, Exchange
 from kafka08.network.server import COPIED_BYTES_MAX, SocketServer
 from kafka08.protocol.frame import BUFFER_BYTES
+from kafka08.runtime.greenlets import GeventRuntime
 
 DEADLINE = 10.0
 
@@ -52,9 +53,8 @@ class Served:
 
     def _run(self) -> None:
         """The life of the loop's thread: every gevent object is made and used here."""
-        listener = socket.create_server(("127.0.0.1", 0))
-        listener.setblocking(False)
         loop = gevent.get_hub().loop
+        runtime = GeventRuntime()
 
         def call_later(ms: float, call: Callable[[], object]) -> Any:
             timer = loop.timer(ms / 1000)
@@ -67,7 +67,9 @@ class Served:
             "idle_ms": 600_000,
             **self._limits,
         }
-        self.server = SocketServer(listener, self.handle, call_later=call_later, **limits)
+        buffers = {key: limits.pop(key) for key in list(limits) if key.endswith("_buffer")}
+        listener = runtime.listen("127.0.0.1", 0, **buffers)
+        self.server = SocketServer(runtime, listener, self.handle, call_later=call_later, **limits)
         self.server.start()
         self.port = self.server.port
         self._wishes: list[tuple[Callable[[], Any], Future[Any]]] = []
@@ -148,7 +150,7 @@ def served(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Served]:
 
 
 small_buffer = pytest.mark.parametrize(
-    "served", [{"send_buffer_bytes": 65536}], indirect=True, ids=["small buffer"]
+    "served", [{"send_buffer": 65536}], indirect=True, ids=["small buffer"]
 )
 """No system makes it larger by itself, so that large answers do not fit."""
 

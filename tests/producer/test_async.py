@@ -11,6 +11,7 @@ import pytest
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.errors import FailedToSend, ProducerClosed, QueueFull
 from kafka08.producer import CallbackHandler, KeyedMessage, Producer, ProducerConfig
+from kafka08.runtime.threads import ThreadRuntime
 from kafka08.structs import TopicPartition
 from tests.client.fake_cluster import FakeCluster
 from tests.mock_clock import MockClock
@@ -104,7 +105,9 @@ def async_producer(
 ) -> Producer:
     keys.setdefault("queue_buffering_max_ms", 1_000_000)
     config = ProducerConfig(metadata_broker_list="b1:9092", producer_type="async", **keys)
-    return Producer(config, event_handler=handler, callback_handler=hooks, clock=clock)
+    return Producer(
+        config, event_handler=handler, callback_handler=hooks, runtime=ThreadRuntime(clock=clock)
+    )
 
 
 def messages(count: int, first: int = 0) -> list[KeyedMessage]:
@@ -296,8 +299,7 @@ def test_a_message_that_cannot_be_sent_costs_no_other(bad: KeyedMessage, why: st
         config,
         key_encoder=lambda key: str(key).encode(),
         callback_handler=hooks,
-        connect=cluster.network.connect,
-        clock=cluster.clock,
+        runtime=cluster.runtime,
     ) as producer:
         producer.send([*messages(50), bad, *messages(50, 50)])
     stored = [value for _, value in cluster.messages(TopicPartition("t", 0))]

@@ -42,7 +42,11 @@ def test_requests_of_the_jvm_console_producer(exchange: Exchange) -> None:
         request_timeout_ms=theirs.timeout_ms,
         compression_codec=CODECS[wrapper(topic.partitions[0].message_set)[1]],
     )
-    with Producer(config, partitioner=lambda key, _: key, connect=cluster.network.connect) as ours:
+    with Producer(
+        config,
+        partitioner=lambda key, _: key,
+        runtime=cluster.network.runtime(),
+    ) as ours:
         ours.send(
             [
                 KeyedMessage(topic.topic, m.value, m.key, part.partition)

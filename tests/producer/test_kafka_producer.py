@@ -467,7 +467,7 @@ def test_close_does_not_wait_for_a_sender_that_is_held_up(
     assert not future.done()
     go.set()
     assert isinstance(future.exception(SECONDS), ProducerClosed)
-    producer._sender.thread.join(SECONDS)
+    producer._sender.join(SECONDS)
 
 
 def test_a_signal_handler_may_close_what_its_own_thread_is_closing(cluster: TcpCluster) -> None:
@@ -477,7 +477,7 @@ def test_a_signal_handler_may_close_what_its_own_thread_is_closing(cluster: TcpC
     producer.partitions_for("u")
     cluster.pause(2)
     producer.send(ProducerRecord("u", b"a"))
-    thread = producer._sender.thread
+    sender = producer._sender
     unsent: list[list[bytes | None]] = []
 
     def close(timeout: float | None = None) -> None:
@@ -486,11 +486,11 @@ def test_a_signal_handler_may_close_what_its_own_thread_is_closing(cluster: TcpC
         unsent.append([record.value for record in raised.value.messages])  # type: ignore[attr-defined]
 
     def interrupted(timeout: float | None = None) -> None:
-        del thread.join
+        del sender.join
         close(timeout=0)
-        thread.join(timeout)
+        sender.join(timeout)
 
-    thread.join = interrupted  # type: ignore[method-assign]
+    sender.join = interrupted  # type: ignore[method-assign]
     closing = threading.Thread(target=close, daemon=True)
     closing.start()
     closing.join(SECONDS)
@@ -524,8 +524,8 @@ def test_close_within_a_callback_does_not_wait_for_itself(cluster: TcpCluster) -
     """The producer ends behind it."""
     producer = producer_on(cluster)
     producer.send(ProducerRecord("u", b"a"), lambda metadata, error: producer.close())
-    producer._sender.thread.join(SECONDS)
-    assert not producer._sender.thread.is_alive()
+    producer._sender.join(SECONDS)
+    assert not producer._sender.is_alive
     producer.close()
 
 

@@ -20,6 +20,7 @@ from kafka08.producer import KeyedMessage, Producer, ProducerConfig
 from kafka08.protocol.metadata import MetadataRequest
 from kafka08.protocol.produce import ProduceRequest
 from kafka08.protocol.types import Request, Response
+from kafka08.runtime.threads import ThreadRuntime
 from kafka08.structs import NO_LEADER, TopicPartition
 from tests.client.fake_cluster import PORT, FakeCluster
 from tests.network.scripted import Hangup
@@ -37,9 +38,9 @@ def producer_on(cluster: FakeCluster, **keys: Any) -> Producer:
     config = ProducerConfig(metadata_broker_list=f"b1:{PORT},b2:{PORT}", **keys)
     return Producer(
         config,
-        connect=cluster.network.connect,
-        clock=cluster.clock,
-        rng=random.Random(3),
+        runtime=ThreadRuntime(
+            connect=cluster.network.connect, clock=cluster.clock, rng=random.Random(3)
+        ),
         partitioner=lambda key, partitions: int(key) % partitions,
         key_encoder=lambda key: b"key %d" % key,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kafka08.producer.producer_metadata import ProducerMetadata
 from kafka08.protocol.metadata import BrokerEndpoint, MetadataResponse, TopicMetadata
+from kafka08.runtime.threads import ThreadRuntime
 from tests.mock_clock import MockClock
 
 ANSWER = MetadataResponse([BrokerEndpoint(1, "b1", 9092)], [TopicMetadata(0, "t", [])])
@@ -16,7 +17,7 @@ def metadata() -> ProducerMetadata:
         max_age_s=300,
         backoff_s=1,
         on_update=lambda _: None,
-        clock=MockClock(),
+        runtime=ThreadRuntime(clock=MockClock()),
     )
     with made.awaited("t"):
         made.asking(100)

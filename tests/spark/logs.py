@@ -48,12 +48,8 @@ class LogCluster(FakeCluster):
     ) -> None:
         super().__init__(topics, brokers)
         self.shapes = {tp: LogShape() for tp in self.leaders}
-        self.client = ClusterClient(self.bootstrap, connect=self.network.connect, clock=self.clock)
-        self.pool = ConnectionPool(
-            lambda host, port: Connection(
-                host, port, connect=self.network.connect, clock=self.clock
-            )
-        )
+        self.client = ClusterClient(self.bootstrap, runtime=self.runtime)
+        self.pool = ConnectionPool(lambda host, port: Connection(host, port, runtime=self.runtime))
 
     def write(self, tp: TopicPartition, messages: Sequence[Pair], codec: int = 0) -> None:
         """Append one set, in one wrapper if `codec` is not 0."""

@@ -223,8 +223,7 @@ def test_brokers_that_are_starting_lose_nothing(fail: str) -> None:
     stream.cluster.client.close()
     stream.cluster.client = ClusterClient(
         stream.cluster.bootstrap,
-        connect=stream.cluster.network.connect,
-        clock=stream.cluster.clock,
+        runtime=stream.cluster.runtime,
     )
     stream.reader = stream.restarted()
     stream.empty_answers = 7

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kafka08.broker.controller.request_batch import BrokerRequest
-from kafka08.broker.runtime import Runtime
 from kafka08.errors import ClientError, ProtocolError
 from kafka08.network.connection import Connection
 from kafka08.protocol.codec import encode_request
 from kafka08.protocol.types import Response
+from kafka08.runtime import BrokerRuntime
 from kafka08.structs import Broker
 
 log = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ class BrokerChannel:
 
     def __init__(
         self,
-        runtime: Runtime,
+        runtime: BrokerRuntime,
         controller_id: int,
         broker: Broker,
         timeout_ms: int,
@@ -59,9 +59,8 @@ class BrokerChannel:
             broker.host,
             broker.port,
             timeout_ms=timeout_ms,
-            connect=runtime.connect,
             max_response_bytes=MAX_RESPONSE_BYTES,
-            clock=runtime,
+            runtime=runtime,
         )
         self._task = runtime.spawn(
             self._run, name=f"Controller-{controller_id}-to-broker-{broker.id}-send-thread"
@@ -139,7 +138,7 @@ class ChannelManager:
 
     def __init__(
         self,
-        runtime: Runtime,
+        runtime: BrokerRuntime,
         *,
         controller_id: int,
         client_id: str,

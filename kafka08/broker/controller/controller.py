@@ -15,7 +15,6 @@ from typing import Final, NamedTuple
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.controller.leadership import ControllerMoved
 from kafka08.broker.controller.term import Term
-from kafka08.broker.runtime import Runtime, Task
 from kafka08.errors import (
     BadVersion,
     BrokerNotAvailable,
@@ -24,6 +23,7 @@ from kafka08.errors import (
     RequestTimedOut,
     UnknownError,
 )
+from kafka08.runtime import BrokerRuntime, Greenlet
 from kafka08.structs import TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.election import ControllerElection
@@ -51,7 +51,7 @@ class Event(NamedTuple):
 class Controller:
     """This broker's part in controlling the cluster."""
 
-    def __init__(self, runtime: Runtime, config: BrokerConfig, store: ClusterStore) -> None:
+    def __init__(self, runtime: BrokerRuntime, config: BrokerConfig, store: ClusterStore) -> None:
         self._runtime = runtime
         self._config = config
         self._store = store
@@ -59,7 +59,7 @@ class Controller:
         self._events = runtime.queue()
         self._waiting: set[str] = set()
         self._term: Term | None = None
-        self._task: Task | None = None
+        self._task: Greenlet | None = None
         self._stopping = False
         self._pausing = False
         self._election = ControllerElection(

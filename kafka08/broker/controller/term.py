@@ -25,9 +25,9 @@ from kafka08.broker.controller.request_znodes import RequestZnodes
 from kafka08.broker.controller.state_changes import StateChanges
 from kafka08.broker.controller.topic_deletion import TopicDeletion
 from kafka08.broker.controller.unclean_elections import TopicUncleanElections
-from kafka08.broker.runtime import Cancellable, Runtime
 from kafka08.errors import NoNode, ZooKeeperError
 from kafka08.protocol.stop_replica import StopReplicaResponse
+from kafka08.runtime import BrokerRuntime, Cancellable
 from kafka08.structs import TopicPartition
 from kafka08.topic_name import fault_of
 from kafka08.zk import nodes, paths
@@ -53,7 +53,7 @@ class Term:
 
     def __init__(
         self,
-        runtime: Runtime,
+        runtime: BrokerRuntime,
         config: BrokerConfig,
         store: ClusterStore,
         *,

@@ -24,7 +24,6 @@ from kafka08.broker.delayed_produce import AppendResult, AppendResults
 from kafka08.broker.halt import halt_on
 from kafka08.broker.partition import Partition
 from kafka08.broker.replica_manager import ReplicaManager
-from kafka08.broker.runtime import Runtime, Task
 from kafka08.broker.turns import in_turns
 from kafka08.errors import (
     NO_ERROR,
@@ -53,6 +52,7 @@ from kafka08.protocol.offset_records import (
     encode_key,
     encode_value,
 )
+from kafka08.runtime import BrokerRuntime, Greenlet
 from kafka08.structs import NO_OFFSET, OFFSETS_TOPIC, OffsetAndMetadata, TopicPartition
 
 log = logging.getLogger(__name__)
@@ -92,15 +92,15 @@ class OffsetManager:
     """The offsets of one broker. Nothing but `startup`, `shutdown` and the load switches."""
 
     def __init__(
-        self, runtime: Runtime, config: BrokerConfig, replica_manager: ReplicaManager
+        self, runtime: BrokerRuntime, config: BrokerConfig, replica_manager: ReplicaManager
     ) -> None:
         self._config = config
         self._runtime = runtime
         self._replica_manager = replica_manager
         self._cache = OffsetCache()
         self._retention_ms = config.offsets_retention_minutes * 60_000
-        self._expiry: Task | None = None
-        self._loads: dict[int, Task] = {}
+        self._expiry: Greenlet | None = None
+        self._loads: dict[int, Greenlet] = {}
         self._closed = False
 
     def startup(self) -> None:

@@ -15,7 +15,7 @@ from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
 from tests.broker.scripted_broker import ScriptedBroker
-from tests.broker.thread_runtime import ThreadRuntime
+from tests.broker.thread_broker import ThreadBroker
 
 DEADLINE_SECONDS = 20.0
 
@@ -67,7 +67,7 @@ class Cluster:
             port=19391,
             **keys,
         )
-        runtime: Any = ThreadRuntime()
+        runtime: Any = ThreadBroker()
         controller = Controller(runtime, config, ClusterStore(zk))
         controller.startup()
         self._controllers.append((controller, zk))

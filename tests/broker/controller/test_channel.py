@@ -16,7 +16,7 @@ from kafka08.protocol.codec import encode_request, encode_response
 from kafka08.protocol.types import Request, Response
 from kafka08.protocol.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
 from kafka08.structs import Broker
-from tests.broker.thread_runtime import ThreadRuntime
+from tests.broker.thread_broker import ThreadBroker
 from tests.network.scripted import Hangup, ScriptedNetwork
 
 DEADLINE_SECONDS = 20.0
@@ -35,8 +35,7 @@ class Channels:
         self, port: int, connect: Callable[..., socket.socket], timeout_ms: int = 60_000
     ) -> None:
         self._answers: queue.SimpleQueue[tuple[Request, Response]] = queue.SimpleQueue()
-        runtime: Any = ThreadRuntime()
-        runtime.connect = connect
+        runtime: Any = ThreadBroker(connect=connect)
         self.manager = ChannelManager(
             runtime,
             controller_id=9,

@@ -9,7 +9,7 @@ from typing import Any
 
 import gevent
 
-from kafka08.broker.gevent_runtime import GeventRuntime, NativePool
+from kafka08.runtime.greenlets import GeventRuntime, NativePool
 
 DEADLINE = 10.0
 

@@ -1,5 +1,5 @@
-"""Every place where a greenlet, a timer, a watcher or a native job begins has an answer to an
-unexpected exception. Nobody above it can give one: it would be logged, and the work that the
+"""Every place where a greenlet, a thread, a timer, a watch or a native job begins has an answer to
+an unexpected exception. Nobody above it can give one: it would be logged, and the work that the
 greenlet did would never be done again."""
 
 from __future__ import annotations
@@ -11,9 +11,19 @@ from pathlib import Path
 import kafka08
 
 SOURCE = Path(kafka08.__file__).parent
-ROOMS = ("broker", "network")
+ROOMS = ("broker", "network", "runtime", "client", "consumer", "producer", "migration", "mirror")
 STARTERS = frozenset(
-    {"spawn", "every", "call_later", "_call_later", "run_native_later", "io", "run_callback"}
+    {
+        "spawn",
+        "every",
+        "call_later",
+        "_call_later",
+        "call_soon",
+        "run_native_later",
+        "when_acceptable",
+        "when_readable",
+        "when_writable",
+    }
 )
 
 ROOTS = {
@@ -28,7 +38,6 @@ ROOTS = {
     "broker/coordinator/offset_manager.py OffsetManager.startup every": "expires the next time",
     "broker/coordinator/offset_manager.py OffsetManager._start_load spawn": "loads again later",
     "broker/coordinator/offset_manager.py OffsetManager._load call_later": "it only spawns",
-    "broker/gevent_runtime.py GeventRuntime.every spawn": "the series goes on",
     "broker/isr_changes.py IsrChanges.begin spawn": "writes what is not written again",
     "broker/lag.py LagMeter._wind call_later": "the next timer is set first",
     "broker/log_background.py LogBackground.flush_soon run_native_later": "a storage error halts "
@@ -42,13 +51,22 @@ ROOTS = {
     "series goes on",
     "broker/timer.py Timer._set_alarm call_later": "each task is guarded; the next alarm is set",
     "broker/topic_config_changes.py TopicConfigChanges.start spawn": "reads the changes again",
-    "network/server.py ServerConnection.__init__ io": "ends that connection",
-    "network/server.py ServerConnection._schedule run_callback": "ends that connection",
-    "network/server.py ServerConnection._flush io": "ends that connection",
-    "network/server.py SocketServer.start io": "closes that connection and accepts the next",
+    "consumer/connector.py ConsumerConnector._commit_finally call_later": "it only closes",
+    "consumer/connector.py ConsumerConnector._join_group spawn": "commits the next time",
+    "consumer/fetcher.py PartitionFetcher.start spawn": "its partitions find a leader again",
+    "consumer/fetchers.py FetcherManager.add spawn": "the search goes on",
+    "consumer/rebalancer.py Rebalancer.start spawn": "the attempt is made again",
+    "consumer/unread_streams.py UnreadStreams.start spawn": "no more warnings",
+    "network/server.py ServerConnection.__init__ when_readable": "ends that connection",
+    "network/server.py ServerConnection._schedule call_soon": "ends that connection",
+    "network/server.py ServerConnection._flush when_writable": "ends that connection",
+    "network/server.py SocketServer.start when_acceptable": "ends that one, accepts the next",
     "network/server.py SocketServer._pause_accepting _call_later": "it only starts a watcher",
     "network/server.py SocketServer._take _call_later": "the next connection sets the check anew",
     "network/server.py SocketServer._close_idle _call_later": "the next connection sets it anew",
+    "producer/async_queue.py AsyncQueue.__init__ spawn": "the next batch is sent",
+    "producer/sender.py Sender.start spawn": "every record that is left is failed",
+    "runtime/greenlets.py GeventRuntime.every spawn": "the series goes on",
 }
 """Where it begins → what an unexpected exception there comes to. Who adds a place makes sure of its
 line, with a test in the room's own tests."""

@@ -1,4 +1,4 @@
-"""GeventRuntime: the real world, on gevent's event loop and its greenlets. See `Runtime`."""
+"""GeventRuntime: the real world for brokers, on gevent's event loop and its greenlets."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ import time
 import uuid
 from _queue import SimpleQueue
 from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import gevent
 import gevent.event
@@ -23,12 +22,17 @@ import gevent.monkey
 import gevent.queue
 import gevent.socket
 
-from kafka08.broker.runtime import Cancellable, Event, Queue, Task
+from kafka08.runtime.interface import Cancellable, Event, Greenlet, Lock, Queue
+from kafka08.runtime.sockets import SocketListener, connect_socket
+from kafka08.runtime.transport import Address, IoWatch, Stream
 from kafka08.zk.zookeeper import SessionSettings, ZooKeeper
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+READ: Final = 1
+WRITE: Final = 2
 
 
 class GeventRuntime:
@@ -60,7 +64,7 @@ class GeventRuntime:
         *,
         name: str,
         first: float | None = None,
-    ) -> Task:
+    ) -> Greenlet:
         def run() -> None:
             gevent.sleep(seconds if first is None else first)
             while True:
@@ -72,16 +76,19 @@ class GeventRuntime:
 
         return self.spawn(run, name=name)
 
-    def spawn(self, call: Callable[..., object], *args: object, name: str) -> Task:
+    def call_soon(self, call: Callable[..., object], *args: object) -> object:
+        return self._loop.run_callback(call, *args)
+
+    def spawn(self, call: Callable[..., object], *args: object, name: str) -> Greenlet:
         def run() -> None:
             try:
                 call(*args)
             except Exception:
                 log.exception("Uncaught exception in greenlet '%s'", name)
 
-        greenlet: Task = gevent.Greenlet(run)
-        greenlet.name = name  # type: ignore[attr-defined]
-        greenlet.start()  # type: ignore[attr-defined]
+        greenlet = GreenTask(run)
+        greenlet.name = name
+        greenlet.start()
         return greenlet
 
     def new_cluster_id(self) -> str:
@@ -99,31 +106,48 @@ class GeventRuntime:
         queue: Queue = gevent.queue.Queue()
         return queue
 
-    def lock(self) -> AbstractContextManager[Any]:
-        lock: AbstractContextManager[Any] = gevent.lock.RLock()
+    def rlock(self) -> Lock:
+        lock: Lock = gevent.lock.RLock()
         return lock
 
-    def listen(self, host: str | None, port: int) -> socket.socket:
-        family, _, _, _, address = socket.getaddrinfo(
-            host or "0.0.0.0",
-            port,
-            type=socket.SOCK_STREAM,
-            flags=socket.AI_PASSIVE,
-        )[0]
-        listener: socket.socket = original_socket(family, socket.SOCK_STREAM)
-        try:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind(address)
-            listener.listen(1024)
-        except OSError:
-            listener.close()
-            raise
-        listener.setblocking(False)
-        return listener
+    def resolve(self, host: str) -> str:
+        return socket.gethostbyname(host)
 
-    def connect(self, address: tuple[str, int], timeout: float | None = None) -> socket.socket:
-        connection: socket.socket = gevent.socket.create_connection(address, timeout)
-        return connection
+    def listen(
+        self, host: str | None, port: int, *, receive_buffer: int = 0, send_buffer: int = 0
+    ) -> SocketListener:
+        return SocketListener(original_socket, host, port, receive_buffer, send_buffer)
+
+    def when_acceptable(self, listener: Any) -> IoWatch:
+        watch: IoWatch = self._loop.io(listener.socket.fileno(), READ)
+        return watch
+
+    def when_readable(self, stream: Any) -> IoWatch:
+        watch: IoWatch = self._loop.io(stream.fileno(), READ)
+        return watch
+
+    def when_writable(self, stream: Any) -> IoWatch:
+        watch: IoWatch = self._loop.io(stream.fileno(), WRITE)
+        return watch
+
+    def send_file(self, stream: Any, file: Any, position: int, size: int) -> int:
+        return os.sendfile(stream.fileno(), file.fd, position, size)
+
+    def connect(
+        self,
+        address: Address,
+        timeout: float | None = None,
+        *,
+        receive_buffer: int = 0,
+        send_buffer: int = 0,
+    ) -> Stream:
+        return connect_socket(
+            gevent.socket.create_connection,
+            address,
+            timeout,
+            receive_buffer=receive_buffer,
+            send_buffer=send_buffer,
+        )
 
     def run_native(self, call: Callable[..., T], *args: object) -> T:
         answer = gevent.event.AsyncResult()
@@ -168,6 +192,13 @@ def patch_process() -> None:
     gc.set_threshold(50_000, 20, 100)
     # A native thread that finishes gets back to the hub within half a millisecond.
     sys.setswitchinterval(0.0005)
+
+
+class GreenTask(gevent.Greenlet):  # type: ignore[misc]  # it has no types
+    """A greenlet with the names that threads have."""
+
+    def is_alive(self) -> bool:
+        return not self.ready()
 
 
 class LoopTimer:

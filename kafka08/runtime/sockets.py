@@ -1,0 +1,214 @@
+"""Streams, listeners and pollers on the system's sockets."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import selectors
+import socket
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final
+
+from kafka08.runtime.transport import Address, Readiness, Stream
+
+log = logging.getLogger(__name__)
+
+UNDER_WAY: Final = frozenset({0, errno.EINPROGRESS, errno.EWOULDBLOCK})
+BACKLOG: Final = 1024
+_WAKE_BYTES: Final = 4096
+
+Connect = Callable[..., socket.socket]
+"""`socket.create_connection`, or gevent's."""
+
+
+def connect_socket(
+    connect: Connect,
+    address: Address,
+    timeout: float | None,
+    *,
+    receive_buffer: int,
+    send_buffer: int,
+) -> socket.socket:
+    """A connected socket; OSError, UnicodeError.
+
+    A name below .localhost is this machine wherever nobody knows it (RFC 6761, section 6.3):
+    docker-compose.yml gives brokers such names, which its network resolves and few hosts do.
+    """
+    try:
+        connected = connect(address, timeout)
+    except socket.gaierror:
+        if not address[0].endswith(".localhost"):
+            raise
+        connected = connect(("127.0.0.1", address[1]), timeout)
+    try:
+        set_options(connected, receive_buffer, send_buffer)
+    except OSError:
+        connected.close()
+        raise
+    return connected
+
+
+def set_options(sock: socket.socket, receive_buffer: int, send_buffer: int) -> None:
+    """What every connection of Kafka's has: no delay, keep-alive, and the sizes asked for."""
+    if sock.family in {socket.AF_INET, socket.AF_INET6}:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if receive_buffer > 0:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+    if send_buffer > 0:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
+
+
+class SocketConnecting:
+    """A `Connecting` on non-blocking sockets."""
+
+    stream: socket.socket
+
+    def __init__(self, address: Address, receive_buffer: int, send_buffer: int) -> None:
+        self._buffers = (receive_buffer, send_buffer)
+        self._targets = deque(resolve(address))
+        self._connected = False
+        self._try_next(None)
+
+    def _try_next(self, failed: OSError | None) -> None:
+        while self._targets:
+            family, target = self._targets.popleft()
+            sock = socket.socket(family, socket.SOCK_STREAM)
+            try:
+                sock.setblocking(False)
+                set_options(sock, *self._buffers)
+                code = sock.connect_ex(target)
+            except OSError as error:
+                sock.close()
+                failed = error
+                continue
+            if code in UNDER_WAY:
+                self.stream = sock
+                return
+            sock.close()
+            failed = OSError(code, os.strerror(code))
+        raise failed or OSError("the host has no address")
+
+    def finish(self) -> bool:
+        code = self.stream.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if code:
+            self.stream.close()
+            self._try_next(OSError(code, os.strerror(code)))
+            return False
+        self._connected = True
+        return True
+
+    def close(self) -> None:
+        if not self._connected:
+            self.stream.close()
+
+
+def resolve(address: Address) -> list[tuple[int, Any]]:
+    """(family, socket address) of each address of a host; `.localhost` as in `connect_socket`."""
+    host, port = address
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except socket.gaierror:
+        if not host.endswith(".localhost"):
+            raise
+        found = socket.getaddrinfo("127.0.0.1", port, type=socket.SOCK_STREAM)
+    return [(family, target) for family, _, _, _, target in found]
+
+
+class SocketPoller:
+    """A `Poller` on the system's best selector, with a socket pair to wake it."""
+
+    def __init__(self) -> None:
+        self._selector = selectors.DefaultSelector()
+        self._waker, self._woken = socket.socketpair()
+        self._waker.setblocking(False)
+        self._woken.setblocking(False)
+        self._selector.register(self._woken, selectors.EVENT_READ, self._woken)
+
+    def watch(self, stream: Any, key: object, *, read: bool, write: bool) -> None:
+        mask = selectors.EVENT_READ * read | selectors.EVENT_WRITE * write
+        known = self._selector.get_map().get(stream)
+        if not mask:
+            self.forget(stream)
+        elif known is None:
+            self._selector.register(stream, mask, key)
+        elif known.events != mask:
+            self._selector.modify(stream, mask, key)
+
+    def forget(self, stream: Any) -> None:
+        if stream.fileno() >= 0 and stream in self._selector.get_map():
+            self._selector.unregister(stream)
+
+    def poll(self, timeout: float | None) -> list[Readiness]:
+        ready = []
+        for entry, mask in self._selector.select(timeout):
+            if entry.data is self._woken:
+                self._swallow_wake_ups()
+                continue
+            readable, writable = mask & selectors.EVENT_READ, mask & selectors.EVENT_WRITE
+            ready.append(Readiness(entry.data, bool(readable), bool(writable)))
+        return ready
+
+    def wake_up(self) -> None:
+        try:
+            self._waker.send(b"\0")
+        except BlockingIOError:
+            pass  # as good: it has not yet read the earlier ones
+        except OSError as error:
+            log.debug("the poller was closed: %s", error)
+
+    def close(self) -> None:
+        self._selector.close()
+        self._waker.close()
+        self._woken.close()
+
+    def _swallow_wake_ups(self) -> None:
+        try:
+            while len(self._woken.recv(_WAKE_BYTES)) == _WAKE_BYTES:
+                pass
+        except BlockingIOError:
+            pass
+
+
+class SocketListener:
+    """A `Listener` on a socket of the class given: gevent needs the one it has not patched."""
+
+    def __init__(
+        self,
+        socket_class: type[socket.socket],
+        host: str | None,
+        port: int,
+        receive_buffer: int,
+        send_buffer: int,
+    ) -> None:
+        family, _, _, _, address = socket.getaddrinfo(
+            host or "0.0.0.0",
+            port,
+            type=socket.SOCK_STREAM,
+            flags=socket.AI_PASSIVE,
+        )[0]
+        self.socket = socket_class(family, socket.SOCK_STREAM)
+        try:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if receive_buffer > 0:
+                # Before it listens: the window of an accepted socket is settled by then.
+                self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+            self.socket.bind(address)
+            self.socket.listen(BACKLOG)
+        except OSError:
+            self.socket.close()
+            raise
+        self.socket.setblocking(False)
+        self.port: int = self.socket.getsockname()[1]
+        self._send_buffer = send_buffer
+
+    def accept(self) -> tuple[Stream, Address]:
+        accepted, address = self.socket.accept()
+        accepted.setblocking(False)
+        set_options(accepted, 0, self._send_buffer)
+        return accepted, (address[0], address[1])
+
+    def close(self) -> None:
+        self.socket.close()

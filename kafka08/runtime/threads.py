@@ -1,0 +1,118 @@
+"""ThreadRuntime: the real world for clients, on plain threads and blocking sockets.
+
+What it hands out are the standard library's own objects. In a program that gevent has patched they
+wait green. Importing this starts nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import socket
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka08.clock import SYSTEM_CLOCK, Clock
+from kafka08.runtime.interface import Cancellable, ClientRuntime, Condition, Event, Lock, Task
+from kafka08.runtime.sockets import Connect, SocketConnecting, SocketPoller, connect_socket
+from kafka08.runtime.transport import Address, Connecting, Poller, Stream
+
+if TYPE_CHECKING:
+    from kafka08.zk.zookeeper import SessionSettings, ZooKeeper
+
+log = logging.getLogger(__name__)
+
+
+class ThreadRuntime:
+    """Threads, sockets and the system's clock; a test may give another clock, way to connect or
+    random source."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+        connect: Connect = socket.create_connection,
+        rng: random.Random | None = None,
+    ) -> None:
+        self.random = rng or random.Random()
+        self.monotonic = clock.monotonic
+        """The clock's own method: streams ask for every message."""
+        self._clock = clock
+        self._connect = connect
+
+    def time_ms(self) -> int:
+        return self._clock.time_ms()
+
+    def sleep(self, seconds: float) -> None:
+        self._clock.sleep(seconds)
+
+    def host_name(self) -> str:
+        return socket.gethostname()
+
+    def spawn(self, call: Callable[..., object], *args: object, name: str) -> Task:
+        def run() -> None:
+            try:
+                call(*args)
+            except Exception:
+                log.exception("Uncaught exception in thread '%s'", name)
+
+        thread = threading.Thread(target=run, name=name, daemon=True)
+        thread.start()
+        return thread
+
+    def current_task(self) -> object:
+        return threading.current_thread()
+
+    def call_later(self, seconds: float, call: Callable[..., object], *args: object) -> Cancellable:
+        timer = threading.Timer(seconds, call, args)
+        timer.daemon = True
+        timer.start()
+        return timer
+
+    def lock(self) -> Lock:
+        return threading.Lock()
+
+    def rlock(self) -> Lock:
+        return threading.RLock()
+
+    def condition(self, lock: Lock | None = None) -> Condition:
+        any_lock: Any = lock
+        return threading.Condition(any_lock)
+
+    def event(self) -> Event:
+        return threading.Event()
+
+    def connect(
+        self,
+        address: Address,
+        timeout: float | None = None,
+        *,
+        receive_buffer: int = 0,
+        send_buffer: int = 0,
+    ) -> Stream:
+        return connect_socket(
+            self._connect,
+            address,
+            timeout,
+            receive_buffer=receive_buffer,
+            send_buffer=send_buffer,
+        )
+
+    def zookeeper(self, settings: SessionSettings) -> ZooKeeper:
+        # Imported here because kazoo takes a sixth of what `import kafka08.consumer` may take.
+        from kafka08.zk.kazoo_adapter import on_threads
+
+        return on_threads(settings)
+
+    def start_connect(
+        self, address: Address, *, receive_buffer: int = 0, send_buffer: int = 0
+    ) -> Connecting:
+        return SocketConnecting(address, receive_buffer, send_buffer)
+
+    def poller(self) -> Poller:
+        return SocketPoller()
+
+
+THREADS: Final[ClientRuntime] = ThreadRuntime()
+"""What clients use unless they are given another."""

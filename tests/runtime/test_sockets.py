@@ -1,0 +1,130 @@
+"""Streams, connections on their way and pollers on real sockets of this machine."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from kafka08.runtime.sockets import SocketConnecting, SocketListener, SocketPoller
+from kafka08.runtime.threads import THREADS, ThreadRuntime
+from kafka08.runtime.transport import Address
+
+SECONDS = 10.0
+
+
+@pytest.fixture
+def listener() -> Iterator[SocketListener]:
+    made = SocketListener(socket.socket, "127.0.0.1", 0, 0, 0)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def poller() -> Iterator[SocketPoller]:
+    made = SocketPoller()
+    yield made
+    made.close()
+
+
+def test_a_name_below_localhost_is_this_machine_where_nobody_knows_it() -> None:
+    """RFC 6761: only if it cannot be resolved, and no other name."""
+    asked: list[str] = []
+
+    def connect(address: Address, _: float) -> socket.socket:
+        asked.append(address[0])
+        if address[0] == "127.0.0.1":
+            return socket.socket()
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    runtime = ThreadRuntime(connect=connect)
+    runtime.connect(("kafka1.localhost", 9092), 1.0).close()
+    with pytest.raises(socket.gaierror, match="not known"):
+        runtime.connect(("kafka1.example", 9092), 1.0)
+    assert asked == ["kafka1.localhost", "127.0.0.1", "kafka1.example"]
+
+
+def test_start_connect_knows_names_below_localhost_too(
+    listener: SocketListener, poller: SocketPoller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The new producer used to find no broker of docker-compose.yml from such a host."""
+    known = socket.getaddrinfo
+
+    def unknown(host: str, *rest: object, **more: object) -> object:
+        if host.endswith("localhost"):
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return known(host, *rest, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    connecting = SocketConnecting(("kafka1.localhost", listener.port), 0, 0)
+    poller.watch(connecting.stream, "it", read=False, write=True)
+    assert [("it", False, True)] == poller.poll(SECONDS)
+    assert connecting.finish()
+    connecting.stream.close()
+
+
+def test_the_next_address_is_tried_when_one_refuses(
+    listener: SocketListener, poller: SocketPoller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A host of two addresses of which the first has no broker is connected all the same."""
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        refusing = closed.getsockname()[1]
+    answers = [
+        (socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", port))
+        for port in (refusing, listener.port)
+    ]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: answers)
+    connecting = SocketConnecting(("two", 1), 0, 0)
+    tried = [connecting.stream]
+    while True:
+        poller.watch(connecting.stream, "it", read=False, write=True)
+        assert poller.poll(SECONDS)
+        poller.forget(connecting.stream)
+        if connecting.finish():
+            break
+        tried.append(connecting.stream)
+    assert len(tried) == 2
+    assert tried[0].fileno() == -1, "the first socket was left open"
+    connecting.stream.close()
+
+
+def test_the_last_address_that_refuses_is_the_error(poller: SocketPoller) -> None:
+    """`finish` raises what the system said."""
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        refusing = closed.getsockname()[1]
+    with pytest.raises(ConnectionRefusedError):  # noqa: PT012 - either call may be told
+        connecting = SocketConnecting(("127.0.0.1", refusing), 0, 0)
+        poller.watch(connecting.stream, "it", read=False, write=True)
+        poller.poll(SECONDS)
+        connecting.finish()
+
+
+def test_a_poller_is_woken_from_another_thread(poller: SocketPoller) -> None:
+    """`poll` returns with nothing ready, and one wake-up ends one wait only."""
+    threading.Timer(0.01, poller.wake_up).start()
+    assert [] == poller.poll(SECONDS)
+    assert [] == poller.poll(0)
+
+
+def test_a_poller_forgets(poller: SocketPoller) -> None:
+    """A stream is told of by what was last said of it, and not at all once it is forgotten."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.send(b"x")
+        poller.watch(ours, "it", read=True, write=True)
+        assert [("it", True, True)] == poller.poll(SECONDS)
+        poller.watch(ours, "it", read=True, write=False)
+        assert [("it", True, False)] == poller.poll(SECONDS)
+        poller.forget(ours)
+        assert [] == poller.poll(0)
+
+
+def test_what_a_task_raises_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """With the name of the task; nothing else ends with it."""
+    task = THREADS.spawn(lambda: 1 / 0, name="divider")
+    task.join(SECONDS)
+    assert not task.is_alive()
+    assert "'divider'" in caplog.text
+    assert "ZeroDivisionError" in caplog.text
