@@ -43,8 +43,8 @@ from kafka08.protocol.types import Request, Response
 from kafka08.structs import NO_OFFSET, OffsetAndMetadata, TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
+from kafka08.zk.group_store import GroupStore
 from kafka08.zk.operations import ANY_VERSION, Check, Create, Exists, Set
-from kafka08.zk.store import ClusterStore
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ class ZooKeeperOffsetStore:
         self._existing: set[TopicPartition] = set()
 
     def fetch(self, partitions: Collection[TopicPartition]) -> Offsets:
-        found = ClusterStore(self._zk).offsets(self._group, partitions)
+        found = GroupStore(self._zk).offsets(self._group, partitions)
         self._existing.update(found)
         offsets = {tp: found.get(tp, NO_OFFSET) for tp in partitions}
         self.start_from(offsets)

@@ -28,6 +28,7 @@ from kafka08.structs import NO_OFFSET, OFFSETS_TOPIC, TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.errors import unless_gone
+from kafka08.zk.group_store import GroupStore
 from kafka08.zk.operations import Children
 from kafka08.zk.store import ClusterStore
 
@@ -70,7 +71,7 @@ class GroupReader(Closeable):
     def groups(self) -> list[GroupSummary]:
         """The groups that ZooKeeper knows, sorted. One that was never there (it commits to Kafka
         without being a member) cannot be listed in 0.8.2.2."""
-        names = self._store.groups()
+        names = GroupStore(self._zk).groups()
         reads = [Children(path(name)) for name in names for path in (paths.consumer_ids, _offsets)]
         found = [unless_gone(result, []) for result in self._zk.pipeline(reads)]
         return [

@@ -22,6 +22,7 @@ from kafka08.migration.reading import read_many, with_movement
 from kafka08.migration.starting import Starting
 from kafka08.pace import Pace
 from kafka08.zk import paths
+from kafka08.zk.group_store import GroupStore
 
 T = TypeVar("T")
 
@@ -51,7 +52,7 @@ def find_groups(connections: Connections, names: Sequence[str], *, every: bool) 
     patterns = [name for name in names if is_pattern(name)]
     if not patterns and not every:
         return list(dict.fromkeys(plain))
-    known = connections.store.groups()
+    known = GroupStore(connections.zk).groups()
     for pattern in patterns:
         if not any(fnmatchcase(group, pattern) for group in known):
             raise MigrationError(f"no group in ZooKeeper matches {pattern}")

@@ -17,6 +17,7 @@ from kafka08.migration.reset import ChangePlan, Target, plan_reset, plan_set
 from kafka08.migration.writing import commit_to_kafka
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths
+from kafka08.zk.group_store import GroupStore
 from kafka08.zk.migration_protocol import Storage
 
 
@@ -79,7 +80,8 @@ class GroupOffsets:
         if storage.in_kafka and offsets:
             commit_to_kafka(self._connections, self.group, offsets)
         if storage.in_zookeeper:
-            for error in self._connections.store.commit_offsets(self.group, offsets).values():
+            store = GroupStore(self._connections.zk)
+            for error in store.commit_offsets(self.group, offsets).values():
                 raise error
         return len(offsets)
 

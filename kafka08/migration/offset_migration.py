@@ -48,6 +48,7 @@ from kafka08.migration.writing import commit_to_kafka, raise_in_kafka, raise_in_
 from kafka08.runtime import ClientRuntime
 from kafka08.runtime.threads import THREADS
 from kafka08.zk import paths
+from kafka08.zk.group_store import GroupStore
 from kafka08.zk.migration_protocol import Storage
 from kafka08.zk.operations import Delete
 
@@ -303,7 +304,7 @@ class OffsetMigration(Closeable):
         return rollback
 
     def _write_zookeeper(self, rollback: Rollback) -> None:
-        failed = self.connections.store.commit_offsets(self.group, rollback.to_zookeeper)
+        failed = GroupStore(self.connections.zk).commit_offsets(self.group, rollback.to_zookeeper)
         gone = [Delete(paths.offset(self.group, *tp)) for tp in rollback.remove_from_zookeeper]
         errors = [*failed.values(), *self.connections.zk.pipeline(gone)]
         self._refuse("rollback", [str(e) for e in errors if isinstance(e, ZooKeeperError)])

@@ -1,4 +1,4 @@
-"""Kafka's state in ZooKeeper as typed values: paths and node texts put together, reads in bursts.
+"""The cluster's state in ZooKeeper as typed values: brokers, topics, partitions, read in bursts.
 
 No caching and no decisions; whoever needs to hear of changes watches the path by the client. What
 vanishes between listing and reading is left out, as a reader of 0.8.2.2 does. Text that cannot be
@@ -11,28 +11,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TypeVar
 
-from kafka08.errors import BrokerIdTaken, NoBrokersAvailable, NodeExists, NoNode, ZooKeeperError
+from kafka08.errors import BrokerIdTaken, NoBrokersAvailable, NodeExists, ZooKeeperError
 from kafka08.profile import CLASSIC
 from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
-from kafka08.zk.errors import unless_gone
-from kafka08.zk.operations import (
-    Check,
-    Create,
-    Get,
-    Node,
-    Operation,
-    Set,
-    WatchCallback,
-    Watcher,
-)
+from kafka08.zk.operations import Check, Create, Set, WatchCallback
+from kafka08.zk.typed_reads import decode_at, read_all, read_one
 
 log = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 
 def reachable(registrations: Mapping[int, nodes.BrokerRegistration]) -> dict[int, Broker]:
@@ -64,7 +52,7 @@ class ClusterStore:
         while True:
             node = self.zk.get_or_none(paths.CLUSTER_ID)
             if node is not None:
-                return self._decode(nodes.decode_cluster_id, paths.CLUSTER_ID, node.data).id
+                return decode_at(paths.CLUSTER_ID, nodes.decode_cluster_id, node.data).id
             try:
                 self.zk.create(paths.CLUSTER_ID, nodes.encode_cluster_id(nodes.ClusterId(new_id())))
             except NodeExists:
@@ -110,7 +98,7 @@ class ClusterStore:
         those that cannot be read."""
         ids = self.broker_ids() if broker_ids is None else sorted(broker_ids)
         found = {}
-        for i, node in self._read_all({i: paths.broker(i) for i in ids}).items():
+        for i, node in read_all(self.zk, {i: paths.broker(i) for i in ids}).items():
             with _logged(paths.broker(i), "It counts as not registered: start that broker anew"):
                 found[i] = nodes.decode_broker(node.data)
         return found
@@ -136,7 +124,7 @@ class ClusterStore:
 
     def controller(self) -> nodes.ControllerNode | None:
         """Who is controller; None while nobody is."""
-        return self._read(paths.CONTROLLER, nodes.decode_controller)
+        return read_one(self.zk, paths.CONTROLLER, nodes.decode_controller)
 
     def controller_epoch(self) -> tuple[int, int] | None:
         """(epoch, version of the znode); None before the first controller."""
@@ -144,7 +132,7 @@ class ClusterStore:
         if node is None:
             return None
         path = paths.CONTROLLER_EPOCH
-        return self._decode(nodes.decode_controller_epoch, path, node.data), node.version
+        return decode_at(path, nodes.decode_controller_epoch, node.data), node.version
 
     def profile(self) -> str:
         """The profile of the cluster's brokers: `safe` once one of them said so."""
@@ -166,10 +154,10 @@ class ClusterStore:
         """topic → partition → replicas of the topics named (None: all), partitions ascending;
         topics that do not exist are left out."""
         names = self.topics() if topics is None else list(topics)
-        found = self._read_all({name: paths.topic(name) for name in names})
+        found = read_all(self.zk, {name: paths.topic(name) for name in names})
         return {
             name: dict(
-                sorted(self._decode(nodes.decode_assignment, paths.topic(name), n.data).items())
+                sorted(decode_at(paths.topic(name), nodes.decode_assignment, n.data).items())
             )
             for name, n in found.items()
         }
@@ -203,7 +191,7 @@ class ClusterStore:
         """
         wanted = {tp: paths.partition_state(*tp) for tp in partitions}
         states = {}
-        for tp, node in self._read_all(wanted, on_change).items():
+        for tp, node in read_all(self.zk, wanted, on_change).items():
             with _logged(
                 wanted[tp],
                 "It is taken for no state and never written over: put back the text that stood "
@@ -256,14 +244,14 @@ class ClusterStore:
 
     def topic_config(self, topic: str) -> dict[str, str]:
         """The overrides of a topic; {} when it has none."""
-        return self._read(paths.topic_config(topic), nodes.decode_topic_config) or {}
+        return read_one(self.zk, paths.topic_config(topic), nodes.decode_topic_config) or {}
 
     def topic_configs(self, topics: Iterable[str]) -> dict[str, dict[str, str]]:
         """topic → overrides; topics without a configuration znode, or with one that cannot be read,
         are left out. Source: AdminUtils.fetchTopicConfig."""
         wanted = {name: paths.topic_config(name) for name in topics}
         configs = {}
-        for name, node in self._read_all(wanted).items():
+        for name, node in read_all(self.zk, wanted).items():
             with _logged(
                 wanted[name],
                 "It is taken for no overrides: set them anew with `kafka08 topic alter`",
@@ -280,74 +268,10 @@ class ClusterStore:
 
     def reassignments(self) -> dict[TopicPartition, tuple[int, ...]]:
         """partition → replicas it shall have, while a reassignment runs; else {}."""
-        return self._read(paths.REASSIGN_PARTITIONS, nodes.decode_reassignment) or {}
+        return read_one(self.zk, paths.REASSIGN_PARTITIONS, nodes.decode_reassignment) or {}
 
     def preferred_elections(self) -> tuple[TopicPartition, ...]:
-        return self._read(paths.PREFERRED_ELECTION, nodes.decode_preferred_election) or ()
-
-    # --- consumer groups ---
-
-    def groups(self) -> list[str]:
-        return self.zk.children_or_empty(paths.CONSUMERS)
-
-    def owners(self, group: str, topic: str) -> dict[int, str]:
-        """partition → consumer thread id that owns it."""
-        numbers = paths.numbers(self.zk.children_or_empty(paths.owners(group, topic)))
-        found = self._read_all({n: paths.owner(group, topic, n) for n in numbers})
-        return {number: node.data or "" for number, node in found.items()}
-
-    def offsets(
-        self, group: str, partitions: Iterable[TopicPartition]
-    ) -> dict[TopicPartition, int]:
-        """partition → committed offset; partitions without one are left out."""
-        found = self._read_all({tp: paths.offset(group, *tp) for tp in partitions})
-        return {
-            tp: self._decode(nodes.decode_offset, paths.offset(group, *tp), node.data)
-            for tp, node in found.items()
-        }
-
-    def commit_offsets(
-        self, group: str, offsets: Mapping[TopicPartition, int]
-    ) -> dict[TopicPartition, ZooKeeperError]:
-        """Write offsets, making their znodes where missing; what failed, by partition."""
-        data = {tp: nodes.encode_offset(offset) for tp, offset in offsets.items()}
-        failed = self._write_all({tp: Set(paths.offset(group, *tp), data[tp]) for tp in data})
-        new = [tp for tp, error in failed.items() if isinstance(error, NoNode)]
-        failed |= self._write_all({tp: Create(paths.offset(group, *tp), data[tp]) for tp in new})
-        raced = [tp for tp in new if isinstance(failed[tp], NodeExists)]
-        failed |= self._write_all({tp: Set(paths.offset(group, *tp), data[tp]) for tp in raced})
-        return {tp: error for tp, error in failed.items() if error is not None}
-
-    # --- the common ground ---
-
-    def _write_all(
-        self, operations: Mapping[TopicPartition, Operation]
-    ) -> dict[TopicPartition, ZooKeeperError | None]:
-        results = self.zk.pipeline(operations.values())
-        return {
-            key: result if isinstance(result, ZooKeeperError) else None
-            for key, result in zip(operations, results, strict=True)
-        }
-
-    def _read(self, path: str, decode: Callable[[str | None], T]) -> T | None:
-        node = self.zk.get_or_none(path)
-        return None if node is None else self._decode(decode, path, node.data)
-
-    def _read_all(
-        self, wanted: Mapping[T, str], on_change: WatchCallback | None = None
-    ) -> dict[T, Node]:
-        """key → node for each path that exists, in the order of `wanted`."""
-        results = self.zk.pipeline(
-            [Get(path, on_change and Watcher(path, on_change)) for path in wanted.values()]
-        )
-        read = {key: unless_gone(r, None) for key, r in zip(wanted, results, strict=True)}
-        return {key: node for key, node in read.items() if node is not None}
-
-    def _decode(self, decode: Callable[[str | None], T], path: str, text: str | None) -> T:
-        try:
-            return decode(text)
-        except ZooKeeperError as error:
-            raise ZooKeeperError(f"{path}: {error}") from error
+        return read_one(self.zk, paths.PREFERRED_ELECTION, nodes.decode_preferred_election) or ()
 
 
 @contextmanager

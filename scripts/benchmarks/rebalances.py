@@ -12,6 +12,7 @@ from typing import Protocol
 from kafka08.consumer.assignors import range_assign
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
+from kafka08.zk.group_store import GroupStore
 from kafka08.zk.store import ClusterStore
 from tests.interop.jvm import command
 
@@ -77,7 +78,7 @@ class GroupWatch:
         chosen = range_assign({self._topic: self._partitions}, {self._topic: threads})
         wanted = {tp.partition: thread for tp, thread in chosen.items()}
         started = time.perf_counter()
-        self._until(lambda: self._store.owners(self._group, self._topic) == wanted)
+        self._until(lambda: GroupStore(self._store.zk).owners(self._group, self._topic) == wanted)
         return time.perf_counter() - started
 
     def _is_registered(self, member: str) -> bool:

@@ -12,6 +12,7 @@ import pytest
 
 from kafka08.cli.completion_source import keys_of, source_of, within
 from kafka08.structs import TopicPartition
+from kafka08.zk.group_store import GroupStore
 from tests.cli.conftest import COMMAND, Commands, Inspector
 
 
@@ -37,7 +38,7 @@ def offered(words: str, environ: dict[str, str]) -> set[str]:
 def test_names_come_from_the_cluster(kafka08: Commands, inspect: Inspector) -> None:
     """Topics, groups and brokers by ZooKeeper, topics of `produce` by the brokers."""
     topic = group = inspect.create_topic("tab-by-cli")
-    inspect.store.commit_offsets(group, {TopicPartition(topic, 0): 0})
+    GroupStore(inspect.store.zk).commit_offsets(group, {TopicPartition(topic, 0): 0})
     environ = kafka08.environ
     assert {topic} == offered("kafka08 topic describe tab-by", environ)
     assert {topic} == offered("kafka08 topics describe tab-by", environ)

@@ -7,6 +7,7 @@ import pytest
 from kafka08.cli.consume_partition import start_of
 from kafka08.errors import OffsetOutOfRange
 from kafka08.structs import TopicPartition
+from kafka08.zk.group_store import GroupStore
 from tests.cli.conftest import Commands, Inspector
 
 TP = TopicPartition("t", 0)
@@ -73,10 +74,10 @@ def test_it_waits_for_more(kafka08: Commands, inspect: Inspector) -> None:
 def test_brokers_are_enough(kafka08: Commands, inspect: Inspector) -> None:
     """No ZooKeeper is asked, and no group is left anywhere."""
     consume = fill(kafka08, inspect, "shell-brokers", 3)
-    groups = set(inspect.store.groups())
+    groups = set(GroupStore(inspect.store.zk).groups())
     kafka08.environ["KAFKA08_ZOOKEEPER"] = "127.0.0.1:1"
     assert lines(0, 3) == kafka08(*consume, *TO_END).out
-    assert groups == set(inspect.store.groups())
+    assert groups == set(GroupStore(inspect.store.zk).groups())
 
 
 def test_silence_ends_it_when_asked_to(kafka08: Commands, inspect: Inspector) -> None:

@@ -18,6 +18,7 @@ from kafka08.errors import (
     ZooKeeperUnreachable,
 )
 from kafka08.structs import TopicPartition
+from kafka08.zk.group_store import GroupStore
 from tests.cli.conftest import Commands, Inspector
 
 
@@ -100,7 +101,7 @@ def test_another_missing_module_is_a_bug() -> None:
 def test_a_mistyped_name_has_a_near_one(kafka08: Commands, inspect: Inspector) -> None:
     """Topics and groups, as the cluster has them."""
     topic = group = inspect.create_topic("nearby-name")
-    inspect.store.commit_offsets(group, {TopicPartition(topic, 0): 0})
+    GroupStore(inspect.store.zk).commit_offsets(group, {TopicPartition(topic, 0): 0})
     for line in (
         "topic describe nearby-naem",
         "topic delete nearby-naem",

@@ -8,6 +8,7 @@ import pytest
 
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths
+from kafka08.zk.group_store import GroupStore
 from tests.cli.conftest import Commands, Inspector
 
 
@@ -45,7 +46,7 @@ def test_what_was_refused_was_not_copied(kafka08: Commands) -> None:
 def test_finish_trusts_an_idle_member_when_told(kafka08: Commands, inspect: Inspector) -> None:
     """One that is not ours and reads nothing can never show by movement where it commits."""
     topic = group = inspect.create_topic("idle-by-cli")
-    inspect.store.commit_offsets(group, {TopicPartition(topic, 0): 0})
+    GroupStore(inspect.store.zk).commit_offsets(group, {TopicPartition(topic, 0): 0})
     kafka08("migrate", "start", group)
     kafka08("migrate", "verify", group)
     registration = f'{{"version":1,"subscription":{{"{topic}":1}}}}'
@@ -62,7 +63,7 @@ def test_results_for_machines(kafka08: Commands, inspect: Inspector) -> None:
     where; forget leaves nothing."""
     group = inspect.create_topic("migrated-by-cli", 2)
     tps = [TopicPartition(group, number) for number in range(2)]
-    inspect.store.commit_offsets(group, {tps[0]: 0, tps[1]: 0})
+    GroupStore(inspect.store.zk).commit_offsets(group, {tps[0]: 0, tps[1]: 0})
     kafka08("migrate", "start", group)
     inspect.zk.delete(paths.offset(group, *tps[1]))
     planned = json.loads(kafka08("migrate", "plan", group, "--json").out)
@@ -82,7 +83,7 @@ def test_a_dry_run_changes_nothing(kafka08: Commands, inspect: Inspector) -> Non
     """Each step that changes something says what it would do, refuses what it would refuse, and
     leaves journal and offsets as they are."""
     topic = group = inspect.create_topic("dry-by-cli")
-    inspect.store.commit_offsets(group, {TopicPartition(topic, 0): 0})
+    GroupStore(inspect.store.zk).commit_offsets(group, {TopicPartition(topic, 0): 0})
     dry = ("--dry-run", group)
 
     def journal() -> str | None:
@@ -98,11 +99,11 @@ def test_a_dry_run_changes_nothing(kafka08: Commands, inspect: Inspector) -> Non
     begun = journal()
     assert "Would copy 0 offsets" in kafka08("migrate", "mirror", *dry).err
     assert "would write 0 offsets to ZooKeeper" in kafka08("migrate", "rollback", *dry).err
-    inspect.store.commit_offsets(group, {TopicPartition(topic, 0): 1})
+    GroupStore(inspect.store.zk).commit_offsets(group, {TopicPartition(topic, 0): 1})
     back = kafka08("migrate", "rollback", *dry, "--to", "snapshot", "--json")
     assert [0] == [row["offset"] for row in json.loads(back.out)["written"]]
     assert {0: 1} == inspect.committed(group)
-    inspect.store.commit_offsets(group, {TopicPartition(topic, 0): 0})
+    GroupStore(inspect.store.zk).commit_offsets(group, {TopicPartition(topic, 0): 0})
     assert begun == journal()
     kafka08("migrate", "verify", group)
     verified = journal()

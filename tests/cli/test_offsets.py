@@ -9,13 +9,14 @@ import pytest
 
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths
+from kafka08.zk.group_store import GroupStore
 from tests.cli.conftest import Commands, Inspector
 
 
 def test_what_is_not_known_is_no_lag_of_nothing(kafka08: Commands, inspect: Inspector) -> None:
     """get and lag say so and exit 1, as an alarm needs it."""
     topic = group = inspect.create_topic("lag-by-cli")
-    inspect.store.commit_offsets(group, {TopicPartition(topic, 0): 0})
+    GroupStore(inspect.store.zk).commit_offsets(group, {TopicPartition(topic, 0): 0})
     assert kafka08.refused("offsets", "lag", group, "--fail-above", "10").code == 0
     inspect.zk.create(f"/consumers/{group}/offsets/{topic}/old", "5")
     for verb in ("get", "lag"):
@@ -73,7 +74,7 @@ def grown(kafka08: Commands, inspect: Inspector) -> str:
         kafka08("topic", "alter", topic, "--partitions", 2)
         lines = [json.dumps({"partition": 1, "value": "unread"}) for _ in range(24)]
         kafka08("produce", topic, "--format", "json", stdin="\n".join(lines).encode())
-    inspect.store.commit_offsets(topic, {TopicPartition(topic, 0): 26})
+    GroupStore(inspect.store.zk).commit_offsets(topic, {TopicPartition(topic, 0): 26})
     return topic
 
 
@@ -138,7 +139,7 @@ def test_an_export_is_whole(kafka08: Commands, inspect: Inspector) -> None:
 def test_a_topic_that_does_not_exist_is_named(kafka08: Commands, inspect: Inspector) -> None:
     """Not the group, whose name was right."""
     topic = group = inspect.create_topic("reset-by-cli")
-    inspect.store.commit_offsets(group, {TopicPartition(topic, 0): 0})
+    GroupStore(inspect.store.zk).commit_offsets(group, {TopicPartition(topic, 0): 0})
     done = kafka08.refused("offsets", "reset", group, "--to", "earliest", "--topic", "nosuch")
     assert done.code == 1
     assert "topic nosuch does not exist; kafka08 topic list" in done.err

@@ -12,6 +12,7 @@ from typing import Any, cast
 import pytest
 
 from kafka08.cli.perf_consume import Drain
+from kafka08.zk.group_store import GroupStore
 from tests.cli.conftest import Commands, Inspector
 
 MOMENT = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{3}"
@@ -61,7 +62,11 @@ def test_details_come_as_it_goes(kafka08: Commands, inspect: Inspector, kafka08_
     pattern = r"at \d\d, 0, 1048576, 0\.\d{4}, [\d.]+, (\d+), [\d.]+"
     assert [re.sub(pattern, r"\1", line) for line in lines] == ["40", "80", "100"]
     assert done.err == ""
-    assert not [group for group in inspect.store.groups() if group.startswith("perf-consumer-")]
+    assert not [
+        group
+        for group in GroupStore(inspect.store.zk).groups()
+        if group.startswith("perf-consumer-")
+    ]
 
 
 @pytest.mark.parametrize(

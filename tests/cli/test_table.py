@@ -11,6 +11,7 @@ import pytest
 from kafka08.cli.table import SHORTEST, as_objects, shortened, show_table, table_lines
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths
+from kafka08.zk.group_store import GroupStore
 from tests.cli.conftest import Commands, Inspector
 
 
@@ -47,7 +48,7 @@ def test_a_table_without_rows_is_told_on_stderr(capsys: pytest.CaptureFixture[st
 def test_no_key_of_json_has_a_blank(kafka08: Commands, inspect: Inspector) -> None:
     """What `group`, `offsets` and `migrate` call a field is one word, and the same in each."""
     topic = group = inspect.create_topic("keys-by-cli")
-    inspect.store.commit_offsets(group, {TopicPartition(topic, 0): 0})
+    GroupStore(inspect.store.zk).commit_offsets(group, {TopicPartition(topic, 0): 0})
     kafka08.refused("migrate", "start", group)
     registration = f'{{"version":1,"subscription":{{"{topic}":1}}}}'
     inspect.zk.create(paths.consumer_id(group, f"{group}_m"), registration, ephemeral=True)

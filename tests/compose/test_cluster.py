@@ -16,6 +16,7 @@ import pytest
 from kafka08.client import ClusterClient, parse_bootstrap
 from kafka08.producer import KeyedMessage, Producer, ProducerConfig
 from kafka08.zk.client import ZkClient
+from kafka08.zk.group_store import GroupStore
 from kafka08.zk.store import ClusterStore
 from tests.embedded.test_process import eventually
 
@@ -151,7 +152,7 @@ def await_owners(project: ComposeProject, group: str, topic: str, members: int) 
         [partitions] = map(len, store.assignments([topic]).values())
 
         def are_shared() -> bool:
-            owners = store.owners(group, topic)
+            owners = GroupStore(store.zk).owners(group, topic)
             return len(owners) == partitions and len(set(owners.values())) == members
 
         eventually(are_shared, f"{members} members share {topic}", seconds=60)

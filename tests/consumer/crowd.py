@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Self
 
 from kafka08.consumer import ConsumerConfig, ConsumerConnector
+from kafka08.zk.group_store import GroupStore
 from kafka08.zk.store import ClusterStore
 
 ROOT = Path(__file__).parent.parent.parent
@@ -109,7 +110,7 @@ class Crowd:
         """Every partition owned, by each live thread as many as by the others (or one less)."""
         live = {f"g_{n:03}-0" for first in self._running for n in self._members_of(first)}
         partitions = len(self._store.assignment(self._topic) or ())
-        owners = list(self._store.owners("g", self._topic).values())
+        owners = list(GroupStore(self._store.zk).owners("g", self._topic).values())
         share = partitions // len(live)
         counts = {owners.count(thread) for thread in live}
         return len(owners) == partitions and set(owners) <= live and counts <= {share, share + 1}

@@ -14,6 +14,7 @@ from kafka08.consumer import ConsumerConfig, ConsumerConnector, ConsumerState
 from kafka08.structs import Broker, TopicPartition
 from kafka08.zk import faults, nodes, paths
 from kafka08.zk.client import ZkClient
+from kafka08.zk.group_store import GroupStore
 from kafka08.zk.store import ClusterStore
 
 PATIENCE_S = 20.0
@@ -59,7 +60,7 @@ class PaperCluster:
         )
 
     def owners(self, topic: str) -> dict[int, str]:
-        return self.store.owners("g", topic)
+        return GroupStore(self.store.zk).owners("g", topic)
 
     def wait_for_owners(self, topic: str, expected: dict[int, str]) -> None:
         until(lambda: self.owners(topic) == expected, f"owners of {topic}: {expected}")

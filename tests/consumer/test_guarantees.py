@@ -23,6 +23,7 @@ from kafka08.network.connection import Connection
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
+from kafka08.zk.group_store import GroupStore
 from tests.consumer.groups import PaperCluster, owned, settled, until
 
 SHUTDOWN_S = 12.0
@@ -110,7 +111,7 @@ def test_a_commit_and_the_offsets_of_a_claim_take_turns(
     """An offset store serves one thread at a time: a commit waits while the rebalancer fetches. It
     used to go through the same store meanwhile."""
     cluster.create_topic("tt", 1)
-    cluster.store.commit_offsets("g", {TopicPartition("tt", 0): 5})
+    GroupStore(cluster.store.zk).commit_offsets("g", {TopicPartition("tt", 0): 5})
     a = member("a", auto_commit_enable=False)
     join_in_background(a, "tt").join(10)
     until(lambda: len(owned(a)) == 1, "the first partition")

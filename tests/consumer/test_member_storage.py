@@ -10,8 +10,8 @@ from kafka08.errors import OffsetsLoadInProgress, SessionLost, ZooKeeperError
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
+from kafka08.zk.group_store import GroupStore
 from kafka08.zk.migration_protocol import Order, Storage, decode_order
-from kafka08.zk.store import ClusterStore
 from tests.consumer.store_cluster import StoreCluster
 
 TPS = [TopicPartition("t", number) for number in range(3)]
@@ -50,7 +50,7 @@ class Member:
         self.storage._changed("")
 
     def in_zookeeper(self) -> Offsets:
-        return ClusterStore(self.zk).offsets("g", TPS)
+        return GroupStore(self.zk).offsets("g", TPS)
 
     def answer(self) -> Order | None:
         node = self.zk.get_or_none(paths.migration_answer("g", "g_a"))

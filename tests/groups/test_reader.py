@@ -13,6 +13,7 @@ from kafka08.groups import GroupReader, explain
 from kafka08.structs import OFFSETS_TOPIC, Broker, LeaderAndIsr, TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
+from kafka08.zk.group_store import GroupStore
 from tests.consumer.groups import PaperCluster
 from tests.consumer.store_cluster import HOST, PORT, StoreCluster
 
@@ -37,7 +38,7 @@ def reader(cluster: PaperCluster, broker: StoreCluster) -> GroupReader:
 def test_it_reads_both_stores_members_owners_and_logs(cluster: PaperCluster) -> None:
     """Everything of a settled group; offsets of Kafka are found although ZooKeeper has none."""
     cluster.create_topic(OFFSETS_TOPIC, 1)
-    cluster.store.commit_offsets("g", {T0: 30})
+    GroupStore(cluster.store.zk).commit_offsets("g", {T0: 30})
     broker = StoreCluster()
     broker.committed = {T0: 40, T1: 50}
     member = cluster.member("a")
@@ -56,7 +57,7 @@ def test_it_reads_both_stores_members_owners_and_logs(cluster: PaperCluster) -> 
 
 def test_a_partition_that_was_added_later_is_there(cluster: PaperCluster) -> None:
     """The group stopped, its topic got a second partition, and messages: they used to be missed."""
-    cluster.store.commit_offsets("g", {T0: 30})
+    GroupStore(cluster.store.zk).commit_offsets("g", {T0: 30})
     with reader(cluster, StoreCluster()) as looking:
         facts = looking.facts("g")
     assert [(p.topic_partition, p.never_committed, p.lag) for p in facts.partitions] == [
@@ -93,7 +94,7 @@ def test_the_question_does_not_make_the_offsets_topic(cluster: PaperCluster) -> 
 def test_brokers_that_do_not_answer_are_noted(cluster: PaperCluster) -> None:
     """ZooKeeper's half is shown all the same."""
     cluster.create_topic(OFFSETS_TOPIC, 1)
-    cluster.store.commit_offsets("g", {T0: 30})
+    GroupStore(cluster.store.zk).commit_offsets("g", {T0: 30})
     with GroupReader(cluster.connect, bootstrap="127.0.0.1:1") as looking:
         facts = looking.facts("g")
     assert [p.zookeeper for p in facts.partitions] == [30, None]

@@ -24,6 +24,7 @@ from kafka08.protocol.offset_fetch import OffsetFetchRequest
 from kafka08.structs import TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
+from kafka08.zk.group_store import GroupStore
 from kafka08.zk.store import ClusterStore
 
 EXCHANGES: list[dict[str, Any]] = json.loads(
@@ -90,7 +91,9 @@ def await_coordinator(address: tuple[str, int]) -> None:
 
 def check_znodes(store: ClusterStore) -> None:
     """What version 0 wrote, and the offsets topic's configuration as 0.8.2.2 writes it."""
-    assert store.offsets(GROUP, [TopicPartition(TOPIC, 0), TopicPartition(TOPIC, 99)]) == {
+    assert GroupStore(store.zk).offsets(
+        GROUP, [TopicPartition(TOPIC, 0), TopicPartition(TOPIC, 99)]
+    ) == {
         TopicPartition(TOPIC, 0): 2,
         TopicPartition(TOPIC, 99): 2,
     }

@@ -26,6 +26,7 @@ from kafka08.protocol import message_set
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
+from kafka08.zk.group_store import GroupStore
 from kafka08.zk.store import ClusterStore
 from tests.interop.jvm import JvmKafka, JvmProcess, wait_until
 
@@ -147,7 +148,9 @@ def test_commits_where_it_is_told(
     expected = {p: max((o + 1 for q, o in seen if q == p), default=None) for p in range(PARTITIONS)}
     moved = {p: offset for p, offset in expected.items() if offset is not None}
     in_kafka = {p: f.kafka for p, f in found.items() if f.kafka}
-    in_zookeeper = {tp.partition: o for tp, o in store.offsets(topic, tps).items() if o}
+    in_zookeeper = {
+        tp.partition: o for tp, o in GroupStore(store.zk).offsets(topic, tps).items() if o
+    }
     assert (in_kafka or moved) == moved
     assert (bool(in_kafka), bool(in_zookeeper)) == (storage != "zookeeper", storage != "kafka")
     assert (in_zookeeper or moved) == moved
@@ -221,7 +224,9 @@ def test_guarantee_5_one_group_with_the_jvm(
     def owned_as(*names: str) -> bool:
         threads = [f"{topic}_{name}-0" for name in names]
         expected = range_assign({topic: range(PARTITIONS)}, {topic: threads})
-        return store.owners(topic, topic) == {tp.partition: t for tp, t in expected.items()}
+        return GroupStore(store.zk).owners(topic, topic) == {
+            tp.partition: t for tp, t in expected.items()
+        }
 
     a = ConsumerConnector(config(jvm_kafka, topic, consumer_id="a", auto_commit_interval_ms=200))
     with a:
@@ -241,7 +246,7 @@ def test_guarantee_5_one_group_with_the_jvm(
             before = drain(stream)
             assert {p for p, _ in before} <= {0, 1}
             wait_until(
-                lambda: store.offsets(topic, [last]) == {last: 100},
+                lambda: GroupStore(store.zk).offsets(topic, [last]) == {last: 100},
                 "the JVM member's commit",
                 jvm,
             )

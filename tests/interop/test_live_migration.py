@@ -19,6 +19,7 @@ from kafka08.migration.verification import watch
 from kafka08.protocol.offset_fetch import OffsetFetchResponse
 from kafka08.structs import Broker, OffsetAndMetadata, TopicPartition
 from kafka08.zk import paths
+from kafka08.zk.group_store import GroupStore
 from kafka08.zk.migration_protocol import Storage
 from tests.histories.offsets import OffsetHistory
 from tests.interop.jvm import JvmKafka
@@ -219,7 +220,7 @@ def test_a_commit_without_a_position_is_told_apart(
         admin.await_leaders(topic)
     registration = '{"version":1,"subscription":{"no-position":1},"pattern":"static"}'
     connections.zk.create(paths.consumer_id(group, "jvm"), registration, ephemeral=True)
-    connections.store.commit_offsets(group, {tp: 0})
+    GroupStore(connections.zk).commit_offsets(group, {tp: 0})
 
     def commit(offset: int) -> None:
         request = commit_request(group, {tp: OffsetAndMetadata(offset)}, "kafka")

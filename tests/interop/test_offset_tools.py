@@ -10,7 +10,7 @@ from kafka08.cli.root import root
 from kafka08.migration import OffsetMigration
 from kafka08.structs import TopicPartition
 from kafka08.zk.client import ZkClient
-from kafka08.zk.store import ClusterStore
+from kafka08.zk.group_store import GroupStore
 from tests.interop.jvm import JvmKafka
 
 GROUP = TOPIC = "offset-tools"
@@ -40,7 +40,7 @@ def test_files_go_both_ways(jvm_kafka: JvmKafka, tmp_path: Path) -> None:
     start = {0: 0, 1: 0}
     with ZkClient(jvm_kafka.zookeeper) as zk:
         offsets = {TopicPartition(TOPIC, n): o for n, o in start.items()}
-        ClusterStore(zk).commit_offsets(GROUP, offsets)
+        GroupStore(zk).commit_offsets(GROUP, offsets)
     theirs, ours = tmp_path / "theirs.txt", tmp_path / "ours.txt"
     where = ("--zkconnect", jvm_kafka.zookeeper)
     jvm_kafka.tool(

@@ -27,6 +27,7 @@ from kafka08.protocol.offset_fetch import OffsetFetchRequest
 from kafka08.structs import NO_LEADER, OFFSETS_TOPIC, LeaderAndIsr, TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
+from kafka08.zk.group_store import GroupStore
 from kafka08.zk.store import ClusterStore
 from tests.consumer.store_cluster import HOST, PORT, StoreCluster
 from tests.migration.killing import Killed, Killer
@@ -42,7 +43,7 @@ def cluster(zk: ZkClient) -> StoreCluster:
     cluster = StoreCluster()
     for name in GROUPS:
         cluster.create_topic(zk, name, len(NUMBERS))
-        ClusterStore(zk).commit_offsets(name, {TopicPartition(name, n): 10 for n in NUMBERS})
+        GroupStore(zk).commit_offsets(name, {TopicPartition(name, n): 10 for n in NUMBERS})
     return cluster
 
 
@@ -77,7 +78,7 @@ def test_each_group_has_its_own_outcome(
 ) -> None:
     """In order; one that is refused, one that has come further and one whose member does not answer
     stop nobody else."""
-    ClusterStore(zk).commit_offsets("b", {TopicPartition("b", 0): 5000})
+    GroupStore(zk).commit_offsets("b", {TopicPartition("b", 0): 5000})
     registration = '{"version":1,"subscription":{"c":1},"kafka08":{"offsets.storage":"zookeeper"}}'
     zk.create(paths.consumer_id("c", "c_1"), registration, ephemeral=True)
     zk.create(paths.migration("d"), '{"version":1,"state":"finished"')
@@ -255,7 +256,7 @@ def test_a_group_that_can_be_started_can_be_rolled_back(
 ) -> None:
     """Clients other than 0.8.2.2's call groups as they like."""
     odd = "team: a"
-    ClusterStore(zk).commit_offsets(odd, {TopicPartition("a", 0): 10})
+    GroupStore(zk).commit_offsets(odd, {TopicPartition("a", 0): 10})
     assert find_groups(connections, ["team*"], every=False) == [odd]
     [started] = start(connections, [odd])
     assert started.error is None
@@ -301,7 +302,7 @@ def test_of_many_groups_kafka_is_asked_about_what_is_known_to_be_theirs(
     cluster.committed[TopicPartition("c", 0)] = 500
     run(OffsetMigration.rollback, ["a", "b"])
     assert asked() == {"a": {"a", "c"}, "b": {"b"}}
-    assert ClusterStore(zk).offsets("a", [TopicPartition("c", 0)]) == {TopicPartition("c", 0): 500}
+    assert GroupStore(zk).offsets("a", [TopicPartition("c", 0)]) == {TopicPartition("c", 0): 500}
     run(OffsetMigration.rollback, ["c"])
     assert asked() == {"c": set(GROUPS)}
 
@@ -316,7 +317,7 @@ def test_no_partition_of_a_group_is_missed(
     cluster.create_topic(zk, "new-1", 2)
     cluster.create_topic(zk, "old", 1)
     zk.delete_recursive(paths.offsets("a"))
-    ClusterStore(zk).commit_offsets("a", {TopicPartition("three", 1): 5})
+    GroupStore(zk).commit_offsets("a", {TopicPartition("three", 1): 5})
     registration = '{"version":1,"subscription":{"new-.*":1},"pattern":"white_list"}'
     zk.create(paths.consumer_id("b", "b_m"), registration)
     zk.create(paths.owners("c", "old"), None)

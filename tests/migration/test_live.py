@@ -16,6 +16,7 @@ from kafka08.errors import MigrationError
 from kafka08.migration import OffsetMigration, State, Watching
 from kafka08.migration.connections import Connections
 from kafka08.structs import OFFSETS_TOPIC, TopicPartition
+from kafka08.zk.group_store import GroupStore
 from kafka08.zk.migration_protocol import Storage
 from tests.histories.offsets import OffsetHistory
 from tests.migration.killed_tool import STEPS
@@ -73,7 +74,7 @@ class World:
 
         def owners() -> dict[TopicPartition, str]:
             """partition → name of its owner."""
-            found = self.connections.store.owners(self.group, self.topic)
+            found = GroupStore(self.connections.zk).owners(self.group, self.topic)
             threads = {f"{self.group}_{name}-0": name for name in self.members}
             return {
                 TopicPartition(self.topic, number): threads[thread]

@@ -15,7 +15,7 @@ from kafka08.migration.journal import Entry, Journal
 from kafka08.structs import TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
-from kafka08.zk.store import ClusterStore
+from kafka08.zk.group_store import GroupStore
 from tests.consumer.store_cluster import HOST, PORT, StoreCluster
 from tests.migration.killing import Killed, Killer
 
@@ -31,7 +31,7 @@ def cluster(zk: ZkClient) -> StoreCluster:
     ZooKeeper is, in 3 nobody has one."""
     cluster = StoreCluster()
     cluster.create_topic(zk, "t", 4)
-    ClusterStore(zk).commit_offsets("g", IN_ZOOKEEPER)
+    GroupStore(zk).commit_offsets("g", IN_ZOOKEEPER)
     cluster.committed.update(IN_KAFKA)
     return cluster
 
@@ -89,7 +89,7 @@ def test_finish_ends_with_offsets_in_kafka(
 ) -> None:
     """Kafka has lost what verify saw, at whatever point finish is run or repeated: a stopped
     group's offsets are brought there again, the offset 0 as well."""
-    ClusterStore(zk).commit_offsets("g", {TPS[0]: 0})
+    GroupStore(zk).commit_offsets("g", {TPS[0]: 0})
     migration.start()
     migration.verify()
     entry = migration.journal()
@@ -155,7 +155,7 @@ def test_a_rollback_that_is_done_writes_no_offsets(
     when the rollback is repeated."""
     migration.start()
     migration.rollback()
-    ClusterStore(zk).commit_offsets("g", {TPS[2]: 3})
+    GroupStore(zk).commit_offsets("g", {TPS[2]: 3})
     assert migration.rollback().to_zookeeper == {}
     assert in_zookeeper(zk)[TPS[2]] == 3
     assert state_of(migration.journal()) is State.ROLLED_BACK
@@ -167,7 +167,7 @@ def test_back_to_the_snapshot(
     """Both stores as before, whatever was read since; what Kafka did not have is ZooKeeper's."""
     migration.start()
     cluster.committed.update({TPS[0]: 500, TPS[1]: 501})
-    ClusterStore(zk).commit_offsets("g", {TPS[0]: 400, TPS[3]: 3})
+    GroupStore(zk).commit_offsets("g", {TPS[0]: 400, TPS[3]: 3})
     migration.rollback("snapshot")
     assert in_zookeeper(zk) == IN_ZOOKEEPER | {TPS[3]: 3}
     assert cluster.committed == {TPS[0]: 10, TPS[1]: 25, TPS[2]: 5}
@@ -191,11 +191,11 @@ def test_an_offset_of_zookeeper_above_the_log_is_replaced(
     """As of a topic that was made anew: Kafka's offset is the one that lies in the log. A commit
     that comes before the write is not lowered."""
     migration.start()
-    ClusterStore(zk).commit_offsets("g", {TPS[0]: 5000, TPS[2]: 5000})
+    GroupStore(zk).commit_offsets("g", {TPS[0]: 5000, TPS[2]: 5000})
     fetch = Coordinators.fetch
 
     def commit_and_fetch(self: Coordinators, wanted: Any) -> Any:
-        ClusterStore(zk).commit_offsets("g", {TPS[2]: 900})
+        GroupStore(zk).commit_offsets("g", {TPS[2]: 900})
         return fetch(self, wanted)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -320,7 +320,7 @@ def test_a_partition_that_never_had_a_leader_is_not_asked_about(
     assert migration.plan().is_allowed
     assert cluster.asked
     assert not any("ghost" in str(request) for request in cluster.asked)
-    ClusterStore(zk).commit_offsets("g", {TopicPartition("ghost", 0): 5})
+    GroupStore(zk).commit_offsets("g", {TopicPartition("ghost", 0): 5})
     [refusal] = migration.plan().refusals
     assert refusal.startswith("[ghost,0]")
     assert "it has not had a leader yet; see kafka08 topic describe" in refusal
@@ -369,7 +369,7 @@ def test_offsets_that_move_without_an_owner_are_a_reason(
     sleep = cluster.clock.sleep
 
     def commit_and_sleep(seconds: float) -> None:
-        ClusterStore(zk).commit_offsets("g", {TPS[1]: 21})
+        GroupStore(zk).commit_offsets("g", {TPS[1]: 21})
         sleep(seconds)
 
     cluster.clock.sleep = commit_and_sleep  # type: ignore[method-assign]
@@ -398,7 +398,7 @@ def test_a_foreign_owner_is_trusted_when_its_commits_are_seen(
         if store == "kafka":
             cluster.committed[TPS[1]] += 1
         else:
-            ClusterStore(zk).commit_offsets("g", {TPS[1]: 25})
+            GroupStore(zk).commit_offsets("g", {TPS[1]: 25})
         sleep(seconds)
 
     cluster.clock.sleep = commit_and_sleep  # type: ignore[method-assign]
@@ -441,7 +441,7 @@ def test_broken_off_at_every_write_and_repeated(
         killer.spare()
         zk.delete_recursive(paths.MIGRATIONS)
         zk.delete_recursive(paths.offsets("g"))
-        ClusterStore(zk).commit_offsets("g", IN_ZOOKEEPER)
+        GroupStore(zk).commit_offsets("g", IN_ZOOKEEPER)
         cluster.committed = dict(IN_KAFKA)
         killer.kill_at(round_)
         killed = 0

@@ -21,7 +21,7 @@ from kafka08.embedded import EmbeddedCluster
 from kafka08.producer import KafkaProducer, KafkaProducerConfig
 from kafka08.structs import TopicPartition
 from kafka08.zk.client import ZkClient
-from kafka08.zk.store import ClusterStore
+from kafka08.zk.group_store import GroupStore
 
 DEADLINE_S = 90.0
 KEYS = 20
@@ -148,7 +148,7 @@ def committed(cluster: EmbeddedCluster, topic: str) -> int:
     """How many messages of the source are committed."""
     with ZkClient(cluster.zookeeper.connect_string, name="inspector") as zk:
         partitions = [TopicPartition(topic, n) for n in range(PARTITIONS)]
-        return sum(ClusterStore(zk).offsets(f"mirror-{topic}", partitions).values())
+        return sum(GroupStore(zk).offsets(f"mirror-{topic}", partitions).values())
 
 
 def test_a_clean_stop_goes_on_without_copying_again(

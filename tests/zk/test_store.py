@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import pytest
 
 from kafka08.errors import BadVersion, BrokerIdTaken, NodeExists, NoNode, ZooKeeperError
@@ -22,7 +20,7 @@ def store(zk: ZkClient) -> ClusterStore:
 
 def test_an_empty_cluster_reads_as_empty(store: ClusterStore) -> None:
     """Before the first broker nothing is there, and nothing of it is an error."""
-    assert (store.brokers(), store.topics(), store.groups()) == ({}, [], [])
+    assert (store.brokers(), store.topics()) == ({}, [])
     assert (store.controller(), store.controller_epoch()) == (None, None)
     assert (store.reassignments(), store.preferred_elections()) == ({}, ())
     assert store.topic_config("t") == {}
@@ -144,38 +142,3 @@ def test_a_configuration_that_cannot_be_read_hides_no_other(
     assert [paths.topic_config("bad")] == [r.getMessage().split(": ")[0] for r in caplog.records]
     with pytest.raises(ZooKeeperError, match="/config/topics/bad: topic configuration"):
         store.topic_config("bad")
-
-
-def test_groups_offsets_and_owners(store: ClusterStore, zk: ZkClient) -> None:
-    """Offsets are committed whether or not their znodes exist, and read back by partition."""
-    wanted = {TopicPartition("t", n): n * 10 for n in (0, 2, 11)}
-    assert store.commit_offsets("g", wanted) == {}
-    wanted[TopicPartition("t", 2)] = 21
-    wanted[TopicPartition("u", 0)] = 1
-    assert store.commit_offsets("g", wanted) == {}
-    assert zk.get("/consumers/g/offsets/t/2") == Node("21", 1)
-    assert zk.get("/consumers/g/offsets/t") == Node(None, 0)
-    assert store.offsets("g", [*wanted, TopicPartition("x", 0)]) == wanted
-    zk.create_ephemeral(paths.owner("g", "t", 2), "g_h-0")
-    zk.put("/consumers/g/owners/t/old", "")
-    assert store.owners("g", "t") == {2: "g_h-0"}
-    assert store.groups() == ["g"]
-
-
-def test_two_committers_do_not_disturb_each_other(
-    store: ClusterStore, zk: ZkClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A znode made by another committer between our write and our create is written after all."""
-    tp = TopicPartition("t", 0)
-    pipeline = zk.pipeline
-    bursts = itertools.count()
-
-    def racing(*arguments: object, **keywords: object) -> list[object]:
-        if next(bursts) == 1:
-            zk.create(paths.offset("g", *tp), "5")
-        return pipeline(*arguments, **keywords)  # type: ignore[arg-type]
-
-    zk.ensure("/consumers/g/offsets/t")
-    monkeypatch.setattr(zk, "pipeline", racing)
-    assert store.commit_offsets("g", {tp: 9}) == {}
-    assert store.offsets("g", [tp]) == {tp: 9}

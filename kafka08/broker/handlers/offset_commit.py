@@ -31,6 +31,7 @@ from kafka08.protocol.offset_commit import (
 )
 from kafka08.protocol.types import NULL_NAME, Response
 from kafka08.structs import OffsetAndMetadata, TopicPartition
+from kafka08.zk.group_store import GroupStore
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +80,7 @@ def commit_to_zookeeper(broker: BrokerContext, request: OffsetCommitRequest) -> 
                 codes[tp] = OffsetMetadataTooLarge.code
             else:
                 accepted[tp] = item.offset
-    failed = broker.store.commit_offsets(request.group, accepted)
+    failed = GroupStore(broker.store.zk).commit_offsets(request.group, accepted)
     for tp, error in failed.items():
         log.error("cannot commit offset %d of %s: %s", accepted[tp], tp, error, extra=caused_by(""))
         codes[tp] = UnknownError.code

@@ -26,6 +26,7 @@ from kafka08.protocol.offset_fetch import (
 )
 from kafka08.protocol.types import NULL_NAME, Response
 from kafka08.structs import TopicPartition
+from kafka08.zk.group_store import GroupStore
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +59,7 @@ def fetch_from_zookeeper(broker: BrokerContext, request: OffsetFetchRequest) -> 
     known = [tp for tp in partitions_of(request) if tp.topic in broker.metadata_cache]
     fetched: dict[TopicPartition, FetchedOffset] = {}
     try:
-        offsets = broker.store.offsets(request.group, known)
+        offsets = GroupStore(broker.store.zk).offsets(request.group, known)
     except ZooKeeperError:
         fetched = {tp: fetch_one(broker, request.group, tp) for tp in known}
     else:
@@ -68,7 +69,7 @@ def fetch_from_zookeeper(broker: BrokerContext, request: OffsetFetchRequest) -> 
 
 def fetch_one(broker: BrokerContext, group: str, tp: TopicPartition) -> FetchedOffset:
     try:
-        offset = broker.store.offsets(group, [tp]).get(tp)
+        offset = GroupStore(broker.store.zk).offsets(group, [tp]).get(tp)
     except ZooKeeperError as error:
         log.error(
             "cannot read the offset of group %s for %s: %s", group, tp, error, extra=caused_by("")
