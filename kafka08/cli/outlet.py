@@ -14,6 +14,8 @@ from typing import Final
 
 SHORTEST_PAUSE_S: Final = 0.0001
 LONGEST_PAUSE_S: Final = 0.05
+SINGLE_MESSAGES: Final = 100
+"""So many are written one by one: a reader that has read one and ends has used it."""
 EARLY_MESSAGES: Final = 1000
 """A reader like `head` rarely reads more than that before it ends."""
 EARLY_GRACE_MS: Final = 5
@@ -24,8 +26,8 @@ class Outlet:
     """A file descriptor that messages are printed to. Not thread-safe.
 
     What is written to a pipe is not yet read: `kafka08 consume t | head -2` fills it with messages
-    that nobody sees. So the first writes are small, each waits until the reader has read it, and
-    what the reader left behind can be told apart from what it has read.
+    that nobody sees. So the first writes have one message, and each write waits until the reader
+    has read it: what the reader left behind can be told apart from what it has read.
     """
 
     def __init__(self, descriptor: int, at_once: int) -> None:
@@ -35,7 +37,7 @@ class Outlet:
         self._most = at_once
         self._count = 0
         self.at_once = 1 if self._is_pipe else at_once
-        """How many messages to write next: doubled with each write that was read."""
+        """How many messages to write next: after the single ones doubled with each write."""
 
     def write(self, data: bytes, count: int, stopping: threading.Event) -> None:
         """Write every byte of `count` messages, past all buffers. Of a pipe: return when its reader
@@ -44,7 +46,8 @@ class Outlet:
         self._count += count
         if self._is_pipe:
             self._await_reader(stopping)
-            self.at_once = min(2 * self.at_once, self._most)
+            if self._count >= SINGLE_MESSAGES:
+                self.at_once = min(2 * self.at_once, self._most)
 
     def check_reader(self, patience_ms: int = 0) -> None:
         """BrokenPipeError if nobody reads any more, so that `| head` ends also in a quiet topic."""
@@ -58,7 +61,8 @@ class Outlet:
                 self.check_reader(EARLY_GRACE_MS)  # Ctrl-C may have ended it too
                 return
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
-        self.check_reader(EARLY_GRACE_MS if self._count <= EARLY_MESSAGES else 0)
+        is_early = SINGLE_MESSAGES < self._count <= EARLY_MESSAGES
+        self.check_reader(EARLY_GRACE_MS if is_early else 0)
 
     def _unread(self) -> int:
         """How many bytes wait in the pipe."""

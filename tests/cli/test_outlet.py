@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka08.cli.outlet import Outlet
+from kafka08.cli.outlet import SINGLE_MESSAGES, Outlet
 
 
 @pytest.fixture
@@ -24,18 +24,18 @@ def pipe() -> Iterator[tuple[int, int]]:
 
 
 def test_a_write_ends_when_the_reader_has_read_it(pipe: tuple[int, int]) -> None:
-    """And the next one may be twice as large, up to the limit."""
+    """The first messages go one by one; then each write may be twice as large, up to the limit."""
     reader, writer = pipe
     outlet = Outlet(writer, at_once=3)
     sizes = []
-    for _ in range(3):
+    for count in (1, SINGLE_MESSAGES - 1, 2, 3):
         sizes.append(outlet.at_once)
         read = threading.Timer(0.01, os.read, (reader, 10))
         read.start()
-        outlet.write(b"line\n", 1, threading.Event())
+        outlet.write(b"line\n", count, threading.Event())
         assert not read.is_alive() or read.finished.is_set()
         read.join()
-    assert [1, 2, 3] == sizes
+    assert [1, 1, 2, 3] == sizes
 
 
 def test_a_reader_that_leaves_something_behind_is_noticed(pipe: tuple[int, int]) -> None:
