@@ -168,20 +168,26 @@ class ZooKeeperServer(Startable):
             f"tickTime={TICK_MS}\n"
             f"maxSessionTimeout={MAX_SESSION_MS}\n"
             "maxClientCnxns=0\n"
-            "4lw.commands.whitelist=ruok,srvr,stat,mntr,cons,dump,wchs\n"
+            "4lw.commands.whitelist=ruok,srvr,conf,stat,mntr,cons,dump,wchs\n"
         )
 
     def _serves(self) -> bool:
-        """True when requests are served: `ruok` is answered earlier, `srvr` not."""
+        """True when this server serves requests: `ruok` is answered earlier, `srvr` not. Another
+        one may have taken the port; `conf` names the directory of the one that answers."""
+        ours = f"dataDir={self._directory / 'data'}/"
+        return "Mode:" in self._ask("srvr") and ours in self._ask("conf")
+
+    def _ask(self, word: str) -> str:
+        """The answer to one of the four-letter words; "" if there is none."""
         try:
             with socket.create_connection((self.host, self.port), timeout=1.0) as connection:
-                connection.sendall(b"srvr")
+                connection.sendall(word.encode())
                 answer = b""
                 while chunk := connection.recv(4096):
                     answer += chunk
         except OSError:
-            return False
-        return b"Mode:" in answer
+            return ""
+        return answer.decode(errors="replace")
 
     def _failure(self) -> str:
         return self.process.describe_failure()

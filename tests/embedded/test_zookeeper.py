@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kafka08.embedded import zookeeper as module
-from kafka08.embedded.ports import free_ports
+from kafka08.embedded.ports import free_ports, is_free
 from kafka08.embedded.zookeeper import ZooKeeperServer
 from kafka08.errors import ZooKeeperError
 from kafka08.zk.client import ZkClient
@@ -92,3 +92,17 @@ def test_a_server_that_dies_is_noticed() -> None:
         server.process.kill()
         with pytest.raises(ZooKeeperError, match="ZooKeeper ended with exit code -9"):
             server.check_alive()
+
+
+def test_another_server_on_the_port_is_not_taken_for_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two that start at once may prefer the same port; the loser takes another, although somebody
+    answers on the first."""
+    with ZooKeeperServer() as other:
+        looks = iter([True])
+        monkeypatch.setattr(
+            "kafka08.embedded.zookeeper.is_free",
+            lambda host, port: next(looks, False) if port == other.port else is_free(host, port),
+        )
+        with ZooKeeperServer(preferred_port=other.port) as server:
+            assert server.port != other.port
+            assert server.process.running
