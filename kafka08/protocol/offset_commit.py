@@ -66,7 +66,7 @@ class OffsetCommitRequest(Request):
     topics: list[OffsetCommitTopic]
     generation: Int32 = NO_GENERATION
     """-1: not in a group."""
-    member: NullableString = NO_MEMBER
+    member: Name = NO_MEMBER
     retention_ms: Int64 = -1
     """How long the offsets are kept; -1 means offsets.retention.minutes."""
 
@@ -88,7 +88,7 @@ class OffsetCommitRequestV1(WireForm, of=OffsetCommitRequest):
 
     group: Name
     generation: Int32
-    member: NullableString
+    member: Name
     topics: list[OffsetCommitTopicV1]
 
 

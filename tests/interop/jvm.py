@@ -39,6 +39,7 @@ from kafka08.structs import NO_LEADER
 
 HERE = Path(__file__).parent
 POM = HERE / "pom.xml"
+POM_0_10_2 = HERE / "pom-0.10.2.2.xml"
 CACHE = HERE.parent.parent / ".jvm"
 ALL = "ALL-UNNAMED"
 JAVA_FLAGS = (
@@ -133,10 +134,11 @@ def command(
     *args: str,
     flags: Sequence[str] = TOOL_FLAGS,
     classes: Path | None = None,
+    pom: Path = POM,
 ) -> list[str]:
-    """The command line that runs `main_class`, found in `classes` or in Kafka's jars; later flags
-    win over earlier ones."""
-    where = classpath() if classes is None else f"{classes}{os.pathsep}{classpath()}"
+    """The command line that runs `main_class`, found in `classes` or in the jars of `pom`; later
+    flags win over earlier ones."""
+    where = classpath(pom) if classes is None else f"{classes}{os.pathsep}{classpath(pom)}"
     return [java(), *JAVA_FLAGS, *flags, "-cp", where, main_class, *args]
 
 
@@ -198,8 +200,9 @@ class JvmProcess(ManagedProcess):
         *args: str,
         ready: Callable[[], bool],
         flags: Sequence[str] = (),
+        pom: Path = POM,
     ) -> None:
-        line = command(main_class, *args, flags=(*SERVER_FLAGS, *flags))
+        line = command(main_class, *args, flags=(*SERVER_FLAGS, *flags), pom=pom)
         super().__init__(name, line, log=log, guard=guard())
         self._ready = ready
         self._log_start = 0
@@ -285,7 +288,8 @@ class JvmZooKeeper(JvmProcess):
 
 
 class JvmBroker(JvmProcess):
-    """A broker of 0.8.2.2 on 127.0.0.1. `properties` are added to (and win over) DEFAULTS."""
+    """A broker of 0.8.2.2, or of what `pom` says, on 127.0.0.1. `properties` are added to (and win
+    over) DEFAULTS."""
 
     DEFAULTS: Mapping[str, str] = {
         "host.name": "127.0.0.1",
@@ -303,6 +307,7 @@ class JvmBroker(JvmProcess):
         zookeeper: str,
         properties: Mapping[str, str] | None = None,
         flags: Sequence[str] = (),
+        pom: Path = POM,
     ) -> None:
         self.id = broker_id
         self.port = int((properties or {}).get("port", 0)) or free_ports(1)[0]
@@ -327,6 +332,7 @@ class JvmBroker(JvmProcess):
             str(config),
             ready=lambda: f"[Kafka Server {broker_id}], started" in self.output(),
             flags=flags,
+            pom=pom,
         )
 
 

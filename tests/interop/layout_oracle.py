@@ -18,10 +18,9 @@ from typing import Literal, Self
 
 import pytest
 
-from tests.interop.jvm import TOOL_FLAGS, JvmMissing, classpath, guard, java
+from tests.interop.jvm import POM_0_10_2, TOOL_FLAGS, JvmMissing, classpath, guard, java
 
 SOURCE = Path(__file__).parent / "LayoutOracle.java"
-POM = Path(__file__).parent / "pom-0.10.2.2.xml"
 
 
 class LayoutOracle:
@@ -31,7 +30,7 @@ class LayoutOracle:
         try:
             if shutil.which("javac") is None:
                 raise JvmMissing("no JDK")
-            line = [java(), *TOOL_FLAGS, "-cp", classpath(POM), str(SOURCE)]
+            line = [java(), *TOOL_FLAGS, "-cp", classpath(POM_0_10_2), str(SOURCE)]
         except JvmMissing as missing:
             if os.environ.get("CI") == "true":
                 pytest.fail(f"tests against Kafka 0.10.2.2 cannot run: {missing}")

@@ -23,8 +23,6 @@ ROWS = [
     for row in api.versions
     if row.exists_at(Level.V0_10_2) and (api.key, row.version) != (CONTROLLED_SHUTDOWN_KEY, 0)
 ]
-MEMBER_OF_V1 = (8, 1)
-"""OffsetCommit 1 may have a null member at 0.8.2 alone."""
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +41,6 @@ def test_the_library_reads_and_writes_what_we_write(
 ) -> None:
     """Any request and any response of a version is the same bytes to the library."""
     request = data.draw(messages(row.request, null_names=False))
-    if (api.key, row.version) == MEMBER_OF_V1:
-        request.member = request.member or ""
     body = encode_body(request, row.request)
     assert body == oracle.rewritten("request", api.key, row.version, body)
     body = encode_body(data.draw(messages(row.response, null_names=False)), row.response)
