@@ -224,3 +224,17 @@ def test_a_watch_that_was_refused_is_not_kept(stage: Stage) -> None:
     stage.receive(WatchEvent(EventType.CREATED, "/a", 6))
     stage.world.pass_time(0)
     assert told == []
+
+
+def test_every_watcher_of_a_znode_is_called_once(stage: Stage) -> None:
+    """In the order in which they came; equal ones are one."""
+    told: list[str] = []
+    first, second = Watcher("first", told.append), Watcher("second", told.append)
+    stage.accept()
+    for xid, watcher in enumerate((first, second, first), 1):
+        stage.session.send(Get("/a", watcher))
+        stage.receive(reply_to(xid))
+    stage.receive(WatchEvent(EventType.DATA_CHANGED, "/a", 6))
+    stage.receive(WatchEvent(EventType.DATA_CHANGED, "/a", 7))
+    stage.world.pass_time(0)
+    assert told == ["first", "second"]
