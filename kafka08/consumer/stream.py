@@ -29,6 +29,7 @@ from kafka08.errors import ConsumerTimeout, InvalidMessage, KafkaError
 from kafka08.kernel import Columns, MessageAndMetadata
 from kafka08.protocol.message_set import fetched_unpacker
 from kafka08.runtime import ClientRuntime
+from kafka08.structs import TopicPartition
 
 log = logging.getLogger(__name__)
 
@@ -293,7 +294,10 @@ class MemberStream:
         partition.fetch_again()
         self._on_room()
         offset = partition.consumed_offset
-        return InvalidMessage(f"{partition.topic_partition}, at or after offset {offset}: {error}")
+        return InvalidMessage(
+            f"{partition.topic_partition}, at or after offset {offset}: {error}"
+            f"{_way_on(partition.topic_partition, error)}"
+        )
 
     def _raise_stall(self) -> None:
         number, cause = self._supervisor.stall()
@@ -438,3 +442,16 @@ class MemberStream:
     @property
     def _is_reader(self) -> bool:
         return self._reader is self._runtime.current_task()
+
+
+def _way_on(topic_partition: TopicPartition, error: Exception) -> str:
+    """How to read what follows a message whose offset is known. A broker takes any bytes inside a
+    compressed set whose own CRC is right, as 0.8.2.2 does, so it may be the same on all replicas.
+    """
+    if not isinstance(error, kernel.CorruptMessage) or error.offset < 0:
+        return ""
+    topic, partition = topic_partition
+    return (
+        ". If it stays so, go on behind it: stop the group, then `kafka08 offsets set GROUP "
+        f"{topic}:{partition}={error.offset + 1}`"
+    )

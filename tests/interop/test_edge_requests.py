@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import socket
+from pathlib import Path
 from struct import pack, unpack
 
-from tests.broker.edge_requests import CORRELATION_ID, EDGE_REQUESTS
+import pytest
+
+from kafka08 import kernel
+from kafka08.protocol import compression, message_set
+from tests.broker.edge_requests import CORRELATION_ID, EDGE_REQUESTS, produce
+from tests.broker.world import World
 from tests.interop.jvm import JvmKafka, wait_until
 
 
@@ -32,3 +38,24 @@ def test_requests_without_names_or_partitions(jvm_kafka: JvmKafka) -> None:
     wait_until(is_loaded, "the coordinator")
     answers = {request.name: answer(jvm_kafka, request.frame) for request in EDGE_REQUESTS}
     assert {request.name: head + request.answer for request in EDGE_REQUESTS} == answers
+
+
+@pytest.mark.parametrize(("inside", "code"), [(True, 0), (False, 2)])
+def test_a_wrong_crc_inside_a_compressed_set_is_taken(
+    jvm_kafka: JvmKafka, tmp_path: Path, inside: bool, code: int
+) -> None:
+    """0.8.2.2 checks the outer CRC alone and keeps the bytes inside as they came; so do we. A
+    wrong CRC outside is refused."""
+    topic = f"crc-{code}"
+    jvm_kafka.create_topic(topic)
+    data = bytearray(message_set.encode([(None, b"good"), (None, b"bad")]))
+    data[-1] ^= 1
+    if inside:
+        data = bytearray(kernel.wrap(compression.compress(compression.GZIP, data), 1, 1))
+    request = produce((topic, [pack(">ii", 0, len(data)) + data]))
+    world = World(tmp_path)
+    world.lead(topic)
+    world.client.send(request)
+    (ours,) = world.client.frames()
+    assert code == unpack(">h", ours[-10:-8])[0]
+    assert ours == answer(jvm_kafka, request)
