@@ -32,6 +32,9 @@ from kafka08.protocol.types import Request
 from kafka08.protocol.update_metadata import LiveBroker, UpdateMetadataRequest
 from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
+from kafka08.zk.client import ZkClient
+from kafka08.zk.model.in_process import InProcessWorld
+from kafka08.zk.operations import Operation
 from kafka08.zk.store import ClusterStore
 from tests.broker.fake_runtime import FakeRuntime
 
@@ -47,7 +50,7 @@ class FakeStore:
         self.znodes: dict[str, str] = {}
         self.live = [BROKER_ID]
         self.configs: dict[str, dict[str, str]] = {}
-        self.committed: dict[str, dict[TopicPartition, int]] = {}
+        self._groups: ZkClient | None = None
         self.states: dict[TopicPartition, LeaderAndIsr] = {}
         """State znodes; one that is not there has the version that its first writer expects."""
 
@@ -80,15 +83,13 @@ class FakeStore:
     ) -> dict[TopicPartition, LeaderAndIsr]:
         return {tp: self.states[tp] for tp in wanted if tp in self.states}
 
-    def offsets(self, group: str, wanted: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        known = self.committed.get(group, {})
-        return {tp: known[tp] for tp in wanted if tp in known}
-
-    def commit_offsets(
-        self, group: str, offsets: Mapping[TopicPartition, int]
-    ) -> dict[TopicPartition, Exception]:
-        self.committed.setdefault(group, {}).update(offsets)
-        return {}
+    def pipeline(self, operations: Iterable[Operation]) -> list[Any]:
+        """Offsets of groups are in a model of ZooKeeper."""
+        if self._groups is None:
+            ensemble = InProcessWorld()
+            self._groups = ZkClient("model:1", adapter=ensemble.connect, clock=ensemble)
+            self._groups.start()
+        return self._groups.pipeline(operations)
 
     def exists(self, path: str) -> bool:
         return path in self.znodes
