@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import logging
 import queue
+from collections.abc import Callable
 from contextlib import suppress
 
 from kafka08.errors import BrokerIdTaken, ZooKeeperError
 from kafka08.runtime import BrokerRuntime, Greenlet
 from kafka08.structs import Broker
+from kafka08.zk.client import ZkClient
 from kafka08.zk.session import SessionEvent
 from kafka08.zk.store import ClusterStore
 
@@ -20,14 +22,24 @@ log = logging.getLogger(__name__)
 
 
 class RegistrationKeeper:
-    """Registers `broker` for as long as it runs."""
+    """Registers `broker` for as long as it runs.
+
+    keep_session   called with the client before each registration, which is in a new session
+    """
 
     def __init__(
-        self, runtime: BrokerRuntime, store: ClusterStore, broker: Broker, *, retry_seconds: float
+        self,
+        runtime: BrokerRuntime,
+        store: ClusterStore,
+        broker: Broker,
+        keep_session: Callable[[ZkClient], object],
+        *,
+        retry_seconds: float,
     ) -> None:
         self._runtime = runtime
         self._store = store
         self._broker = broker
+        self._keep_session = keep_session
         self._retry_seconds = retry_seconds
         self._events = runtime.queue()
         self._task: Greenlet | None = None
@@ -44,6 +56,7 @@ class RegistrationKeeper:
             self._task.kill()
 
     def _register(self) -> None:
+        self._keep_session(self._store.zk)
         self._store.register_broker(self._broker, timestamp_ms=self._runtime.time_ms())
         log.info("Registered broker %d at %s:%d.", *self._broker)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import logging
 from collections.abc import Callable
+from pathlib import Path
 
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.context import BrokerContext
@@ -16,6 +17,7 @@ from kafka08.broker.controlled_shutdown import request_controlled_shutdown
 from kafka08.broker.controller.controller import Controller
 from kafka08.broker.coordinator.offset_manager import OffsetManager
 from kafka08.broker.dispatcher import Dispatcher
+from kafka08.broker.former_session import FormerSession
 from kafka08.broker.halt import halt_on
 from kafka08.broker.lag import LagMeter
 from kafka08.broker.log_background import LogBackground
@@ -64,6 +66,7 @@ class KafkaServer:
         self._zk: ZkClient | None = None
         self._store: ClusterStore | None = None
         self._log_manager: LogManager | None = None
+        self._former_session: FormerSession | None = None
         self._listener: Listener | None = None
         self._fetchers: ReplicaFetchers | None = None
         self._replica_manager: ReplicaManager | None = None
@@ -108,6 +111,8 @@ class KafkaServer:
         self._lag_meter = LagMeter(runtime)
         store = self._store = self._connect_zookeeper()
         log_manager = self._log_manager = self._load_logs(store, timer)
+        former_session = self._former_session = FormerSession(Path(config.log_directories[0]))
+        former_session.end(runtime, store.zk)
         listener = self._listener = self._listen()
         endpoint = self.endpoint = self._advertised(listener.port)
 
@@ -149,6 +154,7 @@ class KafkaServer:
             runtime,
             store,
             endpoint,
+            former_session.keep,
             retry_seconds=config.zookeeper_session_timeout_ms / 1000,
         )
         self._registration.start()
@@ -309,6 +315,8 @@ class KafkaServer:
             self._swallow(self._fetchers.shutdown)
         if self._replica_manager is not None:
             self._swallow(self._replica_manager.shutdown)
+        if self._former_session is not None:
+            self._swallow(self._former_session.forget)  # while the directory is locked
         if self._log_manager is not None:
             self._swallow(self._log_manager.shutdown)
         if self._controller is not None:

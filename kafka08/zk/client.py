@@ -156,6 +156,11 @@ class ZkClient:
         return self._zookeeper.session_id
 
     @property
+    def session_password(self) -> bytes:
+        """With which another client may take the session over."""
+        return self._zookeeper.session_password
+
+    @property
     def last_contact(self) -> float:
         """When the newest request that the server answered was sent, in monotonic seconds of the
         clock this client was made with."""

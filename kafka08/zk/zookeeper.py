@@ -84,6 +84,10 @@ class ZooKeeper(Protocol):
         """None while there is no session."""
 
     @property
+    def session_password(self) -> bytes:
+        """With which another client may take the session over (`SessionSettings.attach_to`)."""
+
+    @property
     def granted_timeout_ms(self) -> int:
         """What the server granted; what was asked for before the first connection."""
 

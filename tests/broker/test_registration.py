@@ -43,7 +43,12 @@ def test_it_is_tried_until_it_works(refusal: type[Exception]) -> None:
     it is over."""
     store: Any = ForgetfulStore([refusal("/brokers/ids/1"), refusal("/brokers/ids/1")])
     runtime: Any = FakeRuntime()
-    registration = RegistrationKeeper(runtime, store, Broker(1, "h", 9092), retry_seconds=6.0)
+    kept: list[Any] = []
+    registration = RegistrationKeeper(
+        runtime, store, Broker(1, "h", 9092), kept.append, retry_seconds=6.0
+    )
     with pytest.raises(queue.Empty):  # it would wait for the next event
         registration.start()
     assert 2 == store.registered
+    assert [store] * len(kept) == kept
+    assert len(kept) >= 2, "each session is written down before its znode is made"

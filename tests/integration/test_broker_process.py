@@ -143,8 +143,7 @@ def test_a_topic_created_by_asking_survives_kill_and_stop(
     connect: str, start: Callable[..., Process], tmp_path: Path
 ) -> None:
     """What was acknowledged is there after kill -9, which recovers, and after SIGTERM, which does
-    not; a clean stop takes the broker's znode and leaves the JVM's marker. A killed broker that
-    comes back at the same address waits until its old session has ended."""
+    not; a clean stop takes the broker's znode and leaves the JVM's marker."""
     port = free_port()
     broker = start(port=port)
     broker.await_started()
@@ -172,6 +171,38 @@ def test_a_topic_created_by_asking_survives_kill_and_stop(
     with connection_to(connect) as connection:
         create(connection, "t")
         assert [b"d"] == fetch(connection, "t", 3)
+
+
+@pytest.mark.parametrize("same_port", [True, False])
+def test_a_killed_broker_is_back_before_its_session_times_out(
+    connect: str, start: Callable[..., Process], same_port: bool
+) -> None:
+    """It ends the session that it left behind, at whatever address it comes back."""
+    timeout_ms, port = 20_000, free_port()
+    broker = start(port=port, zookeeper_session_timeout_ms=timeout_ms)
+    broker.await_started()
+    assert -signal.SIGKILL == broker.stop(signal.SIGKILL)
+    began = time.monotonic()
+    again = start(port=port if same_port else 0, zookeeper_session_timeout_ms=timeout_ms)
+    again.await_started()
+    assert time.monotonic() - began < timeout_ms / 2000
+    with ZkClient(connect) as zk:
+        assert [1] == ClusterStore(zk).broker_ids()
+
+
+def test_a_second_start_on_the_directory_of_a_live_broker_takes_nothing_from_it(
+    connect: str, start: Callable[..., Process]
+) -> None:
+    """The directory's lock comes before the session file: the first stays registered in its
+    session, and the second ends with what is wrong."""
+    port = free_port()
+    start(port=port).await_started()
+    with ZkClient(connect) as zk:
+        before = zk.get(paths.broker(1))
+        second = start(port=port)
+        assert 1 == second.popen.wait(DEADLINE)
+        assert "A Kafka instance in another process" in second.log.read_text()
+        assert before == zk.get(paths.broker(1))
 
 
 def test_sigterm_under_load_of_large_compressed_sets_is_a_clean_stop(

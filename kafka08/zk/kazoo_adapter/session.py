@@ -74,6 +74,11 @@ class KazooSession:
         return session
 
     @property
+    def session_password(self) -> bytes:
+        password: bytes = self._kazoo._session_passwd
+        return password
+
+    @property
     def granted_timeout_ms(self) -> int:
         return self._heard.timeout_ms
 

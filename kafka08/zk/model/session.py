@@ -98,9 +98,9 @@ class ModelSession:
         self._settings = settings
         self._world = world
         self._chroot = Chroot(settings.chroot)
-        self._password = bytes(16)
+        self.session_password = bytes(16)
         if settings.attach_to is not None:
-            self.session_id, self._password = settings.attach_to
+            self.session_id, self.session_password = settings.attach_to
         self._listeners: list[StateListener] = []
         self._link: Link | None = None
         self._is_started = False
@@ -158,7 +158,7 @@ class ModelSession:
                     self._last_zxid,
                     self._settings.timeout_ms,
                     self.session_id or 0,
-                    self._password,
+                    self.session_password,
                 )
             )
 
@@ -193,7 +193,7 @@ class ModelSession:
         if reply.timeout_ms <= 0:
             self._lose_session()
             return
-        self.session_id, self._password = reply.session_id, reply.password
+        self.session_id, self.session_password = reply.session_id, reply.password
         self.granted_timeout_ms, self.last_heard = reply.timeout_ms, sent_at
         self._is_connected = True
         self._tries = 0
@@ -220,7 +220,7 @@ class ModelSession:
 
     def _lose_session(self) -> None:
         self._drop_link()
-        self.session_id, self._password, self._last_zxid = None, bytes(16), 0
+        self.session_id, self.session_password, self._last_zxid = None, bytes(16), 0
         self._tell(ConnectionState.LOST)
         self._fail_all(SessionExpired)
         self._set_timer(0, self._connect)

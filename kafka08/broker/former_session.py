@@ -1,0 +1,133 @@
+"""FormerSession: ends the ZooKeeper session that a killed broker left behind.
+
+The znodes of a broker that was killed stay until its session times out, and its successor can only
+register after that. So a broker writes id and password of its session into a file of its first log
+directory, and at its next start, with that directory's lock in hand, takes that session over and
+closes it. The lock says that the process which wrote the file is gone; the other brokers and the
+controller see what they would see after the timeout, only sooner. Without the file, or when the
+session has ended already, the start waits as 0.8.2.2 does.
+
+    <log.dirs, the first>/.zookeeper-session     JSON, readable by its owner alone
+    {"version": 1, "zookeeper": "h1:2181,h2:2181/chroot", "session_id": 72058…, "password": "9f…"}
+
+0.8.2.2 has no such file and leaves it alone.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from pathlib import Path
+from typing import Any, Final
+
+from kafka08.errors import StorageError
+from kafka08.log.files import remove, rename, storage_errors
+from kafka08.runtime import BrokerRuntime
+from kafka08.zk.client import ZkClient
+from kafka08.zk.zookeeper import ConnectionState, SessionSettings
+
+log = logging.getLogger(__name__)
+
+FILE_NAME: Final = ".zookeeper-session"
+VERSION: Final = 1
+FILE_BYTES_MAX: Final = 16 << 10
+"""A connect string and some numbers; a longer file is none of ours."""
+PASSWORD_BYTES: Final = 16
+PATIENCE_SECONDS: Final = 2.0
+"""How long the former session may take to be taken over: its timeout would end it, too."""
+
+
+class FormerSession:
+    """The session file of one broker. Its methods may be called only by the holder of the lock of
+    `directory`."""
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / FILE_NAME
+        self._temporary = directory / f"{FILE_NAME}.tmp"
+
+    def keep(self, zk: ZkClient) -> None:
+        """Write down the session that `zk` has now. Nothing without one; StorageError."""
+        session_id, password = zk.session_id, zk.session_password
+        if session_id is None:
+            return
+        content = {
+            "version": VERSION,
+            "zookeeper": zk.connect,
+            "session_id": session_id,
+            "password": password.hex(),
+        }
+        with storage_errors("write", self._temporary):
+            # Not synced: after a power failure the session has ended before this is read.
+            remove(self._temporary)
+            file = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with open(file, "w", encoding="utf-8") as out:
+                json.dump(content, out)
+        rename(self._temporary, self._path)
+
+    def forget(self) -> None:
+        """The session of this process is being closed; StorageError."""
+        remove(self._path)
+
+    def end(self, runtime: BrokerRuntime, zk: ZkClient) -> None:
+        """Close the session in the file, if `zk` is of the same ensemble. Switches, for
+        PATIENCE_SECONDS at most; logs what it cannot do."""
+        found = self._read(zk.connect)
+        if found is None or found[0] == zk.session_id:
+            return
+        session_id, _ = found
+        settings = SessionSettings(zk.hosts, "", zk.session_timeout_ms, runtime, found)
+        successor = runtime.zookeeper(settings)
+        settled = successor.event()
+
+        def on_state(state: ConnectionState) -> None:
+            # CONNECTED: it is ours. LOST: it had ended before, and its znodes are gone as well.
+            if state is not ConnectionState.SUSPENDED:
+                settled.set()
+
+        successor.add_state_listener(on_state)
+        successor.start()
+        try:
+            if not settled.wait(PATIENCE_SECONDS):
+                log.warning(
+                    "Cannot end the former ZooKeeper session 0x%x within %g s; its znodes stay "
+                    "until it times out",
+                    session_id,
+                    PATIENCE_SECONDS,
+                )
+            else:
+                log.info("Ended the former ZooKeeper session 0x%x of this broker", session_id)
+        finally:
+            successor.close()
+
+    def _read(self, connect: str) -> tuple[int, bytes] | None:
+        """Id and password in the file; None if there is none, or it is for another ensemble."""
+        try:
+            with self._path.open("rb") as file:
+                data = file.read(FILE_BYTES_MAX + 1)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise StorageError(f"cannot read {self._path}: {error.strerror}") from error
+        try:
+            return _parse(data, connect)
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            log.warning("%s is not a session file and is ignored: %s", self._path, error)
+            return None
+
+
+def _parse(data: bytes, connect: str) -> tuple[int, bytes] | None:
+    """ValueError, TypeError, KeyError for what is no session file; None for another ensemble's."""
+    if len(data) > FILE_BYTES_MAX:
+        raise ValueError(f"it is longer than {FILE_BYTES_MAX} bytes")
+    content: dict[str, Any] = json.loads(data)
+    if content["version"] != VERSION:
+        raise ValueError(f"its version is {content['version']!r}, not {VERSION}")
+    if content["zookeeper"] != connect:
+        return None
+    session_id, password = content["session_id"], bytes.fromhex(content["password"])
+    if type(session_id) is not int or not -(2**63) <= session_id < 2**63:
+        raise ValueError(f"{session_id!r} is not a session id")
+    if len(password) != PASSWORD_BYTES:
+        raise ValueError(f"its password has {len(password)} bytes, not {PASSWORD_BYTES}")
+    return session_id, password

@@ -1,0 +1,145 @@
+"""The session that a killed broker left behind is ended by its successor, and no other is."""
+
+from __future__ import annotations
+
+import json
+import logging
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka08.broker import former_session
+from kafka08.broker.former_session import FILE_NAME, FormerSession
+from kafka08.runtime.threads import THREADS
+from kafka08.zk.client import ZkClient
+from kafka08.zk.model.in_process import InProcessWorld
+
+PATH = "/left"
+
+
+class Ensemble:
+    """A model of ZooKeeper and clients of it. `runtime` is what a broker beside it has."""
+
+    def __init__(self) -> None:
+        self.world = InProcessWorld()
+        self.runtime: Any = self
+        self.zookeeper = self.world.connect
+        self.monotonic = self.world.monotonic
+
+    def client(self, connect: str = "h:1") -> ZkClient:
+        client = ZkClient(connect, adapter=self.world.connect, clock=self.world)
+        client.start()
+        return client
+
+
+@pytest.fixture
+def ensemble() -> Ensemble:
+    return Ensemble()
+
+
+@pytest.fixture
+def killed(ensemble: Ensemble, tmp_path: Path) -> ZkClient:
+    """The client of a broker that was killed: it wrote its file, and its znode is there."""
+    client = ensemble.client()
+    client.create(PATH, ephemeral=True)
+    FormerSession(tmp_path).keep(client)
+    return client
+
+
+def test_the_former_session_ends_at_once(
+    ensemble: Ensemble, killed: ZkClient, tmp_path: Path
+) -> None:
+    """Its ephemeral znodes are gone when `end` returns, long before its timeout."""
+    successor = ensemble.client()
+    before = ensemble.world.monotonic()
+    FormerSession(tmp_path).end(ensemble.runtime, successor)
+    assert not successor.exists(PATH)
+    assert ensemble.world.monotonic() - before < 1.0
+    assert successor.state.name == "CONNECTED", "its own session must live on"
+
+
+def test_a_session_that_is_over_is_no_error(
+    ensemble: Ensemble, killed: ZkClient, tmp_path: Path
+) -> None:
+    """As after a clean stop that did not come to delete the file."""
+    killed.close()
+    FormerSession(tmp_path).end(ensemble.runtime, ensemble.client())
+    FormerSession(tmp_path / "none").end(ensemble.runtime, ensemble.client())
+
+
+def test_a_session_of_another_ensemble_is_left_alone(
+    ensemble: Ensemble, killed: ZkClient, tmp_path: Path
+) -> None:
+    """A log directory that was moved to another cluster says nothing about that one."""
+    FormerSession(tmp_path).end(ensemble.runtime, ensemble.client("elsewhere:1"))
+    assert killed.exists(PATH)
+
+
+def test_a_wrong_password_ends_nothing(
+    ensemble: Ensemble, killed: ZkClient, tmp_path: Path
+) -> None:
+    """The file cannot end the session of somebody else who got the same id."""
+    path = tmp_path / FILE_NAME
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"password": "00" * 16}))
+    FormerSession(tmp_path).end(ensemble.runtime, ensemble.client())
+    assert killed.exists(PATH)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        '{"version": 2}',
+        '{"version": 1, "zookeeper": "h:1", "session_id": "7", "password": ""}',
+        '{"version": 1, "zookeeper": "h:1", "session_id": 7, "password": "ab"}',
+        '{"version": 1, "zookeeper": "h:1", "session_id": 1e400, "password": "' + "ab" * 16 + '"}',
+        "x" * (former_session.FILE_BYTES_MAX + 1),
+        "[" * 10_000,
+    ],
+)
+def test_a_file_that_is_none_is_ignored(
+    ensemble: Ensemble, tmp_path: Path, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It costs the start nothing, and is named."""
+    (tmp_path / FILE_NAME).write_text(text)
+    with caplog.at_level(logging.WARNING):
+        FormerSession(tmp_path).end(ensemble.runtime, ensemble.client())
+    assert "is not a session file" in caplog.text
+    assert str(tmp_path) in caplog.text
+
+
+def test_a_silent_ensemble_holds_up_no_start(
+    ensemble: Ensemble, killed: ZkClient, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """After PATIENCE_SECONDS the start goes on, and waits for the timeout as it always did."""
+    successor = ensemble.client()
+    ensemble.world.is_reachable = False
+    before = ensemble.world.monotonic()
+    FormerSession(tmp_path).end(ensemble.runtime, successor)
+    waited = ensemble.world.monotonic() - before
+    assert former_session.PATIENCE_SECONDS <= waited < former_session.PATIENCE_SECONDS + 1
+    assert "Cannot end the former ZooKeeper session" in caplog.text
+
+
+def test_only_the_owner_may_read_the_file(killed: ZkClient, tmp_path: Path) -> None:
+    """Whoever knows the password can end the session."""
+    assert 0o600 == stat.S_IMODE((tmp_path / FILE_NAME).stat().st_mode)
+    FormerSession(tmp_path).forget()
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_the_real_runtime_has_what_it_takes(zk_connect: str, tmp_path: Path) -> None:
+    """The same against a real ZooKeeper: the znode is gone within its session's timeout."""
+    runtime: Any = THREADS
+    left = ZkClient(zk_connect, session_timeout_ms=30_000)
+    left.start()
+    left.create(PATH, ephemeral=True)
+    FormerSession(tmp_path).keep(left)
+    with ZkClient(zk_connect) as successor:
+        FormerSession(tmp_path).end(runtime, successor)
+        assert not successor.exists(PATH)
+    left.close()
