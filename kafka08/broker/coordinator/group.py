@@ -1,0 +1,415 @@
+"""Group: the state machine of one group of the coordinator. Pure: no I/O, no clock, no chance.
+
+    requests   join, sync, heartbeat, leave, check_commit
+    timers     session_timer (of a member), rebalance_timer
+    log        stored (the record was appended, or not), Group.loaded, unload, expire
+
+    EMPTY ──join──▶ PREPARING_REBALANCE ──all joined, or time is up──▶ AWAITING_SYNC
+      ▲                │        ▲                                          │
+      └──no members────┘        └──join, leave, expiry── STABLE ◀──stored──┘
+
+Each event changes the state first and returns what is to be done as actions, in their order. Times
+are milliseconds of a clock that never goes back. What each request gets in which state: GroupState.
+
+Where this departs from the original: a join without protocols is refused with 23 (0.10.2 answers -1
+and the group is stuck), and a member that is removed while its join or sync is parked gets 25 (the
+original never answers it). Source: kafka.coordinator.GroupCoordinator, GroupMetadata 0.9.0.1 and
+0.10.2.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from kafka08.broker.coordinator.group_events import (
+    NO_ASSIGNMENT,
+    NO_MEMBER_ID,
+    Action,
+    Actions,
+    AnswerJoin,
+    AnswerSync,
+    EndRebalance,
+    EndSession,
+    Join,
+    JoinReply,
+    JoinResult,
+    RemoveGroup,
+    StartRebalance,
+    StartSession,
+    StoreGroup,
+    SyncReply,
+)
+from kafka08.broker.coordinator.group_member import Member
+from kafka08.broker.coordinator.group_state import VALID_PREVIOUS, GroupState
+from kafka08.broker.coordinator.protocol_votes import ProtocolVotes
+from kafka08.errors import (
+    NO_ERROR,
+    IllegalGeneration,
+    InconsistentGroupProtocol,
+    NotCoordinatorForConsumer,
+    RebalanceInProgress,
+    UnknownMemberId,
+)
+from kafka08.levels import Level
+from kafka08.protocol.group_records import StoredGroup, StoredMember
+
+CAN_REBALANCE = VALID_PREVIOUS[GroupState.PREPARING_REBALANCE]
+
+
+class Group:
+    """One group.
+
+    state            changed by `_become` alone
+    generation       number of completed rebalances; only grows
+    protocol_type    what the members are, such as "consumer"; "" if no member ever joined here
+    protocol         chosen for this generation; None in EMPTY
+    leader_id        the member that assigns; None without members
+    members          by member id, in the order of their first joins
+    """
+
+    def __init__(self, name: str, level: Level) -> None:
+        self.name = name
+        self.state = GroupState.EMPTY
+        self.generation = 0
+        self.protocol_type = ""
+        self.protocol: str | None = None
+        self.leader_id: str | None = None
+        self.members: dict[str, Member] = {}
+        self._level = level
+        self._votes = ProtocolVotes()
+        self._parked_joins = 0
+
+    def __str__(self) -> str:
+        return f"group {self.name} generation {self.generation} ({self.state.value})"
+
+    @classmethod
+    def loaded(
+        cls, name: str, level: Level, record: StoredGroup, now_ms: float
+    ) -> tuple[Group, Actions]:
+        """The group that a record describes: STABLE, or EMPTY without members, whose protocol type
+        is lost. Every session begins now. A member supports only the protocol of the record until
+        it joins again."""
+        group = cls(name, level)
+        group.generation = record.generation
+        group.leader_id = record.leader
+        group.protocol = record.protocol
+        actions: Actions = []
+        if record.members:
+            group.protocol_type = record.protocol_type
+            group.state = GroupState.STABLE
+        for stored in record.members:
+            member = Member(
+                stored.member_id,
+                stored.client_id,
+                stored.client_host,
+                stored.rebalance_timeout_ms,
+                stored.session_timeout_ms,
+                ((record.protocol or "", bytes(stored.subscription)),),
+                bytes(stored.assignment),
+            )
+            group.members[member.member_id] = member
+            group._votes.add(member.protocols)
+            actions += group._heard_of(member, now_ms)
+        return group, actions
+
+    # Requests
+
+    def join(self, request: Join, now_ms: float) -> Actions:
+        """A JoinGroup request, whose session timeout is within bounds."""
+        error_code = self._refuse_join(request)
+        if error_code:
+            refused = JoinResult(request.member_id, error_code=error_code)
+            return [AnswerJoin(request.reply, refused)]
+        member = self.members.get(request.member_id)
+        if member is None:
+            member = self._add(request)
+        elif self._keeps_generation(member, request):
+            return [AnswerJoin(request.reply, self._join_result(member))]
+        else:
+            self._votes.remove(member.protocols)
+            member.protocols = request.protocols
+            self._votes.add(member.protocols)
+        self._park_join(member, request.reply)
+        return self._rebalance(now_ms)
+
+    def _refuse_join(self, request: Join) -> int:
+        is_new = request.member_id == NO_MEMBER_ID
+        if self.state is GroupState.DEAD:
+            return UnknownMemberId.code
+        if not self._votes.accepts(request.protocols) or (
+            self.members and request.protocol_type != self.protocol_type
+        ):
+            return InconsistentGroupProtocol.code
+        if not is_new and request.member_id not in self.members:
+            return UnknownMemberId.code
+        return NO_ERROR
+
+    def _keeps_generation(self, member: Member, request: Join) -> bool:
+        """Whether a member that joins again is told of the generation that is. The leader of a
+        STABLE group joins in order to rebalance: it may know of new partitions."""
+        if self.state is GroupState.AWAITING_SYNC:
+            return member.protocols == request.protocols
+        if self.state is GroupState.STABLE:
+            is_leader = member.member_id == self.leader_id
+            return not is_leader and member.protocols == request.protocols
+        return False
+
+    def sync(
+        self,
+        member_id: str,
+        generation: int,
+        assignments: Mapping[str, bytes],
+        reply: SyncReply,
+        now_ms: float,
+    ) -> Actions:
+        """A SyncGroup request. Of the leader's `assignments` those of unknown members are dropped;
+        a member that is not named gets NO_ASSIGNMENT."""
+        member = self.members.get(member_id)
+        if self.state is GroupState.DEAD or member is None:
+            return [AnswerSync(reply, NO_ASSIGNMENT, UnknownMemberId.code)]
+        if generation != self.generation:
+            return [AnswerSync(reply, NO_ASSIGNMENT, IllegalGeneration.code)]
+        if self.state is GroupState.PREPARING_REBALANCE:
+            return [AnswerSync(reply, NO_ASSIGNMENT, RebalanceInProgress.code)]
+        if self.state is GroupState.STABLE:
+            return [AnswerSync(reply, member.assignment), *self._heard_of(member, now_ms)]
+        member.parked_sync = reply
+        if member_id != self.leader_id:
+            return []
+        whole = {known: assignments.get(known, NO_ASSIGNMENT) for known in self.members}
+        return [StoreGroup(self._record(whole), whole)]
+
+    def heartbeat(self, member_id: str, generation: int, now_ms: float) -> int:
+        """The error code of a Heartbeat request. 0.9 looks at member and generation in STABLE
+        alone, and renews the session nowhere else."""
+        if self.state in {GroupState.DEAD, GroupState.EMPTY}:
+            return UnknownMemberId.code
+        if self._level < Level.V0_10_2 and self.state is not GroupState.STABLE:
+            return RebalanceInProgress.code
+        member = self.members.get(member_id)
+        if member is None:
+            return UnknownMemberId.code
+        if self.state is GroupState.AWAITING_SYNC:
+            return RebalanceInProgress.code
+        if generation != self.generation:
+            return IllegalGeneration.code
+        member.renew_session(now_ms)
+        stable = self.state is GroupState.STABLE
+        return NO_ERROR if stable else RebalanceInProgress.code
+
+    def leave(self, member_id: str, now_ms: float) -> tuple[int, Actions]:
+        """A LeaveGroup request: its error code, and what follows from it."""
+        member = self.members.get(member_id)
+        if self.state is GroupState.DEAD or member is None:
+            return UnknownMemberId.code, []
+        return NO_ERROR, self._fail(member, now_ms)
+
+    def check_commit(self, member_id: str, generation: int, now_ms: float) -> int:
+        """Whether an OffsetCommit may be stored: its error code. With a generation below 0 the
+        group uses Kafka for its offsets alone, which it may while it has no members."""
+        if self.state is GroupState.DEAD:
+            return UnknownMemberId.code
+        if generation < 0 and self.state is GroupState.EMPTY:
+            return NO_ERROR
+        if self.state is GroupState.AWAITING_SYNC:
+            return RebalanceInProgress.code
+        member = self.members.get(member_id)
+        if member is None:
+            return UnknownMemberId.code
+        if generation != self.generation:
+            return IllegalGeneration.code
+        if self._level >= Level.V0_10_2:
+            member.renew_session(now_ms)
+        return NO_ERROR
+
+    # Timers
+
+    def session_timer(self, member_id: str, now_ms: float) -> Actions:
+        """The timer of StartSession. A session with a parked request does not end; its timer runs
+        again once that is answered."""
+        member = self.members.get(member_id)
+        if member is None or self.state is GroupState.DEAD:
+            return []
+        member.has_timer = False
+        if member.is_parked:
+            return []
+        if now_ms < member.expires_ms:
+            member.has_timer = True
+            return [StartSession(member_id, member.expires_ms - now_ms)]
+        return self._fail(member, now_ms)
+
+    def rebalance_timer(self, now_ms: float) -> Actions:
+        """The timer of StartRebalance: who has not joined by now is removed."""
+        if self.state is not GroupState.PREPARING_REBALANCE:
+            return []
+        return self._complete_rebalance(now_ms)
+
+    # The log
+
+    def stored(self, request: StoreGroup, error_code: int, now_ms: float) -> Actions:
+        """The end of a StoreGroup. Nothing if the group has rebalanced meanwhile."""
+        if self.state is not GroupState.AWAITING_SYNC or request.generation != self.generation:
+            return []
+        if error_code:
+            return [*self._answer_syncs(error_code, now_ms), *self._rebalance(now_ms)]
+        for member in self.members.values():
+            member.assignment = request.assignments.get(member.member_id, NO_ASSIGNMENT)
+        self._become(GroupState.STABLE)
+        return self._answer_syncs(NO_ERROR, now_ms)
+
+    def unload(self) -> Actions:
+        """Another broker coordinates the group now: parked requests get 16."""
+        actions: Actions = [EndRebalance()]
+        self._become(GroupState.DEAD)
+        for member in self.members.values():
+            actions.append(EndSession(member.member_id))
+            actions += self._release(member, NotCoordinatorForConsumer.code)
+        return actions
+
+    def expire(self, has_offsets: bool) -> bool:
+        """Make an EMPTY group without offsets DEAD; whether it is now."""
+        if self.state is not GroupState.EMPTY or has_offsets:
+            return False
+        self._become(GroupState.DEAD)
+        return True
+
+    # Inside
+
+    def _become(self, state: GroupState) -> None:
+        assert self.state in VALID_PREVIOUS[state], f"{self} cannot become {state.value}"
+        self.state = state
+
+    def _add(self, request: Join) -> Member:
+        member = Member(
+            request.new_member_id,
+            request.client_id,
+            request.client_host,
+            request.rebalance_timeout_ms,
+            request.session_timeout_ms,
+            request.protocols,
+        )
+        if not self.members:
+            self.protocol_type = request.protocol_type
+        if self.leader_id is None:
+            self.leader_id = member.member_id
+        self.members[member.member_id] = member
+        self._votes.add(member.protocols)
+        return member
+
+    def _park_join(self, member: Member, reply: JoinReply) -> None:
+        if member.parked_join is None:
+            self._parked_joins += 1
+        member.parked_join = reply
+
+    def _fail(self, member: Member, now_ms: float) -> Actions:
+        """The member has left or expired."""
+        return [*self._remove(member), *self._rebalance(now_ms)]
+
+    def _remove(self, member: Member) -> Iterator[Action]:
+        del self.members[member.member_id]
+        self._votes.remove(member.protocols)
+        if member.member_id == self.leader_id:
+            self.leader_id = next(iter(self.members), None)
+        yield EndSession(member.member_id)
+        yield from self._release(member, UnknownMemberId.code)
+
+    def _release(self, member: Member, error_code: int) -> Iterator[Action]:
+        """Answer what a member has parked."""
+        if member.parked_join is not None:
+            self._parked_joins -= 1
+            result = JoinResult(member.member_id, error_code=error_code)
+            yield AnswerJoin(member.parked_join, result)
+        if member.parked_sync is not None:
+            yield AnswerSync(member.parked_sync, NO_ASSIGNMENT, error_code)
+        member.parked_join = member.parked_sync = None
+
+    def _rebalance(self, now_ms: float) -> Actions:
+        """Begin a rebalance unless one is under way, and complete it if no member is missing."""
+        actions: Actions = []
+        if self.state in CAN_REBALANCE:
+            if self.state is GroupState.AWAITING_SYNC:
+                actions += self._answer_syncs(RebalanceInProgress.code, now_ms)
+            self._become(GroupState.PREPARING_REBALANCE)
+            timeouts = (member.rebalance_timeout_ms for member in self.members.values())
+            actions.append(StartRebalance(max(timeouts, default=0)))
+        if self._parked_joins == len(self.members):
+            actions += self._complete_rebalance(now_ms)
+        return actions
+
+    def _complete_rebalance(self, now_ms: float) -> Actions:
+        actions: Actions = [EndRebalance()]
+        if self._parked_joins < len(self.members):
+            for member in list(self.members.values()):
+                if member.parked_join is None:
+                    actions += self._remove(member)
+        if self.members:
+            return actions + self._begin_generation(now_ms)
+        if self._level < Level.V0_10_2:
+            self._become(GroupState.DEAD)
+            return [*actions, RemoveGroup()]
+        self.generation += 1
+        self.protocol = None
+        self._become(GroupState.EMPTY)
+        return [*actions, StoreGroup(self._record({}), {})]
+
+    def _begin_generation(self, now_ms: float) -> Actions:
+        self.generation += 1
+        self.protocol = self._votes.choose(member.protocols for member in self.members.values())
+        self._become(GroupState.AWAITING_SYNC)
+        actions: Actions = []
+        for member in self.members.values():
+            assert member.parked_join is not None, f"{self}: {member.member_id} has not joined"
+            actions.append(AnswerJoin(member.parked_join, self._join_result(member)))
+            member.parked_join = None
+            actions += self._heard_of(member, now_ms)
+        self._parked_joins = 0
+        return actions
+
+    def _join_result(self, member: Member) -> JoinResult:
+        """A member's view of the generation that is."""
+        assert self.protocol is not None, f"{self} has no protocol"
+        assert self.leader_id is not None, f"{self} has no leader"
+        members: tuple[tuple[str, bytes], ...] = ()
+        # In STABLE a leader that asks begins a rebalance, and never comes here.
+        if member.member_id == self.leader_id:
+            protocol = self.protocol
+            members = tuple((m.member_id, m.metadata(protocol)) for m in self.members.values())
+        return JoinResult(member.member_id, self.generation, self.protocol, self.leader_id, members)
+
+    def _answer_syncs(self, error_code: int, now_ms: float) -> Actions:
+        """Give parked syncs the assignments, or the error and none."""
+        actions: Actions = []
+        for member in self.members.values():
+            if error_code:
+                member.assignment = NO_ASSIGNMENT
+            if member.parked_sync is not None:
+                actions.append(AnswerSync(member.parked_sync, member.assignment, error_code))
+                member.parked_sync = None
+                actions += self._heard_of(member, now_ms)
+        return actions
+
+    def _heard_of(self, member: Member, now_ms: float) -> Actions:
+        """Renew the session, with a timer if none runs."""
+        member.renew_session(now_ms)
+        if member.has_timer:
+            return []
+        member.has_timer = True
+        return [StartSession(member.member_id, member.session_timeout_ms)]
+
+    def _record(self, assignments: Mapping[str, bytes]) -> StoredGroup:
+        protocol = self.protocol
+        members = [
+            StoredMember(
+                member.member_id,
+                member.client_id,
+                member.client_host,
+                member.rebalance_timeout_ms,
+                member.session_timeout_ms,
+                member.metadata(protocol),
+                assignments[member.member_id],
+            )
+            for member in self.members.values()
+            if protocol is not None
+        ]
+        leader = self.leader_id
+        return StoredGroup(self.protocol_type, self.generation, protocol, leader, members)

@@ -1,0 +1,132 @@
+"""What a group is told by requests, and what it wants done: plain values, no behaviour.
+
+`reply` is opaque to the group: it stands for the client that waits, and comes back in the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from kafka08.errors import NO_ERROR
+from kafka08.protocol.group_records import StoredGroup
+
+NO_MEMBER_ID: Final = ""
+"""The member id of a client that is not a member yet."""
+NO_ASSIGNMENT: Final = b""
+
+Protocols: TypeAlias = tuple[tuple[str, bytes], ...]
+"""(name, metadata) of what a member supports, in order of preference."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinResult:
+    """A JoinGroup response. `members` is (member id, metadata) of all members for the leader, and
+    empty for the others."""
+
+    member_id: str
+    generation: int = 0
+    protocol: str = ""
+    leader_id: str = ""
+    members: tuple[tuple[str, bytes], ...] = ()
+    error_code: int = NO_ERROR
+
+
+JoinReply: TypeAlias = Callable[[JoinResult], object]
+SyncReply: TypeAlias = Callable[[bytes, int], object]
+"""Takes the assignment and the error code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """A JoinGroup request.
+
+    member_id              NO_MEMBER_ID for a new member
+    new_member_id          the id that a new member gets
+    client_host            as it is described: "/" and the address
+    rebalance_timeout_ms   how long others wait for the member when the group rebalances
+    """
+
+    member_id: str
+    new_member_id: str
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    protocol_type: str
+    protocols: Protocols
+    reply: JoinReply
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerJoin:
+    reply: JoinReply
+    result: JoinResult
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerSync:
+    reply: SyncReply
+    assignment: bytes
+    error_code: int = NO_ERROR
+
+
+@dataclass(frozen=True, slots=True)
+class StartSession:
+    """Call `Group.session_timer` for the member in `delay_ms`."""
+
+    member_id: str
+    delay_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class EndSession:
+    """The member is gone; its timer is not needed."""
+
+    member_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class StartRebalance:
+    """Call `Group.rebalance_timer` in `delay_ms`."""
+
+    delay_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class EndRebalance:
+    """The rebalance timer is not needed any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreGroup:
+    """Append the group's record, then call `Group.stored` with this and the error code.
+
+    assignments   member id → assignment, of every member
+    """
+
+    record: StoredGroup
+    assignments: Mapping[str, bytes]
+
+    @property
+    def generation(self) -> int:
+        return self.record.generation
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveGroup:
+    """0.9: the last member is gone. Forget the group and append its tombstone."""
+
+
+Action: TypeAlias = (
+    AnswerJoin
+    | AnswerSync
+    | StartSession
+    | EndSession
+    | StartRebalance
+    | EndRebalance
+    | StoreGroup
+    | RemoveGroup
+)
+Actions: TypeAlias = list[Action]

@@ -1,0 +1,49 @@
+"""Member: one member of a group, as the coordinator knows it. Source:
+kafka.coordinator.MemberMetadata 0.10.2.2."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kafka08.broker.coordinator.group_events import (
+    NO_ASSIGNMENT,
+    JoinReply,
+    Protocols,
+    SyncReply,
+)
+
+
+@dataclass(slots=True)
+class Member:
+    """The timeouts are those of its first join; a later join replaces `protocols` alone.
+
+    assignment       of the generation that is stored; NO_ASSIGNMENT until then
+    parked_join      the client that waits for the rebalance to complete
+    parked_sync      the client that waits for the leader's assignment
+    expires_ms       when the session is over, unless the member is heard of before
+    has_timer        whether a session timer runs; it may end before `expires_ms`, never after
+    """
+
+    member_id: str
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    protocols: Protocols
+    assignment: bytes = NO_ASSIGNMENT
+    parked_join: JoinReply | None = None
+    parked_sync: SyncReply | None = None
+    expires_ms: float = 0.0
+    has_timer: bool = field(default=False)
+
+    @property
+    def is_parked(self) -> bool:
+        """Whether a request of it waits here, which keeps its session alive."""
+        return self.parked_join is not None or self.parked_sync is not None
+
+    def renew_session(self, now_ms: float) -> None:
+        self.expires_ms = now_ms + self.session_timeout_ms
+
+    def metadata(self, protocol: str) -> bytes:
+        """What it sent for a protocol that it supports."""
+        return next(data for name, data in self.protocols if name == protocol)

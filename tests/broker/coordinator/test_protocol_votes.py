@@ -1,0 +1,68 @@
+"""ProtocolVotes: all members name a candidate; a member votes for the first one of its list."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka08.broker.coordinator.group_events import Protocols
+from kafka08.broker.coordinator.protocol_votes import ProtocolVotes
+
+
+def protocols(*names: str) -> Protocols:
+    return tuple((name, b"") for name in names)
+
+
+def votes_of(*members: Protocols) -> ProtocolVotes:
+    votes = ProtocolVotes()
+    for member in members:
+        votes.add(member)
+    return votes
+
+
+def test_most_first_votes_win() -> None:
+    """As captured from 0.10.2.2 (vote-join-*): two of four vote for p2."""
+    members = [
+        protocols("p1", "p2"),
+        protocols("p2", "p1", "p3"),
+        protocols("p3", "p2", "p1"),
+        protocols("p2", "p3", "p1"),
+    ]
+    assert votes_of(*members).choose(members) == "p2"
+
+
+def test_a_protocol_that_one_member_lacks_gets_no_vote() -> None:
+    """Its supporters vote for their next."""
+    members = [protocols("a", "b"), protocols("a", "b"), protocols("b")]
+    assert votes_of(*members).choose(members) == "b"
+
+
+def test_a_member_without_a_candidate_is_not_accepted() -> None:
+    """Nor is one that names no protocol, even by a group without members."""
+    votes = votes_of(protocols("a", "b"), protocols("a"))
+    assert votes.accepts(protocols("c", "a"))
+    assert not votes.accepts(protocols("b", "c"))
+    assert not ProtocolVotes().accepts(())
+    assert ProtocolVotes().accepts(protocols("c"))
+
+
+NAMES = st.lists(st.sampled_from("abcd"), min_size=1, max_size=5)
+
+
+@given(st.lists(NAMES, min_size=1, max_size=6), NAMES)
+def test_counts_are_those_of_the_members_that_are_left(
+    lists: list[list[str]], gone: list[str]
+) -> None:
+    """A member that was added and removed leaves no trace, also if it names a protocol twice; and
+    whoever is accepted leaves a candidate."""
+    members = [protocols(*names) for names in lists]
+    votes = votes_of(*members)
+    votes.add(protocols(*gone))
+    votes.remove(protocols(*gone))
+    common = set.intersection(*(set(names) for names in lists))
+    for name in "abcd":
+        assert (name in common) == votes.accepts(protocols(name))
+    if common:
+        chosen = votes.choose(members)
+        first = [next(name for name in names if name in common) for names in lists]
+        assert first.count(chosen) == max(map(first.count, first))
