@@ -17,11 +17,12 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Final, Self, get_type_hints
 
 from kafka08.errors import ConfigError
+from kafka08.levels import Level
 from kafka08.nearest import did_you_mean, nearest
 
 log = logging.getLogger(__name__)
@@ -43,6 +44,10 @@ class Key:
     choices   the only texts allowed, or None
     doc       one sentence for the configuration reference
     effect    False: accepted as 0.8.2.2 does, but without a counterpart here
+    since     the lowest level that has the key
+    until     the lowest level above `since` that has it no longer
+    later     level → the fields that are different from that level on
+    exists    whether the level at hand has it; else its attribute is the default
     """
 
     default: Any
@@ -51,6 +56,25 @@ class Key:
     choices: tuple[str, ...] | None = None
     doc: str = ""
     effect: bool = True
+    since: Level = Level.V0_8_2
+    until: Level | None = None
+    later: Mapping[Level, Mapping[str, Any]] | None = None
+    exists: bool = True
+
+    def at(self, level: Level) -> Key:
+        """The key as that level has it."""
+        changes: dict[str, Any] = {}
+        for since, fields in sorted((self.later or {}).items()):
+            if since <= level:
+                changes.update(fields)
+        exists = self.since <= level and (self.until is None or level < self.until)
+        return replace(self, **changes, exists=exists)
+
+    @property
+    def levels(self) -> str:
+        """A remark on a key that the level at hand does not have."""
+        until = "" if self.until is None else f" to below {self.until}"
+        return f" at this api.level: it exists from {self.since}{until}"
 
 
 def key(
@@ -61,9 +85,12 @@ def key(
     choices: tuple[str, ...] | None = None,
     doc: str = "",
     effect: bool = True,
+    since: Level = Level.V0_8_2,
+    until: Level | None = None,
+    later: Mapping[Level, Mapping[str, Any]] | None = None,
 ) -> Any:
     """Declare a configuration key as the value of an annotated field of a `Config` class."""
-    return Key(default, low, high, choices, doc, effect)
+    return Key(default, low, high, choices, doc, effect, since, until, later)
 
 
 class Config:
@@ -102,9 +129,14 @@ class Config:
                 given.setdefault(name, given[alias])
                 del given[alias]
         values: dict[str, Any] = {}
-        for name, declared in self.KEYS.items():
+        keys = self.keys_for(given)
+        for keyword in keywords:
+            declared = keys.get(keyword.replace("_", "."))
+            if declared is not None and not declared.exists:
+                raise ConfigError(f"{keyword.replace('_', '.')}: no such key{declared.levels}")
+        for name, declared in keys.items():
             attribute = name.replace(".", "_")
-            if name in given:
+            if name in given and declared.exists:
                 values[attribute] = parse_value(name, given.pop(name), self._types[name], declared)
             elif declared.default is REQUIRED:
                 raise ConfigError(f"Missing required property '{name}'{self._typo_of(name, given)}")
@@ -119,6 +151,23 @@ class Config:
         values["given"] = frozenset(self.ALIASES.get(name, name) for name in spelled)
         self.__dict__.update(values)
         self.validate()
+
+    @classmethod
+    def keys_for(cls, given: Mapping[str, Any]) -> Mapping[str, Key]:
+        """Each key as it is where `given` is set. Override where the value of one key decides which
+        others exist."""
+        return cls.KEYS
+
+    @property
+    def keys(self) -> Mapping[str, Key]:
+        """Each key as it is in this configuration."""
+        return self.keys_for({name: getattr(self, name.replace(".", "_")) for name in self.KEYS})
+
+    @property
+    def _known(self) -> list[str]:
+        """The keys that were set and that exist, sorted."""
+        keys = self.keys
+        return sorted(name for name in self.given if name in keys and keys[name].exists)
 
     @classmethod
     def _check_keywords(cls, keywords: Iterable[str]) -> None:
@@ -144,7 +193,7 @@ class Config:
         """The same configuration with some keys set anew, checked again."""
         self._check_keywords(keywords)
         values: dict[str, Any] = {
-            name: getattr(self, name.replace(".", "_")) for name in self.given & set(self.KEYS)
+            name: getattr(self, name.replace(".", "_")) for name in self._known
         }
         values.update(self.unknown)
         values.update({name.replace("_", "."): value for name, value in keywords.items()})
@@ -153,14 +202,22 @@ class Config:
     @property
     def without_effect(self) -> list[str]:
         """The keys that were set although nothing here depends on them, sorted."""
-        return sorted(name for name in self.given & set(self.KEYS) if not self.KEYS[name].effect)
+        keys = self.keys
+        return [name for name in self._known if not keys[name].effect]
 
     def log_notes(self) -> None:
         """Say at start what was not understood or does nothing. Called once by the owner."""
         for name in self.unknown:
-            log.warning("Property %s is not valid%s", name, did_you_mean(name, self.KEYS))
+            log.warning("Property %s is not valid%s", name, self._hint(name))
         for name in self.without_effect:
             log.warning("Property %s is accepted but has no effect here", name)
+
+    def _hint(self, unknown: str) -> str:
+        """Which levels have the key, or which key was probably meant."""
+        keys = self.keys
+        if unknown not in keys:
+            return did_you_mean(unknown, [name for name, key in keys.items() if key.exists])
+        return keys[unknown].levels
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__} is immutable (setting {name})")
@@ -173,8 +230,7 @@ class Config:
 
     def __repr__(self) -> str:
         shown = ", ".join(
-            f"{name}={getattr(self, name.replace('.', '_'))!r}"
-            for name in sorted(self.given & set(self.KEYS))
+            f"{name}={getattr(self, name.replace('.', '_'))!r}" for name in self._known
         )
         return f"{type(self).__name__}({shown})"
 

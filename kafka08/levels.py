@@ -7,6 +7,7 @@ sent, and what a broker registers in ZooKeeper. Levels compare by age.
 from __future__ import annotations
 
 import enum
+from typing import Final
 
 
 class Level(enum.IntEnum):
@@ -21,3 +22,12 @@ class Level(enum.IntEnum):
 
     def __str__(self) -> str:
         return self.name.removeprefix("V").replace("_", ".")
+
+    @classmethod
+    def named(cls, number: str) -> Level:
+        """The level of a number such as 0.8.2; KeyError if there is none."""
+        return cls[f"V{number.replace('.', '_')}"]
+
+
+LEVELS: Final = tuple(str(level) for level in Level)
+"""The numbers of all levels, ascending."""

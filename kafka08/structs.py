@@ -27,6 +27,10 @@ NO_OFFSET: Final = -1
 """A committed offset that does not exist, or the offset of a failed produce."""
 
 
+PLAINTEXT: Final = "PLAINTEXT"
+"""The security protocol without encryption, and the name of the listener that is always there."""
+
+
 class TopicPartition(NamedTuple):
     """One partition of one topic. Prints as Kafka does: `[topic,0]`."""
 
@@ -46,6 +50,20 @@ class Broker(NamedTuple):
 
     def __str__(self) -> str:
         return f"id:{self.id},host:{self.host},port:{self.port}"
+
+
+class Endpoint(NamedTuple):
+    """Where one listener of a broker is reached. A `host` of None: all interfaces of this machine.
+    Prints as Kafka does: `PLAINTEXT://host:9092`."""
+
+    listener: str
+    host: str | None
+    port: int
+    security_protocol: str = PLAINTEXT
+
+    def __str__(self) -> str:
+        host = self.host or ""
+        return f"{self.listener}://{f'[{host}]' if ':' in host else host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)

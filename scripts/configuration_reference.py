@@ -10,20 +10,22 @@ from typing import Any, Final
 
 import kafka08
 from kafka08.config import INT_MAX, LONG_MAX, REQUIRED, Config, Key
+from kafka08.levels import Level
 from kafka08.topic_config import TOPIC_KEYS
 
 PACKAGE: Final = Path(kafka08.__file__).parent
+DECLARATION: Final = re.compile(r"^class (\w+)\((?:Config|LaterKeys)\):", re.MULTILINE)
 HEAD: Final = """\
 # Configuration
 
 Made by `scripts/configuration` from the code; a test keeps it so.
 
-Keys are those of Kafka 0.8.2.2. A file of the JVM's works as it is. In Python a key is also a
-keyword: `group.id` is `group_id=`. A value that is out of range is an error that names key, value
-and range. An unknown key of a file or a mapping is a warning; an unknown keyword is an error; both
-name the nearest key. Times are in milliseconds and sizes in bytes where
-the name says so. *No effect*: the key is accepted, and named at start, because nothing here depends
-on it.
+Keys are those of Kafka 0.8.2.2. A file of the JVM's works as it is. At a higher `api.level` a
+broker has the keys and defaults of that release; a key of another level is unknown. In Python a
+key is also a keyword: `group.id` is `group_id=`. A value that is out of range is an error that
+names key, value and range. An unknown key of a file or a mapping is a warning; an unknown keyword
+is an error; both name the nearest key. Times are in milliseconds and sizes in bytes where the name
+says so. *No effect*: the key is accepted, and named at start, because nothing here depends on it.
 """
 
 
@@ -37,7 +39,8 @@ def configurations() -> list[type[Config]]:
     return [
         getattr(import_module(f"kafka08.{module}"), name)
         for path in sorted(PACKAGE.rglob("*.py"))
-        for name in re.findall(r"^class (\w+)\(Config\):", path.read_text(), re.MULTILINE)
+        for name in DECLARATION.findall(path.read_text())
+        if name != "LaterKeys"
         for module in [".".join(path.relative_to(PACKAGE).with_suffix("").parts)]
     ]
 
@@ -49,10 +52,11 @@ def sections() -> Iterator[str]:
         yield f"## {declared.__name__}\n\n{' '.join(says.split())}\n"
         yield "| key | default | values | |\n|---|---|---|---|"
         for key, facts in declared.KEYS.items():
-            effect = "" if facts.effect else " *No effect.*"
+            idle = not any(facts.at(level).effect for level in Level)
+            effect = " *No effect.*" if idle else ""
             yield (
                 f"| `{key}` | {default_of(facts)} | {values_of(facts, declared._types[key])} "
-                f"| {cell(facts.doc)}{effect} |"
+                f"| {cell(facts.doc)}{effect}{levels_of(facts)} |"
             )
         yield ""
     yield (
@@ -64,13 +68,31 @@ def sections() -> Iterator[str]:
         yield f"| `{key}` | {values_of(topic_key.declared, topic_key.kind)} | {broker_key} |"
 
 
+def levels_of(facts: Key) -> str:
+    """Which levels have the key, if not all."""
+    since = "" if facts.since is Level.V0_8_2 else f" *From {facts.since}.*"
+    return since if facts.until is None else f"{since} *Below {facts.until}.*"
+
+
 def default_of(facts: Key) -> str:
-    """The default as it would stand in a file; *required* or - if there is none."""
-    if facts.default is REQUIRED:
+    """The defaults as they would stand in a file, from which level on."""
+    defaults = {facts.since: facts.default}
+    for level, changes in (facts.later or {}).items():
+        if "default" in changes and level != facts.until:
+            defaults[level] = changes["default"]
+    first, *later = defaults.items()
+    return "; ".join(
+        [default_text(first[1]), *(f"{level}: {default_text(value)}" for level, value in later)]
+    )
+
+
+def default_text(default: Any) -> str:
+    """*required* or - if there is none."""
+    if default is REQUIRED:
         return "*required*"
-    if facts.default is None:
+    if default is None:
         return "-"
-    return f"`{text_of(facts.default)}`" if facts.default != "" else "empty"
+    return f"`{text_of(default)}`" if default != "" else "empty"
 
 
 def values_of(facts: Key, kind: Any) -> str:

@@ -1,22 +1,29 @@
-"""BrokerConfig: every key of a 0.8.2.2 server.properties, with its default and range.
+"""BrokerConfig: every key of a server.properties, with its default and range at each level.
 
 A key with `effect=False` is accepted as the JVM accepts it and named at start as without effect:
-here one event loop does what its threads do. Source: kafka.server.KafkaConfig 0.8.2.2.
+here one event loop does what its threads do. Source: kafka.server.KafkaConfig 0.8.2.2; the keys
+that came later are in later_keys.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from kafka08 import profile
-from kafka08.config import INT_MAX, LONG_MAX, PORT_MAX, Config, key
+from kafka08.broker.endpoints import EVERY_PROTOCOL, parse_endpoints, parse_protocol_map
+from kafka08.broker.later_keys import V0_9_0, V0_10_2, LaterKeys
+from kafka08.broker.protocol_version import ProtocolVersion, parse_protocol_version
+from kafka08.config import INT_MAX, LONG_MAX, PORT_MAX, Key, key
 from kafka08.errors import ConfigError
 from kafka08.kernel.types import MIN_MESSAGE_BYTES
+from kafka08.levels import LEVELS, Level
 from kafka08.log.cleaner_plan import MAX_CHUNK_BYTES, CleanerConfig
 from kafka08.log.config import LogConfig
 from kafka08.protocol import compression
+from kafka08.structs import PLAINTEXT, Endpoint
 
 if TYPE_CHECKING:
     from kafka08.broker.config_keywords import BrokerConfigKeywords
@@ -25,20 +32,29 @@ HOUR_MS: Final = 3_600_000
 MINUTE_MS: Final = 60_000
 MEGABYTE: Final = 1 << 20
 DOUBLE_MAX: Final = 1.7976931348623157e308
+NO_BROKER_ID: Final = -1
+UNLIMITED: Final = -1
 
 
-class BrokerConfig(Config):
+class BrokerConfig(LaterKeys):
     """The configuration of one broker. Only broker.id and zookeeper.connect must be given.
 
-    Derived values, for keys of which several spell one thing: `log_directories`,
-    `log_retention_time_ms`, `log_roll_time_ms`, `log_roll_jitter_time_ms`, `flush_interval_ms`,
-    `connection_limits`, `offsets_codec`.
+    `api_level` decides which keys exist, and their defaults.
+
+    Derived values, where several keys spell one thing or a text is to be parsed:
+    `log_directories`, `log_retention_time_ms`, `log_roll_time_ms`, `log_roll_jitter_time_ms`,
+    `flush_interval_ms`, `connection_limits`, `offsets_codec`, `level`, `protocol_version`,
+    `message_format`, `listening`, `advertised`, `inter_broker_listener`.
     """
 
     ALIASES = {"log.dir": "log.dirs"}
 
     # Identity and ZooKeeper
-    broker_id: int = key(low=0, doc="The id of this broker, unique in the cluster.")
+    broker_id: int = key(
+        low=0,
+        later={V0_9_0: {"default": NO_BROKER_ID, "low": NO_BROKER_ID}},
+        doc="The id of this broker, unique in the cluster; -1: take a new one.",
+    )
     zookeeper_connect: str = key(doc="host:port,host:port with an optional /chroot at the end.")
     zookeeper_session_timeout_ms: int = key(6000, low=1, doc="How long ZooKeeper waits for us.")
     zookeeper_connection_timeout_ms: int | None = key(
@@ -84,13 +100,26 @@ class BrokerConfig(Config):
         1_000_012, low=0, doc="Largest entry of a log, its 12 bytes of offset and size included."
     )
     log_segment_bytes: int = key(1 << 30, low=MIN_MESSAGE_BYTES, doc="Size that rolls a segment.")
-    log_roll_ms: int | None = key(None, low=1, doc="Age that rolls a segment.")
+    log_roll_ms: int | None = key(
+        None, low=1, later={V0_9_0: {"high": LONG_MAX}}, doc="Age that rolls a segment."
+    )
     log_roll_hours: int = key(168, low=1, doc="The same in hours, if log.roll.ms is not set.")
-    log_roll_jitter_ms: int | None = key(None, low=0, doc="At most so much earlier, by chance.")
+    log_roll_jitter_ms: int | None = key(
+        None, low=0, later={V0_9_0: {"high": LONG_MAX}}, doc="At most so much earlier, by chance."
+    )
     log_roll_jitter_hours: int = key(0, low=0, doc="The same in hours.")
-    log_retention_ms: int | None = key(None, low=1, doc="Age at which a segment is deleted.")
-    log_retention_minutes: int | None = key(None, low=1, doc="The same in minutes.")
-    log_retention_hours: int = key(168, low=1, doc="The same in hours, if neither is set.")
+    log_retention_ms: int | None = key(
+        None,
+        low=1,
+        later={V0_9_0: {"low": UNLIMITED, "high": LONG_MAX}},
+        doc="Age at which a segment is deleted; -1: never.",
+    )
+    log_retention_minutes: int | None = key(
+        None, low=1, later={V0_9_0: {"low": UNLIMITED}}, doc="The same in minutes."
+    )
+    log_retention_hours: int = key(
+        168, low=1, later={V0_9_0: {"low": UNLIMITED}}, doc="The same in hours, if neither is set."
+    )
     log_retention_bytes: int = key(
         -1,
         low=-LONG_MAX,
@@ -102,14 +131,20 @@ class BrokerConfig(Config):
     )
     log_cleanup_policy: str = key("delete", doc="delete or compact.")
     log_cleaner_enable: bool = key(
-        False, doc="Whether topics with cleanup.policy=compact are compacted; else they only grow."
+        False,
+        later={V0_9_0: {"default": True}},
+        doc="Whether topics with cleanup.policy=compact are compacted; else they only grow.",
     )
     log_cleaner_threads: int = key(1, low=1, doc="Logs that may be cleaned at the same time.")
     log_cleaner_io_max_bytes_per_second: float = key(
         DOUBLE_MAX, low=1, doc="What all of them together may read and write."
     )
     log_cleaner_dedupe_buffer_size: int = key(
-        500 << 20, low=0, high=LONG_MAX, doc="Memory for their offset maps: more than 1 MB each."
+        500 << 20,
+        low=0,
+        high=LONG_MAX,
+        later={V0_9_0: {"default": 128 << 20}},
+        doc="Memory for their offset maps: more than 1 MB each.",
     )
     log_cleaner_io_buffer_size: int = key(
         512 << 10, low=1, doc="Memory for what they read and write; a worker reads half its share."
@@ -149,7 +184,11 @@ class BrokerConfig(Config):
 
     # Replication
     min_insync_replicas: int = key(
-        1, low=1, doc="In-sync replicas that acks=-1 needs; only under kafka08.profile=safe."
+        1,
+        low=1,
+        effect=False,
+        later={V0_9_0: {"effect": True}},
+        doc="In-sync replicas that acks=-1 needs; at 0.8.2 only under kafka08.profile=safe.",
     )
     kafka08_profile: str = key(
         profile.CLASSIC, choices=profile.PROFILES, doc="classic: as 0.8.2.2; safe: see profile.py."
@@ -161,7 +200,12 @@ class BrokerConfig(Config):
         10_000, low=1, high=LONG_MAX, doc="Silence after which a follower leaves the ISR."
     )
     replica_lag_max_messages: int = key(
-        4000, low=1, high=LONG_MAX, doc="Lag at which a follower leaves the ISR."
+        4000,
+        low=1,
+        high=LONG_MAX,
+        until=V0_9_0,
+        later={V0_9_0: {"default": LONG_MAX}},
+        doc="Lag at which a follower leaves the ISR.",
     )
     replica_fetch_max_bytes: int = key(1 << 20, low=0, doc="Fetch size of a follower.")
     replica_fetch_min_bytes: int = key(1, doc="Least bytes that end a follower's wait.")
@@ -200,7 +244,7 @@ class BrokerConfig(Config):
     controlled_shutdown_retry_backoff_ms: int = key(5000, low=0, doc="Pause between two tries.")
     controller_socket_timeout_ms: int = key(30_000, low=1, doc="Wait for the answer of a broker.")
     controller_message_queue_size: int = key(
-        INT_MAX, low=1, doc="Requests that may queue for one broker."
+        INT_MAX, low=1, until=V0_9_0, doc="Requests that may queue for one broker."
     )
 
     # Offsets
@@ -231,15 +275,20 @@ class BrokerConfig(Config):
         chosen = keywords.get("kafka08_profile", properties.get("kafka08.profile"))
         super().__init__({**profile.broker_defaults(str(chosen)), **properties}, **keywords)
 
+    @classmethod
+    def keys_for(cls, given: Mapping[str, Any]) -> Mapping[str, Key]:
+        level = str(given.get("api.level", LEVELS[0]))
+        if level not in LEVELS:
+            raise ConfigError(f"api.level: {level!r} is not one of {', '.join(LEVELS)}")
+        return KEYS_AT[Level.named(level)]
+
     def validate(self) -> None:
         """The rules of KafkaConfig that concern several keys, and the shape of lists."""
         if not self.log_directories:
             raise ConfigError(f"log.dirs: {self.log_dirs!r} names no directory")
-        if self.replica_fetch_max_bytes < self.message_max_bytes:
-            raise ConfigError(
-                f"replica.fetch.max.bytes: {self.replica_fetch_max_bytes} is outside the range "
-                f"{self.message_max_bytes} (message.max.bytes) to {INT_MAX}"
-            )
+        for rule, since, until in RULES:
+            if since <= self.level and (until is None or self.level < until):
+                rule(self)
         for limit in ("replica_lag_time_max_ms", "replica_socket_timeout_ms"):
             if self.replica_fetch_wait_max_ms > getattr(self, limit):
                 raise ConfigError(
@@ -275,6 +324,105 @@ class BrokerConfig(Config):
                 f"{profile.LEAST_IN_SYNC} to {INT_MAX} of kafka08.profile=safe"
             )
 
+    def _check_fetch_size(self) -> None:
+        if self.replica_fetch_max_bytes < self.message_max_bytes:
+            raise ConfigError(
+                f"replica.fetch.max.bytes: {self.replica_fetch_max_bytes} is outside the range "
+                f"{self.message_max_bytes} (message.max.bytes) to {INT_MAX}"
+            )
+
+    def _check_broker_id(self) -> None:
+        generates = self.broker_id_generation_enable
+        low, high = (NO_BROKER_ID, self.reserved_broker_max_id) if generates else (0, INT_MAX)
+        if not low <= self.broker_id <= high:
+            raise ConfigError(
+                f"broker.id: {self.broker_id} is outside the range {low} to {high} "
+                f"(broker.id.generation.enable={str(generates).lower()}, reserved.broker.max.id)"
+            )
+
+    def _check_retention(self) -> None:
+        for name in ("log_retention_ms", "log_retention_minutes", "log_retention_hours"):
+            if getattr(self, name) == 0:
+                raise ConfigError(f"{name.replace('_', '.')}: 0 is neither -1 (never) nor above 0")
+
+    def _check_listeners(self) -> None:
+        listening = {endpoint.listener for endpoint in self.listening}
+        advertised = {endpoint.listener for endpoint in self.advertised}
+        if not advertised <= listening:
+            raise ConfigError(
+                f"advertised.listeners: {', '.join(sorted(advertised - listening))} is not one of "
+                f"the listeners {', '.join(sorted(listening))}"
+            )
+        if self.inter_broker_listener not in advertised:
+            raise ConfigError(
+                f"inter.broker.listener.name: {self.inter_broker_listener!r} is not one of the "
+                f"advertised listeners {', '.join(sorted(advertised))}"
+            )
+
+    def _check_protocol_version(self) -> None:
+        self.protocol_version  # noqa: B018 - raises for an unknown version
+
+    def _check_message_format(self) -> None:
+        if self.message_format > self.protocol_version:
+            raise ConfigError(
+                f"log.message.format.version {self.log_message_format_version} cannot be used when "
+                f"inter.broker.protocol.version is set to {self.inter_broker_protocol_version}"
+            )
+
+    @property
+    def level(self) -> Level:
+        """The release that the broker speaks as."""
+        return Level.named(self.api_level)
+
+    @property
+    def protocol_version(self) -> ProtocolVersion:
+        """What is sent to other brokers."""
+        return parse_protocol_version(
+            "inter.broker.protocol.version", self.inter_broker_protocol_version, self.level
+        )
+
+    @property
+    def message_format(self) -> ProtocolVersion:
+        """The format that logs hold: its `magic`."""
+        return parse_protocol_version(
+            "log.message.format.version", self.log_message_format_version, self.level
+        )
+
+    @property
+    def listening(self) -> tuple[Endpoint, ...]:
+        """Where to listen."""
+        if self.listeners is None:
+            return (Endpoint(PLAINTEXT, self.host_name or None, self.port),)
+        return parse_endpoints("listeners", self.listeners, self._protocols)
+
+    @property
+    def advertised(self) -> tuple[Endpoint, ...]:
+        """What is put into ZooKeeper. A host of None: this machine's name; a port of 0: the one
+        that is taken."""
+        if self.advertised_listeners is not None:
+            return parse_endpoints(
+                "advertised.listeners", self.advertised_listeners, self._protocols
+            )
+        if self.advertised_host_name is None and self.advertised_port is None:
+            return self.listening
+        host = self.advertised_host_name or self.host_name
+        return (Endpoint(PLAINTEXT, host or None, self.advertised_port or self.port),)
+
+    @property
+    def inter_broker_listener(self) -> str:
+        """The listener that brokers use."""
+        name = self.inter_broker_listener_name or self.security_inter_broker_protocol
+        return name.upper()
+
+    @property
+    def _protocols(self) -> Mapping[str, str]:
+        given = "listener.security.protocol.map" in self.given
+        if not given:
+            return EVERY_PROTOCOL
+        return parse_protocol_map(
+            "listener.security.protocol.map", self.listener_security_protocol_map
+        )
+
     @property
     def is_safe(self) -> bool:
         return self.kafka08_profile == profile.SAFE
@@ -283,15 +431,19 @@ class BrokerConfig(Config):
     def least_in_sync(self) -> int:
         """In-sync replicas that acks=-1 needs in a topic that does not say, as far as it has so
         many replicas."""
-        # 0.8: the broker's key is parsed, but topics take their minimum from their override alone.
         return self.min_insync_replicas if self.is_safe else 1
+
+    @property
+    def topics_in_sync(self) -> int | None:
+        """min.insync.replicas of a topic that does not say; None: `least_in_sync` holds."""
+        # 0.8: the broker's key is parsed, but topics take their minimum from their override alone.
+        has_effect = self.keys["min.insync.replicas"].effect and not self.is_safe
+        return self.min_insync_replicas if has_effect else None
 
     @property
     def without_effect(self) -> list[str]:
         names = super().without_effect
-        if "min.insync.replicas" in self.given and not self.is_safe:
-            names = sorted([*names, "min.insync.replicas"])
-        return names
+        return [name for name in names if name != "min.insync.replicas" or not self.is_safe]
 
     @property
     def log_directories(self) -> list[str]:
@@ -300,11 +452,14 @@ class BrokerConfig(Config):
 
     @property
     def log_retention_time_ms(self) -> int:
+        """The finest key that is given; LONG_MAX: never."""
         if self.log_retention_ms is not None:
-            return self.log_retention_ms
-        if self.log_retention_minutes is not None:
-            return self.log_retention_minutes * MINUTE_MS
-        return self.log_retention_hours * HOUR_MS
+            age_ms = self.log_retention_ms
+        elif self.log_retention_minutes is not None:
+            age_ms = self.log_retention_minutes * MINUTE_MS
+        else:
+            age_ms = self.log_retention_hours * HOUR_MS
+        return age_ms if age_ms >= 0 else LONG_MAX
 
     @property
     def log_roll_time_ms(self) -> int:
@@ -379,4 +534,20 @@ class BrokerConfig(Config):
             delete_retention_ms=self.log_cleaner_delete_retention_ms,
             min_cleanable_dirty_ratio=self.log_cleaner_min_cleanable_ratio,
             file_delete_delay_ms=self.log_segment_delete_delay_ms,
+            min_insync_replicas=self.topics_in_sync,
         )
+
+
+KEYS_AT: Final[Mapping[Level, Mapping[str, Key]]] = {
+    level: MappingProxyType({name: key.at(level) for name, key in BrokerConfig.KEYS.items()})
+    for level in Level
+}
+RULES: Final = (
+    (BrokerConfig._check_fetch_size, Level.V0_8_2, V0_10_2),
+    (BrokerConfig._check_broker_id, V0_9_0, None),
+    (BrokerConfig._check_retention, V0_9_0, None),
+    (BrokerConfig._check_listeners, V0_9_0, None),
+    (BrokerConfig._check_protocol_version, V0_9_0, None),
+    (BrokerConfig._check_message_format, V0_10_2, None),
+)
+"""Rule, the lowest level that has it, and the lowest that has it no longer."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kafka08.structs import PLAINTEXT
+
 if TYPE_CHECKING:
     from kafka08.broker.config import BrokerConfig
     from kafka08.broker.controller.controller import Controller
@@ -18,7 +20,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BrokerContext:
-    """Made once by KafkaServer.startup, after all of its parts and before the first request."""
+    """Made by KafkaServer.startup for each listener, after all of its parts and before the first
+    request.
+
+    listener   the name of the listener that requests come in by
+    """
 
     config: BrokerConfig
     runtime: BrokerRuntime
@@ -28,3 +34,4 @@ class BrokerContext:
     topics: TopicCreator
     controller: Controller
     offset_manager: OffsetManager
+    listener: str = PLAINTEXT

@@ -15,6 +15,7 @@ from kafka08.errors import BrokerIdTaken, ZooKeeperError
 from kafka08.runtime import BrokerRuntime, Greenlet
 from kafka08.structs import Broker
 from kafka08.zk.client import ZkClient
+from kafka08.zk.nodes import ADDRESS_ALONE, Advertised
 from kafka08.zk.session import SessionEvent
 from kafka08.zk.store import ClusterStore
 
@@ -22,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class RegistrationKeeper:
-    """Registers `broker` for as long as it runs.
+    """Registers `broker` for as long as it runs, with what else it advertises.
 
     keep_session   called with the client before each registration, which is in a new session
     """
@@ -35,11 +36,13 @@ class RegistrationKeeper:
         keep_session: Callable[[ZkClient], object],
         *,
         retry_seconds: float,
+        advertised: Advertised = ADDRESS_ALONE,
     ) -> None:
         self._runtime = runtime
         self._store = store
         self._broker = broker
         self._keep_session = keep_session
+        self._advertised = advertised
         self._retry_seconds = retry_seconds
         self._events = runtime.queue()
         self._task: Greenlet | None = None
@@ -57,7 +60,9 @@ class RegistrationKeeper:
 
     def _register(self) -> None:
         self._keep_session(self._store.zk)
-        self._store.register_broker(self._broker, timestamp_ms=self._runtime.time_ms())
+        self._store.register_broker(
+            self._broker, timestamp_ms=self._runtime.time_ms(), advertised=self._advertised
+        )
         log.info("Registered broker %d at %s:%d.", *self._broker)
 
     def _keep(self) -> None:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import gc
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+from kafka08.broker.broker_metadata import SETTLE
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.controlled_shutdown import request_controlled_shutdown
@@ -23,6 +25,7 @@ from kafka08.broker.lag import LagMeter
 from kafka08.broker.log_background import LogBackground
 from kafka08.broker.log_cleaner import CleanerWorkers
 from kafka08.broker.metadata_cache import MetadataCache
+from kafka08.broker.protocol_version import LEAST_REGISTRATION, inter_broker
 from kafka08.broker.registration import RegistrationKeeper
 from kafka08.broker.replica_fetchers import ReplicaFetchers
 from kafka08.broker.replica_manager import ReplicaManager
@@ -31,28 +34,27 @@ from kafka08.broker.topic_config_changes import TopicConfigChanges
 from kafka08.broker.topics import TopicCreator
 from kafka08.config import LONG_MAX
 from kafka08.errors import ConfigError, KafkaError, StorageError
-from kafka08.levels import Level
 from kafka08.log.log import Log
 from kafka08.log.manager import LoadJob, LogManager
 from kafka08.network.server import SocketServer
 from kafka08.protocol.served import SERVED
 from kafka08.runtime import BrokerRuntime, Greenlet, Listener
-from kafka08.structs import Broker
+from kafka08.structs import Broker, Endpoint
 from kafka08.zk.client import ZkClient
+from kafka08.zk.nodes import Advertised
 from kafka08.zk.store import ClusterStore
 
 log = logging.getLogger("kafka.server.KafkaServer")
 
 LOG_RETENTION_DELAY_SECONDS = 30.0
-LEVEL = Level.V0_8_2
-"""What a broker speaks as."""
 """The first look for expired segments, and the first checkpoints, come this long after start."""
 
 
 class KafkaServer:
     """One broker. `startup` once, then `shutdown` once, from any greenlet.
 
-    endpoint   what is registered; its port is the real one when `port` is 0. Set by startup
+    endpoint   the address that is registered; its port is the real one when `port` is 0. Set by
+               startup
     """
 
     def __init__(self, config: BrokerConfig, runtime: BrokerRuntime) -> None:
@@ -67,12 +69,12 @@ class KafkaServer:
         self._store: ClusterStore | None = None
         self._log_manager: LogManager | None = None
         self._former_session: FormerSession | None = None
-        self._listener: Listener | None = None
+        self._listeners: dict[str, Listener] = {}
         self._fetchers: ReplicaFetchers | None = None
         self._replica_manager: ReplicaManager | None = None
         self._offset_manager: OffsetManager | None = None
         self._controller: Controller | None = None
-        self._socket_server: SocketServer | None = None
+        self._socket_servers: list[SocketServer] = []
         self._config_changes: TopicConfigChanges | None = None
         self._registration: RegistrationKeeper | None = None
         self._lag_meter: LagMeter | None = None
@@ -106,15 +108,17 @@ class KafkaServer:
         self._say("started")
 
     def _start(self) -> None:
-        config, runtime = self.config, self.runtime
+        runtime = self.runtime
         timer = Timer(runtime)
         self._lag_meter = LagMeter(runtime)
         store = self._store = self._connect_zookeeper()
         log_manager = self._log_manager = self._load_logs(store, timer)
+        config = self._settle_id(store)
         former_session = self._former_session = FormerSession(Path(config.log_directories[0]))
         former_session.end(runtime, store.zk)
-        listener = self._listener = self._listen()
-        endpoint = self.endpoint = self._advertised(listener.port)
+        self._listen()
+        advertised = self._advertised()
+        endpoint = self.endpoint = broker_at(config.broker_id, advertised[0])
 
         metadata_cache = MetadataCache(config.broker_id)
         self._fetchers = ReplicaFetchers(config, runtime, log_manager, store)
@@ -141,8 +145,9 @@ class KafkaServer:
             offset_manager,
         )
         offset_manager.startup()
-        dispatcher = Dispatcher(context, SERVED[LEVEL])
-        self._socket_server = self._serve(listener, dispatcher, timer)
+        for name, listener in self._listeners.items():
+            dispatcher = Dispatcher(replace(context, listener=name), SERVED[config.level])
+            self._socket_servers.append(self._serve(listener, dispatcher, timer))
         self._schedule(replica_manager, log_manager)
         self._cleaner = CleanerWorkers(config, runtime, replica_manager)
         self._cleaner.start()
@@ -156,6 +161,7 @@ class KafkaServer:
             endpoint,
             former_session.keep,
             retry_seconds=config.zookeeper_session_timeout_ms / 1000,
+            advertised=self._registered(advertised),
         )
         self._registration.start()
 
@@ -179,6 +185,17 @@ class KafkaServer:
         self._say(f"Cluster ID = {store.cluster_id(self.runtime.new_cluster_id)}")
         return store
 
+    def _settle_id(self, store: ClusterStore) -> BrokerConfig:
+        """The configuration with the id that this broker has from now on."""
+        config = self.config
+        self.config = SETTLE[config.level](
+            config,
+            lambda: store.next_broker_id(config.reserved_broker_max_id),
+            self.runtime.time_ms() / 1000,
+        )
+        self._ident = f"[Kafka Server {self.config.broker_id}], "
+        return self.config
+
     def _load_logs(self, store: ClusterStore, timer: Timer) -> LogManager:
         """Open all logs, letting others run between them: the session must be kept alive."""
         manager = LogManager(
@@ -198,29 +215,45 @@ class KafkaServer:
         manager.load(lambda jobs: map(load, jobs))
         return manager
 
-    def _listen(self) -> Listener:
+    def _listen(self) -> None:
+        """Take the ports of all listeners."""
+        for endpoint in self.config.listening:
+            self._listeners[endpoint.listener] = self._listen_at(endpoint)
+
+    def _listen_at(self, endpoint: Endpoint) -> Listener:
         try:
             listener = self.runtime.listen(
-                self.config.host_name,
-                self.config.port,
+                endpoint.host,
+                endpoint.port,
                 receive_buffer=self.config.socket_receive_buffer_bytes,
                 send_buffer=self.config.socket_send_buffer_bytes,
             )
         except OSError as error:
+            key = "port" if self.config.listeners is None else "listeners"
             raise ConfigError(
-                f"port: cannot listen on {self.config.host_name or '*'}:{self.config.port}: "
+                f"{key}: cannot listen on {endpoint.host or '*'}:{endpoint.port}: "
                 f"{error.strerror or error}"
             ) from error
-        self._say(
-            f"Awaiting socket connections on {self.config.host_name or '0.0.0.0'}:{listener.port}."
-        )
+        self._say(f"Awaiting socket connections on {endpoint.host or '0.0.0.0'}:{listener.port}.")
         return listener
 
-    def _advertised(self, port: int) -> Broker:
-        """How others reach this broker."""
+    def _advertised(self) -> tuple[Endpoint, ...]:
+        """How others reach this broker: with the hosts and ports that the configuration leaves
+        open."""
+        return tuple(
+            endpoint._replace(
+                host=endpoint.host or self.runtime.canonical_host_name(),
+                port=endpoint.port or self._listeners[endpoint.listener].port,
+            )
+            for endpoint in self.config.advertised
+        )
+
+    def _registered(self, advertised: tuple[Endpoint, ...]) -> Advertised:
         config = self.config
-        host = config.advertised_host_name or config.host_name or self.runtime.canonical_host_name()
-        return Broker(config.broker_id, host, config.advertised_port or port)
+        version = max(
+            LEAST_REGISTRATION[config.level], inter_broker(config.protocol_version).registration
+        )
+        return Advertised(config.level, version, advertised, config.broker_rack)
 
     def _serve(self, listener: Listener, dispatcher: Dispatcher, timer: Timer) -> SocketServer:
         config = self.config
@@ -297,10 +330,10 @@ class KafkaServer:
             self._swallow(self._controlled_shutdown)
         if self._registration is not None:
             self._swallow(self._registration.stop)
-        if self._socket_server is not None:
-            self._swallow(self._socket_server.stop)
-        elif self._listener is not None:
-            self._swallow(self._listener.close)
+        for server in self._socket_servers:
+            self._swallow(server.stop)
+        for listener in list(self._listeners.values())[len(self._socket_servers) :]:
+            self._swallow(listener.close)
         if self._offset_manager is not None:
             self._swallow(self._offset_manager.shutdown)
         if self._config_changes is not None:
@@ -342,3 +375,9 @@ class KafkaServer:
 
     def _say(self, text: str) -> None:
         log.info("%s%s", self._ident, text)
+
+
+def broker_at(broker_id: int, endpoint: Endpoint) -> Broker:
+    """The address of a broker of 0.8."""
+    assert endpoint.host, f"{endpoint} has no host"
+    return Broker(broker_id, endpoint.host, endpoint.port)

@@ -20,7 +20,8 @@ from typing import Any, Final
 
 from kafka08.config import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
 from kafka08.errors import ZooKeeperError
-from kafka08.structs import NO_LEADER, Broker, LeaderAndIsr, TopicPartition
+from kafka08.levels import Level
+from kafka08.structs import NO_LEADER, Broker, Endpoint, LeaderAndIsr, TopicPartition
 
 STATIC: Final = "static"
 WHITE_LIST: Final = "white_list"
@@ -42,8 +43,10 @@ class BrokerRegistration:
     """/brokers/ids/<id>: how to reach a broker. Ephemeral; lives as long as its session.
 
     host, port     None and -1 when a newer broker has no PLAINTEXT listener
-    endpoints      `PROTOCOL://host:port` of brokers from 0.9 on; never written here
-    version        1 (0.8), 2 (0.9), 3 (0.10), 4 (0.10.2); 1 is written
+    endpoints      from version 2 on: `LISTENER://host:port` of each listener
+    version        1 (0.8), 2 (0.9), 3 (0.10), 4 (0.10.2)
+    rack           from version 3 on; None: not said
+    protocols      from version 4 on: listener → security protocol; else they have the same name
     """
 
     host: str | None
@@ -52,6 +55,8 @@ class BrokerRegistration:
     timestamp_ms: int = -1
     version: int = 1
     endpoints: tuple[str, ...] = ()
+    rack: str | None = None
+    protocols: Mapping[str, str] = field(default_factory=dict)
 
     def broker(self, broker_id: int) -> Broker:
         """The address a client of 0.8 uses; ZooKeeperError when there is none."""
@@ -60,6 +65,21 @@ class BrokerRegistration:
                 f"broker {broker_id} has no PLAINTEXT listener, only {', '.join(self.endpoints)}"
             )
         return Broker(broker_id, self.host, self.port)
+
+
+@dataclass(frozen=True, slots=True)
+class Advertised:
+    """What a broker registers of itself besides its address: see BrokerRegistration. `level` is
+    the release that writes it."""
+
+    level: Level = Level.V0_8_2
+    version: int = 1
+    endpoints: tuple[Endpoint, ...] = ()
+    rack: str | None = None
+
+
+ADDRESS_ALONE: Final = Advertised()
+"""Of a broker of 0.8."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,15 +129,33 @@ class ClusterId:
     version: str = field(default="1")
 
 
-def encode_broker(registration: BrokerRegistration) -> str:
+_REGISTRATION_ORDER: Final = {
+    Level.V0_8_2: ("jmx_port", "timestamp", "host", "version", "port"),
+    Level.V0_9_0: ("jmx_port", "timestamp", "endpoints", "host", "version", "port"),
+    Level.V0_10_2: (
+        *("listener_security_protocol_map", "endpoints", "rack", "jmx_port"),
+        *("host", "timestamp", "port", "version"),
+    ),
+}
+
+
+def encode_broker(registration: BrokerRegistration, level: Level = Level.V0_8_2) -> str:
+    """As a broker of `level` writes it. A rack that is not said is left out."""
     r = registration
-    return _object(
-        ("jmx_port", r.jmx_port),
-        ("timestamp", str(r.timestamp_ms)),
-        ("host", r.host),
-        ("version", 1),
-        ("port", r.port),
-    )
+    fields = {
+        "jmx_port": r.jmx_port,
+        "timestamp": str(r.timestamp_ms),
+        "host": r.host,
+        "version": r.version,
+        "port": r.port,
+    }
+    if r.version >= 2:
+        fields["endpoints"] = list(r.endpoints)
+    if r.version >= 3 and r.rack is not None:
+        fields["rack"] = r.rack
+    if r.version >= 4:
+        fields["listener_security_protocol_map"] = r.protocols
+    return _object(*((name, fields[name]) for name in _REGISTRATION_ORDER[level] if name in fields))
 
 
 def decode_broker(text: str | None) -> BrokerRegistration:
@@ -131,6 +169,13 @@ def decode_broker(text: str | None) -> BrokerRegistration:
         timestamp_ms=_timestamp(fields),
         version=_int(fields.get("version", 1), what),
         endpoints=tuple(str(e) for e in _list(fields.get("endpoints", []), what)),
+        rack=None if fields.get("rack") is None else str(fields["rack"]),
+        protocols={
+            name: str(protocol)
+            for name, protocol in _mapping(
+                fields.get("listener_security_protocol_map", {}), what
+            ).items()
+        },
     )
 
 

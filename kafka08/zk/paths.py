@@ -15,6 +15,7 @@ from kafka08.errors import ConfigError
 ZOOKEEPER_PORT: Final = 2181
 
 BROKER_IDS: Final = "/brokers/ids"
+BROKER_SEQUENCE: Final = "/brokers/seqid"
 BROKER_TOPICS: Final = "/brokers/topics"
 CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"

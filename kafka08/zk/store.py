@@ -58,14 +58,33 @@ class ClusterStore:
             except NodeExists:
                 continue
 
-    def register_broker(self, broker: Broker, *, timestamp_ms: int, jmx_port: int = -1) -> None:
+    def next_broker_id(self, reserved: int) -> int:
+        """An id above `reserved` that no broker has had. Source: ZkUtils.getBrokerSequenceId."""
+        self.zk.ensure(paths.BROKER_SEQUENCE)
+        return reserved + self.zk.set(paths.BROKER_SEQUENCE, "")
+
+    def register_broker(
+        self,
+        broker: Broker,
+        *,
+        timestamp_ms: int,
+        jmx_port: int = -1,
+        advertised: nodes.Advertised = nodes.ADDRESS_ALONE,
+    ) -> None:
         """Make /brokers/ids/<id> for this session; one left by an earlier session of the same
         broker is waited out. BrokerIdTaken: another address holds the id.
 
         Source: ZkUtils.registerBrokerInZk.
         """
         registration = nodes.BrokerRegistration(
-            broker.host, broker.port, jmx_port=jmx_port, timestamp_ms=timestamp_ms
+            broker.host,
+            broker.port,
+            jmx_port=jmx_port,
+            timestamp_ms=timestamp_ms,
+            version=advertised.version,
+            endpoints=tuple(map(str, advertised.endpoints)),
+            rack=advertised.rack,
+            protocols={e.listener: e.security_protocol for e in advertised.endpoints},
         )
 
         def same_address(text: str) -> bool:
@@ -78,7 +97,9 @@ class ClusterStore:
         path = paths.broker(broker.id)
         try:
             self.zk.create_ephemeral(
-                path, nodes.encode_broker(registration), expected_mine=same_address
+                path,
+                nodes.encode_broker(registration, advertised.level),
+                expected_mine=same_address,
             )
         except NodeExists as error:
             raise BrokerIdTaken(

@@ -1,0 +1,104 @@
+"""meta.properties: which broker the log directories belong to. One in each, from 0.9 on.
+
+    #
+    #Sat Nov 21 03:34:06 UTC 2026
+    broker.id=1
+    version=0
+
+A broker whose broker.id is another refuses to start; one without broker.id takes that of the file,
+or a new one. 0.8.2.2 neither reads nor writes the file. Source: KafkaServer.getBrokerId,
+kafka.server.BrokerMetadataCheckpoint 0.9.0.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from kafka08.broker.config import NO_BROKER_ID, BrokerConfig
+from kafka08.config import load_properties
+from kafka08.errors import ConfigError
+from kafka08.levels import Level
+from kafka08.log.files import rename, storage_errors
+
+FILE: Final = "meta.properties"
+VERSION: Final = "0"
+
+Settle = Callable[[BrokerConfig, Callable[[], int], float], BrokerConfig]
+"""`settle(config, new_id, now)`: the configuration with the broker's own id, which stands in each
+log directory after it; `now` is the wall-clock time in seconds. ConfigError if it stands there
+already as another one."""
+
+
+def trust_config(config: BrokerConfig, _: Callable[[], int], __: float) -> BrokerConfig:
+    """0.8.2: the configured id, and no file."""
+    return config
+
+
+def settle_id(config: BrokerConfig, new_id: Callable[[], int], now: float) -> BrokerConfig:
+    """From 0.9 on."""
+    stored = {Path(name): read(Path(name)) for name in config.log_directories}
+    found = sorted({broker_id for broker_id in stored.values() if broker_id is not None})
+    if len(found) > 1:
+        raise ConfigError(
+            f"log.dirs: the directories belong to several brokers, {', '.join(map(str, found))} by "
+            f"their {FILE}. Give each broker its own directories"
+        )
+    broker_id = choose(config.broker_id, found, new_id)
+    write((directory for directory, known in stored.items() if known is None), broker_id, now)
+    if broker_id == config.broker_id:
+        return config
+    return config.with_changes(broker_id=broker_id, broker_id_generation_enable=False)
+
+
+def choose(configured: int, found: Iterable[int], new_id: Callable[[], int]) -> int:
+    """The id of a broker whose directories say `found` (at most one)."""
+    for broker_id in found:
+        if configured not in {NO_BROKER_ID, broker_id}:
+            raise ConfigError(
+                f"broker.id: {configured} is not the {broker_id} that {FILE} in log.dirs says. Set "
+                f"broker.id={broker_id}, or give broker {configured} its own log.dirs"
+            )
+        return broker_id
+    return new_id() if configured == NO_BROKER_ID else configured
+
+
+def read(directory: Path) -> int | None:
+    """The id in the directory's file; None if there is no file. ConfigError if it says no id."""
+    path = directory / FILE
+    if not path.exists():
+        return None
+    properties = load_properties(path)
+    text = properties.get("broker.id", "")
+    if properties.get("version") != VERSION or not (text.isascii() and text.isdigit()):
+        raise ConfigError(
+            f"{path}: broker.id {text!r} of version {properties.get('version')!r} is not an id of "
+            f"version {VERSION}. Remove the file if the directory is this broker's"
+        )
+    return int(text)
+
+
+def write(directories: Iterable[Path], broker_id: int, now: float) -> None:
+    """Write the file of each directory. StorageError."""
+    text = render(broker_id, datetime.fromtimestamp(now, UTC))
+    for directory in directories:
+        path = directory / FILE
+        temporary = path.with_name(f"{FILE}.tmp")
+        with storage_errors("write", temporary):
+            temporary.write_text(text)
+        rename(temporary, path)
+
+
+def render(broker_id: int, now: datetime) -> str:
+    """The text of the file, as java.util.Properties writes it."""
+    date = now.strftime("%a %b %d %H:%M:%S UTC %Y")
+    return f"#\n#{date}\nbroker.id={broker_id}\nversion={VERSION}\n"
+
+
+SETTLE: Final[Mapping[Level, Settle]] = {
+    Level.V0_8_2: trust_config,
+    Level.V0_9_0: settle_id,
+    Level.V0_10_2: settle_id,
+}

@@ -1,0 +1,201 @@
+"""LaterKeys: the keys that a server.properties may have from 0.9 and from 0.10 on.
+
+Below its level a key is unknown, as it is to a broker of that release; its attribute is then the
+default. Source: kafka.server.KafkaConfig 0.9.0.1 and 0.10.2.2.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kafka08.broker.protocol_version import LATEST, ProtocolVersion
+from kafka08.config import LONG_MAX, Config, key
+from kafka08.levels import LEVELS, Level
+from kafka08.structs import PLAINTEXT
+
+V0_9_0, V0_10_2 = Level.V0_9_0, Level.V0_10_2
+NO_QUOTAS: Final = "There are no quotas."
+NO_SSL: Final = "There are PLAINTEXT listeners only."
+NO_METRICS: Final = "There are no metrics reporters."
+
+
+def _latest(level: Level) -> dict[str, str]:
+    return {"default": str(LATEST[level])}
+
+
+class LaterKeys(Config):
+    """The base of BrokerConfig."""
+
+    # Level and peers
+    api_level: str = key(
+        LEVELS[0], choices=LEVELS, doc="The release that the broker speaks as; decides the keys."
+    )
+    inter_broker_protocol_version: str = key(
+        str(ProtocolVersion.V0_8_2),
+        since=V0_9_0,
+        later={level: _latest(level) for level in (V0_9_0, V0_10_2)},
+        doc="What is sent to other brokers: that of the oldest broker in the cluster.",
+    )
+    log_message_format_version: str = key(
+        str(ProtocolVersion.V0_8_2),
+        since=V0_10_2,
+        later={V0_10_2: _latest(V0_10_2)},
+        doc="The message format of logs; at most inter.broker.protocol.version.",
+    )
+
+    # Identity
+    broker_id_generation_enable: bool = key(
+        True, since=V0_9_0, doc="Whether a broker without broker.id takes a new one."
+    )
+    reserved_broker_max_id: int = key(
+        1000, low=0, since=V0_9_0, doc="Largest broker.id that may be given; new ones are above."
+    )
+    broker_rack: str | None = key(None, since=V0_10_2, doc="Where the broker stands.")
+
+    # Sockets
+    listeners: str | None = key(
+        None, since=V0_9_0, doc="NAME://host:port, by commas; wins over host.name and port."
+    )
+    advertised_listeners: str | None = key(
+        None, since=V0_9_0, doc="The same as clients and brokers reach it; default: listeners."
+    )
+    listener_security_protocol_map: str = key(
+        "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL",
+        since=V0_10_2,
+        doc="NAME:PLAINTEXT for each listener, by commas.",
+    )
+    inter_broker_listener_name: str | None = key(
+        None, since=V0_10_2, doc="The listener that brokers use; default: the next key."
+    )
+    security_inter_broker_protocol: str = key(
+        PLAINTEXT, choices=(PLAINTEXT,), since=V0_9_0, doc="How brokers talk to each other."
+    )
+    request_timeout_ms: int = key(
+        30_000, effect=False, since=V0_9_0, doc="controller.socket.timeout.ms holds."
+    )
+
+    # Log
+    log_preallocate: bool = key(
+        False, effect=False, since=V0_9_0, doc="Segments grow as they are written."
+    )
+    compression_type: str = key(
+        "producer",
+        choices=("uncompressed", "snappy", "lz4", "gzip", "producer"),
+        effect=False,
+        since=V0_9_0,
+        doc="Sets are stored as they were sent.",
+    )
+    log_message_timestamp_type: str = key(
+        "CreateTime",
+        choices=("CreateTime", "LogAppendTime"),
+        since=V0_10_2,
+        doc="Whose time a message carries: its producer's or the broker's.",
+    )
+    log_message_timestamp_difference_max_ms: int = key(
+        LONG_MAX,
+        low=0,
+        high=LONG_MAX,
+        since=V0_10_2,
+        doc="How far a producer's time may be from the broker's.",
+    )
+    log_cleaner_min_compaction_lag_ms: int = key(
+        0,
+        low=0,
+        high=LONG_MAX,
+        effect=False,
+        since=V0_10_2,
+        doc="Age below which a message is not compacted.",
+    )
+    create_topic_policy_class_name: str | None = key(
+        None, effect=False, since=V0_10_2, doc="No classes of Java are loaded."
+    )
+
+    # Replication
+    replica_fetch_backoff_ms: int = key(
+        1000, low=0, effect=False, since=V0_9_0, doc="Always one second."
+    )
+    replica_fetch_response_max_bytes: int = key(
+        10 << 20, low=0, since=V0_10_2, doc="Size of a whole answer to a follower."
+    )
+
+    # Groups
+    group_min_session_timeout_ms: int = key(
+        6000, since=V0_9_0, doc="Shortest session timeout that a member may ask for."
+    )
+    group_max_session_timeout_ms: int = key(
+        30_000,
+        since=V0_9_0,
+        later={V0_10_2: {"default": 300_000}},
+        doc="Longest session timeout that a member may ask for.",
+    )
+
+    # Quotas
+    quota_producer_default: int = key(
+        LONG_MAX, low=1, high=LONG_MAX, effect=False, since=V0_9_0, doc=NO_QUOTAS
+    )
+    quota_consumer_default: int = key(
+        LONG_MAX, low=1, high=LONG_MAX, effect=False, since=V0_9_0, doc=NO_QUOTAS
+    )
+    quota_window_num: int = key(11, low=1, effect=False, since=V0_9_0, doc=NO_QUOTAS)
+    quota_window_size_seconds: int = key(1, low=1, effect=False, since=V0_9_0, doc=NO_QUOTAS)
+    replication_quota_window_num: int = key(11, low=1, effect=False, since=V0_10_2, doc=NO_QUOTAS)
+    replication_quota_window_size_seconds: int = key(
+        1, low=1, effect=False, since=V0_10_2, doc=NO_QUOTAS
+    )
+
+    # Security and metrics
+    zookeeper_set_acl: bool = key(False, effect=False, since=V0_9_0, doc="Znodes are open to all.")
+    authorizer_class_name: str = key("", effect=False, since=V0_9_0, doc="Everybody may do all.")
+    principal_builder_class: str | None = key(None, effect=False, since=V0_9_0, doc=NO_SSL)
+    ssl_protocol: str = key("TLS", effect=False, since=V0_9_0, doc=NO_SSL)
+    ssl_provider: str | None = key(None, effect=False, since=V0_9_0, doc=NO_SSL)
+    ssl_cipher_suites: str | None = key(None, effect=False, since=V0_9_0, doc=NO_SSL)
+    ssl_enabled_protocols: str = key(
+        "TLSv1.2,TLSv1.1,TLSv1", effect=False, since=V0_9_0, doc=NO_SSL
+    )
+    ssl_keystore_type: str = key("JKS", effect=False, since=V0_9_0, doc=NO_SSL)
+    ssl_keystore_location: str | None = key(None, effect=False, since=V0_9_0, doc=NO_SSL)
+    ssl_keystore_password: str | None = key(None, effect=False, since=V0_9_0, doc=NO_SSL)
+    ssl_key_password: str | None = key(None, effect=False, since=V0_9_0, doc=NO_SSL)
+    ssl_truststore_type: str = key("JKS", effect=False, since=V0_9_0, doc=NO_SSL)
+    ssl_truststore_location: str | None = key(None, effect=False, since=V0_9_0, doc=NO_SSL)
+    ssl_truststore_password: str | None = key(None, effect=False, since=V0_9_0, doc=NO_SSL)
+    ssl_keymanager_algorithm: str = key("SunX509", effect=False, since=V0_9_0, doc=NO_SSL)
+    ssl_trustmanager_algorithm: str = key("PKIX", effect=False, since=V0_9_0, doc=NO_SSL)
+    ssl_endpoint_identification_algorithm: str | None = key(
+        None, effect=False, since=V0_9_0, doc=NO_SSL
+    )
+    ssl_secure_random_implementation: str | None = key(
+        None, effect=False, since=V0_10_2, doc=NO_SSL
+    )
+    ssl_client_auth: str = key(
+        "none",
+        choices=("required", "requested", "none"),
+        effect=False,
+        since=V0_9_0,
+        doc=NO_SSL,
+    )
+    sasl_enabled_mechanisms: str = key(
+        "GSSAPI", since=V0_10_2, doc="What SaslHandshake lists; none of them works here."
+    )
+    sasl_mechanism_inter_broker_protocol: str = key(
+        "GSSAPI", effect=False, since=V0_10_2, doc=NO_SSL
+    )
+    sasl_kerberos_service_name: str | None = key(None, effect=False, since=V0_9_0, doc=NO_SSL)
+    sasl_kerberos_kinit_cmd: str = key("/usr/bin/kinit", effect=False, since=V0_9_0, doc=NO_SSL)
+    sasl_kerberos_ticket_renew_window_factor: float = key(
+        0.8, effect=False, since=V0_9_0, doc=NO_SSL
+    )
+    sasl_kerberos_ticket_renew_jitter: float = key(0.05, effect=False, since=V0_9_0, doc=NO_SSL)
+    sasl_kerberos_min_time_before_relogin: int = key(
+        60_000, high=LONG_MAX, effect=False, since=V0_9_0, doc=NO_SSL
+    )
+    sasl_kerberos_principal_to_local_rules: str = key(
+        "DEFAULT", effect=False, since=V0_9_0, doc=NO_SSL
+    )
+    metric_reporters: str = key("", effect=False, since=V0_9_0, doc=NO_METRICS)
+    metrics_num_samples: int = key(2, low=1, effect=False, since=V0_9_0, doc=NO_METRICS)
+    metrics_sample_window_ms: int = key(
+        30_000, low=1, high=LONG_MAX, effect=False, since=V0_9_0, doc=NO_METRICS
+    )
+    metrics_recording_level: str = key("INFO", effect=False, since=V0_10_2, doc=NO_METRICS)

@@ -1,0 +1,112 @@
+"""ProtocolVersion: what brokers of a cluster say to each other, `inter.broker.protocol.version`.
+
+It pins what a broker sends to other brokers and registers in ZooKeeper, so that brokers of several
+releases work in one cluster during a rolling upgrade. What a broker serves depends on its level
+alone. Source: kafka.api.ApiVersion 0.9.0.1 and 0.10.2.2.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Final
+
+from kafka08.errors import ConfigError
+from kafka08.levels import Level
+
+
+class ProtocolVersion(enum.IntEnum):
+    """A version of the protocol between brokers. Compare by age; `str` is the text of Kafka."""
+
+    V0_8_0 = 0
+    V0_8_1 = 1
+    V0_8_2 = 2
+    V0_9_0 = 3
+    V0_10_0_IV0 = 4
+    """Message timestamps: magic 1."""
+    V0_10_0_IV1 = 5
+    """Racks."""
+    V0_10_1_IV0 = 6
+    """The rebalance timeout of a group member."""
+    V0_10_1_IV1 = 7
+    """A size limit for the whole answer to a Fetch request."""
+    V0_10_1_IV2 = 8
+    """Offsets by message timestamp."""
+    V0_10_2_IV0 = 9
+    """Listeners by name."""
+
+    def __str__(self) -> str:
+        return _TEXTS[self]
+
+    @property
+    def magic(self) -> int:
+        """The newest message format that brokers of this version understand."""
+        return int(self >= ProtocolVersion.V0_10_0_IV0)
+
+
+_TEXTS: Final = {
+    ProtocolVersion.V0_8_0: "0.8.0.X",
+    ProtocolVersion.V0_8_1: "0.8.1.X",
+    ProtocolVersion.V0_8_2: "0.8.2.X",
+    ProtocolVersion.V0_9_0: "0.9.0.X",
+    ProtocolVersion.V0_10_0_IV0: "0.10.0-IV0",
+    ProtocolVersion.V0_10_0_IV1: "0.10.0-IV1",
+    ProtocolVersion.V0_10_1_IV0: "0.10.1-IV0",
+    ProtocolVersion.V0_10_1_IV1: "0.10.1-IV1",
+    ProtocolVersion.V0_10_1_IV2: "0.10.1-IV2",
+    ProtocolVersion.V0_10_2_IV0: "0.10.2-IV0",
+}
+_NAMES: Final = {
+    **{text.removesuffix(".X"): version for version, text in _TEXTS.items()},
+    "0.10.0": ProtocolVersion.V0_10_0_IV1,
+    "0.10.1": ProtocolVersion.V0_10_1_IV2,
+    "0.10.2": ProtocolVersion.V0_10_2_IV0,
+}
+LATEST: Final = {
+    Level.V0_8_2: ProtocolVersion.V0_8_2,
+    Level.V0_9_0: ProtocolVersion.V0_9_0,
+    Level.V0_10_2: ProtocolVersion.V0_10_2_IV0,
+}
+"""The newest version that brokers of a level know, which is their default."""
+
+
+def parse_protocol_version(key: str, text: str, level: Level) -> ProtocolVersion:
+    """The version that `text` names, by its first three numbers; ConfigError naming `key` if there
+    is none, or if brokers of the level do not know it."""
+    version = _NAMES.get(".".join(text.split(".")[:3]))
+    if version is None or version > LATEST[level]:
+        known = ", ".join(name for name, known in _NAMES.items() if known <= LATEST[level])
+        raise ConfigError(f"{key}: {text!r} is not one of {known} (api.level {level})")
+    return version
+
+
+@dataclass(frozen=True, slots=True)
+class InterBroker:
+    """What brokers say to each other from a protocol version on: the version of each request, and
+    of the registration in ZooKeeper."""
+
+    since: ProtocolVersion
+    registration: int
+    fetch: int
+    list_offsets: int
+    update_metadata: int
+    controlled_shutdown: int
+
+
+_INTER_BROKER: Final = (
+    InterBroker(ProtocolVersion.V0_8_0, 1, 0, 0, 0, 0),
+    InterBroker(ProtocolVersion.V0_9_0, 2, 1, 0, 1, 1),
+    InterBroker(ProtocolVersion.V0_10_0_IV0, 2, 2, 0, 1, 1),
+    InterBroker(ProtocolVersion.V0_10_0_IV1, 4, 2, 0, 2, 1),
+    InterBroker(ProtocolVersion.V0_10_1_IV1, 4, 3, 0, 2, 1),
+    InterBroker(ProtocolVersion.V0_10_1_IV2, 4, 3, 1, 2, 1),
+    InterBroker(ProtocolVersion.V0_10_2_IV0, 4, 3, 1, 3, 1),
+)
+"""Source: ReplicaFetcherThread, ControllerChannelManager, KafkaServer, ZkUtils 0.10.2.2."""
+LEAST_REGISTRATION: Final = {Level.V0_8_2: 1, Level.V0_9_0: 2, Level.V0_10_2: 2}
+"""The registration that a level writes however it is pinned."""
+
+
+def inter_broker(version: ProtocolVersion) -> InterBroker:
+    """The newest row that is not above `version`."""
+    return next(row for row in reversed(_INTER_BROKER) if row.since <= version)

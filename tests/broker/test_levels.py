@@ -1,0 +1,211 @@
+"""api.level: which keys of a server.properties exist, their defaults, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka08.broker.config import BrokerConfig
+from kafka08.broker.protocol_version import ProtocolVersion, inter_broker
+from kafka08.config import LONG_MAX
+from kafka08.errors import ConfigError
+from kafka08.levels import LEVELS, Level
+from kafka08.structs import Endpoint
+
+REQUIRED = {"broker.id": "0", "zookeeper.connect": "localhost:2181"}
+
+
+def config(level: str, **keys: Any) -> BrokerConfig:
+    given = {name.replace("_", "."): value for name, value in keys.items()}
+    return BrokerConfig({**REQUIRED, "api.level": level, **given})
+
+
+def test_the_default_is_the_oldest_level() -> None:
+    """A server.properties of 0.8.2.2 means a broker of 0.8.2.2."""
+    assert Level.V0_8_2 is BrokerConfig(REQUIRED).level
+
+
+@pytest.mark.parametrize(
+    ("level", "key", "default"),
+    [
+        ("0.8.2", "log_cleaner_enable", False),
+        ("0.9.0", "log_cleaner_enable", True),
+        ("0.10.2", "log_cleaner_dedupe_buffer_size", 128 << 20),
+        ("0.9.0", "replica_lag_max_messages", LONG_MAX),
+        ("0.9.0", "group_max_session_timeout_ms", 30_000),
+        ("0.10.2", "group_max_session_timeout_ms", 300_000),
+        ("0.9.0", "protocol_version", ProtocolVersion.V0_9_0),
+        ("0.10.2", "protocol_version", ProtocolVersion.V0_10_2_IV0),
+        ("0.10.2", "message_format", ProtocolVersion.V0_10_2_IV0),
+    ],
+)
+def test_a_level_has_the_defaults_of_its_release(level: str, key: str, default: object) -> None:
+    """As KafkaConfig of 0.8.2.2, 0.9.0.1 and 0.10.2.2."""
+    assert default == getattr(config(level), key)
+
+
+@pytest.mark.parametrize(
+    ("level", "key"),
+    [
+        ("0.8.2", "inter.broker.protocol.version"),
+        ("0.8.2", "listeners"),
+        ("0.9.0", "broker.rack"),
+        ("0.9.0", "log.message.format.version"),
+        ("0.9.0", "replica.lag.max.messages"),
+        ("0.10.2", "controller.message.queue.size"),
+    ],
+)
+def test_a_key_of_another_level_is_unknown(
+    level: str, key: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is named at start, as any unknown key, and changes nothing."""
+    made = BrokerConfig({**REQUIRED, "api.level": level, key: "nonsense"})
+    assert {key: "nonsense"} == made.unknown
+    with caplog.at_level(logging.WARNING):
+        made.log_notes()
+    assert f"Property {key} is not valid at this api.level: it exists from" in caplog.text
+
+
+def test_a_keyword_of_another_level_is_refused() -> None:
+    """Only code has keywords, and code can be mended."""
+    with pytest.raises(ConfigError, match=r"broker\.rack: .* it exists from 0\.10\.2"):
+        BrokerConfig(REQUIRED, broker_rack="r1")
+
+
+@pytest.mark.parametrize("level", ["0.8", "0.11.0", ""])
+def test_a_bad_level_is_refused(level: str) -> None:
+    """By key, value and range."""
+    with pytest.raises(ConfigError, match=r"api\.level: .* is not one of 0\.8\.2, 0\.9\.0"):
+        config(level)
+
+
+@pytest.mark.parametrize(
+    ("level", "version", "expected"),
+    [
+        ("0.9.0", "0.8.2", ProtocolVersion.V0_8_2),
+        ("0.9.0", "0.8.2.X", ProtocolVersion.V0_8_2),
+        ("0.9.0", "0.9.0.1", ProtocolVersion.V0_9_0),
+        ("0.10.2", "0.10.0-IV0", ProtocolVersion.V0_10_0_IV0),
+        ("0.10.2", "0.10.0", ProtocolVersion.V0_10_0_IV1),
+        ("0.10.2", "0.10.2", ProtocolVersion.V0_10_2_IV0),
+    ],
+)
+def test_versions_are_read_as_kafka_reads_them(
+    level: str, version: str, expected: ProtocolVersion
+) -> None:
+    """By their first three numbers; a release is its newest internal version."""
+    keys = {"inter_broker_protocol_version": version, "log_message_format_version": "0.8.2"}
+    assert expected is config(level, **keys).protocol_version
+
+
+@pytest.mark.parametrize(("level", "version"), [("0.9.0", "0.10.2"), ("0.10.2", "0.11.0")])
+def test_a_level_refuses_versions_above_it(level: str, version: str) -> None:
+    """The real ones do not know them either."""
+    with pytest.raises(ConfigError, match=r"inter\.broker\.protocol\.version: .* is not one"):
+        config(level, inter_broker_protocol_version=version)
+
+
+def test_a_pinned_broker_needs_a_pinned_message_format() -> None:
+    """In the words of 0.10.2.2."""
+    with pytest.raises(
+        ConfigError,
+        match=r"log\.message\.format\.version 0\.10\.2-IV0 cannot be used when "
+        r"inter\.broker\.protocol\.version is set to 0\.8\.2",
+    ):
+        config("0.10.2", inter_broker_protocol_version="0.8.2")
+
+
+def test_listeners_are_read_by_name() -> None:
+    """What is listened on, and what is advertised."""
+    made = config(
+        "0.10.2",
+        listeners="CLIENT://:9092,internal://[::1]:9093",
+        advertised_listeners="CLIENT://kafka:29092,INTERNAL://10.0.0.1:9093",
+        listener_security_protocol_map="CLIENT:PLAINTEXT,INTERNAL:PLAINTEXT",
+        inter_broker_listener_name="internal",
+    )
+    assert (Endpoint("CLIENT", None, 9092), Endpoint("INTERNAL", "::1", 9093)) == made.listening
+    assert ["CLIENT://kafka:29092", "INTERNAL://10.0.0.1:9093"] == [*map(str, made.advertised)]
+    assert "INTERNAL" == made.inter_broker_listener
+
+
+@pytest.mark.parametrize(
+    ("keys", "says"),
+    [
+        ({"listeners": "PLAINTEXT://h:99999"}, "listeners: 'PLAINTEXT://h:99999' is not"),
+        ({"listeners": "h:9092"}, "listeners: 'h:9092' is not NAME://host:port"),
+        ({"listeners": "SSL://h:9092"}, "SSL is not supported"),
+        ({"listeners": "A://h:9092"}, "no security protocol defined for listener A"),
+        ({"listeners": "PLAINTEXT://a:1,PLAINTEXT://a:2"}, "must have a different name"),
+        ({"listeners": ","}, "names no listener"),
+        (
+            {
+                "listeners": "A://h:1,B://h:1",
+                "listener_security_protocol_map": "A:PLAINTEXT,B:PLAINTEXT",
+            },
+            "must have a different port",
+        ),
+        (
+            {"listeners": "A://h:1", "listener_security_protocol_map": "A:PLAINTEXT"},
+            "inter.broker.listener.name: 'PLAINTEXT' is not one of the advertised listeners A",
+        ),
+        ({"listener_security_protocol_map": "A", "listeners": "A://h:1"}, "'A' is not NAME:"),
+        (
+            {"listeners": "PLAINTEXT://h:1", "advertised_listeners": "SASL_SSL://h:1"},
+            "SASL_SSL is not supported",
+        ),
+        ({"broker_id": "1001"}, "broker.id: 1001 is outside the range -1 to 1000"),
+        ({"log_retention_ms": "0"}, "log.retention.ms: 0 is neither"),
+    ],
+)
+def test_contradictions_are_refused(keys: dict[str, str], says: str) -> None:
+    """As the real broker refuses them at its start."""
+    with pytest.raises(ConfigError, match=says.replace("[", r"\[")):
+        config("0.10.2", **keys)
+
+
+def test_min_insync_replicas_is_the_topics_default_from_0_9_on() -> None:
+    """0.8.2.2 parses the key and does not use it."""
+    found = [config(level, min_insync_replicas=2).log_config() for level in LEVELS]
+    assert [None, 2, 2] == [made.min_insync_replicas for made in found]
+
+
+def test_retention_may_be_unlimited_from_0_9_on() -> None:
+    """-1, which 0.8.2.2 refuses."""
+    assert LONG_MAX == config("0.9.0", log_retention_ms=-1).log_config().retention_ms
+    with pytest.raises(ConfigError, match=r"log\.retention\.ms"):
+        config("0.8.2", log_retention_ms=-1)
+
+
+def test_what_is_sent_rises_with_the_protocol_version() -> None:
+    """The table of ReplicaFetcherThread, ControllerChannelManager and KafkaServer 0.10.2.2."""
+    names = ("registration", "fetch", "list_offsets", "update_metadata", "controlled_shutdown")
+    rows = {
+        str(version): tuple(getattr(inter_broker(version), name) for name in names)
+        for version in ProtocolVersion
+    }
+    assert {
+        "0.8.0.X": (1, 0, 0, 0, 0),
+        "0.8.1.X": (1, 0, 0, 0, 0),
+        "0.8.2.X": (1, 0, 0, 0, 0),
+        "0.9.0.X": (2, 1, 0, 1, 1),
+        "0.10.0-IV0": (2, 2, 0, 1, 1),
+        "0.10.0-IV1": (4, 2, 0, 2, 1),
+        "0.10.1-IV0": (4, 2, 0, 2, 1),
+        "0.10.1-IV1": (4, 3, 0, 2, 1),
+        "0.10.1-IV2": (4, 3, 1, 2, 1),
+        "0.10.2-IV0": (4, 3, 1, 3, 1),
+    } == rows
+
+
+def test_every_key_of_the_releases_is_known() -> None:
+    """tests/data/broker_keys.json: the keys that KafkaConfig of each release defines."""
+    data = Path(__file__).parent.parent / "data" / "broker_keys.json"
+    for level, names in json.loads(data.read_text()).items():
+        known = {name for name, key in config(level).keys.items() if key.exists}
+        ours = {"api.level", "kafka08.profile"}
+        assert set(names) == known - ours | {"log.dir"}, level
