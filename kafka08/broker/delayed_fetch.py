@@ -13,15 +13,14 @@ kafka.server.DelayedFetch 0.8.2.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Hashable, Mapping
+from typing import TYPE_CHECKING, cast
 
 from kafka08.broker.purgatory import Wait
 from kafka08.errors import NotLeaderForPartition, OffsetOutOfRange, UnknownTopicOrPartition
 from kafka08.structs import TopicPartition
 
 if TYPE_CHECKING:
-    from kafka08.broker.partition import Partition
     from kafka08.broker.replica_manager import ReplicaManager
     from kafka08.log.slices import LogOffset
 
@@ -29,7 +28,15 @@ if TYPE_CHECKING:
 class DelayedFetch(Wait):
     """Waits under its partitions; `done` reads and answers, in the hub."""
 
-    __slots__ = ("_done", "_from_follower", "_min_bytes", "_replica_manager", "_starts")
+    __slots__ = (
+        "_done",
+        "_from_follower",
+        "_min_bytes",
+        "_readable",
+        "_readable_bytes",
+        "_replica_manager",
+        "_starts",
+    )
 
     def __init__(
         self,
@@ -42,25 +49,40 @@ class DelayedFetch(Wait):
     ) -> None:
         self._replica_manager = replica_manager
         self._starts = starts
+        self._readable: dict[TopicPartition, int] = {}
+        self._readable_bytes = 0
         self._min_bytes = min_bytes
         self._done = done
         self._from_follower = from_follower
 
     def is_satisfied(self) -> bool:
-        readable = 0
-        for topic_partition, start in self._starts.items():
-            try:
-                partition = self._replica_manager.leader(topic_partition)
-                new = self._readable(partition, start)
-            except (NotLeaderForPartition, UnknownTopicOrPartition, OffsetOutOfRange):
-                return True  # A, B, E
-            if new is None:
-                return True  # C
-            readable += new
-        return readable >= self._min_bytes  # D
+        self._readable = {}
+        self._readable_bytes = 0
+        return any(self._look(tp) for tp in self._starts) or self._has_enough
 
-    def _readable(self, partition: Partition, start: LogOffset) -> int | None:
+    def is_satisfied_by(self, key: Hashable) -> bool:
+        return self._look(cast(TopicPartition, key)) or self._has_enough
+
+    @property
+    def _has_enough(self) -> bool:
+        return self._readable_bytes >= self._min_bytes  # D
+
+    def _look(self, topic_partition: TopicPartition) -> bool:
+        """Take note of what is readable there; whether that ends the wait by itself."""
+        try:
+            readable = self._readable_of(topic_partition)
+        except (NotLeaderForPartition, UnknownTopicOrPartition, OffsetOutOfRange):
+            return True  # A, B, E
+        if readable is None:
+            return True  # C
+        self._readable_bytes += readable - self._readable.get(topic_partition, 0)
+        self._readable[topic_partition] = readable
+        return False
+
+    def _readable_of(self, topic_partition: TopicPartition) -> int | None:
         """Bytes from the start to the end; None if they lie in different segments."""
+        start = self._starts[topic_partition]
+        partition = self._replica_manager.leader(topic_partition)
         log = partition.leader_log()
         end = log.log_end
         if not self._from_follower and partition.high_watermark < end.offset:

@@ -10,7 +10,7 @@ kafka.server.DelayedProduce 0.8.2.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -55,7 +55,7 @@ class DelayedProduce(Wait):
         self._required_acks = required_acks
         self.results = results
         self._done = done
-        self._pending = [tp for tp, result in results.items() if result.error is None]
+        self._pending = {tp for tp, result in results.items() if result.error is None}
         for tp in self._pending:
             self._settle(tp, RequestTimedOut(f"{tp} within the request's timeout"))
 
@@ -64,7 +64,12 @@ class DelayedProduce(Wait):
         self.results[tp] = AppendResult(result.base_offset, result.next_offset, error)
 
     def is_satisfied(self) -> bool:
-        self._pending = [tp for tp in self._pending if not self._check(tp)]
+        self._pending = {tp for tp in self._pending if not self._check(tp)}
+        return not self._pending
+
+    def is_satisfied_by(self, key: Hashable) -> bool:
+        if key in self._pending and self._check(key):
+            self._pending.remove(key)
         return not self._pending
 
     def _check(self, tp: TopicPartition) -> bool:

@@ -1,10 +1,10 @@
 """Purgatory: requests that wait for something to happen to their partitions, or for their time.
 
 A wait says when it is satisfied and what to do then. It is checked once when it comes, watched
-under all of its keys, checked again whenever one of them is touched, and finished exactly once: by
-being satisfied, by its time, or abandoned because nobody wants its answer any more. Then it leaves
-every watch list at once. The JVM checks a second time after watching, to close the race between its
-threads; here nothing runs between check and watch. Source: kafka.server.RequestPurgatory 0.8.2.2.
+under all of its keys, checked for one of them whenever that is touched, and finished exactly once:
+by being satisfied, by its time, or abandoned because its client is gone. Then it leaves every watch
+list at once. The JVM checks a second time after watching, to close the race between its threads;
+here nothing runs between check and watch. Source: kafka.server.RequestPurgatory 0.8.2.2.
 """
 
 from __future__ import annotations
@@ -28,6 +28,11 @@ class Wait:
     def is_satisfied(self) -> bool:
         """Whether the wait is over. May update what it has seen so far; never switches."""
         raise NotImplementedError
+
+    def is_satisfied_by(self, key: Hashable) -> bool:
+        """The same after something happened to `key` alone: what is known of other keys still
+        holds, so a wait of many keys need not look at all of them again."""
+        return self.is_satisfied()
 
     def finish(self) -> None:
         """Answer: satisfied, or out of time. Called at most once; never switches."""
@@ -67,7 +72,7 @@ class Purgatory:
         watchers = self._watchers.get(key)
         if watchers is None:
             return 0
-        satisfied = [wait for wait in watchers if _is_over(wait)]
+        satisfied = [wait for wait in watchers if _is_over(wait, key)]
         finished = 0
         for wait in satisfied:
             # Finishing one may answer a client and so, in the end, touch another.
@@ -107,9 +112,9 @@ class Purgatory:
                     del self._watchers[key]
 
 
-def _is_over(wait: Wait) -> bool:
+def _is_over(wait: Wait, key: Hashable) -> bool:
     try:
-        return wait.is_satisfied()
+        return wait.is_satisfied_by(key)
     except Exception:
         log.exception("Uncaught exception while looking at a waiting request")
         return True
