@@ -59,6 +59,15 @@ MAY_IMPORT: dict[str, set[str]] = {
     "groups": {"client", "consumer", "zk"},
     "spark": CLIENT_SIDE | {"consumer", "zk"},
     "embedded": {"zk", "admin", "client"},
+    "simulation": {
+        "admin",
+        "broker",
+        "client",
+        "consumer",
+        "log",
+        "producer",
+        "zk",
+    },
     "demo": {"kernel", "admin", "client", "consumer", "embedded", "migration", "producer", "spark"},
     "cli": {"*"},
 }
@@ -66,6 +75,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 
 HOMES: dict[str, tuple[str, ...]] = {
     "gevent": ("kafka08/runtime/greenlets.py",),
+    "greenlet": ("kafka08/simulation/",),
     "kazoo": ("kafka08/zk/kazoo_adapter/",),
     "click": ("kafka08/cli/",),
     # The demo's job is a program as a user would write it.

@@ -55,6 +55,7 @@ def run(properties: Mapping[str, str], log_level: str = "info") -> int:
     keep_freed_memory()
     limit = set_up_logging(log_level)
 
+    import gc
     import logging
 
     from kafka08.broker.config import BrokerConfig
@@ -93,6 +94,9 @@ def run(properties: Mapping[str, str], log_level: str = "info") -> int:
         server.startup()
     except (KafkaError, OSError):
         return 0 if asked_to_stop else 1  # said already
+    # What lives now lives long: keep it out of the collector's way, or its pauses grow with it.
+    gc.collect()
+    gc.freeze()
     server.await_shutdown()
     limit.end_interval()
     return 0

@@ -6,7 +6,6 @@ A start that fails stops what was started and raises. Source: kafka.server.Kafka
 
 from __future__ import annotations
 
-import gc
 import logging
 from collections.abc import Callable
 from dataclasses import replace
@@ -102,9 +101,6 @@ class KafkaServer:
             self.shutdown()
             raise
         self._started = True
-        # What lives now lives long: keep it out of the collector's way, or its pauses grow with it.
-        gc.collect()
-        gc.freeze()
         self._say("started")
 
     def _start(self) -> None:

@@ -30,6 +30,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "completion": ("kafka08.cli.completion:completion", "Print the shell's completion script."),
     "perf": ("kafka08.cli.perf:perf", "Measure how fast messages go in and out."),
     "log": ("kafka08.cli.log:log", "Look into log segments and check log directories."),
+    "simulate": ("kafka08.cli.simulate:simulate", "Run a whole cluster from one seed, simulated."),
     "spark": ("kafka08.cli.spark:spark", "Copy topics to files and back with PySpark."),
 }
 """Name → (where the command is, its line in the help)."""

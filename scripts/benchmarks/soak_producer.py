@@ -30,10 +30,10 @@ from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
 from kafka08.producer.batch import RecordBatch
 from kafka08.producer.hash_partitioner import partition_for_key
 from kafka08.producer.record import RecordMetadata
+from kafka08.simulation.history import History
 from kafka08.structs import TopicPartition
 from scripts.benchmarks.soak import Outcome, soak, soak_parser
 from scripts.benchmarks.subjects import resident_megabytes
-from tests.histories.history import History
 
 PARTITIONS: Final = 4
 KEYS: Final = 64

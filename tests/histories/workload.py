@@ -24,8 +24,8 @@ from kafka08.errors import ApiError, KafkaError, check
 from kafka08.protocol import message_set
 from kafka08.protocol.fetch import FetchResponse
 from kafka08.protocol.produce import ProduceResponse
+from kafka08.simulation.history import History
 from kafka08.structs import TopicPartition
-from tests.histories.history import History
 
 PAUSE_SECONDS = 0.02
 SEND_TIMEOUT_MS = 1500

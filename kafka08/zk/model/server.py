@@ -152,6 +152,10 @@ class Server:
             self.disconnect(connection)
         self._sessions.hear_all(now.elapsed_ms)
 
+    def find(self, path: str) -> Znode | None:
+        """A znode as it is now, for who looks on from outside; nobody may change it."""
+        return self._tree.find(path)
+
     def next_deadline_ms(self) -> int | None:
         """When `expire` has something to do, in elapsed milliseconds; None: no sessions."""
         return self._sessions.next_deadline_ms()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from kafka08.simulation.history import History
 from kafka08.structs import TopicPartition
-from tests.histories.history import History
 
 TP = TopicPartition("t", 0)
 

@@ -1,0 +1,271 @@
+"""One run: a cluster with clients, faults for a while, then peace, in which all must come right."""
+
+from __future__ import annotations
+
+import gc
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Final
+
+from kafka08.admin.client import AdminClient
+from kafka08.errors import KafkaError
+from kafka08.profile import SAFE
+from kafka08.simulation.cluster import BROKER_PORT, Hosts, SimBroker
+from kafka08.simulation.history import History
+from kafka08.simulation.network import Network
+from kafka08.simulation.plan import Plan, draw_plan
+from kafka08.simulation.runtime import SimClientRuntime, World
+from kafka08.simulation.scheduler import Scheduler
+from kafka08.simulation.trace import Trace
+from kafka08.simulation.workload import (
+    Observed,
+    Reader,
+    Target,
+    new_producer,
+    old_producer,
+    read_partition,
+)
+from kafka08.simulation.zookeeper import ADDRESS, SimZooKeeper
+from kafka08.structs import TopicPartition
+from kafka08.zk.model.server import Server
+
+TOPIC: Final = "t"
+STEPS_MAX: Final = 20_000_000
+START_SECONDS: Final = 60.0
+CALM_SECONDS: Final = 180.0
+STOP_SECONDS: Final = 120.0
+MEMORY: Final = Path("/dev/shm")
+"""Files need no disk to be real: its names and numbers are what counts."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended.
+
+    verdict             one sentence; None: nothing was wrong
+    digest              the hash of all that happened
+    simulated_seconds, real_seconds   how long it took, by its own clock and by ours
+    story               the last lines of what happened
+    """
+
+    seed: int
+    verdict: str | None
+    digest: str
+    simulated_seconds: float
+    real_seconds: float
+    steps: int
+    faults: int
+    acknowledged: int
+    read: int
+    story: list[str]
+
+
+class Wrong(Exception):
+    """A rule is broken; its text is the verdict."""
+
+
+def simulate(
+    seed: int,
+    *,
+    profile: str = SAFE,
+    plan: Plan | None = None,
+    tell: Callable[[str], object] | None = None,
+) -> Outcome:
+    """One run. `tell` is called with each line of its story; `plan`: None draws one."""
+    started = time.perf_counter()
+    base = Path(tempfile.mkdtemp(prefix="kafka08-", dir=MEMORY if MEMORY.is_dir() else None))
+    try:
+        run = Run(seed, plan or draw_plan(seed, profile), base, tell)
+        verdict = run.go()
+        scheduler = run.scheduler
+        return Outcome(
+            seed,
+            verdict,
+            scheduler.trace.digest,
+            scheduler.now,
+            time.perf_counter() - started,
+            scheduler.steps,
+            run.faults,
+            len(run.observed.history.acknowledgements) + len(run.observed.stored),
+            len(run.observed.history.reads),
+            list(scheduler.trace.lines),
+        )
+    finally:
+        shutil.rmtree(base, ignore_errors=True)
+        gc.collect()
+
+
+class Run:
+    """The world of one run, and its director: the task that makes things happen."""
+
+    def __init__(
+        self, seed: int, plan: Plan, base: Path, tell: Callable[[str], object] | None
+    ) -> None:
+        self.plan = plan
+        self.random = Random(f"{seed}/director")
+        self.trace = Trace(tell)
+        self.scheduler = Scheduler(Random(f"{seed}/scheduler"), self.trace, disorder=plan.disorder)
+        network = Network(self.scheduler, Random(f"{seed}/network"), plan.network)
+        self.zookeeper = SimZooKeeper(network, Server())
+        self.network = network
+        world = World(network, self.zookeeper, plan.native_seconds)
+        self.hosts = Hosts(seed, world, self._skew)
+        self.brokers = [
+            SimBroker(self.hosts, number, base / str(number), plan.broker_properties)
+            for number in range(1, plan.brokers + 1)
+        ]
+        self.target = Target(
+            [(broker.host, BROKER_PORT) for broker in self.brokers],
+            ADDRESS,
+            [TopicPartition(TOPIC, number) for number in range(plan.partitions)],
+        )
+        self.observed = Observed(History(ordered=False, repeats=True))
+        self.readers: list[Reader] = []
+        self.faults = 0
+        self.verdict: str | None = None
+        self.director: SimClientRuntime = self.hosts.client("director")
+
+    def go(self) -> str | None:
+        """Run to the end: the verdict."""
+        self.director.process.spawn(self._direct, (), "director")
+        try:
+            if not self.scheduler.run(STEPS_MAX) and self.verdict is None:
+                self.verdict = "the run came to a standstill"
+        finally:
+            self.hosts.bury()
+        if self.verdict is None and self.hosts.uncaught:
+            self.verdict = self.hosts.uncaught[0]
+        return self.verdict
+
+    def say(self, text: str) -> None:
+        self.trace.event(self.scheduler.now, text)
+
+    def _direct(self) -> None:
+        try:
+            self._set_up()
+            self._trouble()
+            self._calm()
+            self._check()
+            self._stop()
+        except Wrong as wrong:
+            self.verdict = str(wrong)
+            self.say(f"wrong: {wrong}")
+        finally:
+            self.scheduler.is_over = True
+
+    def _set_up(self) -> None:
+        self.say(f"plan: {self.plan}")
+        for broker in self.brokers:
+            broker.start()
+        self._await("brokers to register", START_SECONDS, self._are_registered)
+        with AdminClient(ADDRESS, runtime=self.director) as admin:
+            admin.create_topic(TOPIC, self.plan.partitions, self.plan.replication_factor)
+            admin.await_leaders(TOPIC)
+        self.say("topic made")
+        self._start_clients()
+
+    def _start_clients(self) -> None:
+        plan = self.plan
+        for number in range(plan.new_producers):
+            runtime = self.hosts.client(f"new-producer-{number}")
+            self.observed.writers += 1
+            runtime.spawn(
+                lambda runtime=runtime: new_producer(
+                    runtime,
+                    self.target,
+                    self.observed,
+                    retries=plan.retries,
+                    in_flight=plan.in_flight,
+                    pause=plan.pause_seconds,
+                ),
+                name="main",
+            )
+        for number in range(plan.old_producers):
+            runtime = self.hosts.client(f"old-producer-{number}")
+            self.observed.writers += 1
+            runtime.spawn(
+                lambda runtime=runtime: old_producer(
+                    runtime, self.target, self.observed, pause=plan.pause_seconds
+                ),
+                name="main",
+            )
+        for tp in self.target.partitions:
+            runtime = self.hosts.client(f"reader-{tp.partition}")
+            reader = Reader(runtime, self.target, self.observed.history, tp)
+            self.readers.append(reader)
+            runtime.spawn(reader.run, name="main")
+
+    def _trouble(self) -> None:
+        self.director.sleep(self.plan.trouble_seconds)
+
+    def _calm(self) -> None:
+        """Everything works again, and everything must come right."""
+        self.say("calm")
+        self.observed.is_ending = True
+        self._await("replicas to be in sync", CALM_SECONDS, self._are_in_sync)
+        self._await("producers to end", CALM_SECONDS, lambda: not self.observed.writers)
+
+    def _check(self) -> None:
+        final = {tp: self._final(tp) for tp in self.target.partitions}
+        problems = self.observed.history.problems(final)
+        for tp, value in self.observed.stored:
+            if value not in final[tp].values():
+                problems.append(f"lost: {tp} {value!r}, which the old producer was told is stored")
+        if problems:
+            raise Wrong(problems[0])
+        for reader, tp in zip(self.readers, self.target.partitions, strict=True):
+            self._await(
+                f"the reader of {tp} to reach its end",
+                CALM_SECONDS,
+                lambda: reader.position > max(final[tp], default=-1),  # noqa: B023 - used at once
+            )
+
+    def _final(self, tp: TopicPartition) -> dict[int, bytes]:
+        end = self.scheduler.now + CALM_SECONDS
+        while True:
+            try:
+                return read_partition(self.director, self.target, tp)
+            except KafkaError as error:
+                if self.scheduler.now > end:
+                    raise Wrong(f"{tp} cannot be read in the end: {error}") from None
+                self.director.sleep(1.0)
+
+    def _stop(self) -> None:
+        for reader in self.readers:
+            reader.is_ended = True
+        self.director.sleep(10.0)
+        for broker in self.brokers:
+            if not broker.shutdown(STOP_SECONDS):
+                raise Wrong(f"{broker.host} did not stop in {STOP_SECONDS:g} s")
+
+    # What it looks at
+
+    def _await(self, what: str, seconds: float, is_done: Callable[[], bool]) -> None:
+        end = self.scheduler.now + seconds
+        while not is_done():
+            if self.hosts.uncaught:
+                raise Wrong(self.hosts.uncaught[0])
+            if self.scheduler.now > end:
+                raise Wrong(f"waited {seconds:g} s in vain for {what}")
+            self.director.sleep(0.1)
+
+    def _are_registered(self) -> bool:
+        ids = self.zookeeper.server.find("/brokers/ids")
+        return ids is not None and len(ids.children) == len(self.brokers)
+
+    def _are_in_sync(self) -> bool:
+        with AdminClient(ADDRESS, runtime=self.director) as admin:
+            [topic] = admin.describe_topics([TOPIC])
+        return all(
+            p.leader is not None and p.leader >= 0 and set(p.isr) == set(p.replicas)
+            for p in topic.partitions
+        )
+
+    def _skew(self) -> tuple[int, float]:
+        draw = self.random.random
+        return int((draw() - 0.5) * 2 * self.plan.skew_ms), draw() * 1000

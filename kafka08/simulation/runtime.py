@@ -1,0 +1,263 @@
+"""Runtimes of simulated processes: `kafka08.runtime`'s BrokerRuntime and ClientRuntime."""
+
+from __future__ import annotations
+
+import base64
+import errno
+import logging
+import os
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Any, TypeVar
+
+from greenlet import GreenletExit
+
+from kafka08.runtime.interface import Lock
+from kafka08.runtime.transport import Address, Connecting
+from kafka08.simulation.network import Network
+from kafka08.simulation.polling import SimIoWatch, SimPoller
+from kafka08.simulation.process import Process
+from kafka08.simulation.scheduler import Timer
+from kafka08.simulation.streams import SimListener, SimStream
+from kafka08.simulation.task import SimTask
+from kafka08.simulation.waiting import SimCondition, SimEvent, SimLock, SimQueue
+from kafka08.simulation.zookeeper import SimZooKeeper
+from kafka08.zk.model.session import ModelSession
+from kafka08.zk.zookeeper import SessionSettings
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class World:
+    """What all processes share.
+
+    native_seconds   the longest that a native job takes to begin, and to be heard of
+    """
+
+    network: Network
+    zookeeper: SimZooKeeper
+    native_seconds: float
+
+
+class SimRuntime:
+    """What brokers and clients share: a `kafka08.runtime.Runtime`."""
+
+    def __init__(self, world: World, process: Process, random: Random) -> None:
+        self.random = random
+        self.process = process
+        self._world = world
+        self.time_ms = process.time_ms
+        self.monotonic = process.monotonic
+        self.sleep = process.sleep
+
+    def spawn(self, call: Callable[..., object], *args: object, name: str) -> SimTask:
+        return self.process.spawn(call, args, name)
+
+    def event(self) -> SimEvent:
+        return SimEvent(self.process)
+
+    def rlock(self) -> SimLock:
+        return SimLock(self.process, reentrant=True)
+
+    def connect(
+        self,
+        address: Address,
+        timeout: float | None = None,
+        *,
+        receive_buffer: int = 0,
+        send_buffer: int = 0,
+    ) -> SimStream:
+        self.process.check_alive()
+        stream = self._world.network.dial(self.process, address)
+        try:
+            stream.await_connection(timeout)
+        except BaseException:
+            stream.close()
+            raise
+        stream.settimeout(timeout)
+        return stream
+
+    def zookeeper(self, settings: SessionSettings) -> ModelSession:
+        return self._world.zookeeper.session(self.process, settings)
+
+
+class SimClientRuntime(SimRuntime):
+    """A `kafka08.runtime.ClientRuntime`."""
+
+    def host_name(self) -> str:
+        return self.process.host
+
+    def current_task(self) -> object:
+        return self.process.scheduler.current or self.process
+
+    def call_later(self, seconds: float, call: Callable[..., object], *args: object) -> Timer:
+        timer = Timer(call, args)
+        self.process.call_later(seconds, self._run_timer, timer)
+        return timer
+
+    def _run_timer(self, timer: Timer) -> None:
+        if timer.call is not None:
+            self.process.spawn(timer.run, (), "timer")
+
+    def lock(self) -> SimLock:
+        return SimLock(self.process, reentrant=False)
+
+    def condition(self, lock: Lock | None = None) -> SimCondition:
+        assert lock is None or isinstance(lock, SimLock)
+        return SimCondition(self.process, lock or self.rlock())
+
+    def start_connect(
+        self, address: Address, *, receive_buffer: int = 0, send_buffer: int = 0
+    ) -> Connecting:
+        self.process.check_alive()
+        return SimConnecting(self._world.network.dial(self.process, address))
+
+    def poller(self) -> SimPoller:
+        return SimPoller(self.process)
+
+
+class SimBrokerRuntime(SimRuntime):
+    """A `kafka08.runtime.BrokerRuntime`.
+
+    on_halt   called when the broker ends its own process, with the status
+    """
+
+    def __init__(
+        self, world: World, process: Process, random: Random, on_halt: Callable[[int], object]
+    ) -> None:
+        super().__init__(world, process, random)
+        self._on_halt = on_halt
+        self.call_soon = process.call_soon
+        self.call_later = process.call_later
+
+    def every(
+        self,
+        seconds: float,
+        call: Callable[[], object],
+        *,
+        name: str,
+        first: float | None = None,
+    ) -> SimTask:
+        def run() -> None:
+            self.sleep(seconds if first is None else first)
+            while True:
+                try:
+                    call()
+                except Exception as error:
+                    log.exception("Uncaught exception in scheduled task '%s'", name)
+                    self.process.on_uncaught(name, error)
+                self.sleep(seconds)
+
+        return self.spawn(run, name=name)
+
+    def queue(self) -> SimQueue:
+        return SimQueue(self.process)
+
+    def new_cluster_id(self) -> str:
+        identifier = uuid.UUID(int=self.random.getrandbits(128), version=4)
+        return base64.urlsafe_b64encode(identifier.bytes).decode().rstrip("=")
+
+    def canonical_host_name(self) -> str:
+        return self.process.host
+
+    def resolve(self, host: str) -> str:
+        return host
+
+    def listen(
+        self, host: str | None, port: int, *, receive_buffer: int = 0, send_buffer: int = 0
+    ) -> SimListener:
+        return self._world.network.listen(self.process, port)
+
+    def when_acceptable(self, listener: Any) -> SimIoWatch:
+        return SimIoWatch(listener, for_writing=False)
+
+    def when_readable(self, stream: Any) -> SimIoWatch:
+        return SimIoWatch(stream, for_writing=False)
+
+    def when_writable(self, stream: Any) -> SimIoWatch:
+        return SimIoWatch(stream, for_writing=True)
+
+    def send_file(self, stream: Any, file: Any, position: int, size: int) -> int:
+        if not stream.is_writable:
+            raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+        data = os.pread(file.fd, size, position)
+        sent: int = stream.send(data) if data else 0
+        return sent
+
+    def run_native(self, call: Callable[..., T], *args: object) -> T:
+        outcome: list[tuple[Any, BaseException | None]] = []
+        is_done = self.event()
+
+        def done(result: Any, error: BaseException | None) -> None:
+            outcome.append((result, error))
+            is_done.set()
+
+        self.run_native_later(done, call, *args)
+        try:
+            is_done.wait()
+        except GreenletExit:
+            is_done.wait()
+            raise
+        result, error = outcome[0]
+        if error is not None:
+            raise error
+        answer: T = result
+        return answer
+
+    def run_native_later(
+        self,
+        done: Callable[[Any, BaseException | None], object],
+        call: Callable[..., object],
+        *args: object,
+    ) -> None:
+        self.process.check_alive()
+        self._in_a_while(self._run_job, done, call, args)
+
+    def halt(self, status: int) -> None:
+        self._on_halt(status)
+        self.process.die()
+
+    def _run_job(
+        self,
+        done: Callable[[Any, BaseException | None], object],
+        call: Callable[..., object],
+        args: tuple[object, ...],
+    ) -> None:
+        """What a thread does: it takes no step of the process, which may be stopped meanwhile."""
+        if self.process.is_dead:
+            return
+        result, failed = None, None
+        try:
+            result = call(*args)
+        except Exception as error:  # noqa: BLE001 - carried to `done`, as a thread does
+            failed = error
+        self._in_a_while(self.process.call_soon, done, result, failed)
+
+    def _in_a_while(self, call: Callable[..., object], *args: object) -> None:
+        seconds = self._world.network.random.random() * self._world.native_seconds
+        self.process.scheduler.call_later(seconds, call, *args)
+
+
+class SimConnecting:
+    """A `kafka08.runtime.Connecting`."""
+
+    def __init__(self, stream: SimStream) -> None:
+        self.stream = stream
+        stream.settimeout(0)
+        self._is_finished = False
+
+    def finish(self) -> bool:
+        if self.stream.error is not None:
+            self.stream.close()
+            raise self.stream.error
+        self._is_finished = True
+        return True
+
+    def close(self) -> None:
+        if not self._is_finished:
+            self.stream.close()

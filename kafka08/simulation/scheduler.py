@@ -1,0 +1,115 @@
+"""Who runs next, and what time it is: greenlets on a virtual clock.
+
+A simulated thread, greenlet or process is a greenlet that gives control back where it waits, and
+nowhere else. While something is ready it runs, in an order drawn from the seed; when nothing is,
+time jumps to the next timer. Each step costs a little time, so that a loop that never waits for
+anything but its turn cannot hold the clock.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable
+from random import Random
+from typing import TYPE_CHECKING, Any, Final
+
+from greenlet import getcurrent, greenlet
+
+from kafka08.simulation.trace import Trace
+
+if TYPE_CHECKING:
+    from kafka08.simulation.process import Process
+    from kafka08.simulation.task import SimTask
+
+STEP_SECONDS: Final = 2e-6
+
+
+class Timer:
+    """A call that is still to come."""
+
+    __slots__ = ("args", "call")
+
+    def __init__(self, call: Callable[..., object], args: tuple[object, ...]) -> None:
+        self.call: Callable[..., object] | None = call
+        self.args = args
+
+    def cancel(self) -> None:
+        self.call = None
+        self.args = ()
+
+    def run(self) -> None:
+        if self.call is not None:
+            self.call(*self.args)
+
+
+class Scheduler:
+    """disorder   how often the next to run is drawn from all that are ready, instead of being the
+    one that has been ready longest: 0 to 1
+    """
+
+    def __init__(self, random: Random, trace: Trace, *, disorder: float) -> None:
+        self.now = 0.0
+        """Seconds since the run began."""
+        self.steps = 0
+        self.trace = trace
+        self.current: SimTask | None = None
+        """The task that runs; None in the event loop of a process, and between steps."""
+        self.running: Process | None = None
+        """Whose code runs."""
+        self.is_over = False
+        self.loop: greenlet = getcurrent()
+        """Where tasks switch to when they wait."""
+        self._draw = random.random
+        self._disorder = disorder
+        self._ready: list[tuple[Process, str, Callable[..., object], tuple[object, ...]]] = []
+        self._timers: list[tuple[float, int, Timer]] = []
+        self._numbers = itertools.count()
+
+    def call_at(self, at: float, call: Callable[..., object], *args: object) -> Timer:
+        """Make a call of the world itself at that time. Calls of one time keep their order."""
+        timer = Timer(call, args)
+        heapq.heappush(self._timers, (at, next(self._numbers), timer))
+        return timer
+
+    def call_later(self, seconds: float, call: Callable[..., object], *args: object) -> Timer:
+        return self.call_at(self.now + max(seconds, 0.0), call, *args)
+
+    def make_ready(
+        self, process: Process, name: str, call: Callable[..., object], *args: object
+    ) -> None:
+        """Have the call made as a step of a process. `name` is what the trace calls it."""
+        self._ready.append((process, name, call, args))
+
+    def run(self, steps_max: int) -> bool:
+        """Go on until `is_over`; False: nothing was left to do, or the steps were used up."""
+        timers, ready = self._timers, self._ready
+        while not self.is_over:
+            while timers and timers[0][0] <= self.now:
+                heapq.heappop(timers)[2].run()
+            if ready:
+                if self.steps >= steps_max:
+                    return False
+                self._step(ready)
+            elif timers:
+                self.now = max(self.now, timers[0][0])
+            else:
+                return False
+        return True
+
+    def _step(self, ready: list[Any]) -> None:
+        index = 0
+        if len(ready) > 1 and self._draw() < self._disorder:
+            index = int(self._draw() * len(ready))
+        process, name, call, args = ready.pop(index)
+        if process.is_dead:
+            return
+        if process.is_stopped:
+            process.held.append((name, call, args))
+            return
+        self.steps += 1
+        self.now += STEP_SECONDS
+        self.trace.step(self.now, process.name, name)
+        self.running = process
+        call(*args)
+        self.running = self.current = None

@@ -1,0 +1,297 @@
+"""Streams and listeners of the simulated network, with the errors of real sockets."""
+
+from __future__ import annotations
+
+import errno
+import zlib
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka08.runtime.transport import PEEK, Address
+from kafka08.simulation.process import Process
+from kafka08.simulation.task import Ticket
+
+if TYPE_CHECKING:
+    from kafka08.simulation.network import Network, Pipe
+    from kafka08.simulation.polling import Watcher
+
+END: Final = object()
+"""On its way: the sender sends nothing more."""
+RESET: Final = object()
+"""On its way: the connection is broken."""
+
+
+class SimStream:
+    """One end of a connection: a `kafka08.runtime.Stream`.
+
+    Of the two directions each end owns the pipe that it sends into. What has arrived waits in
+    `_inbox`; a direction is full when pipe and inbox together hold the network's buffer_bytes.
+    """
+
+    def __init__(
+        self, network: Network, process: Process, address: Address, peer_address: Address
+    ) -> None:
+        self.address = address
+        self.peer_address = peer_address
+        self.process = process
+        self.is_closed = False
+        self.is_connected = False
+        self.error: OSError | None = None
+        self.watchers: dict[Watcher, None] = {}
+        self._network = network
+        self._peer: SimStream | None = None
+        self._pipe: Pipe | None = None
+        self._inbox = bytearray()
+        self._on_its_way = 0
+        self._has_ended = False
+        """The peer sends nothing more."""
+        self._is_shut = False
+        self._timeout: float | None = None
+        self._waiters: list[Ticket] = []
+        network.streams[self] = None
+
+    # For the network
+
+    def join(self, peer: SimStream) -> None:
+        """The other end exists from now on; this one hears of it a moment later."""
+        from kafka08.simulation.network import Pipe
+
+        self._peer, peer._peer = peer, self
+        here, there = self.address[0], peer.address[0]
+        self._pipe = Pipe(self._network, here, there, peer.receive)
+        peer._pipe = Pipe(self._network, there, here, self.receive)
+        peer.is_connected = True
+        peer._pipe.put(b"")
+
+    def fail(self, error: OSError) -> None:
+        """The connection is broken, or could not be made."""
+        if self.is_closed or self.error is not None:
+            return
+        self.error = error
+        self.is_connected = True
+        self._tell()
+
+    def receive(self, item: Any) -> None:
+        """Something arrives."""
+        network, peer = self._network, self._peer
+        assert peer is not None
+        if isinstance(item, bytes):
+            network.scheduler.trace.message(
+                network.scheduler.now, peer.process.name, self.process.name, zlib.crc32(item)
+            )
+            peer._on_its_way -= len(item)
+            if self.is_closed:
+                self._answer_for_a_closed_one(item)
+                return
+            self.is_connected = True
+            self._inbox += item
+        elif item is RESET:
+            self.fail(ConnectionResetError(errno.ECONNRESET, "Connection reset by peer"))
+        else:
+            self._has_ended = True
+        self._tell()
+
+    def _answer_for_a_closed_one(self, item: bytes) -> None:
+        """Bytes for an end that is gone: its host says so, if it is on."""
+        assert self._pipe is not None
+        if item and not self._network.is_off(self.address[0]):
+            self._pipe.put(RESET)
+
+    def reset(self) -> None:
+        """Break the connection, as a firewall that sends resets to both ends."""
+        for end in (self, self._peer):
+            if end is not None:
+                if end._pipe is not None:
+                    end._pipe.is_broken = True
+                end.fail(ConnectionResetError(errno.ECONNRESET, "Connection reset by peer"))
+
+    def vanish(self, *, silently: bool) -> None:
+        """Its process died. Silently: its host did, so the peer hears nothing."""
+        if self.is_closed:
+            return
+        if not silently and self._pipe is not None:
+            self._pipe.put(RESET if self._inbox else END)
+        elif self._pipe is not None:
+            self._pipe.is_broken = True
+        self._forget()
+
+    # Stream
+
+    def settimeout(self, seconds: float | None, /) -> None:
+        self._timeout = seconds
+
+    def recv(self, size: int, flags: int = 0, /) -> bytes:
+        self._await_bytes()
+        data = bytes(self._inbox[:size])
+        if not flags & PEEK:
+            self._take(len(data))
+        return data
+
+    def recv_into(self, buffer: bytearray | memoryview, /) -> int:
+        self._await_bytes()
+        count = min(len(buffer), len(self._inbox))
+        buffer[:count] = self._inbox[:count]
+        self._take(count)
+        return count
+
+    def send(self, data: bytes | bytearray | memoryview, flags: int = 0, /) -> int:
+        self._await_room()
+        return self._put(memoryview(data).cast("B")) if len(data) else 0
+
+    def sendall(self, data: bytes | bytearray | memoryview, /) -> None:
+        rest = memoryview(data).cast("B")
+        while rest:
+            self._await_room()
+            rest = rest[self._put(rest) :]
+
+    def shutdown(self, how: int, /) -> None:
+        self._check_open()
+        if self._peer is None or self.error is not None:
+            raise OSError(errno.ENOTCONN, "Transport endpoint is not connected")
+        if not self._is_shut:
+            self._is_shut = self._has_ended = True
+            assert self._pipe is not None
+            self._pipe.put(END)
+            self._tell()
+
+    def close(self) -> None:
+        if self.is_closed:
+            return
+        if self._pipe is not None and self.error is None:
+            if self._inbox:
+                self._pipe.put(RESET)
+            elif not self._is_shut:
+                self._pipe.put(END)
+        self._forget()
+
+    # Waiting
+
+    @property
+    def is_readable(self) -> bool:
+        return bool(self._inbox) or self._has_ended or self.error is not None
+
+    @property
+    def is_writable(self) -> bool:
+        return self.is_connected and (
+            self.error is not None or self._is_shut or self._peer is None or self._room() > 0
+        )
+
+    def await_connection(self, timeout: float | None) -> None:
+        """Until it is connected; the OSError of one that could not be made, or TimeoutError."""
+        if not self.is_connected:
+            self._wait_for("is_connected", timeout)
+        if self.error is not None:
+            raise self.error
+
+    def _room(self) -> int:
+        assert self._peer is not None
+        peer = self._peer
+        return self._network.settings.buffer_bytes - self._on_its_way - len(peer._inbox)
+
+    def _await_bytes(self) -> None:
+        self._check_open()
+        if not self.is_readable:
+            self._wait_for("is_readable", self._timeout)
+        self._check_open()
+        if self.error is not None and not self._inbox:
+            raise self.error
+
+    def _await_room(self) -> None:
+        self._check_open()
+        if not self.is_writable:
+            self._wait_for("is_writable", self._timeout)
+        self._check_open()
+        if self.error is not None:
+            raise self.error
+        if self._is_shut or self._peer is None:
+            raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    def _wait_for(self, wanted: str, timeout: float | None) -> None:
+        if timeout == 0:
+            raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+        end = None if timeout is None else self.process.monotonic() + timeout
+        while not getattr(self, wanted) and not self.is_closed:
+            left = None if end is None else end - self.process.monotonic()
+            if left is not None and left <= 0:
+                raise TimeoutError("timed out")
+            self.process.wait(self._waiters, left)
+
+    def _put(self, data: memoryview) -> int:
+        assert self._pipe is not None
+        count = self._network.piece(min(len(data), self._room()))
+        first = self._network.piece(count)
+        self._on_its_way += count
+        self._pipe.put(bytes(data[:first]))
+        if first < count:
+            self._pipe.put(bytes(data[first:count]))
+        return count
+
+    def _take(self, count: int) -> None:
+        if count:
+            del self._inbox[:count]
+            if self._peer is not None:
+                self._peer._tell()
+
+    def _tell(self) -> None:
+        """Something may have become possible."""
+        waiters, self._waiters = self._waiters, []
+        for ticket in waiters:
+            ticket.wake()
+        for watcher in list(self.watchers):
+            watcher.look()
+
+    def _check_open(self) -> None:
+        self.process.check_alive()
+        if self.is_closed:
+            raise OSError(errno.EBADF, "Bad file descriptor")
+
+    def _forget(self) -> None:
+        self.is_closed = True
+        self._inbox.clear()
+        self.watchers.clear()
+        self._network.streams.pop(self, None)
+        waiters, self._waiters = self._waiters, []
+        for ticket in waiters:
+            ticket.wake()
+
+
+class SimListener:
+    """A `kafka08.runtime.Listener`."""
+
+    def __init__(self, network: Network, process: Process, address: Address) -> None:
+        self.process = process
+        self.port = address[1]
+        self.watchers: dict[Watcher, None] = {}
+        self._address = address
+        self._network = network
+        self._backlog: deque[SimStream] = deque()
+
+    @property
+    def is_readable(self) -> bool:
+        return bool(self._backlog)
+
+    @property
+    def is_writable(self) -> bool:
+        return False
+
+    def arrive(self, stream: SimStream) -> None:
+        """Somebody has connected."""
+        self._backlog.append(stream)
+        for watcher in list(self.watchers):
+            watcher.look()
+
+    def accept(self) -> tuple[SimStream, Address]:
+        while self._backlog:
+            stream = self._backlog.popleft()
+            if not stream.is_closed:
+                return stream, stream.peer_address
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    def close(self) -> None:
+        self.vanish(silently=False)
+
+    def vanish(self, *, silently: bool) -> None:
+        self._network.listeners.pop(self._address, None)
+        self.watchers.clear()
+        while self._backlog:
+            self._backlog.popleft().vanish(silently=silently)

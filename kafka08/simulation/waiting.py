@@ -1,0 +1,177 @@
+"""Locks, conditions, events and queues for simulated tasks, after `threading` and `queue`."""
+
+from __future__ import annotations
+
+import queue
+from collections import deque
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, TypeVar
+
+from kafka08.simulation.process import Process
+from kafka08.simulation.task import Ticket
+
+T = TypeVar("T")
+
+
+class SimEvent:
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._is_set = False
+        self._waiters: list[Ticket] = []
+
+    def set(self) -> None:
+        self._is_set = True
+        waiters, self._waiters = self._waiters, []
+        for ticket in waiters:
+            ticket.wake()
+
+    def clear(self) -> None:
+        self._is_set = False
+
+    def is_set(self) -> bool:
+        return self._is_set
+
+    def wait(self, timeout: float | None = None) -> bool:
+        if not self._is_set:
+            self._process.wait(self._waiters, timeout)
+        return self._is_set
+
+
+class SimLock:
+    """A lock. Whoever asks first after a release has it: one that waits may be overtaken."""
+
+    def __init__(self, process: Process, *, reentrant: bool) -> None:
+        self._process = process
+        self._reentrant = reentrant
+        self._holder: object = None
+        self._depth = 0
+        self._waiters: list[Ticket] = []
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+        me = self._asker()
+        if self._reentrant and self._holder is me:
+            self._depth += 1
+            return True
+        deadline = None if timeout < 0 else self._process.monotonic() + timeout
+        while self._holder is not None:
+            left = None if deadline is None else deadline - self._process.monotonic()
+            if not blocking or (left is not None and left <= 0):
+                return False
+            self._process.wait(self._waiters, left)
+        self._holder, self._depth = me, 1
+        return True
+
+    def release(self) -> None:
+        if self._process.is_dead:
+            return
+        if self._holder is None:
+            raise RuntimeError("release of a lock that nobody holds")
+        if self._reentrant and self._holder is not self._asker():
+            raise RuntimeError("release of a lock by another than its holder")
+        self._depth -= 1
+        if not self._depth:
+            self._holder = None
+            while self._waiters and not self._waiters.pop(0).wake():
+                pass
+
+    def is_held_here(self) -> bool:
+        """Whether the asker holds it; of a plain lock, whether anybody does."""
+        return self._holder is not None and (not self._reentrant or self._holder is self._asker())
+
+    def release_all(self) -> int:
+        """How deep it was held."""
+        depth, self._depth = self._depth, 1
+        self.release()
+        return depth
+
+    def acquire_all(self, depth: int) -> None:
+        self.acquire()
+        self._depth = depth
+
+    def __enter__(self) -> bool:
+        return self.acquire()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+        /,
+    ) -> None:
+        self.release()
+
+    def _asker(self) -> object:
+        return self._process.scheduler.current or self._process
+
+
+class SimCondition:
+    def __init__(self, process: Process, lock: SimLock) -> None:
+        self._process = process
+        self._lock = lock
+        self._waiters: list[Ticket] = []
+        self.acquire = lock.acquire
+        self.release = lock.release
+
+    def __enter__(self) -> bool:
+        return self._lock.acquire()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+        /,
+    ) -> None:
+        self._lock.release()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        if not self._lock.is_held_here():
+            raise RuntimeError("wait without the lock")
+        depth = self._lock.release_all()
+        try:
+            return bool(self._process.wait(self._waiters, timeout))
+        finally:
+            if not self._process.is_dead:
+                self._lock.acquire_all(depth)
+
+    def wait_for(self, predicate: Callable[[], T], timeout: float | None = None) -> T:
+        end = None if timeout is None else self._process.monotonic() + timeout
+        result = predicate()
+        while not result:
+            left = None if end is None else end - self._process.monotonic()
+            if left is not None and left <= 0:
+                break
+            self.wait(left)
+            result = predicate()
+        return result
+
+    def notify(self, n: int = 1) -> None:
+        if not self._lock.is_held_here() and not self._process.is_dead:
+            raise RuntimeError("notify without the lock")
+        while n and self._waiters:
+            n -= self._waiters.pop(0).wake()
+
+    def notify_all(self) -> None:
+        self.notify(len(self._waiters))
+
+
+class SimQueue:
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._items: deque[Any] = deque()
+        self._waiters: list[Ticket] = []
+
+    def put(self, item: Any) -> None:
+        self._items.append(item)
+        while self._waiters and not self._waiters.pop(0).wake():
+            pass
+
+    def get(self, block: bool = True, timeout: float | None = None) -> Any:
+        end = None if timeout is None else self._process.monotonic() + timeout
+        while not self._items:
+            left = None if end is None else end - self._process.monotonic()
+            if not block or (left is not None and left <= 0):
+                raise queue.Empty
+            self._process.wait(self._waiters, left)
+        return self._items.popleft()

@@ -1,0 +1,201 @@
+"""What clients do in a run: each is a process that writes or reads, and notes what it saw."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from kafka08.client.cluster import ClusterClient
+from kafka08.consumer.simple import SimpleConsumer
+from kafka08.errors import KafkaError, OffsetOutOfRange
+from kafka08.producer.config import ProducerConfig
+from kafka08.producer.kafka_producer import KafkaProducer
+from kafka08.producer.kafka_producer_config import KafkaProducerConfig
+from kafka08.producer.message import KeyedMessage
+from kafka08.producer.producer import Producer
+from kafka08.producer.record import ProducerRecord, RecordMetadata
+from kafka08.simulation.history import History
+from kafka08.simulation.runtime import SimClientRuntime
+from kafka08.structs import TopicPartition
+
+POLL_SECONDS = 0.05
+TIMEOUT_MS = 4000
+
+
+@dataclass
+class Observed:
+    """What clients did and saw.
+
+    stored       values that the old producer's `send` returned for: it does not say where
+    is_ending    writers write nothing more
+    handed       (member, partition, offset) of every message that a group's member was handed
+    """
+
+    history: History
+    stored: list[tuple[TopicPartition, bytes]] = field(default_factory=list)
+    handed: list[tuple[str, TopicPartition, int]] = field(default_factory=list)
+    is_ending: bool = False
+    writers: int = 0
+    """Those that have not ended."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """What clients are given: where to begin, and what to write and read."""
+
+    bootstrap: Sequence[tuple[str, int]]
+    zookeeper: str
+    partitions: Sequence[TopicPartition]
+
+    @property
+    def broker_list(self) -> str:
+        return ",".join(f"{host}:{port}" for host, port in self.bootstrap)
+
+
+def new_producer(
+    runtime: SimClientRuntime,
+    target: Target,
+    observed: Observed,
+    *,
+    retries: int,
+    in_flight: int,
+    pause: float,
+) -> None:
+    """Write with a KafkaProducer until the run ends."""
+    config = KafkaProducerConfig(
+        {
+            "bootstrap.servers": target.broker_list,
+            "acks": "all",
+            "retries": retries,
+            "max.in.flight.requests.per.connection": in_flight,
+            "request.timeout.ms": TIMEOUT_MS,
+            "timeout.ms": TIMEOUT_MS // 2,
+            "max.block.ms": TIMEOUT_MS,
+            "linger.ms": runtime.random.choice([0, 5]),
+        }
+    )
+    name = runtime.process.name
+    producer = KafkaProducer(config, runtime=runtime)
+    number = 0
+    while not observed.is_ending:
+        tp = runtime.random.choice(target.partitions)
+        value = f"{name}/{number}".encode()
+        number += 1
+        note = _noted(observed.history, name, tp, value)
+        observed.history.unknown(tp, value)
+        producer.send(ProducerRecord(tp.topic, value, partition=tp.partition), note)
+        runtime.sleep(runtime.random.random() * 2 * pause)
+    producer.close()
+    observed.writers -= 1
+
+
+def _noted(
+    history: History, name: str, tp: TopicPartition, value: bytes
+) -> Callable[[RecordMetadata | None, KafkaError | None], None]:
+    def note(metadata: RecordMetadata | None, error: KafkaError | None) -> None:
+        if metadata is not None:
+            history.acknowledged(name, tp, metadata.offset, value)
+
+    return note
+
+
+def old_producer(
+    runtime: SimClientRuntime, target: Target, observed: Observed, *, pause: float
+) -> None:
+    """Write with a synchronous Producer of 0.8 until the run ends."""
+    numbers = sorted(tp.partition for tp in target.partitions)
+    config = ProducerConfig(
+        {
+            "metadata.broker.list": target.broker_list,
+            "request.required.acks": -1,
+            "request.timeout.ms": TIMEOUT_MS,
+            "message.send.max.retries": 1,
+        }
+    )
+    name = runtime.process.name
+    producer = Producer(config, partitioner=_by_key, runtime=runtime)
+    number = 0
+    while not observed.is_ending:
+        tp = TopicPartition(target.partitions[0].topic, runtime.random.choice(numbers))
+        value = f"{name}/{number}".encode()
+        number += 1
+        observed.history.unknown(tp, value)
+        try:
+            producer.send(KeyedMessage(tp.topic, value, partition_key=tp.partition))
+        except KafkaError:
+            runtime.sleep(POLL_SECONDS)
+        else:
+            observed.stored.append((tp, value))
+        runtime.sleep(runtime.random.random() * 2 * pause)
+    producer.close()
+    observed.writers -= 1
+
+
+def _by_key(key: int, count: int) -> int:
+    assert key < count
+    return key
+
+
+class Reader:
+    """Follows one partition from offset 0 with SimpleConsumers, at whoever leads it."""
+
+    def __init__(
+        self, runtime: SimClientRuntime, target: Target, history: History, tp: TopicPartition
+    ) -> None:
+        self.position = 0
+        self.is_ended = False
+        self._runtime = runtime
+        self._history = history
+        self._tp = tp
+        self._cluster = ClusterClient(
+            target.bootstrap, client_id=runtime.process.name, timeout_ms=TIMEOUT_MS, runtime=runtime
+        )
+        self._consumer: SimpleConsumer | None = None
+
+    def run(self) -> None:
+        while not self.is_ended:
+            try:
+                self._read_on()
+            except OffsetOutOfRange:
+                # A log that lost messages may be shorter than what was read: the checks say so.
+                self._runtime.sleep(POLL_SECONDS)
+            except KafkaError:
+                self._close_consumer()
+                self._runtime.sleep(POLL_SECONDS)
+        self._close_consumer()
+        self._cluster.close()
+
+    def _read_on(self) -> None:
+        if self._consumer is None:
+            self._cluster.refresh([self._tp.topic])
+            leader = self._cluster.leader(self._tp)
+            self._consumer = SimpleConsumer(
+                leader.host, leader.port, TIMEOUT_MS, runtime=self._runtime
+            )
+        fetched = self._consumer.fetch(self._tp, self.position, max_wait_ms=100, min_bytes=1)
+        for message in fetched:
+            assert message.value is not None
+            self._history.read(self._runtime.process.name, self._tp, message.offset, message.value)
+            self.position = message.offset + 1
+
+    def _close_consumer(self) -> None:
+        if self._consumer is not None:
+            self._consumer.close()
+            self._consumer = None
+
+
+def read_partition(
+    runtime: SimClientRuntime, target: Target, tp: TopicPartition
+) -> dict[int, bytes]:
+    """All that can be read of a partition now: offset → value. Raises KafkaError."""
+    cluster = ClusterClient(target.bootstrap, timeout_ms=TIMEOUT_MS, runtime=runtime)
+    try:
+        cluster.refresh([tp.topic])
+        leader = cluster.leader(tp)
+    finally:
+        cluster.close()
+    consumer = SimpleConsumer(leader.host, leader.port, TIMEOUT_MS, runtime=runtime)
+    try:
+        return {message.offset: message.value or b"" for message in consumer.read(tp, 0)}
+    finally:
+        consumer.close()

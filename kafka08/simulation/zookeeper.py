@@ -1,0 +1,211 @@
+"""ZooKeeper in the simulated world: the model's server, and sessions with it over the network."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from typing import Final
+
+from kafka08.simulation.network import Network, Pipe
+from kafka08.simulation.process import START_WALL_MS, Process
+from kafka08.simulation.scheduler import Timer
+from kafka08.simulation.waiting import SimEvent
+from kafka08.zk.model.messages import ConnectRequest, FromServer
+from kafka08.zk.model.server import Close, Instant, Output, Server
+from kafka08.zk.model.session import LinkOwner, ModelSession, ToServer
+from kafka08.zk.zookeeper import SessionSettings
+
+HOST: Final = "zookeeper"
+ADDRESS: Final = "zookeeper:2181"
+
+
+class SimZooKeeper:
+    """One logical ZooKeeper on a host of its own.
+
+    on_request   told of each request before it is done: its process, and the message
+    """
+
+    def __init__(self, network: Network, server: Server) -> None:
+        self.network = network
+        self.server = server
+        self.is_up = True
+        self.links: dict[int, SimLink] = {}
+        """Connections that the server has not lost, by number."""
+        self.on_request: Callable[[Process, ToServer], object] = lambda *_: None
+        self._next_number = 1
+        self._expiry: Timer | None = None
+
+    def session(self, process: Process, settings: SessionSettings) -> ModelSession:
+        return ModelSession(settings, ProcessWorld(self, process))
+
+    def open(self, process: Process, owner: LinkOwner) -> SimLink:
+        link = SimLink(self, process, self._next_number, owner)
+        self._next_number += 1
+        self.network.scheduler.call_later(self.network.delay(), self._arrive, link)
+        return link
+
+    def stop(self) -> None:
+        """End the server: connections break, and none is made."""
+        self.is_up = False
+        for link in list(self.links.values()):
+            self.break_link(link, loses_requests=True)
+
+    def start(self) -> None:
+        """The server is back with its znodes and sessions."""
+        self.is_up = True
+        self.server.restart(self._now())
+        self._await_expiry()
+
+    def break_link(self, link: SimLink, *, loses_requests: bool) -> None:
+        """The connection is lost, with the replies on their way; the requests on their way are
+        done first, or lost."""
+        if not loses_requests:
+            for message in list(link.requests):
+                self.take(link, message)
+        link.break_off()
+        self._lose(link)
+        link.process.call_soon(link.owner.on_closed, link)
+
+    def take(self, link: SimLink, message: ToServer) -> None:
+        """A message of a client is here."""
+        if link.requests and link.requests[0] is message:
+            link.requests.pop(0)
+        if link.number not in self.links:
+            return
+        self.on_request(link.process, message)
+        if isinstance(message, ConnectRequest):
+            outputs = self.server.connect(link.number, message, self._now())
+        else:
+            outputs = self.server.receive(link.number, *message, self._now())
+        self._deliver(outputs)
+        self._await_expiry()
+
+    def lose(self, link: SimLink) -> None:
+        """The client has closed it."""
+        self._lose(link)
+
+    def _lose(self, link: SimLink) -> None:
+        if self.links.pop(link.number, None) is not None:
+            self.server.disconnect(link.number)
+
+    def _arrive(self, link: SimLink) -> None:
+        """A connection is asked for."""
+        network, host = self.network, link.process.host
+        if link.is_closed or link.process.is_dead:
+            return
+        if network.is_cut(host, HOST) or network.is_cut(HOST, host):
+            return  # the session itself gives up in time
+        if self.is_up:
+            self.links[link.number] = link
+            link.down.put(None)
+        else:
+            network.scheduler.call_later(
+                network.delay(), link.process.call_soon, link.owner.on_closed, link
+            )
+
+    def _deliver(self, outputs: list[Output]) -> None:
+        for output in outputs:
+            link = self.links.get(output.connection)
+            if link is None:
+                continue
+            if isinstance(output, Close):
+                self.links.pop(link.number)
+            link.down.put(output if isinstance(output, Close) else output.message)
+
+    def _await_expiry(self) -> None:
+        if self._expiry is not None:
+            self._expiry.cancel()
+            self._expiry = None
+        deadline = self.server.next_deadline_ms()
+        if deadline is not None and self.is_up:
+            self._expiry = self.network.scheduler.call_at(deadline / 1000, self._expire)
+
+    def _expire(self) -> None:
+        self._expiry = None
+        self._deliver(self.server.expire(self._now()))
+        self._await_expiry()
+
+    def _now(self) -> Instant:
+        # Rounded: a timer at a deadline must find that it has come.
+        elapsed_ms = round(self.network.scheduler.now * 1000)
+        return Instant(elapsed_ms, START_WALL_MS + elapsed_ms)
+
+
+class SimLink:
+    """A client's connection to ZooKeeper."""
+
+    def __init__(
+        self, zookeeper: SimZooKeeper, process: Process, number: int, owner: LinkOwner
+    ) -> None:
+        self.process = process
+        self.number = number
+        self.owner = owner
+        self.is_closed = False
+        self.requests: list[ToServer] = []
+        """Those on their way."""
+        self._zookeeper = zookeeper
+        self.up = Pipe(zookeeper.network, process.host, HOST, self._take)
+        self.down = Pipe(zookeeper.network, HOST, process.host, self._hand_over)
+
+    def send(self, message: ToServer) -> None:
+        self.requests.append(message)
+        self.up.put(message)
+
+    def close(self) -> None:
+        if not self.is_closed:
+            self.is_closed = True
+            self.up.put(None)
+
+    def break_off(self) -> None:
+        self.is_closed = self.up.is_broken = self.down.is_broken = True
+
+    def vanish(self, *, silently: bool) -> None:
+        """Its process died. Silently: its host did, so the server hears nothing."""
+        if silently:
+            self.up.is_broken = self.is_closed = True
+        else:
+            self.close()
+
+    def _take(self, message: ToServer | None) -> None:
+        if message is None:
+            self._zookeeper.lose(self)
+        else:
+            self._zookeeper.take(self, message)
+
+    def _hand_over(self, message: FromServer | Close | None) -> None:
+        network = self._zookeeper.network
+        text = type(message).__name__
+        network.scheduler.trace.message(
+            network.scheduler.now, HOST, self.process.name, zlib.crc32(text.encode())
+        )
+        if self.is_closed:
+            return
+        if message is None:
+            self.process.call_soon(self.owner.on_open, self)
+        elif isinstance(message, Close):
+            self.process.call_soon(self.owner.on_closed, self)
+        else:
+            self.process.call_soon(self.owner.on_message, self, message)
+
+
+class ProcessWorld:
+    """What a session of one process asks of the world."""
+
+    def __init__(self, zookeeper: SimZooKeeper, process: Process) -> None:
+        self._zookeeper = zookeeper
+        self._process = process
+
+    def monotonic(self) -> float:
+        return self._process.monotonic()
+
+    def call_later(self, seconds: float, call: Callable[[], object]) -> Timer:
+        return self._process.call_later(seconds, call)
+
+    def event(self) -> SimEvent:
+        return SimEvent(self._process)
+
+    def open(self, hosts: str, owner: LinkOwner) -> SimLink:
+        return self._zookeeper.open(self._process, owner)
+
+    def why_unreachable(self, hosts: str) -> str:
+        return f"{hosts}: does not answer"

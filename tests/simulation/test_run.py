@@ -1,0 +1,34 @@
+"""Whole runs: fixed seeds, and what makes a seed worth something."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from kafka08.simulation.run import simulate
+
+SEEDS = [1, 2, 3, 10, 12]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_run_breaks_no_rule(seed: int) -> None:
+    """The cluster of this seed keeps its promises under its faults, and comes right after them."""
+    assert simulate(seed).verdict is None
+
+
+@pytest.mark.parametrize("hash_seed", ["1", "2"])
+def test_a_seed_means_one_run(hash_seed: str) -> None:
+    """All that happens is the same in another process whose hashes of texts differ."""
+    seed = SEEDS[0]
+    program = f"from kafka08.simulation.run import simulate; print(simulate({seed}).digest)"
+    result = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert simulate(seed).digest == result.stdout.strip()
