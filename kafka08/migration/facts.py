@@ -164,6 +164,11 @@ class GroupFacts:
         return next((m for m in self.members if m.owns(partition.owner)), None)
 
 
+def with_faults(facts: GroupFacts, faults: Iterable[str]) -> GroupFacts:
+    """The same with these faults as well, each once."""
+    return replace(facts, faults=tuple(dict.fromkeys([*facts.faults, *faults])))
+
+
 def seen_again(
     facts: GroupFacts,
     in_zookeeper: Mapping[TopicPartition, int],

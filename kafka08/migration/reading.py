@@ -14,7 +14,7 @@ from kafka08.groups.facts import Owner, partitions_of
 from kafka08.groups.members import read_members_of, topics_read
 from kafka08.groups.trees import Tree, read_offsets, read_owners
 from kafka08.migration.connections import Connections
-from kafka08.migration.facts import GroupFacts, PartitionFacts, seen_again
+from kafka08.migration.facts import GroupFacts, PartitionFacts, seen_again, with_faults
 from kafka08.migration.partitions import Partitions
 from kafka08.structs import NO_OFFSET, TopicPartition
 from kafka08.zk import nodes, paths
@@ -127,8 +127,8 @@ def with_movement(
     in_kafka = kafka_offsets(doubtful, connections)
     return [
         seen_again(
-            g,
-            {tp: offset for tp, (offset, _) in in_zookeeper[g.group].items()},
+            with_faults(g, in_zookeeper[g.group].faults),
+            {tp: offset for tp, (offset, _) in in_zookeeper[g.group].offsets.items()},
             in_kafka[g.group].offsets if g.group in in_kafka else {},
         )
         for g in groups
@@ -154,25 +154,44 @@ def kafka_offsets(
     }
 
 
+class InZooKeeper(NamedTuple):
+    """What ZooKeeper has of one group.
+
+    offsets   partition → (offset, version of its znode), of the partitions that have one
+    faults    the other znodes: why they cannot be read, and what to do
+    """
+
+    offsets: dict[TopicPartition, tuple[int, int]]
+    faults: tuple[str, ...] = ()
+
+    def checked(self) -> dict[TopicPartition, tuple[int, int]]:
+        """`offsets`; ZooKeeperError if one cannot be read."""
+        if self.faults:
+            raise ZooKeeperError("; ".join(self.faults))
+        return self.offsets
+
+
 def zookeeper_offsets(
     group: str, partitions: Sequence[TopicPartition], connections: Connections
 ) -> dict[TopicPartition, tuple[int, int]]:
-    """partition → (offset, version of its znode), of those that are there."""
-    return zookeeper_offsets_of({group: partitions}, connections)[group]
+    """partition → (offset, version of its znode), of those that are there. Raises ZooKeeperError if
+    one cannot be read."""
+    return zookeeper_offsets_of({group: partitions}, connections)[group].checked()
 
 
 def zookeeper_offsets_of(
     wanted: Mapping[str, Collection[TopicPartition]], connections: Connections
-) -> dict[str, dict[TopicPartition, tuple[int, int]]]:
-    """The same of many groups."""
+) -> dict[str, InZooKeeper]:
+    """The same of many groups. A znode that cannot be read concerns its own group alone."""
     listed = [(group, tp) for group, partitions in wanted.items() for tp in partitions]
     read = connections.zk.pipeline([Get(paths.offset(group, *tp)) for group, tp in listed])
     offsets: dict[str, dict[TopicPartition, tuple[int, int]]] = {group: {} for group in wanted}
+    faults: dict[str, list[str]] = {group: [] for group in wanted}
     for (group, tp), node in zip(listed, read, strict=True):
         if (there := unless_gone(node, None)) is None:
             continue
         try:
             offsets[group][tp] = (nodes.decode_offset(there.data), there.version)
         except ZooKeeperError as error:
-            raise ZooKeeperError(f"{paths.offset(group, *tp)}: {error}; {CURE}") from error
-    return offsets
+            faults[group].append(f"{paths.offset(group, *tp)}: {error}; {CURE}")
+    return {group: InZooKeeper(offsets[group], tuple(faults[group])) for group in wanted}

@@ -57,7 +57,13 @@ def raise_in_kafka_of(
     connections: Connections, wanted: Mapping[str, Collection[TopicPartition]]
 ) -> dict[str, Offsets | KafkaError]:
     """The same of many groups: group → what was committed, or its error."""
-    in_zookeeper = zookeeper_offsets_of(wanted, connections)
+    in_zookeeper = {}
+    unreadable: dict[str, KafkaError] = {}
+    for group, found in zookeeper_offsets_of(wanted, connections).items():
+        try:
+            in_zookeeper[group] = found.checked()
+        except ZooKeeperError as error:
+            unreadable[group] = error
     results = connections.coordinators.fetch(in_zookeeper)
     ahead: dict[str, Offsets] = {}
     for group, in_kafka in results.items():
@@ -70,7 +76,7 @@ def raise_in_kafka_of(
     committed = commit_to_kafka_of(
         connections, {g: offsets for g, offsets in ahead.items() if offsets}
     )
-    return {**results, **ahead, **committed}
+    return {**unreadable, **results, **ahead, **committed}
 
 
 def raise_in_zookeeper(

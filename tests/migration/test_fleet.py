@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kafka08.errors import ConfigError, MigrationError
+from kafka08.errors import ConfigError, KafkaError, MigrationError
 from kafka08.migration import OffsetMigration
 from kafka08.migration.commit_times import CommitTimes
 from kafka08.migration.connections import Connections
@@ -22,6 +22,7 @@ from kafka08.migration.fleet import (
 from kafka08.migration.journal import Entry, State, read_journals
 from kafka08.migration.plan import Plan
 from kafka08.migration.reading import read_many
+from kafka08.migration.writing import raise_in_kafka_of
 from kafka08.pace import Pace
 from kafka08.protocol.offset_fetch import OffsetFetchRequest
 from kafka08.structs import NO_LEADER, OFFSETS_TOPIC, LeaderAndIsr, TopicPartition
@@ -326,6 +327,30 @@ def test_no_partition_of_a_group_is_missed(
     assert never["a"] == [TopicPartition("three", 0), TopicPartition("three", 2)]
     assert never["b"] == [TopicPartition("new-1", 0), TopicPartition("new-1", 1)]
     assert never["c"] == [TopicPartition("old", 0)]
+
+
+def test_an_unreadable_offset_stops_its_own_group_alone(
+    zk: ZkClient, cluster: StoreCluster, connections: Connections
+) -> None:
+    """Kafka has an offset of that partition too, so the second look asks for its znode again."""
+    broken = TopicPartition("b", 0)
+    zk.set(paths.offset("b", *broken), "ten")
+    cluster.committed[broken] = 10
+    outcomes = start(connections)
+    assert [o.group for o in outcomes if o.error is None] == ["a", "c", "d"]
+    [failed] = [o for o in outcomes if o.error is not None]
+    assert str(failed.error).count(paths.offset("b", *broken)) == 1
+
+
+def test_an_offset_that_cannot_be_read_any_more_stops_its_own_group_alone(
+    zk: ZkClient, connections: Connections
+) -> None:
+    """Its znode was changed between the plan and the copy."""
+    zk.set(paths.offset("b", "b", 0), "ten")
+    wanted = {group: [TopicPartition(group, n) for n in NUMBERS] for group in GROUPS}
+    results = raise_in_kafka_of(connections, wanted)
+    assert [g for g, result in results.items() if isinstance(result, KafkaError)] == ["b"]
+    assert results["a"] == {TopicPartition("a", n): 10 for n in NUMBERS}
 
 
 def test_the_times_of_commits_are_read_once_for_all(
