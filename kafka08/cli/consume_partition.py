@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kafka08.cli.failures import check_topic_exists
 from kafka08.cli.options import cluster_addresses, read_config
 from kafka08.cli.outlet import check_reader, write_all
 from kafka08.cli.printer import PRINTED_AT_ONCE
@@ -97,7 +98,9 @@ def find_start(cluster: ClusterClient, tp: TopicPartition, wanted: str) -> int:
     is not created by the question."""
     from kafka08.client.log_offsets import log_ends, log_starts
 
-    numbers = [info.partition for info in cluster.refresh().partitions(tp.topic)]
+    metadata = cluster.refresh()
+    check_topic_exists(tp.topic, metadata.topics)
+    numbers = [info.partition for info in metadata.partitions(tp.topic)]
     if tp.partition not in numbers:
         raise UnknownTopicOrPartition(f"{tp}: the topic has {len(numbers)} partitions")
     return start_of(wanted, tp, log_starts(cluster, [tp])[tp], log_ends(cluster, [tp])[tp])

@@ -97,6 +97,12 @@ def no_such_group(name: str, known: Collection[str] = ()) -> KafkaError:
     )
 
 
+def check_topic_exists(topic: str, known: Collection[str]) -> None:
+    """UnknownTopicOrPartition, with the nearest name, unless `topic` is one of the `known`."""
+    if topic not in known:
+        raise UnknownTopicOrPartition(f"topic {topic} does not exist{did_you_mean(topic, known)}")
+
+
 def drop_unwritten() -> None:
     """Forget the results that a full disk refused. Some Pythons keep them in stdout's buffer, try
     once more at exit, complain again, and make the exit code 120."""

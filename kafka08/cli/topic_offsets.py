@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from kafka08.cli.failures import check_topic_exists
 from kafka08.cli.options import (
     cluster_addresses,
     cluster_options,
@@ -150,6 +151,7 @@ def wanted_partitions(
     Raises UnknownTopicOrPartition, and the error of a topic."""
     wanted = []
     for topic in sorted(set(names) or metadata.topics):
+        check_topic_exists(topic, metadata.topics)
         existing = [info.partition for info in metadata.partitions(topic)]
         for number in existing if numbers is None else numbers:
             if number not in existing:

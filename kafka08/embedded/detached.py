@@ -129,9 +129,19 @@ class ClusterDirectory:
                 time.sleep(_POLL_SECONDS / 10)
             except (ValueError, KeyError, TypeError) as error:
                 raise KafkaError(
-                    f"{self._state} cannot be read: {error}; was it written by another version?"
+                    f"{self._state} cannot be read ({error!r}): another version of kafka08 runs "
+                    f"the cluster. Stop it with that version, or with SIGTERM to the process that "
+                    f"holds {self._lock}{self._owner_claimed()}"
                 ) from error
         return None
+
+    def _owner_claimed(self) -> str:
+        """The process that a state of another form names, for the end of a sentence."""
+        try:
+            pid = json.loads(self._state.read_text())["pid"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return ""
+        return f": {pid}" if isinstance(pid, int) else ""
 
     def last_error(self) -> str | None:
         """The last line of `log` that tells an error and, below it, the last line of all: of an

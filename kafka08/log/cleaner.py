@@ -78,7 +78,7 @@ class LogCleaner:
         self._native = native
         self._crash = crash
         self._in_progress: set[TopicPartition] = set()
-        self._set_aside: dict[TopicPartition, int] = {}
+        self._set_aside: dict[TopicPartition, tuple[Log, int]] = {}
         self.messages_unkeyed = 0
         self.last_stats: CleanerStats | None = None
 
@@ -91,15 +91,15 @@ class LogCleaner:
         if dirty is None:
             return False
         topic_partition = dirty.topic_partition
+        one = self._manager.logs[topic_partition]
         self._in_progress.add(topic_partition)
         try:
-            self._clean(self._manager.logs[topic_partition], dirty.first_dirty_offset)
+            self._clean(one, dirty.first_dirty_offset)
         except CleaningAborted:
             log.info("The cleaning for partition %s is aborted", topic_partition)
         except CleaningFailed as error:
             log.error("Cannot clean log for partition %s: %s", topic_partition, error)
-            one = self._manager.logs[topic_partition]
-            self._set_aside[topic_partition] = one.active_base_offset
+            self._set_aside[topic_partition] = one, one.active_base_offset
         finally:
             self._in_progress.discard(topic_partition)
         return True
@@ -107,13 +107,23 @@ class LogCleaner:
     def filthiest(self) -> DirtyLog | None:
         """The log to clean next: compacted, not being cleaned, its dirty ratio the highest and
         above its min.cleanable.dirty.ratio. None if there is none."""
+        self._forget_deleted()
         return filthiest(
             (self._measure(topic_partition, one), one.config.min_cleanable_dirty_ratio)
             for topic_partition, one in self._manager.logs.items()
             if one.config.compact
             and topic_partition not in self._in_progress
-            and self._set_aside.get(topic_partition) != one.active_base_offset
+            and self._set_aside.get(topic_partition) != (one, one.active_base_offset)
         )
+
+    def _forget_deleted(self) -> None:
+        """Drop the entries of deleted logs. A new log of the same name is another log."""
+        logs = self._manager.logs
+        self._set_aside = {
+            topic_partition: (one, offset)
+            for topic_partition, (one, offset) in self._set_aside.items()
+            if logs.get(topic_partition) is one
+        }
 
     def _measure(self, topic_partition: TopicPartition, one: Log) -> DirtyLog:
         point = self._manager.cleaner_points.get(one.directory.parent, topic_partition)

@@ -47,6 +47,15 @@ def test_a_time_before_the_log_has_no_offset(kafka08: Commands, inspect: Inspect
     assert old["offset"] == 3
 
 
+def test_a_mistyped_topic_has_a_near_name(kafka08: Commands, inspect: Inspector) -> None:
+    """The brokers know it; `consume --partition` says the same."""
+    inspect.create_topic("nearby")
+    partition = ("consume", "nerby", "--partition", 0)
+    for command in (("topic", "offsets", "nerby"), partition):
+        error = kafka08(*command, code=1).err
+        assert "topic nerby does not exist; did you mean nearby?" in error
+
+
 def test_brokers_are_enough_and_so_is_zookeeper(kafka08: Commands, inspect: Inspector) -> None:
     """What is typed is stronger than the environment; without either it is misuse."""
     topic = inspect.create_topic("found")

@@ -115,6 +115,18 @@ def test_a_state_of_another_version_is_told(tmp_path: Path, text: str) -> None:
     owner.release()
 
 
+def test_how_to_stop_a_cluster_of_another_version(tmp_path: Path) -> None:
+    """The first form of the file had neither brokers nor the start of the process."""
+    owner = ClusterDirectory(tmp_path)
+    owner.claim()
+    old = '{"pid": 7, "directory": "/d", "zookeeper": "h:2181", "bootstrap": "h:1"}'
+    (tmp_path / "cluster.json").write_text(old)
+    advice = r"Stop it with that version, or with SIGTERM to the process that holds .*/lock: 7$"
+    with pytest.raises(KafkaError, match=advice):
+        ClusterDirectory(tmp_path).stop()
+    owner.release()
+
+
 def test_a_stranger_is_not_stopped(tmp_path: Path) -> None:
     """The state names a process that has another start than the one with its id: an error says so
     and nothing is sent."""

@@ -199,6 +199,42 @@ def test_a_log_that_cannot_be_cleaned_is_set_aside(
     assert [4, 5] == offsets_of(broken)
 
 
+def spoil(log: Log) -> None:
+    """The first sealed segment has a message of size 0."""
+    path = log.sealed_segments[0].log_path
+    good = path.read_bytes()
+    path.write_bytes(good[:8] + bytes(4) + good[12:])
+
+
+def test_a_new_log_of_a_deleted_topic_is_not_set_aside(manager: LogManager) -> None:
+    """Its topic was deleted and created again, and the new log has rolled at the same offset."""
+    spoil(fill(manager, A))
+    cleaner = cleaner_of(manager)
+    assert [True, False] == [cleaner.clean_one() for _ in range(2)]
+    manager.delete(A)
+    again = fill(manager, A)
+    assert [True, False] == [cleaner.clean_one() for _ in range(2)]
+    assert [2, 3] == offsets_of(again)
+
+
+def test_a_log_deleted_while_its_cleaning_fails(manager: LogManager) -> None:
+    """The cleaner goes on to the next log, and keeps no entry of the deleted one."""
+    spoil(fill(manager, A))
+    sound = fill(manager, B)
+
+    def delete(call: Callable[..., Any], *args: object) -> Any:
+        try:
+            return call(*args)
+        finally:
+            if A in manager.logs:
+                manager.delete(A)
+
+    cleaner = cleaner_of(manager, native=delete)
+    assert [True, True, False] == [cleaner.clean_one() for _ in range(3)]
+    assert [2, 3] == offsets_of(sound)
+    assert {} == cleaner._set_aside
+
+
 def test_messages_without_a_key_are_told(
     manager: LogManager, caplog: pytest.LogCaptureFixture
 ) -> None:
