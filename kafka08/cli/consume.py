@@ -136,7 +136,8 @@ def consume(
         leaving.callback(connector.shutdown)
         streams = open_streams(connector, source, threads)
         if not connector.assignment:
-            click.echo(f"Waiting: {reason_to_wait(source, config)}", err=True)
+            if connector.stall_cause is None:
+                click.echo(f"Waiting: {reason_to_wait(source, config)}", err=True)
         printer.run(connector, streams)
     click.echo(f"Consumed {printer.count} messages", err=True)
     if printer.failure is not None:
