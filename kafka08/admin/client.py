@@ -103,7 +103,7 @@ class AdminClient(Closeable):
         if self._zk.exists(paths.topic(name)):
             raise AdminError(f'Topic "{name}" already exists.')
         if assignment is None:
-            brokers = self._store.broker_ids()
+            brokers = self._store.live_broker_ids()
             assignment = assign_replicas(
                 brokers, partitions, replication_factor, rng=self._runtime.random
             )
@@ -140,7 +140,7 @@ class AdminClient(Closeable):
 
     def live_brokers(self) -> list[int]:
         """Ids of the brokers that are registered, ascending."""
-        return self._store.broker_ids()
+        return self._store.live_broker_ids()
 
     def describe_brokers(self, broker_ids: Sequence[int] | None = None) -> list[BrokerDescription]:
         """The brokers named (None: all that are registered or have replicas) by id, as ZooKeeper
@@ -258,7 +258,7 @@ class AdminClient(Closeable):
     ) -> dict[int, tuple[int, ...]]:
         if name in INTERNAL_TOPICS:
             raise AdminError(f"The number of partitions of {name} cannot be changed.")
-        live = self._store.broker_ids()
+        live = self._store.live_broker_ids()
         if assignment is None:
             return assign_added_partitions(live, existing, total)
         added = {len(existing) + n: tuple(replicas) for n, replicas in enumerate(assignment)}

@@ -61,7 +61,7 @@ class TopicCreator:
     def create_offsets_topic(self) -> None:
         """Create `__consumer_offsets`; fine if it exists by now. It has as many replicas as there
         are brokers, up to offsets.topic.replication.factor."""
-        live = len(self._store.broker_ids())
+        live = len(self._store.live_broker_ids())
         self._create(
             OFFSETS_TOPIC,
             self._config.offsets_topic_num_partitions,
@@ -75,7 +75,7 @@ class TopicCreator:
     def _create(
         self, topic: str, partitions: int, replication_factor: int, config: Mapping[str, str]
     ) -> None:
-        brokers = self._store.broker_ids()
+        brokers = self._store.live_broker_ids()
         assignment = assign_replicas(
             brokers, partitions, replication_factor, rng=self._runtime.random
         )

@@ -135,9 +135,8 @@ def consume(
             leaving.callback(remove_group, connector)
         leaving.callback(connector.shutdown)
         streams = open_streams(connector, source, threads)
-        if not connector.assignment:
-            if connector.stall_cause is None:
-                click.echo(f"Waiting: {reason_to_wait(source, config)}", err=True)
+        if not connector.assignment and connector.stall_cause is None:
+            click.echo(f"Waiting: {reason_to_wait(source, config)}", err=True)
         printer.run(connector, streams)
     click.echo(f"Consumed {printer.count} messages", err=True)
     if printer.failure is not None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from kafka08.errors import ZooKeeperError
 from kafka08.groups.facts import Owner
@@ -18,6 +18,9 @@ from kafka08.zk.errors import unless_gone
 from kafka08.zk.operations import Children, Get, Node
 
 T = TypeVar("T")
+
+THREAD_ID_MAX: Final = 1000
+"""Characters of an owner's thread id that are kept: enough for any group, host and number."""
 
 
 @dataclass(slots=True)
@@ -46,7 +49,10 @@ def read_offsets(zk: ZkClient, groups: Sequence[str]) -> dict[str, Tree[int]]:
 
 
 def _owner(node: Node) -> Owner:
-    return Owner(node.data or "", node.ephemeral_owner)
+    thread_id = node.data or ""
+    if len(thread_id) > THREAD_ID_MAX:
+        thread_id = f"{thread_id[:THREAD_ID_MAX]}…"  # the name of no thread
+    return Owner(thread_id, node.ephemeral_owner)
 
 
 def _read(

@@ -70,7 +70,7 @@ class Partitions:
     ) -> dict[TopicPartition, LogRange]:
         """The same, a leader that is not there noted for its own partitions alone."""
         store = self._connections.store
-        alive = store.broker_ids()
+        alive = store.live_broker_ids()
         states = store.leader_and_isr(partitions)
         ranges = dict.fromkeys(partitions, LogRange(unreadable="it has no live leader"))
         for leader in alive:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from kafka08.consumer.batch import BatchLimits, MessageBatch
@@ -19,6 +19,7 @@ from kafka08.listing import some_of
 from kafka08.mirror.outcome import Failures, MirrorFailed, Outcome, judge
 from kafka08.mirror.settings import MirrorSettings, OnFailure
 from kafka08.mirror.stats import MirrorStats
+from kafka08.structs import TopicPartition
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +55,7 @@ class StreamCopier:
     """Copies what `stream` brings to `target` until `stopping` is set.
 
     stream   of a connector whose consumer.timeout.ms is short: so often `stopping` is looked at
+    owns     whether the stream still owns a partition
     """
 
     def __init__(
@@ -63,12 +65,14 @@ class StreamCopier:
         settings: MirrorSettings,
         stats: MirrorStats,
         stopping: threading.Event,
+        owns: Callable[[TopicPartition], bool],
     ) -> None:
         self._stream = stream
         self._target = target
         self._settings = settings
         self._stats = stats
         self._stopping = stopping
+        self._owns = owns
 
     def run(self) -> None:
         """Return when told to stop, with every batch acknowledged that was taken. Raises
@@ -88,12 +92,21 @@ class StreamCopier:
 
     def copy(self, batch: MessageBatch) -> None:
         """Return when the target has acknowledged every message of `batch`, but for those that were
-        refused and are skipped. Raises Interrupted, MirrorFailed."""
+        refused and are skipped; or when the partition went to another member meanwhile, which
+        copies the rest: sent late, it would come behind newer messages. Raises Interrupted,
+        MirrorFailed."""
         values, keys = batch.values(), batch.keys()
         todo: Sequence[int] = range(len(batch))
         skipped = 0
         singly = False
         while todo:
+            if not self._owns(batch.topic_partition):
+                log.warning(
+                    "%s: another member owns it now and copies its last %d messages",
+                    batch.topic_partition,
+                    len(todo),
+                )
+                return
             failures = self._send(batch, todo, values, keys, singly=singly)
             outcome = judge(len(todo), failures)
             self._heed(batch, todo, outcome)

@@ -37,6 +37,7 @@ from kafka08.mirror.settings import Address, MirrorSettings, check_apart, check_
 from kafka08.mirror.stats import MirrorCounts, MirrorStats
 from kafka08.producer.kafka_producer import KafkaProducer
 from kafka08.producer.kafka_producer_config import KafkaProducerConfig
+from kafka08.structs import TopicPartition
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
 
@@ -128,8 +129,11 @@ class Mirror:
         producer: KafkaProducer,
         stopping: threading.Event,
     ) -> None:
+        def owns(tp: TopicPartition) -> bool:
+            return connector.assignment.get(tp) == stream.thread_id
+
         try:
-            StreamCopier(stream, producer, self._settings, self._stats, stopping).run()
+            StreamCopier(stream, producer, self._settings, self._stats, stopping, owns).run()
             commit(connector)  # the batch in hand as well: it is acknowledged
         except Interrupted as error:
             if not stopping.is_set():

@@ -112,6 +112,11 @@ class ClusterStore:
         """Ids of the registered brokers, ascending."""
         return paths.numbers(self.zk.children_or_empty(paths.BROKER_IDS))
 
+    def live_broker_ids(self) -> list[int]:
+        """Those of `broker_ids` whose registration can be read: the controller counts no other
+        broker as alive, so a replica on it would have no leader."""
+        return list(self.registrations())
+
     def registrations(
         self, broker_ids: Iterable[int] | None = None
     ) -> dict[int, nodes.BrokerRegistration]:

@@ -274,6 +274,19 @@ def test_partitions_are_added(admin: AdminClient, zk: ZkClient) -> None:
         admin.alter_topic("empty", partitions=2)
 
 
+def test_a_broker_whose_registration_cannot_be_read_gets_no_replica(
+    admin: AdminClient, zk: ZkClient
+) -> None:
+    """The controller does not count it as alive: the partition would have no leader."""
+    before = admin.live_brokers()
+    zk.create(paths.broker(77), "{}")
+    admin.create_topic("tt", partitions=20)
+    admin.alter_topic("tt", partitions=40)
+    assigned = nodes.decode_assignment(zk.get(paths.topic("tt")).data)
+    assert set(before) == {broker for replicas in assigned.values() for broker in replicas}
+    assert before == admin.live_brokers()
+
+
 def test_partitions_are_not_added_to_what_has_changed(
     store: ClusterStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -58,7 +58,7 @@ class FakeStore:
     def zk(self) -> FakeStore:
         return self
 
-    def broker_ids(self) -> list[int]:
+    def live_broker_ids(self) -> list[int]:
         return self.live
 
     def topic_configs(self, topics: Iterable[str]) -> dict[str, dict[str, str]]:

@@ -248,6 +248,20 @@ def test_an_absent_topic_has_a_near_name(kafka08: Commands, inspect: Inspector) 
     assert "did you mean clickstream?" in done.err
 
 
+def test_a_member_that_cannot_rebalance_does_not_wait_for_others(
+    kafka08: Commands, inspect: Inspector
+) -> None:
+    """It says why it cannot, not that other members own everything."""
+    zk = inspect.store.zk
+    zk.ensure(paths.consumer_ids("spoilt"))
+    zk.create(paths.consumer_id("spoilt", "other"), "[]")
+    few = ("--override", "rebalance.max.retries=1", "--override", "rebalance.backoff.ms=100")
+    done = kafka08("consume", inspect.create_topic("ours"), "--group", "spoilt", *few, code=1)
+    zk.delete_recursive(paths.group("spoilt"))
+    assert "/consumers/spoilt/ids/other" in done.err
+    assert "Waiting" not in done.err
+
+
 def test_a_pattern_that_matches_nothing_is_said(kafka08: Commands) -> None:
     """It waits for a topic, not for other members."""
     assert "no topic matches" in kafka08("consume", "--whitelist", "none-.*", *QUIET).err

@@ -55,6 +55,14 @@ def test_it_reads_both_stores_members_owners_and_logs(cluster: PaperCluster) -> 
     assert [f.kind for f in explain(facts)] == ["stores-disagree", "only-in-kafka"]
 
 
+def test_the_text_of_an_owner_has_a_bound(cluster: PaperCluster) -> None:
+    """Reports print it: a megabyte in an owner znode is not a thread's name."""
+    cluster.store.zk.create(paths.owner("g", "tt", 0), "x" * 100_000)
+    with reader(cluster, StoreCluster()) as looking:
+        [owner] = [p.owner for p in looking.facts("g").partitions if p.owner is not None]
+    assert 1001 == len(owner.thread_id)
+
+
 def test_a_partition_that_was_added_later_is_there(cluster: PaperCluster) -> None:
     """The group stopped, its topic got a second partition, and messages: they used to be missed."""
     GroupStore(cluster.store.zk).commit_offsets("g", {T0: 30})

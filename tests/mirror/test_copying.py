@@ -85,6 +85,10 @@ def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(copying, "RESEND_AFTER_S", 0)
 
 
+def owned(_: TopicPartition) -> bool:
+    return True
+
+
 def run(
     found: Sequence[MessageBatch | Exception],
     *answers: Failures,
@@ -94,7 +98,7 @@ def run(
     log: list[object] = []
     stats = MirrorStats()
     stream, target = FakeStream(log, *found), FakeTarget(log, *answers)
-    StreamCopier(stream, target, settings, stats, threading.Event()).run()  # type: ignore[arg-type]
+    StreamCopier(stream, target, settings, stats, threading.Event(), owned).run()  # type: ignore[arg-type]
     return log, stats.counts
 
 
@@ -143,6 +147,7 @@ def test_a_refused_message_ends_the_mirror() -> None:
         MirrorSettings(),
         MirrorStats(),
         threading.Event(),
+        owned,
     )
     with pytest.raises(MirrorFailed, match=r"\[t,1\]: the target refused 1 messages, offsets 11:"):
         copier.run()
@@ -175,6 +180,26 @@ def test_a_quiet_or_stalled_source_is_waited_for(error: Exception) -> None:
     assert 1 == counts.messages
 
 
+def test_what_another_member_owns_now_is_not_sent_late() -> None:
+    """The target failed once, and the partition was lost meanwhile. Sent again, the messages would
+    come behind newer ones that the other member has copied."""
+    log: list[object] = []
+    stats = MirrorStats()
+    answers = [True, False]
+    stream = FakeStream(log, batch_of((None, b"1"), (None, b"2")))
+    target = FakeTarget(log, [([0, 1], PASSES)])
+    StreamCopier(
+        stream,  # type: ignore[arg-type]
+        target,
+        MirrorSettings(),
+        stats,
+        threading.Event(),
+        lambda _: answers.pop(0),
+    ).run()
+    assert ["asked", ("t", None, None, [b"1", b"2"]), "asked"] == log
+    assert 0 == stats.counts.messages
+
+
 @pytest.mark.parametrize("settings", [MirrorSettings(), MirrorSettings(on_failure=OnFailure.SKIP)])
 @pytest.mark.parametrize("failure", [PASSES, ProducerClosed("closed")])
 def test_a_stop_leaves_an_unacknowledged_batch(
@@ -184,7 +209,8 @@ def test_a_stop_leaves_an_unacknowledged_batch(
     stopping, stats = threading.Event(), MirrorStats()
     stopping.set()
     target = FakeTarget([], [([0], failure)])
-    copier = StreamCopier(FakeStream([]), target, settings, stats, stopping)  # type: ignore[arg-type]
+    stream = FakeStream([])
+    copier = StreamCopier(stream, target, settings, stats, stopping, owned)  # type: ignore[arg-type]
     with pytest.raises(Interrupted):
         copier.copy(batch_of((None, b"1")))
     assert MirrorCounts() == stats.counts

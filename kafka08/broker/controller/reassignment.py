@@ -28,6 +28,7 @@ from kafka08.broker.controller.leader_selectors import Election, elect_reassigne
 from kafka08.broker.controller.replica_state import PartitionReplica
 from kafka08.broker.controller.state_changes import StateChanges
 from kafka08.broker.controller.topic_deletion import TopicDeletion
+from kafka08.listing import some_of
 from kafka08.structs import LeaderAndIsr, TopicPartition
 
 log = logging.getLogger(__name__)
@@ -78,7 +79,9 @@ class Reassignments:
                 context.reassigning[tp] = replicas
                 started.append(tp)
             else:
-                log.error("Reassignment of %s to %s is refused: %s", tp, list(replicas), refusal)
+                log.error(
+                    "Reassignment of %s to [%s] is refused: %s", tp, some_of(replicas), refusal
+                )
                 refused.append(tp)
         if refused:
             self._znodes.remove_reassignments(refused)
@@ -114,7 +117,7 @@ class Reassignments:
         if not replicas or len(set(replicas)) < len(replicas):
             return "it needs replicas, each on a broker of its own"
         dead = [broker_id for broker_id in replicas if broker_id not in context.live]
-        return f"brokers {dead} are not alive" if dead else None
+        return f"brokers [{some_of(dead)}] are not alive" if dead else None
 
     def _advance(self, partitions: Collection[TopicPartition], *, widen: bool) -> None:
         """All of them take each step together: thousands may be moved at once, and whatever else
