@@ -25,7 +25,12 @@ from tests.interop.jvm import JvmZooKeeper
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3, help="rounds of each case (default 3)")
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=5,
+        help="counted rounds of each case, once both sides are warm (default 5)",
+    )
     parser.add_argument("--seconds", type=float, default=2.0, help="length of a round (default 2)")
     parser.add_argument("--only", default="", help="only cases whose name contains this")
     parser.add_argument("--json", dest="json_file", help="write the medians to this file")

@@ -7,13 +7,15 @@ that of all three brokers, a gigabyte one that was acknowledged.
 from __future__ import annotations
 
 import statistics
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from kafka08.protocol.produce import ProduceRequest
 from scripts.benchmarks import load
 from scripts.benchmarks.clusters import Cluster
-from scripts.benchmarks.report import Goal, report
+from scripts.benchmarks.report import Goal
+from scripts.benchmarks.warm import Measured, fair_rounds, report_case
 
 NAME = "replicated"
 PARTITIONS = 6
@@ -88,13 +90,8 @@ def replicated_cases(
         for cluster in clusters:
             cluster.start()
         for number, (name, goals, run) in enumerate(wanted):
-            found = measure(clusters, f"case-{number}", run, rounds, seconds)
-            for goal in goals:
-                jvm, ours = (
-                    statistics.median(figures[goal.figure] for figures in found[cluster.name])
-                    for cluster in clusters
-                )
-                rows.append(report(name, goal, jvm=jvm, ours=ours))
+            measured = measure(clusters, f"case-{number}", run, goals[0], rounds, seconds)
+            rows += report_case(name, goals, measured)
     finally:
         for cluster in clusters:
             cluster.kill()
@@ -102,15 +99,16 @@ def replicated_cases(
 
 
 def measure(
-    clusters: Sequence[Cluster], topic: str, run: Run, rounds: int, seconds: float
-) -> dict[str, list[dict[str, float]]]:
-    """Rounds of one case, the clusters taking turns; the first of each only warms it up."""
-    found: dict[str, list[dict[str, float]]] = {cluster.name: [] for cluster in clusters}
+    clusters: Sequence[Cluster], topic: str, run: Run, main: Goal, rounds: int, seconds: float
+) -> dict[str, Measured]:
+    """Rounds of one case, the clusters taking turns once both are warm."""
+    by_name = {cluster.name: cluster for cluster in clusters}
     for cluster in clusters:
         cluster.create_topic(topic, PARTITIONS)
-    for number in range(rounds + 1):
-        for cluster in clusters:
-            figures = run(cluster, topic, seconds)
-            if number:
-                found[cluster.name].append(figures)
-    return found
+    return fair_rounds(
+        list(by_name),
+        lambda name, _: run(by_name[name], topic, seconds),
+        main,
+        rounds,
+        time.monotonic,
+    )

@@ -8,7 +8,6 @@ as long as the copy into it takes, and would fall on whoever comes to it first.
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,11 +15,9 @@ from typing import Final
 
 from kafka08.admin import AdminClient
 from scripts.benchmarks.broker_cases import PARTITIONS, Case
-from scripts.benchmarks.report import report
 from scripts.benchmarks.subjects import Subject, await_leaders
+from scripts.benchmarks.warm import fair_rounds, report_case
 
-WARM_UP_ROUNDS: Final = 2
-"""Not counted. The JVM is still getting faster in the first of each case."""
 TOUCHED_BYTES_EACH_SECOND: Final = 1_500_000_000
 DELETION_SECONDS: Final = 30.0
 
@@ -34,20 +31,16 @@ def run_case(
     rounds: int,
     seconds: float,
 ) -> list[dict[str, object]]:
-    """Medians of `rounds` counted rounds; who begins a round changes each time."""
-    found: dict[str, list[dict[str, float]]] = {subject.name: [] for subject in subjects}
-    for number in range(WARM_UP_ROUNDS + rounds):
-        for subject in subjects if number % 2 else reversed(subjects):
-            figures = turn(case, number, subject, zookeeper, directory, seconds)
-            if number >= WARM_UP_ROUNDS:
-                found[subject.name].append(figures)
-    rows = []
-    for goal in case.goals:
-        jvm, ours = (
-            statistics.median(figures[goal.figure] for figures in found[s.name]) for s in subjects
-        )
-        rows.append(report(case.name, goal, jvm=jvm, ours=ours))
-    return rows
+    """Medians of `rounds` counted rounds, after both are warm."""
+    by_name = {subject.name: subject for subject in subjects}
+
+    def play(name: str, number: int) -> dict[str, float]:
+        return turn(case, number, by_name[name], zookeeper, directory, seconds)
+
+    main = case.goals[0]
+    return report_case(
+        case.name, case.goals, fair_rounds(list(by_name), play, main, rounds, time.monotonic)
+    )
 
 
 def turn(
