@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +12,9 @@ from kafka08.cli.commands import Commands
 from kafka08.cli.options import example, json_option
 from kafka08.cli.table import show_json
 from kafka08.errors import CorruptLog, KafkaError
+
+if TYPE_CHECKING:
+    from kafka08.log.dump import LogDump
 
 
 class NothingToCheck(KafkaError):
@@ -31,8 +35,13 @@ def log() -> None:
 @click.option("--deep-iteration", is_flag=True, help="Show the messages inside compressed ones.")
 @click.option("--print-data-log", is_flag=True, help="Print keys and values.")
 @click.option("--verify-index-only", is_flag=True, help="For an index: only say what is wrong.")
+@json_option("A JSON object for each message or index entry, with its file.")
 def dump_files(
-    files: tuple[Path, ...], deep_iteration: bool, print_data_log: bool, verify_index_only: bool
+    files: tuple[Path, ...],
+    deep_iteration: bool,
+    print_data_log: bool,
+    verify_index_only: bool,
+    as_json: bool,
 ) -> None:
     """Print .log and .index FILES as kafka.tools.DumpLogSegments does.
 
@@ -51,12 +60,24 @@ def dump_files(
         if path.suffix not in {LOG_SUFFIX, INDEX_SUFFIX}:
             click.echo(f"Ignoring unknown file {path}", err=True)
             failed = True
+        if as_json:
+            show_rows(dump, path)
+            continue
         for line in dump.lines(path):
             click.echo(line)
     for line in dump.complaints():
         click.echo(line, err=True)
         failed = failed or verify_index_only
     sys.exit(1 if failed else 0)
+
+
+def show_rows(dump: LogDump, path: Path) -> None:
+    """One object a line on stdout; what is no message on stderr."""
+    for row in dump.rows(path):
+        if isinstance(row, str):
+            click.echo(f"{path}: {row}", err=True)
+        else:
+            show_json({"file": str(path), **row})
 
 
 @log.command(epilog=example("kafka08 log check /tmp/kafka-logs"))

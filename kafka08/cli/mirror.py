@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kafka08.cli.options import example, read_config
+from kafka08.cli.options import example, json_option, read_config
 from kafka08.cli.progress import REPORT_SECONDS
 from kafka08.cli.signals import handles_stop_signals, stop_event
+from kafka08.cli.table import show_json
 
 if TYPE_CHECKING:
     from kafka08.consumer.subscription import TopicFilter
@@ -77,6 +78,7 @@ ON_FAILURE: Final = ("abort", "skip")
 )
 @click.option("--consumer-override", multiple=True, metavar="KEY=VALUE", help="Stronger than both.")
 @click.option("--producer-override", multiple=True, metavar="KEY=VALUE", help="Stronger than both.")
+@json_option("One JSON object at the end: messages, bytes, skipped, resent.")
 @click.option("--progress", is_flag=True, help="Say each second how it goes, on stderr.")
 @handles_stop_signals
 def mirror(
@@ -93,6 +95,7 @@ def mirror(
     producer_config: str | None,
     consumer_override: tuple[str, ...],
     producer_override: tuple[str, ...],
+    as_json: bool,
     progress: bool,
 ) -> None:
     """Copy topics of one cluster to another until stopped, keys and their order kept.
@@ -137,6 +140,8 @@ def mirror(
         made.run(stopping)
     finally:
         stopping.set()
+        if as_json:
+            show_json(made.counts._asdict())
         click.echo(summary(made), err=True)
 
 

@@ -24,7 +24,15 @@ from kafka08.cli.options import (
     legal_topic,
     read_client_config,
 )
-from kafka08.cli.perf_figures import MEGABYTE, Reports, figure_options, figures, in_threads
+from kafka08.cli.perf_figures import (
+    MEGABYTE,
+    Reports,
+    figure_options,
+    figures,
+    in_threads,
+    show_header,
+    show_line,
+)
 from kafka08.errors import ConsumerTimeout
 
 if TYPE_CHECKING:
@@ -75,8 +83,7 @@ def consume(**options: Any) -> None:
     drain = Drain(options, config.fetch_message_max_bytes)
     try:
         streams = connector.create_message_streams({options["topic"]: options["threads"]})
-        if not options["hide_header"]:
-            click.echo(DETAILED_HEADER if detailed else HEADER)
+        show_header(DETAILED_HEADER if detailed else HEADER, options)
         drain.started = drain.last = time.time()
         of_topic = streams[options["topic"]]
         in_threads(len(of_topic), lambda thread: drain.run(thread, of_topic[thread]))
@@ -85,7 +92,7 @@ def consume(**options: Any) -> None:
         if options["group"] is None:
             remove_group(connector)
     if not detailed:
-        click.echo(drain.summary())
+        show_line(HEADER, drain.summary(), as_json=options["as_json"])
 
 
 class Drain:
@@ -94,6 +101,7 @@ class Drain:
     def __init__(self, options: dict[str, Any], fetch_size: int) -> None:
         self._limit = options["messages"] or sys.maxsize
         self._dates = options["date_format"]
+        self._as_json = options["as_json"]
         self._interval = options["reporting_interval"] if options["show_detailed_stats"] else 0
         self._fetch_size = fetch_size
         self._lock = threading.Lock()
@@ -103,7 +111,8 @@ class Drain:
         self.size = 0
 
     def run(self, thread: int, stream: KafkaStream[bytes, bytes]) -> None:
-        reports = Reports(self._dates, (thread, self._fetch_size))
+        columns = (thread, self._fetch_size)
+        reports = Reports(DETAILED_HEADER, self._dates, columns, as_json=self._as_json)
         step = self._interval or LOOK_EVERY
         limit, numbers = self._limit, self._numbers
         count = size = 0
@@ -129,13 +138,12 @@ class Drain:
             self.size += size
             self.last = max(self.last, last)
 
-    def summary(self) -> str:
-        """The line of figures; the silence at the end is not in them."""
+    def summary(self) -> tuple[str, ...]:
+        """The columns of HEADER; the silence at the end is not in them."""
         seconds = self.last - self.started
-        fields = (
+        return (
             self._dates.text(self.started),
             self._dates.text(self.last),
             str(self._fetch_size),
             *figures(self.size, self.size, self.count, self.count, seconds),
         )
-        return ", ".join(fields)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import click
 
 from kafka08.cli.java_dates import DateFormat
+from kafka08.cli.options import json_option
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 MEGABYTE: Final = 1024 * 1024
@@ -19,6 +21,7 @@ def figure_options(function: Function) -> Function:
     """--reporting-interval, --show-detailed-stats, --date-format and --hide-header; and the names
     of what only a JVM has, which are refused."""
     for option in (
+        json_option("Each line of figures as a JSON object; no header."),
         click.option(
             "--metrics-dir",
             hidden=True,
@@ -75,13 +78,38 @@ def date_format(_: click.Context, parameter: click.Parameter, value: str) -> Dat
         raise click.BadParameter(str(error), param=parameter) from None
 
 
+def show_header(header: str, options: Mapping[str, Any]) -> None:
+    """Unless --hide-header or --json was given."""
+    if not options["hide_header"] and not options["as_json"]:
+        click.echo(header)
+
+
+def show_line(header: str, fields: Sequence[object], *, as_json: bool) -> None:
+    """One line of figures; with `as_json` an object whose keys are the columns of `header`, words
+    joined by underscores."""
+    if not as_json:
+        click.echo(", ".join(map(str, fields)))
+        return
+    names = header.split(", ")
+    row = {
+        name.replace(".", "_"): field if name.endswith("time") else json.loads(str(field))
+        for name, field in zip(names, fields, strict=True)
+    }
+    click.echo(json.dumps(row))
+
+
 class Reports:
     """The lines of --show-detailed-stats of one thread.
 
-    columns  what stands between the time and the figures: the thread's number, sizes
+    header   the names of all columns
+    columns  the columns between the time and the figures: the thread's number, sizes
     """
 
-    def __init__(self, dates: DateFormat, columns: Sequence[object]) -> None:
+    def __init__(
+        self, header: str, dates: DateFormat, columns: Sequence[object], *, as_json: bool
+    ) -> None:
+        self._header = header
+        self._as_json = as_json
         self._dates = dates
         self._columns = columns
         self._last = (0, 0, time.time())
@@ -99,7 +127,7 @@ class Reports:
             *self._columns,
             *figures(size, size - last_size, count, count - last_count, now - since),
         )
-        click.echo(", ".join(map(str, fields)))
+        show_line(self._header, fields, as_json=self._as_json)
 
 
 def figures(

@@ -23,7 +23,14 @@ from kafka08.cli.options import (
     legal_topic,
     read_client_config,
 )
-from kafka08.cli.perf_figures import MEGABYTE, Reports, figure_options, in_threads
+from kafka08.cli.perf_figures import (
+    MEGABYTE,
+    Reports,
+    figure_options,
+    in_threads,
+    show_header,
+    show_line,
+)
 from kafka08.errors import FailedToSend, KafkaError
 
 Send = Callable[[str, bytes, int], None]
@@ -75,14 +82,13 @@ def produce(**options: Any) -> None:
     topics = options["topics"].split(",")
     for topic in topics:
         legal_topic(click.get_current_context(), click.Argument(["topics"]), topic)
-    if not options["hide_header"]:
-        click.echo(DETAILED_HEADER if options["show_detailed_stats"] else HEADER)
+    show_header(DETAILED_HEADER if options["show_detailed_stats"] else HEADER, options)
     load = Load(options, topics)
     started = time.time()
     in_threads(options["threads"], load.run)
     ended = time.time()
     if not options["show_detailed_stats"]:
-        click.echo(load.summary(started, ended))
+        show_line(HEADER, load.summary(started, ended), as_json=options["as_json"])
     if load.latencies_ms:
         times = sorted(load.latencies_ms)
         p99 = times[int(len(times) * 0.99)]
@@ -112,7 +118,8 @@ class Load:
     def run(self, thread: int) -> None:
         """Send this thread's share."""
         options = self.options
-        reports = Reports(options["date_format"], (thread, *self._sizes))
+        columns, as_json = (thread, *self._sizes), options["as_json"]
+        reports = Reports(DETAILED_HEADER, options["date_format"], columns, as_json=as_json)
         interval = options["reporting_interval"] if options["show_detailed_stats"] else 0
         gap_s = options["message_send_gap_ms"] / 1000
         count = size = 0
@@ -134,14 +141,18 @@ class Load:
             self.sent += count
             self.sent_bytes += size
 
-    def summary(self, started: float, ended: float) -> str:
-        """The line of figures."""
+    def summary(self, started: float, ended: float) -> tuple[object, ...]:
+        """The columns of HEADER."""
         dates = self.options["date_format"]
         megabytes, seconds = self.sent_bytes / MEGABYTE, max(1e-9, ended - started)
-        codec, message_size, batch_size = self._sizes
         return (
-            f"{dates.text(started)}, {dates.text(ended)}, {codec}, {message_size}, {batch_size}, "
-            f"{megabytes:.2f}, {megabytes / seconds:.4f}, {self.sent}, {self.sent / seconds:.4f}"
+            dates.text(started),
+            dates.text(ended),
+            *self._sizes,
+            f"{megabytes:.2f}",
+            f"{megabytes / seconds:.4f}",
+            self.sent,
+            f"{self.sent / seconds:.4f}",
         )
 
 

@@ -6,10 +6,12 @@ import logging
 import random
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 
 import click
 
-from kafka08.cli.options import example
+from kafka08.cli.options import example, json_option
+from kafka08.cli.table import show_json
 from kafka08.profile import PROFILES, SAFE
 from kafka08.simulation.run import Outcome
 from kafka08.simulation.run import simulate as run_seed
@@ -35,8 +37,14 @@ SEED_MAX = 1_000_000_000
     help="Profile of the cluster.",
 )
 @click.option("--replay", is_flag=True, help="Print all that happened, line by line.")
+@json_option("A JSON object for each run.")
 def simulate(
-    seed: int | None, runs: int | None, minutes: float | None, profile: str, replay: bool
+    seed: int | None,
+    runs: int | None,
+    minutes: float | None,
+    profile: str,
+    replay: bool,
+    as_json: bool,
 ) -> None:
     """Run brokers and clients on simulated time, network and ZooKeeper.
 
@@ -44,14 +52,19 @@ def simulate(
     line per run; a run that breaks a rule prints the rule, and the command that repeats the run.
     Exit code 1 if there was one.
     """
+    if replay and as_json:
+        raise click.UsageError("use one of --replay and --json")
     # What brokers log about faults is theirs, not the run's.
     logging.getLogger().setLevel(logging.CRITICAL + 1)
     failed = 0
     for one in _seeds(seed, runs, minutes):
         outcome = run_seed(one, profile=profile, tell=click.echo if replay else None)
+        failed += outcome.verdict is not None
+        if as_json:
+            show_json(asdict(outcome))
+            continue
         click.echo(_line(outcome))
         if outcome.verdict is not None:
-            failed += 1
             click.echo(f"    {outcome.verdict}")
             click.echo(f"    kafka08 simulate --seed {one} --profile {profile} --replay")
     if failed:

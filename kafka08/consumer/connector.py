@@ -264,7 +264,10 @@ class ConsumerConnector:
     def commit_offsets(self) -> None:
         """Commit what is finished of every owned partition, and the message in the hand of the
         calling thread. Tried again offsets.commit.max.retries times where that may help; then the
-        error is raised. SessionLost while the ZooKeeper session is in doubt."""
+        error is raised. SessionLost while the ZooKeeper session is in doubt.
+
+        Waits while a rebalance fetches committed offsets: as long as the coordinator does not
+        answer, up to rebalance.max.retries × rebalance.backoff.ms. KafkaError after 30 s."""
         if self._closing.is_set():
             raise Closed(f"{self.consumer_id} was shut down")
         if self._ownership is not None:

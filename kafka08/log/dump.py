@@ -33,6 +33,10 @@ CODEC_NAMES: Final = {
 DEFAULT_MAX_MESSAGE_BYTES: Final = 5 << 20
 
 
+Row = dict[str, int | str | None]
+"""What a dump says of one message or index entry, in the order of its columns."""
+
+
 class _Found(NamedTuple):
     """A message, whether its CRC is right, and the position of its outermost entry."""
 
@@ -44,6 +48,14 @@ class _Found(NamedTuple):
 def _text(data: bytes) -> str:
     """How keys and values print: UTF-8, as StringDecoder reads it."""
     return data.decode("utf-8", "replace")
+
+
+def _column(item: tuple[str, int | str | None]) -> str:
+    """As DumpLogSegments prints it."""
+    name, value = item
+    if isinstance(value, bool):
+        value = str(value).lower()
+    return f"{name}: {'null' if value is None else value}"
 
 
 class LogDump:
@@ -72,12 +84,20 @@ class LogDump:
 
     def lines(self, path: Path) -> Iterator[str]:
         """The dump of one file; nothing for a file that is neither. CorruptLog, StorageError."""
+        if path.suffix in {LOG_SUFFIX, INDEX_SUFFIX}:
+            yield f"Dumping {path}"
         if path.suffix == LOG_SUFFIX:
-            yield f"Dumping {path}"
-            yield from self._log_lines(path)
+            yield f"Starting offset: {base_offset_of(path)}"
+        for row in self.rows(path):
+            yield row if isinstance(row, str) else " ".join(map(_column, row.items()))
+
+    def rows(self, path: Path) -> Iterator[Row | str]:
+        """The same as values: name → value of each message or index entry, and text for what is no
+        message. CorruptLog, StorageError."""
+        if path.suffix == LOG_SUFFIX:
+            yield from self._log_rows(path)
         elif path.suffix == INDEX_SUFFIX:
-            yield f"Dumping {path}"
-            yield from self._index_lines(path)
+            yield from self._index_rows(path)
 
     def complaints(self) -> Iterator[str]:
         """What did not fit in the files dumped so far, the last finding of each file first."""
@@ -90,8 +110,7 @@ class LogDump:
             for before, after in reversed(gaps):
                 yield f"  {before} is followed by {after}"
 
-    def _log_lines(self, path: Path) -> Iterator[str]:
-        yield f"Starting offset: {base_offset_of(path)}"
+    def _log_rows(self, path: Path) -> Iterator[Row | str]:
         file = OpenFile(path, READ_ONLY)
         size = file_size(file, path)
         valid_bytes = 0
@@ -102,29 +121,31 @@ class LogDump:
                 if last_offset not in (-1, offset - 1) and not found.message.codec:
                     self._gaps.setdefault(path, []).append((last_offset, offset))
                 last_offset = offset
-                yield self._message_line(found)
+                yield self._message_row(found)
             valid_bytes = position + entry.entry_size
         if size > valid_bytes:
             yield f"Found {size - valid_bytes} invalid bytes at the end of {path.name}"
 
-    def _message_line(self, found: _Found) -> str:
+    def _message_row(self, found: _Found) -> Row:
         message = found.message
-        value_size = -1 if message.value is None else len(message.value)
-        line = (
-            f"offset: {message.offset} position: {found.position} "
-            f"isvalid: {str(found.is_valid).lower()} payloadsize: {value_size} "
-            f"magic: {message.magic} compresscodec: {CODEC_NAMES[message.codec]} "
-            f"crc: {message.crc}"
-        )
+        row: Row = {
+            "offset": message.offset,
+            "position": found.position,
+            "isvalid": found.is_valid,
+            "payloadsize": -1 if message.value is None else len(message.value),
+            "magic": message.magic,
+            "compresscodec": CODEC_NAMES[message.codec],
+            "crc": message.crc,
+        }
         if message.key is not None:
-            line += f" keysize: {len(message.key)}"
+            row["keysize"] = len(message.key)
         if self._print_data_log:
             if message.key is not None:
-                line += f" key: {_text(message.key)}"
-            line += f" payload: {'null' if message.value is None else _text(message.value)}"
-        return line
+                row["key"] = _text(message.key)
+            row["payload"] = None if message.value is None else _text(message.value)
+        return row
 
-    def _index_lines(self, path: Path) -> Iterator[str]:
+    def _index_rows(self, path: Path) -> Iterator[Row]:
         base_offset = base_offset_of(path)
         log_path = path.with_suffix(LOG_SUFFIX)
         file = OpenFile(log_path, READ_ONLY)
@@ -144,7 +165,7 @@ class LogDump:
             if relative == 0 and number > 0:
                 return  # zeros behind the last entry
             if not self._verify_index_only:
-                yield f"offset: {offset} position: {position}"
+                yield {"offset": offset, "position": position}
 
     def _first_message(
         self, file: OpenFile, path: Path, position: int, size: int

@@ -106,10 +106,6 @@ WITHOUT_JSON = {
     "completion": "it prints a script for a shell",
     "broker start": "it prints its log alone",
     "zookeeper start": "it prints its log alone",
-    "log dump": "its text is that of kafka.tools.DumpLogSegments",
-    "perf produce": "its columns are those of kafka-producer-perf-test",
-    "perf consume": "its columns are those of kafka-consumer-perf-test",
-    "mirror": "it prints nothing on stdout",
     "offsets export": "it has --format, of which json is the default",
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -43,6 +44,18 @@ def log(*arguments: object) -> Done:
 def append(path: Path, data: bytes) -> None:
     with path.open("ab") as file:
         file.write(data)
+
+
+def test_a_dump_for_machines(partition: Path) -> None:
+    """--json: an object for each message and index entry, with its file; the rest on stderr."""
+    append(partition / SEGMENT, b"torn")
+    done = log("dump", partition / SEGMENT, "--json", "--print-data-log")
+    rows = [json.loads(line) for line in done.out.splitlines()]
+    assert [(n, True, 7, "message") for n in range(10)] == [
+        (r["offset"], r["isvalid"], r["payloadsize"], r["payload"]) for r in rows
+    ]
+    assert {str(partition / SEGMENT)} == {row["file"] for row in rows}
+    assert "Found 4 invalid bytes" in done.err
 
 
 def flip(path: Path, position: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 import time
@@ -29,6 +30,20 @@ def test_messages_go_out(
     assert header.startswith("start.time, end.time, compression, message.size, batch.size, ")
     assert re.fullmatch(rf"{MOMENT}, {MOMENT}, 0, 50, 200, 0\.03, [\d.]+, 700, [\d.]+", figures)
     assert len(inspect.messages(kafka08_topic)) == 700
+
+
+def test_figures_for_machines(kafka08: Commands, kafka08_topic: str) -> None:
+    """--json: an object for each line of figures, keyed by the columns, and no header."""
+    load = ("--topics", kafka08_topic, "--messages", 90, "--message-size", 50)
+    sent = json.loads(kafka08("perf", "produce", *load, "--json").out)
+    assert (90, 50) == (sent["total_data_sent_in_nMsg"], sent["message_size"])
+    assert re.fullmatch(MOMENT, sent["start_time"])
+    read = ("perf", "consume", "--topic", kafka08_topic, "--messages", 90, "--json")
+    assert 90 == json.loads(kafka08(*read).out)["data_consumed_in_nMsg"]
+    detailed = ("--show-detailed-stats", "--reporting-interval", 30)
+    lines = [json.loads(line) for line in kafka08(*read, *detailed).out.splitlines()]
+    assert [30, 60, 90] == [line["data_consumed_in_nMsg"] for line in lines]
+    assert 0 == lines[0]["thread_id"]
 
 
 def test_messages_come_in(kafka08: Commands, inspect: Inspector, kafka08_topic: str) -> None:
@@ -95,6 +110,7 @@ def test_messages_are_counted_over_all_threads() -> None:
         "date_format": None,
         "reporting_interval": 1,
         "show_detailed_stats": False,
+        "as_json": False,
     }
     drain = Drain(options, 1)
     start = threading.Barrier(4)
