@@ -8,6 +8,7 @@ take the same ports.
 from __future__ import annotations
 
 import itertools
+import logging
 import os
 import signal
 from collections.abc import Iterator
@@ -62,6 +63,18 @@ def group_of(nodeid: str) -> str:
     """What stays together: a room, or a test that is in none."""
     room = nodeid.removeprefix("tests/").partition("/")[0]
     return SAME_WORKER.get(room, room)
+
+
+@pytest.fixture(autouse=True)
+def logging_as_it_was() -> Iterator[None]:
+    """A command that runs in the test's process sets up logging for itself: undo it, or the tests
+    behind it hear nothing."""
+    loggers = [logging.getLogger(name) for name in ("", "kafka08")]
+    disabled, levels = logging.root.manager.disable, [logger.level for logger in loggers]
+    yield
+    logging.disable(disabled)
+    for logger, level in zip(loggers, levels, strict=True):
+        logger.setLevel(level)
 
 
 @pytest.fixture(scope="session")

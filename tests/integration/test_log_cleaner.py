@@ -31,7 +31,7 @@ CONFIG = {
     "log.cleaner.backoff.ms": "50",
     # Slow enough to be watched: a pass over the log below takes seconds in small steps.
     "log.cleaner.io.buffer.size": "2000",
-    "log.cleaner.io.max.bytes.per.second": "3000000",
+    "log.cleaner.io.max.bytes.per.second": "1000000",
     "log.segment.delete.delay.ms": "1000",
 }
 

@@ -157,15 +157,15 @@ def a_set(*values: bytes, codec: int = 0, base_offset: int = 0) -> bytearray:
     return bytearray(message_set.encode([(None, value) for value in values], codec, base_offset))
 
 
-def values_of(log: Log, offset: int, max_bytes: int = 1 << 20) -> list[tuple[int, bytes]]:
+def values_of(log: Log, offset: int, max_bytes: int = 1 << 20) -> list[tuple[int, bytes | None]]:
     """(offset, value) of every message that one read hands out."""
     data = log.read(offset, max_bytes).bytes()
-    return [(message.offset, message.value or b"") for message in message_set.decode(data, offset)]
+    return [(message.offset, message.value) for message in message_set.decode(data, offset)]
 
 
-def all_values(log: Log) -> list[tuple[int, bytes]]:
+def all_values(log: Log) -> list[tuple[int, bytes | None]]:
     """(offset, value) of the whole log, read as a consumer reads it."""
-    found: list[tuple[int, bytes]] = []
+    found: list[tuple[int, bytes | None]] = []
     offset = log.log_start_offset
     while offset < log.log_end_offset:
         batch = values_of(log, offset)
