@@ -1,9 +1,9 @@
-# One image for brokers and tools. The first stage compiles the native kernel and puts everything
-# into a virtual environment; the second is Python and that.
+# One image for brokers and tools. The first stage compiles the native kernel and installs everything
+# into a virtual environment; the second copies it onto a plain Python.
 ARG PYTHON=python:3.11-slim
 
 FROM ${PYTHON} AS build
-# The official image brings Python's headers; a Python from Debian has them in a package of its own.
+# The official image includes Python's headers; Debian's Python has them in another package.
 RUN apt-get update -qq \
     && apt-get install -qq -y --no-install-recommends gcc libc6-dev \
     && header=$(python -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h \

@@ -18,14 +18,16 @@ DECLARATION: Final = re.compile(r"^class (\w+)\((?:Config|LaterKeys)\):", re.MUL
 HEAD: Final = """\
 # Configuration
 
-Made by `scripts/configuration` from the code; a test keeps it so.
+All configuration keys of brokers, consumers, producers, Spark and topics, with defaults and ranges.
+`scripts/configuration` generates this page from the code.
 
-Keys are those of Kafka 0.8.2.2. A file of the JVM's works as it is. At a higher `api.level` a
-broker has the keys and defaults of that release; a key of another level is unknown. In Python a
-key is also a keyword: `group.id` is `group_id=`. A value that is out of range is an error that
-names key, value and range. An unknown key of a file or a mapping is a warning; an unknown keyword
-is an error; both name the nearest key. Times are in milliseconds and sizes in bytes where the name
-says so. *No effect*: the key is accepted, and named at start, because nothing here depends on it.
+- Keys are those of Kafka 0.8.2.2, and a file of the JVM's works unchanged. At a higher `api.level`
+  a broker has the keys and defaults of that release, and no keys of other levels.
+- In Python a key is also a keyword: `group.id` is `group_id=`.
+- A value out of range is an error that names key, value and range. An unknown key in a file or a
+  mapping is a warning, an unknown keyword is an error; both name the nearest key.
+- Times are in milliseconds and sizes in bytes, as the name says.
+- *No effect*: the key is accepted and listed at start, because nothing here depends on it.
 """
 
 
@@ -46,7 +48,7 @@ def configurations() -> list[type[Config]]:
 
 
 def sections() -> Iterator[str]:
-    """One for each configuration, then the overrides of a topic."""
+    """One per configuration, then the overrides of a topic."""
     for declared in configurations():
         says = (declared.__doc__ or "").partition("\n\n")[0]
         yield f"## {declared.__name__}\n\n{' '.join(says.split())}\n"

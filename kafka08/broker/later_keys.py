@@ -28,13 +28,15 @@ class LaterKeys(Config):
 
     # Level and peers
     api_level: str = key(
-        LEVELS[0], choices=LEVELS, doc="The release that the broker speaks as; decides the keys."
+        LEVELS[0],
+        choices=LEVELS,
+        doc="The Kafka release that the broker speaks as; decides which keys exist.",
     )
     inter_broker_protocol_version: str = key(
         str(ProtocolVersion.V0_8_2),
         since=V0_9_0,
         later={level: _latest(level) for level in (V0_9_0, V0_10_2)},
-        doc="What is sent to other brokers: that of the oldest broker in the cluster.",
+        doc="Protocol between brokers: that of the oldest broker in the cluster.",
     )
     log_message_format_version: str = key(
         str(ProtocolVersion.V0_8_2),
@@ -45,33 +47,38 @@ class LaterKeys(Config):
 
     # Identity
     broker_id_generation_enable: bool = key(
-        True, since=V0_9_0, doc="Whether a broker without broker.id takes a new one."
+        True, since=V0_9_0, doc="Whether a broker without broker.id generates one."
     )
     reserved_broker_max_id: int = key(
-        1000, low=0, since=V0_9_0, doc="Largest broker.id that may be given; new ones are above."
+        1000,
+        low=0,
+        since=V0_9_0,
+        doc="Largest broker.id that may be configured; generated ids are above it.",
     )
-    broker_rack: str | None = key(None, since=V0_10_2, doc="Where the broker stands.")
+    broker_rack: str | None = key(None, since=V0_10_2, doc="Rack of the broker.")
 
     # Sockets
     listeners: str | None = key(
-        None, since=V0_9_0, doc="NAME://host:port, by commas; wins over host.name and port."
+        None,
+        since=V0_9_0,
+        doc="NAME://host:port, separated by commas; overrides host.name and port.",
     )
     advertised_listeners: str | None = key(
-        None, since=V0_9_0, doc="The same as clients and brokers reach it; default: listeners."
+        None, since=V0_9_0, doc="Listeners that clients and brokers connect to; default: listeners."
     )
     listener_security_protocol_map: str = key(
         "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL",
         since=V0_10_2,
-        doc="NAME:PLAINTEXT for each listener, by commas.",
+        doc="NAME:PLAINTEXT for each listener, separated by commas.",
     )
     inter_broker_listener_name: str | None = key(
         None, since=V0_10_2, doc="The listener that brokers use; default: the next key."
     )
     security_inter_broker_protocol: str = key(
-        PLAINTEXT, choices=(PLAINTEXT,), since=V0_9_0, doc="How brokers talk to each other."
+        PLAINTEXT, choices=(PLAINTEXT,), since=V0_9_0, doc="Security protocol between brokers."
     )
     request_timeout_ms: int = key(
-        30_000, effect=False, since=V0_9_0, doc="controller.socket.timeout.ms holds."
+        30_000, effect=False, since=V0_9_0, doc="controller.socket.timeout.ms applies instead."
     )
 
     # Log
@@ -83,20 +90,20 @@ class LaterKeys(Config):
         choices=("uncompressed", "snappy", "lz4", "gzip", "producer"),
         effect=False,
         since=V0_9_0,
-        doc="Sets are stored as they were sent.",
+        doc="Message sets are stored as the producer sent them.",
     )
     log_message_timestamp_type: str = key(
         "CreateTime",
         choices=("CreateTime", "LogAppendTime"),
         since=V0_10_2,
-        doc="Whose time a message carries: its producer's or the broker's.",
+        doc="Timestamp of a message: the producer's or the broker's.",
     )
     log_message_timestamp_difference_max_ms: int = key(
         LONG_MAX,
         low=0,
         high=LONG_MAX,
         since=V0_10_2,
-        doc="How far a producer's time may be from the broker's.",
+        doc="Largest difference between the producer's and the broker's time.",
     )
     log_cleaner_min_compaction_lag_ms: int = key(
         0,
@@ -107,7 +114,7 @@ class LaterKeys(Config):
         doc="Age below which a message is not compacted.",
     )
     create_topic_policy_class_name: str | None = key(
-        None, effect=False, since=V0_10_2, doc="No classes of Java are loaded."
+        None, effect=False, since=V0_10_2, doc="Java classes cannot be loaded."
     )
 
     # Replication
@@ -115,18 +122,18 @@ class LaterKeys(Config):
         1000, low=0, effect=False, since=V0_9_0, doc="Always one second."
     )
     replica_fetch_response_max_bytes: int = key(
-        10 << 20, low=0, since=V0_10_2, doc="Size of a whole answer to a follower."
+        10 << 20, low=0, since=V0_10_2, doc="Size limit of a fetch response to a follower."
     )
 
     # Groups
     group_min_session_timeout_ms: int = key(
-        6000, since=V0_9_0, doc="Shortest session timeout that a member may ask for."
+        6000, since=V0_9_0, doc="Shortest session timeout that a member may request."
     )
     group_max_session_timeout_ms: int = key(
         30_000,
         since=V0_9_0,
         later={V0_10_2: {"default": 300_000}},
-        doc="Longest session timeout that a member may ask for.",
+        doc="Longest session timeout that a member may request.",
     )
 
     # Quotas
@@ -144,8 +151,10 @@ class LaterKeys(Config):
     )
 
     # Security and metrics
-    zookeeper_set_acl: bool = key(False, effect=False, since=V0_9_0, doc="Znodes are open to all.")
-    authorizer_class_name: str = key("", effect=False, since=V0_9_0, doc="Everybody may do all.")
+    zookeeper_set_acl: bool = key(False, effect=False, since=V0_9_0, doc="Znodes have open ACLs.")
+    authorizer_class_name: str = key(
+        "", effect=False, since=V0_9_0, doc="There is no authorization."
+    )
     principal_builder_class: str | None = key(None, effect=False, since=V0_9_0, doc=NO_SSL)
     ssl_protocol: str = key("TLS", effect=False, since=V0_9_0, doc=NO_SSL)
     ssl_provider: str | None = key(None, effect=False, since=V0_9_0, doc=NO_SSL)
@@ -176,7 +185,7 @@ class LaterKeys(Config):
         doc=NO_SSL,
     )
     sasl_enabled_mechanisms: str = key(
-        "GSSAPI", since=V0_10_2, doc="What SaslHandshake lists; none of them works here."
+        "GSSAPI", since=V0_10_2, doc="Mechanisms that SaslHandshake lists; none of them works here."
     )
     sasl_mechanism_inter_broker_protocol: str = key(
         "GSSAPI", effect=False, since=V0_10_2, doc=NO_SSL

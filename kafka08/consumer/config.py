@@ -37,47 +37,53 @@ class ConsumerConfig(Config):
     auto_offset_reset: str = key(
         LARGEST,
         choices=(SMALLEST, LARGEST),
-        doc="Where to begin when nothing is committed, or when the offset is out of range.",
+        doc="Where to start without a committed offset, or if it is out of range.",
     )
-    auto_commit_enable: bool = key(True, doc="Commit finished messages from time to time.")
+    auto_commit_enable: bool = key(True, doc="Whether to commit finished messages periodically.")
     auto_commit_interval_ms: int = key(60_000, low=1, doc="Time between automatic commits.")
     offsets_storage: str = key("zookeeper", doc="zookeeper or kafka; upper case is accepted.")
     dual_commit_enabled: bool = key(None, doc="Also commit to ZooKeeper; true with storage kafka.")
     offsets_channel_backoff_ms: int = key(
-        1000, low=0, doc="Wait before the coordinator is asked again."
+        1000, low=0, doc="Backoff before the coordinator is contacted again."
     )
     offsets_channel_socket_timeout_ms: int = key(
-        10_000, low=1, doc="How long the coordinator may take to answer."
+        10_000, low=1, doc="How long to wait for the coordinator's response."
     )
     offsets_commit_max_retries: int = key(
-        5, low=0, doc="Further tries of a commit asked for by the program or by shutdown."
+        5, low=0, doc="Retries of a commit by commit_offsets() or shutdown()."
     )
 
     partition_assignment_strategy: str = key(
         "range", doc="roundrobin, or range (as in 0.8.2.2 any other value means range)."
     )
     rebalance_max_retries: int = key(
-        4, low=1, doc="Failed tries, times the backoff, after which a stall is raised."
+        4, low=1, doc="Failed attempts, times the backoff, before ConsumerRebalanceFailed."
     )
-    rebalance_backoff_ms: int = key(None, low=0, doc="Wait between tries of a rebalance.")
+    rebalance_backoff_ms: int = key(None, low=0, doc="Backoff between attempts of a rebalance.")
     exclude_internal_topics: bool = key(True, doc="Keep __consumer_offsets out of patterns.")
 
-    fetch_message_max_bytes: int = key(1024 * 1024, low=1, doc="Bytes asked for per partition.")
-    fetch_min_bytes: int = key(1, low=0, doc="Bytes that must be there before a fetch is answered.")
-    fetch_wait_max_ms: int = key(100, low=0, doc="Longest wait for fetch.min.bytes.")
+    fetch_message_max_bytes: int = key(1024 * 1024, low=1, doc="Fetch size per partition.")
+    fetch_min_bytes: int = key(1, low=0, doc="Bytes at which the broker answers a fetch.")
+    fetch_wait_max_ms: int = key(
+        100, low=0, doc="How long the broker may wait for fetch.min.bytes."
+    )
     num_consumer_fetchers: int = key(1, low=1, doc="Fetch threads per leader broker.")
-    queued_max_message_chunks: int = key(2, low=1, doc="Fetched sets waiting per stream.")
-    refresh_leader_backoff_ms: int = key(200, low=1, doc="Wait between searches for leaders.")
-    socket_timeout_ms: int = key(30_000, low=1, doc="How long a broker may take to answer.")
+    queued_max_message_chunks: int = key(2, low=1, doc="Fetched sets buffered per stream.")
+    refresh_leader_backoff_ms: int = key(200, low=1, doc="Backoff between leader lookups.")
+    socket_timeout_ms: int = key(30_000, low=1, doc="How long to wait for a broker's response.")
     socket_receive_buffer_bytes: int = key(
         -1, low=-1, doc="SO_RCVBUF of fetch sockets; -1: the system adapts it."
     )
     consumer_timeout_ms: int = key(
-        -1, low=-1, doc="Silence after which a stream raises ConsumerTimeout; -1: never."
+        -1, low=-1, doc="Time without a message before a stream raises ConsumerTimeout; -1: never."
     )
 
-    zookeeper_session_timeout_ms: int = key(6000, low=1, doc="After this a dead member is gone.")
-    zookeeper_connection_timeout_ms: int = key(None, low=1, doc="Wait for the first connection.")
+    zookeeper_session_timeout_ms: int = key(
+        6000, low=1, doc="Time after which ZooKeeper removes a dead member."
+    )
+    zookeeper_connection_timeout_ms: int = key(
+        None, low=1, doc="How long to wait for the first connection."
+    )
     zookeeper_sync_time_ms: int = key(2000, low=0, doc="Default of rebalance.backoff.ms.")
 
     def __init__(

@@ -66,9 +66,13 @@ class ProducerConfig(Config):
         doc="0: do not wait, 1: the leader has it, -1: every in-sync replica has it.",
     )
     request_timeout_ms: int = key(
-        10_000, low=1, doc="How long the leader may wait for the acknowledgements of others."
+        10_000, low=1, doc="How long the leader may wait for its followers' acknowledgements."
     )
-    producer_type: str = key("sync", choices=("sync", "async"), doc="sync: send returns when done.")
+    producer_type: str = key(
+        "sync",
+        choices=("sync", "async"),
+        doc="sync: send returns after the acknowledgement; async: send queues.",
+    )
     serializer_class: str = key("kafka.serializer.DefaultEncoder", doc="Encoder of values.")
     key_serializer_class: str | None = key(
         None, doc="Encoder of keys; serializer.class when absent."
@@ -81,27 +85,27 @@ class ProducerConfig(Config):
     compressed_topics: str | None = key(
         None, doc="Comma list of the topics to compress; all when absent or empty."
     )
-    message_send_max_retries: int = key(3, low=0, doc="Further tries after the first one.")
-    retry_backoff_ms: int = key(100, low=0, doc="Wait before a further try, for an election.")
+    message_send_max_retries: int = key(3, low=0, doc="Retries after the first attempt.")
+    retry_backoff_ms: int = key(
+        100, low=0, doc="Backoff before a retry, while a leader is elected."
+    )
     topic_metadata_refresh_interval_ms: int = key(
-        600_000, doc="Age at which metadata is asked for anew; 0: at each send, negative: never."
+        600_000, doc="Age at which metadata is refreshed; 0: at each send, negative: never."
     )
     send_buffer_bytes: int = key(100 * 1024, low=0, doc="SO_SNDBUF; 0 leaves it to the system.")
     client_id: str = key("", doc="Name in requests and broker logs.")
     queue_buffering_max_ms: int = key(
-        5000, low=0, doc="Of producer.type=async: longest wait of a message for its batch."
+        5000, low=0, doc="With producer.type=async: how long a message may wait for its batch."
     )
     queue_buffering_max_messages: int = key(
-        10_000, low=1, doc="Of producer.type=async: length of the queue."
+        10_000, low=1, doc="With producer.type=async: length of the queue."
     )
     queue_enqueue_timeout_ms: int = key(
-        -1, doc="Of producer.type=async: wait for room in the queue; 0: none, negative: no end."
+        -1, doc="With producer.type=async: wait for a full queue; 0: none, negative: no limit."
     )
-    batch_num_messages: int = key(
-        200, low=1, doc="Of producer.type=async: messages that are sent together."
-    )
+    batch_num_messages: int = key(200, low=1, doc="With producer.type=async: messages in a batch.")
     event_handler: str | None = key(
-        None, doc="module:callable(config) that makes what sends messages; 0.7's key."
+        None, doc="module:callable(config) that replaces the sender; 0.7's key."
     )
     callback_handler: str | None = key(
         None, doc="module:callable that makes a CallbackHandler; 0.7's key, for async."

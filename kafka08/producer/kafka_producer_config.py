@@ -42,12 +42,10 @@ class KafkaProducerConfig(Config):
         choices=("all", "-1", "0", "1"),
         doc="0: do not wait, 1: the leader has it, -1 or all: every in-sync replica has it.",
     )
-    retries: int = key(0, low=0, doc="Further tries after the first one.")
-    batch_size: int = key(16384, low=0, doc="Room of a batch; a larger record has its own batch.")
+    retries: int = key(0, low=0, doc="Retries after the first attempt.")
+    batch_size: int = key(16384, low=0, doc="Size of a batch; a larger record gets its own batch.")
     linger_ms: int = key(0, low=0, high=LONG_MAX, doc="How long a batch may wait to become full.")
-    buffer_memory: int = key(
-        32 << 20, low=0, high=LONG_MAX, doc="What all batches together may hold."
-    )
+    buffer_memory: int = key(32 << 20, low=0, high=LONG_MAX, doc="Memory of all batches together.")
     compression_type: str = key(
         "none", choices=tuple(compression.CODECS.values()), doc="Codec of all batches."
     )
@@ -55,31 +53,33 @@ class KafkaProducerConfig(Config):
         1 << 20, low=0, doc="Largest record, and about the largest request."
     )
     max_block_ms: int = key(
-        60_000, low=0, high=LONG_MAX, doc="Longest wait of send for metadata, or for memory."
+        60_000, low=0, high=LONG_MAX, doc="How long send may block for metadata or memory."
     )
     block_on_buffer_full: bool | None = key(
-        None, doc="0.8's key. true: wait for memory without end, false: not at all."
+        None, doc="0.8's key: whether send blocks without limit for memory, or not at all."
     )
     metadata_fetch_timeout_ms: int | None = key(
         None, low=0, high=LONG_MAX, doc="0.8's key: max.block.ms for metadata alone."
     )
     metadata_max_age_ms: int = key(
-        300_000, low=0, high=LONG_MAX, doc="Age at which metadata is asked for anew."
+        300_000, low=0, high=LONG_MAX, doc="Age at which metadata is refreshed."
     )
     request_timeout_ms: int = key(
-        30_000, low=1, doc="Longest wait for an answer, and of a batch for its leader."
+        30_000, low=1, doc="How long to wait for a response, and a batch for its leader."
     )
     timeout_ms: int = key(
-        30_000, low=0, doc="How long a leader may wait for its followers; at most the above."
+        30_000,
+        low=0,
+        doc="How long the leader may wait for its followers; at most request.timeout.ms.",
     )
     retry_backoff_ms: int = key(
-        100, low=0, high=LONG_MAX, doc="Wait before a further try, and between metadata requests."
+        100, low=0, high=LONG_MAX, doc="Backoff before a retry, and between metadata requests."
     )
     reconnect_backoff_ms: int = key(
-        10, low=0, high=LONG_MAX, doc="Wait before a broker that failed is connected to again."
+        10, low=0, high=LONG_MAX, doc="Backoff before a reconnect to a failed broker."
     )
     max_in_flight_requests_per_connection: int = key(
-        5, low=1, doc="Requests sent without an answer; 1 keeps the order under retries."
+        5, low=1, doc="Requests in flight per connection; 1 keeps the order under retries."
     )
     connections_max_idle_ms: int = key(
         540_000, low=-1, high=LONG_MAX, doc="Age of an unused connection that is closed; -1: never."
@@ -93,7 +93,7 @@ class KafkaProducerConfig(Config):
         _DEFAULT_PARTITIONERS[0], doc="Chooses the partition of a record that names none."
     )
     interceptor_classes: str = key("", doc="Comma list of module:callable that make interceptors.")
-    metric_reporters: str = key("", effect=False, doc="Classes of Java that metrics go to.")
+    metric_reporters: str = key("", effect=False, doc="Java classes that report metrics.")
     metrics_num_samples: int = key(2, low=1, effect=False, doc="Samples of Java's metrics.")
     metrics_sample_window_ms: int = key(
         30_000, low=0, high=LONG_MAX, effect=False, doc="Length of a sample."

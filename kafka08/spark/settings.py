@@ -40,20 +40,22 @@ REFUSED_KEYS: Final[Mapping[str, str]] = {
 
 
 class ReaderKeys(Config):
-    """The `kafka.*` options that mean something to a read, with 0.8's names and defaults."""
+    """The `kafka.*` options of a read, with 0.8's names and defaults."""
 
     bootstrap_servers: str = key("", doc="host:port,host:port of some brokers.")
-    zookeeper_connect: str = key("", doc="Or: where the brokers are registered.")
+    zookeeper_connect: str = key(
+        "", doc="Alternative: the ZooKeeper where the brokers are registered."
+    )
     client_id: str = key("kafka08-spark", doc="Name in requests and broker logs.")
     group_id: str = key("", doc="Group whose committed offsets are used.")
     offsets_storage: str = key(
-        "zookeeper", choices=("zookeeper", "kafka"), doc="Where they are committed."
+        "zookeeper", choices=("zookeeper", "kafka"), doc="Store of the committed offsets."
     )
-    fetch_message_max_bytes: int = key(FETCH_BYTES, low=12, doc="Bytes asked for at once.")
-    fetch_wait_max_ms: int = key(500, low=1, doc="Longest wait of a fetch at the log end.")
-    socket_timeout_ms: int = key(30_000, low=1, doc="How long a broker may take to answer.")
+    fetch_message_max_bytes: int = key(FETCH_BYTES, low=12, doc="Fetch size.")
+    fetch_wait_max_ms: int = key(500, low=1, doc="How long a fetch may wait at the log end.")
+    socket_timeout_ms: int = key(30_000, low=1, doc="How long to wait for a broker's response.")
     socket_receive_buffer_bytes: int = key(0, low=0, doc="SO_RCVBUF; 0: the system's choice.")
-    refresh_leader_backoff_ms: int = key(200, low=1, doc="Wait before the leader is looked up.")
+    refresh_leader_backoff_ms: int = key(200, low=1, doc="Backoff before the leader is looked up.")
 
     ALIASES = {"max.partition.fetch.bytes": "fetch.message.max.bytes"}
 

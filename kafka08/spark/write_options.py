@@ -36,18 +36,26 @@ REFUSED_KEYS: Final = {
 
 
 class WriterKeys(Config):
-    """The `kafka.*` options that mean something to a write, by the new producer's names."""
+    """The `kafka.*` options of a write, with the new producer's names."""
 
     bootstrap_servers: str = key("", doc="host:port,host:port of some brokers.")
-    zookeeper_connect: str = key("", doc="Or: where the brokers are registered.")
+    zookeeper_connect: str = key(
+        "", doc="Alternative: the ZooKeeper where the brokers are registered."
+    )
     client_id: str = key("kafka08-spark", doc="Name in requests and broker logs.")
-    acks: str = key("-1", choices=("-1", "all", "0", "1"), doc="Who must have it; -1: all in sync.")
+    acks: str = key(
+        "-1",
+        choices=("-1", "all", "0", "1"),
+        doc="Acknowledgements to wait for; -1: all in-sync replicas.",
+    )
     compression_type: str = key("none", doc="none, gzip, snappy or lz4.")
     batch_size: int = key(BATCH_BYTES, low=1, doc="Bytes of one message set, uncompressed.")
-    request_timeout_ms: int = key(10_000, low=1, doc="How long replicas may take.")
-    socket_timeout_ms: int = key(30_000, low=1, doc="How long a broker may take to answer.")
-    retries: int = key(NUM_RETRIES, low=0, doc="Further tries of a set that was not taken.")
-    retry_backoff_ms: int = key(200, low=0, doc="Wait between them.")
+    request_timeout_ms: int = key(
+        10_000, low=1, doc="How long the leader may wait for its followers."
+    )
+    socket_timeout_ms: int = key(30_000, low=1, doc="How long to wait for a broker's response.")
+    retries: int = key(NUM_RETRIES, low=0, doc="Retries of an unacknowledged set.")
+    retry_backoff_ms: int = key(200, low=0, doc="Backoff between retries.")
     partitioner_class: str = key(
         "org.apache.kafka.clients.producer.internals.DefaultPartitioner",
         choices=tuple(PARTITIONERS),
