@@ -16,7 +16,8 @@ from kafka08.cli.outlet import check_reader, write_all
 from kafka08.cli.printer import PRINTED_AT_ONCE
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.config import INT_MAX
-from kafka08.errors import OffsetOutOfRange, UnknownTopicOrPartition
+from kafka08.errors import InvalidMessage, OffsetOutOfRange, UnknownTopicOrPartition
+from kafka08.kernel import CorruptMessage
 from kafka08.structs import TopicPartition
 
 if TYPE_CHECKING:
@@ -72,11 +73,21 @@ def consume_partition(
         printer = PartitionPrinter(descriptor, render, max_messages, stopping)
         try:
             printer.run(reader, stop_at_end=stop_at_end, idle_limit_ms=config.consumer_timeout_ms)
+        except InvalidMessage as error:
+            raise InvalidMessage(f"{error}{way_on(error)}") from error
         finally:
             click.echo(
                 f"Consumed {printer.count} messages; the next offset is {printer.next_offset}",
                 err=True,
             )
+
+
+def way_on(error: InvalidMessage) -> str:
+    """How to read what follows a damaged message, for the end of a sentence."""
+    damage = error.__cause__
+    if not isinstance(damage, CorruptMessage) or damage.offset < 0:
+        return ""
+    return f". If it stays so, go on behind it with --offset {damage.offset + 1}"
 
 
 def fetch_config() -> ConsumerConfig:

@@ -109,6 +109,7 @@ class ConsumerConnector:
             self.consumer_id, config, self._leaders, runtime, self._fetch_connection
         )
         self._streams: dict[StreamKey, MemberStream] = {}
+        self._unread: UnreadStreams | None = None
         self._storage: MemberStorage | None = None
         self._ownership: Ownership | None = None
         self._rebalancer: Rebalancer | None = None
@@ -285,6 +286,8 @@ class ConsumerConnector:
         if self._closing.is_set():
             return
         self._closing.set()
+        if self._unread is not None:
+            self._unread.look_last()
         log.info("[%s] ZKConsumerConnector shutting down", self.consumer_id)
         self._fetchers.stop()
         for stream in self._streams.values():
@@ -341,8 +344,8 @@ class ConsumerConnector:
             name = f"{self.consumer_id}-autocommit"
             self._committer = self._runtime.spawn(self._auto_commit, name=name)
         if len(streams) > 1:
-            unread = UnreadStreams(self.consumer_id, streams, lambda: self.assignment)
-            unread.start(self._runtime, self._closing)
+            self._unread = UnreadStreams(self.consumer_id, streams, lambda: self.assignment)
+            self._unread.start(self._runtime, self._closing)
         self._rebalancer.wait_for_first()
 
     def _make_rebalancer(self, subscription: Subscription) -> Rebalancer:

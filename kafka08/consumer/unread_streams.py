@@ -22,7 +22,8 @@ class UnreadStreams:
     """Names each stream that has messages and was never asked for one, once, while another stream
     of the connector is read: a program that has made more streams than it has threads for them.
 
-    It looks every LOOK_EVERY_S, and warns of what it has found unread twice in a row.
+    It looks every LOOK_EVERY_S, and warns of what it has found unread twice in a row; and once more
+    at the end, for a program that does not run for so long.
     """
 
     def __init__(
@@ -47,10 +48,16 @@ class UnreadStreams:
         is_one_read = len(self._unasked) < self._count
         unread = {key for key, s in self._unasked.items() if s.has_messages and is_one_read}
         for key in sorted(unread & self._seen, key=str):
-            self._warn(key)
-            del self._unasked[key]
+            if self._unasked.pop(key, None) is not None:
+                self._warn(key)
         self._seen = unread
         return bool(self._unasked)
+
+    def look_last(self) -> None:
+        """When the connector is shut down: warn of what is unread now, at the first look too. It
+        takes no lock, so a signal handler may call it."""
+        self._seen = set(self._unasked)
+        self.look()
 
     def _run(self, closing: Event) -> None:
         while not closing.wait(LOOK_EVERY_S):

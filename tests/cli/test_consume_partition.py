@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 
+from kafka08 import kernel
 from kafka08.cli.consume_partition import start_of
+from kafka08.client import ClusterClient
 from kafka08.errors import OffsetOutOfRange
+from kafka08.protocol import compression, message_set
+from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
 from kafka08.structs import TopicPartition
 from kafka08.zk.group_store import GroupStore
 from tests.cli.conftest import Commands, Inspector
@@ -116,3 +122,27 @@ def test_options_that_do_not_go_together_are_misuse(
     done = kafka08.refused("consume", *arguments)
     assert (2, b"") == (done.code, done.out)
     assert said in done.err
+
+
+def append_damaged(inspect: Inspector, topic: str) -> None:
+    """A compressed set of a and b; b has a wrong CRC. A broker takes it, as 0.8.2.2 does."""
+    data = bytearray(message_set.encode([(None, b"a"), (None, b"b")]))
+    data[-1] ^= 4
+    wrapper = bytes(kernel.wrap(compression.compress(compression.GZIP, data), 1, 1))
+    request = ProduceRequest(1, 5000, [ProduceTopic(topic, [ProducePartition(0, wrapper)])])
+    with closing(ClusterClient(inspect.store.broker_addresses())) as cluster:
+        cluster.refresh()
+        with cluster.connection(cluster.leader(TopicPartition(topic, 0))) as connection:
+            connection.send(request)
+
+
+def test_a_damaged_message_can_be_passed(kafka08: Commands, inspect: Inspector) -> None:
+    """The error names the offset behind it, and reading goes on there."""
+    topic = inspect.create_topic("shell-damaged")
+    append_damaged(inspect, topic)
+    kafka08("produce", topic, stdin=b"c\n")
+    consume = ("consume", topic, "--partition", 0, *TO_END)
+    done = kafka08(*consume, code=1)
+    assert b"a\n" == done.out
+    assert "go on behind it with --offset 2" in done.err
+    assert b"c\n" == kafka08(*consume, "--offset", 2).out

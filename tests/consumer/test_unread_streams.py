@@ -48,6 +48,23 @@ def test_an_unread_stream_is_named_once(
     assert 1 == len(caplog.messages)
 
 
+def test_a_short_program_hears_of_it_at_its_end(
+    streams: dict[StreamKey, MemberStream], caplog: pytest.LogCaptureFixture
+) -> None:
+    """It shuts down before the second look; a stream that was named already is not named again."""
+    first, second = streams.values()
+    unread = UnreadStreams("c", streams, lambda: OWNERS)
+    fill(first)
+    fill(second)
+    unread.look_last()
+    assert [] == caplog.messages
+    next(first)
+    unread.look_last()
+    unread.look_last()
+    [said] = caplog.messages
+    assert "stream 1 is not read: [t,1] wait" in said
+
+
 def test_who_has_not_begun_is_not_blamed(
     streams: dict[StreamKey, MemberStream], caplog: pytest.LogCaptureFixture
 ) -> None:
