@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.snippets import blocks, script
+from tests.docs.test_tools import options_of
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("docs/*.md"))]
@@ -79,3 +80,27 @@ def test_links_lead_somewhere(name: str) -> None:
     """Every relative link names a file that is there."""
     for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", (ROOT / name).read_text()):
         assert (ROOT / name).parent.joinpath(target).exists(), target
+
+
+def headings_of(path: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    text = re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_anchors_name_headings(name: str) -> None:
+    """Every relative link with an anchor names a heading of its page."""
+    page = ROOT / name
+    for target, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text()):
+        assert anchor in headings_of(page.parent / target if target else page), (target, anchor)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_commands_named_in_prose_exist(name: str) -> None:
+    """Every `kafka08 noun verb --option` between backquotes."""
+    for text in re.findall(r"`kafka08 ([^`]+)`", (ROOT / name).read_text()):
+        command, options = options_of(text)
+        assert command in text.split(), text
+        assert set() == set(re.findall(r"(?<!\S)--[a-z-]+", text)) - options, text
