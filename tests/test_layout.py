@@ -95,6 +95,20 @@ REAL_WORLD_DOORS = (
     # What a real ZooKeeper's port says, for an error.
     "kafka08/zk/reachability.py",
 )
+FILE_MODULES = {"shutil", "mmap", "fcntl", "tempfile", "glob", "io"}
+"""Modules that brokers leave to their Disk, and with them every function of `os` and the methods
+of FILE_METHODS."""
+FILE_METHODS = {
+    *("chmod", "exists", "expanduser", "glob", "hardlink_to", "is_dir", "is_file", "is_mount"),
+    *("is_symlink", "iterdir", "lchmod", "lstat", "mkdir", "open", "read_bytes", "read_text"),
+    *("readlink", "rename", "resolve", "rglob", "rmdir", "samefile", "stat", "symlink_to"),
+    *("touch", "unlink", "write_bytes", "write_text"),
+}
+"""What a Path does that is not arithmetic."""
+NOT_PATHS = {"disk", "zk", "runtime", "connection", "self", "waits", "fetch_waits", "produce_waits"}
+"""What has methods of these names too: a variable or attribute so called, with or without "_"."""
+ON_ANY_DISK = ("log", "broker", "network")
+"""The rooms that this holds for."""
 GREENLETS = "kafka08.runtime.greenlets"
 """Only the entry point of a broker makes that Runtime: whoever imports it imports gevent."""
 
@@ -210,6 +224,53 @@ def test_the_world_is_met_through_a_runtime(path: Path) -> None:
         assert not name.startswith(GREENLETS), (
             f"{relative}:{line} imports {name}; only kafka08/broker/main.py makes that Runtime"
         )
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_files_are_met_through_a_disk(path: Path) -> None:
+    """Brokers and logs take files from their Disk: no `open`, no `os`, no method of a Path that
+    asks the system."""
+    relative = str(path.relative_to(ROOT))
+    if room_of(path) not in ON_ANY_DISK or relative in REAL_WORLD_DOORS:
+        return
+    for line, name in imports(path, for_types=False):
+        assert name.split(".")[0] not in FILE_MODULES | {"os"}, (
+            f"{relative}:{line} imports {name}; use the Disk that you were given"
+        )
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Name | ast.Attribute):
+            assert not reaches_files(node), (
+                f"{relative}:{node.lineno} uses {ast.unparse(node)}; use the Disk that you were "
+                "given"
+            )
+
+
+def reaches_files(node: ast.Name | ast.Attribute) -> bool:
+    """Whether it is the function `open`, or such a method of what may be a Path."""
+    if isinstance(node, ast.Name):
+        return node.id == "open"
+    owner = node.value
+    named = owner.attr if isinstance(owner, ast.Attribute) else ast.unparse(owner)
+    return node.attr in FILE_METHODS and named.lstrip("_") not in NOT_PATHS
+
+
+@pytest.mark.parametrize(
+    ("code", "is_found"),
+    [
+        ("open", True),
+        ("path.exists", True),
+        ("self.path.stat", True),
+        ("(directory / name).touch", True),
+        ("path.with_suffix", False),
+        ("self._disk.exists", False),
+        ("disk.open", False),
+    ],
+)
+def test_the_ban_on_files_knows_a_path_from_a_disk(code: str, is_found: bool) -> None:
+    """By the name of what has the method."""
+    node = ast.parse(code, mode="eval").body
+    assert isinstance(node, ast.Name | ast.Attribute)
+    assert is_found == reaches_files(node)
 
 
 @pytest.mark.parametrize(

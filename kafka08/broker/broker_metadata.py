@@ -18,28 +18,31 @@ from pathlib import Path
 from typing import Final
 
 from kafka08.broker.config import NO_BROKER_ID, BrokerConfig
-from kafka08.config import load_properties
+from kafka08.config import parse_properties
 from kafka08.errors import ConfigError
 from kafka08.levels import Level
-from kafka08.log.files import rename, storage_errors
+from kafka08.log.files import exists, read_file, rename, storage_errors, sync_directory
+from kafka08.runtime import Disk, OpenMode
 
 FILE: Final = "meta.properties"
 VERSION: Final = "0"
 
-Settle = Callable[[BrokerConfig, Callable[[], int], float], BrokerConfig]
-"""`settle(config, new_id, now)`: the configuration with the broker's own id, which stands in each
-log directory after it; `now` is the wall-clock time in seconds. ConfigError if it stands there
-already as another one."""
+Settle = Callable[[BrokerConfig, Callable[[], int], float, Disk], BrokerConfig]
+"""`settle(config, new_id, now, disk)`: the configuration with the broker's own id, which is in each
+log directory afterwards; `now` is the wall-clock time in seconds. ConfigError if another id is
+there."""
 
 
-def trust_config(config: BrokerConfig, _: Callable[[], int], __: float) -> BrokerConfig:
+def trust_config(config: BrokerConfig, _: Callable[[], int], __: float, ___: Disk) -> BrokerConfig:
     """0.8.2: the configured id, and no file."""
     return config
 
 
-def settle_id(config: BrokerConfig, new_id: Callable[[], int], now: float) -> BrokerConfig:
+def settle_id(
+    config: BrokerConfig, new_id: Callable[[], int], now: float, disk: Disk
+) -> BrokerConfig:
     """From 0.9 on."""
-    stored = {Path(name): read(Path(name)) for name in config.log_directories}
+    stored = {Path(name): read(disk, Path(name)) for name in config.log_directories}
     found = sorted({broker_id for broker_id in stored.values() if broker_id is not None})
     if len(found) > 1:
         raise ConfigError(
@@ -47,7 +50,8 @@ def settle_id(config: BrokerConfig, new_id: Callable[[], int], now: float) -> Br
             f"their {FILE}. Give each broker its own directories"
         )
     broker_id = choose(config.broker_id, found, new_id)
-    write((directory for directory, known in stored.items() if known is None), broker_id, now)
+    unknown = [directory for directory, known in stored.items() if known is None]
+    write(disk, unknown, broker_id, now)
     if broker_id == config.broker_id:
         return config
     return config.with_changes(broker_id=broker_id, broker_id_generation_enable=False)
@@ -65,12 +69,12 @@ def choose(configured: int, found: Iterable[int], new_id: Callable[[], int]) -> 
     return new_id() if configured == NO_BROKER_ID else configured
 
 
-def read(directory: Path) -> int | None:
+def read(disk: Disk, directory: Path) -> int | None:
     """The id in the directory's file; None if there is no file. ConfigError if it says no id."""
     path = directory / FILE
-    if not path.exists():
+    if not exists(disk, path):
         return None
-    properties = load_properties(path)
+    properties = parse_properties(read_file(disk, path).decode("latin-1"))
     text = properties.get("broker.id", "")
     if properties.get("version") != VERSION or not (text.isascii() and text.isdigit()):
         raise ConfigError(
@@ -80,15 +84,18 @@ def read(directory: Path) -> int | None:
     return int(text)
 
 
-def write(directories: Iterable[Path], broker_id: int, now: float) -> None:
-    """Write the file of each directory. StorageError."""
+def write(disk: Disk, directories: Iterable[Path], broker_id: int, now: float) -> None:
+    """Write the file of each directory; on return they are on disk. StorageError."""
     text = render(broker_id, datetime.fromtimestamp(now, UTC))
     for directory in directories:
         path = directory / FILE
         temporary = path.with_name(f"{FILE}.tmp")
         with storage_errors("write", temporary):
-            temporary.write_text(text)
-        rename(temporary, path)
+            file = disk.open(temporary, OpenMode.REPLACE)
+            file.pwrite(text.encode(), 0)
+            file.sync()
+        rename(disk, temporary, path)
+        sync_directory(disk, directory)
 
 
 def render(broker_id: int, now: datetime) -> str:

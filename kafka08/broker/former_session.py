@@ -17,13 +17,12 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 from pathlib import Path
 from typing import Any, Final
 
-from kafka08.errors import StorageError
-from kafka08.log.files import remove, rename, storage_errors
-from kafka08.runtime import BrokerRuntime
+from kafka08.log.files import exists, remove, rename, storage_errors
+from kafka08.runtime import BrokerRuntime, Disk, OpenMode
+from kafka08.runtime.system_disk import SYSTEM_DISK
 from kafka08.zk.client import ZkClient
 from kafka08.zk.zookeeper import ConnectionState, SessionSettings
 
@@ -42,7 +41,8 @@ class FormerSession:
     """The session file of one broker. Its methods may be called only by the holder of the lock of
     `directory`."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, disk: Disk = SYSTEM_DISK) -> None:
+        self._disk = disk
         self._path = directory / FILE_NAME
         self._temporary = directory / f"{FILE_NAME}.tmp"
 
@@ -59,15 +59,14 @@ class FormerSession:
         }
         with storage_errors("write", self._temporary):
             # Not synced: after a power failure the session has ended before this is read.
-            remove(self._temporary)
-            file = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with open(file, "w", encoding="utf-8") as out:
-                json.dump(content, out)
-        rename(self._temporary, self._path)
+            self._disk.remove(self._temporary)
+            file = self._disk.open(self._temporary, OpenMode.PRIVATE)
+            file.pwrite(json.dumps(content).encode(), 0)
+        rename(self._disk, self._temporary, self._path)
 
     def forget(self) -> None:
         """The session of this process is being closed; StorageError."""
-        remove(self._path)
+        remove(self._disk, self._path)
 
     def end(self, runtime: BrokerRuntime, zk: ZkClient) -> None:
         """Close the session in the file, if `zk` is of the same ensemble. Switches, for
@@ -102,13 +101,10 @@ class FormerSession:
 
     def _read(self, connect: str) -> tuple[int, bytes] | None:
         """Id and password in the file; None if there is none, or it is for another ensemble."""
-        try:
-            with self._path.open("rb") as file:
-                data = file.read(FILE_BYTES_MAX + 1)
-        except FileNotFoundError:
+        if not exists(self._disk, self._path):
             return None
-        except OSError as error:
-            raise StorageError(f"cannot read {self._path}: {error.strerror}") from error
+        with storage_errors("read", self._path):
+            data = self._disk.open(self._path, OpenMode.READ).pread(FILE_BYTES_MAX + 1, 0)
         try:
             return _parse(data, connect)
         except (ValueError, TypeError, KeyError, RecursionError) as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable
 
 from kafka08.broker.halt import halt_on
@@ -11,6 +10,7 @@ from kafka08.broker.timer import Timer
 from kafka08.errors import StorageError
 from kafka08.log.background import PendingFlush
 from kafka08.runtime import BrokerRuntime
+from kafka08.runtime.disk import Close
 
 log = logging.getLogger(__name__)
 
@@ -43,9 +43,9 @@ class LogBackground:
 
         self._timer.add(delay_ms, run)
 
-    def close_soon(self, descriptor: int) -> None:
+    def close_soon(self, close: Close) -> None:
         # Without a logger, which a destructor may not wait for.
-        self._runtime.run_native_later(lambda *_: None, os.close, descriptor)
+        self._runtime.run_native_later(lambda *_: None, close)
 
     def _failed(self, error: BaseException) -> None:
         if isinstance(error, StorageError):

@@ -129,7 +129,9 @@ class ReplicaManager:
         self._state_change_lock = runtime.rlock()
         self._stopping = False
         self._checkpoints = {
-            directory: OffsetCheckpoint(directory / HIGH_WATERMARK_CHECKPOINT)
+            directory: OffsetCheckpoint(
+                directory / HIGH_WATERMARK_CHECKPOINT, disk=log_manager.disk
+            )
             for directory in log_manager.directories
         }
         self._checkpointed: dict[TopicPartition, int] = {}

@@ -110,7 +110,9 @@ class KafkaServer:
         store = self._store = self._connect_zookeeper()
         log_manager = self._log_manager = self._load_logs(store, timer)
         config = self._settle_id(store)
-        former_session = self._former_session = FormerSession(Path(config.log_directories[0]))
+        former_session = self._former_session = FormerSession(
+            Path(config.log_directories[0]), runtime.disk
+        )
         former_session.end(runtime, store.zk)
         self._listen()
         advertised = self._advertised()
@@ -188,6 +190,7 @@ class KafkaServer:
             config,
             lambda: store.next_broker_id(config.reserved_broker_max_id),
             self.runtime.time_ms() / 1000,
+            self.runtime.disk,
         )
         self._ident = f"[Kafka Server {self.config.broker_id}], "
         return self.config
@@ -199,6 +202,7 @@ class KafkaServer:
             self.config.log_config(),
             store.all_topic_configs(),
             clock=self.runtime,
+            disk=self.runtime.disk,
             background=LogBackground(self.runtime, timer),
             draw_jitter=self.runtime.random.randrange,
             pause=lambda: self.runtime.sleep(0),

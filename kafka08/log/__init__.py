@@ -3,8 +3,8 @@
 Start reading at `log.py` (one partition), then `segment.py` and `offset_index.py` (its files),
 `loader.py` and `recovery.py` (what happens after a crash), `manager.py` (all of them) and
 `cleaning.py` (compaction; `cleaner_plan.py` decides, `cleaner.py` chooses the log). Nothing
-here has a thread or a timer; clock, directory and background work are passed in. The files are
-those of Kafka 0.8.2.2, which can be started on them and the other way round.
+here has a thread or a timer; clock, disk, directory and background work are passed in. The files
+are those of Kafka 0.8.2.2, which can be started on them and the other way round.
 """
 
 from __future__ import annotations

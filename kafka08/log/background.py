@@ -6,23 +6,23 @@ it was given decides where and when that runs; the broker's uses native threads 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from kafka08.log.files import OpenFile, storage_errors
+from kafka08.log.files import storage_errors
+from kafka08.runtime.disk import Close, Syncable
 
 
 class PendingFlush:
     """An fsync that has been decided on. `sync` may run in any thread: it touches nothing but
-    descriptors, so the log may be deleted meanwhile. `complete` belongs to the thread of the log
+    open files, so the log may be deleted meanwhile. `complete` belongs to the thread of the log
     and moves its recovery point.
 
     name    of the log, for errors
     files   what is to be synced, in this order: segments, and the directory for new names in it
     """
 
-    def __init__(self, name: str, files: Sequence[OpenFile], complete: Callable[[], None]) -> None:
+    def __init__(self, name: str, files: Sequence[Syncable], complete: Callable[[], None]) -> None:
         self._name = name
         self._files = files
         self.complete = complete
@@ -31,7 +31,7 @@ class PendingFlush:
         """Wait until all of it is on disk; StorageError if it cannot be."""
         with storage_errors("sync", self._name):
             for file in self._files:
-                os.fsync(file.fd)
+                file.sync()
 
     def then(self, call: Callable[[], object]) -> PendingFlush:
         """The same flush, whose `complete` also calls `call`."""
@@ -58,9 +58,9 @@ class Background(Protocol):
         """Run `task` (a few unlinks) in `delay_ms`. It need not survive the process: what it
         leaves undone, the next load does."""
 
-    def close_soon(self, descriptor: int) -> None:
-        """Close the descriptor of a deleted file where blocking does not hurt. Called from any
-        thread, by a destructor."""
+    def close_soon(self, close: Close) -> None:
+        """Close a deleted file where blocking does not hurt. Called from any thread, by a
+        destructor (see `File.close_by`)."""
 
 
 class Inline:
@@ -72,5 +72,5 @@ class Inline:
     def run_later(self, delay_ms: int, task: Callable[[], None]) -> None:
         task()
 
-    def close_soon(self, descriptor: int) -> None:
-        os.close(descriptor)
+    def close_soon(self, close: Close) -> None:
+        close()

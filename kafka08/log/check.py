@@ -15,7 +15,6 @@ meanwhile may show as a problem.
 
 from __future__ import annotations
 
-import os
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,7 +24,7 @@ from kafka08 import kernel
 from kafka08.config import INT_MAX
 from kafka08.errors import CorruptLog
 from kafka08.kernel.types import ENTRY_HEADER_BYTES
-from kafka08.log.files import READ_ONLY, OpenFile, file_size, storage_errors
+from kafka08.log.files import exists, file_size, files_in, open_file, read_file, storage_errors
 from kafka08.log.names import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
@@ -37,6 +36,8 @@ from kafka08.log.names import (
 from kafka08.log.offset_index import INDEX_ENTRY, INDEX_ENTRY_BYTES
 from kafka08.log.recovery import CHUNK_BYTES, entry_bytes
 from kafka08.protocol import message_set
+from kafka08.runtime.disk import Disk, OpenMode
+from kafka08.runtime.system_disk import SYSTEM_DISK
 
 
 class Problem(NamedTuple):
@@ -51,23 +52,21 @@ class Problem(NamedTuple):
         return f"{self.path}{where}: {self.text}"
 
 
-def check_log(directory: Path) -> list[Problem]:
+def check_log(directory: Path, disk: Disk = SYSTEM_DISK) -> list[Problem]:
     """Every problem found in a partition's directory, in the order of its files; empty if it is
     sound. StorageError if it cannot be read."""
-    return list(_problems(Path(directory)))
+    return list(_problems(Path(directory), disk))
 
 
-def _problems(directory: Path) -> Iterator[Problem]:
-    with storage_errors("list", directory):
-        paths = sorted(path for path in directory.iterdir() if path.is_file())
+def _problems(directory: Path, disk: Disk) -> Iterator[Problem]:
     next_offset = 0
-    for path in paths:
+    for path in files_in(disk, directory):
         if path.name.endswith((CLEANED_SUFFIX, SWAP_SUFFIX)):
             yield Problem(path, -1, "left by a compaction that did not finish")
-        elif path.suffix == INDEX_SUFFIX and not path.with_suffix(LOG_SUFFIX).exists():
+        elif path.suffix == INDEX_SUFFIX and not exists(disk, path.with_suffix(LOG_SUFFIX)):
             yield Problem(path, -1, "an index without messages")
         elif path.suffix == LOG_SUFFIX and not path.name.endswith(DELETED_SUFFIX):
-            segment = _SegmentCheck(path, next_offset)
+            segment = _SegmentCheck(path, next_offset, disk)
             yield from segment.problems()
             next_offset = segment.next_offset
 
@@ -75,7 +74,8 @@ def _problems(directory: Path) -> Iterator[Problem]:
 class _SegmentCheck:
     """Checks one segment; `next_offset` is the lowest offset that may come next."""
 
-    def __init__(self, path: Path, next_offset: int) -> None:
+    def __init__(self, path: Path, next_offset: int, disk: Disk) -> None:
+        self._disk = disk
         self.path = path
         self.index_path = path.with_suffix(INDEX_SUFFIX)
         self.next_offset = next_offset
@@ -91,10 +91,10 @@ class _SegmentCheck:
                 self.path, -1, f"its base offset is not above offset {self.next_offset - 1} before"
             )
         self.next_offset = max(self.next_offset, base_offset)
-        self._file = OpenFile(self.path, READ_ONLY)
+        self._file = open_file(self._disk, self.path, OpenMode.READ)
         self._size = file_size(self._file, self.path)
         yield from self._check_messages()
-        if self.index_path.exists():
+        if exists(self._disk, self.index_path):
             yield from self._check_index(base_offset)
         else:
             yield Problem(self.index_path, -1, "is missing")
@@ -140,8 +140,7 @@ class _SegmentCheck:
         self.next_offset = max(self.next_offset, summary.last_offset + 1)
 
     def _check_index(self, base_offset: int) -> Iterator[Problem]:
-        with storage_errors("read", self.index_path):
-            content = self.index_path.read_bytes()
+        content = read_file(self._disk, self.index_path)
         if len(content) % INDEX_ENTRY_BYTES:
             yield Problem(
                 self.index_path, len(content), f"not a multiple of {INDEX_ENTRY_BYTES} bytes"
@@ -176,7 +175,7 @@ class _SegmentCheck:
 
     def _read(self, position: int, size: int) -> bytes:
         with storage_errors("read", self.path):
-            return os.pread(self._file.fd, min(size, max(0, self._size - position)), position)
+            return self._file.pread(min(size, max(0, self._size - position)), position)
 
 
 def _wrapper_problem(wrapper: memoryview) -> str | None:

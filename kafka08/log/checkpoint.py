@@ -12,7 +12,6 @@ Source: kafka.server.OffsetCheckpoint 0.8.2.2.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -20,7 +19,17 @@ from typing import Final
 from kafka08.config import INT_MAX, LONG_MAX
 from kafka08.errors import CorruptLog
 from kafka08.log import crashpoints
-from kafka08.log.files import remove, rename, storage_errors, sync_directory
+from kafka08.log.files import (
+    create_file,
+    exists,
+    read_file,
+    remove,
+    rename,
+    storage_errors,
+    sync_directory,
+)
+from kafka08.runtime.disk import Disk, OpenMode
+from kafka08.runtime.system_disk import SYSTEM_DISK
 from kafka08.structs import TopicPartition
 
 VERSION: Final = 0
@@ -29,24 +38,27 @@ VERSION: Final = 0
 class OffsetCheckpoint:
     """One checkpoint file. A missing or empty file reads as no entries."""
 
-    def __init__(self, path: Path, crash: crashpoints.CrashPoint = crashpoints.never) -> None:
+    def __init__(
+        self,
+        path: Path,
+        crash: crashpoints.CrashPoint = crashpoints.never,
+        disk: Disk = SYSTEM_DISK,
+    ) -> None:
         self.path = Path(path)
+        self._disk = disk
         self._temporary = self.path.with_name(self.path.name + ".tmp")
         self._crash = crash
-        remove(self._temporary)
+        remove(disk, self._temporary)
 
     def create(self) -> None:
         """Make the file, empty, if there is none: 0.8.2.2 has each of its files from the start."""
-        with storage_errors("create", self.path):
-            self.path.touch()
+        create_file(self._disk, self.path)
 
     def read(self) -> dict[TopicPartition, int]:
         """The entries; CorruptLog if the file is not a checkpoint (this stops a broker's start)."""
-        with storage_errors("read", self.path):
-            try:
-                text = self.path.read_text(encoding="utf-8", errors="replace")
-            except FileNotFoundError:
-                return {}
+        if not exists(self._disk, self.path):
+            return {}
+        text = read_file(self._disk, self.path).decode("utf-8", "replace")
         try:
             return parse(text)
         except ValueError as error:
@@ -54,13 +66,13 @@ class OffsetCheckpoint:
 
     def write(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Replace all entries. On return the new text is on disk; StorageError if it is not."""
-        with storage_errors("write", self._temporary), self._temporary.open("wb") as file:
-            file.write(render(offsets).encode())
-            file.flush()
-            os.fsync(file.fileno())
+        with storage_errors("write", self._temporary):
+            file = self._disk.open(self._temporary, OpenMode.REPLACE)
+            file.pwrite(render(offsets).encode(), 0)
+            file.sync()
         self._crash(crashpoints.CHECKPOINT_WRITTEN)
-        rename(self._temporary, self.path)
-        sync_directory(self.path.parent)
+        rename(self._disk, self._temporary, self.path)
+        sync_directory(self._disk, self.path.parent)
 
 
 def render(offsets: Mapping[TopicPartition, int]) -> str:

@@ -9,21 +9,19 @@ and the same for .index. Source: kafka.log.Cleaner.cleanSegments and Log.replace
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
-from typing import Final
 
 from kafka08 import kernel
 from kafka08.config import INT_MAX
 from kafka08.errors import CorruptLog
 from kafka08.kernel.types import Buffer
 from kafka08.log import crashpoints
-from kafka08.log.files import OpenFile, remove, rename, storage_errors, sync_directory, write_at
+from kafka08.log.files import open_file, remove, rename, storage_errors, sync_directory
 from kafka08.log.names import CLEANED_SUFFIX, SWAP_SUFFIX, index_file, log_file
 from kafka08.log.offset_index import INDEX_ENTRY, INDEX_ENTRY_BYTES
 from kafka08.log.recovery import entry_bytes
-
-EMPTY: Final = os.O_RDWR | os.O_CREAT | os.O_TRUNC
+from kafka08.runtime.disk import Disk, OpenMode
+from kafka08.runtime.system_disk import SYSTEM_DISK
 
 
 class CleanedSegment:
@@ -40,6 +38,7 @@ class CleanedSegment:
         index_interval_bytes: int,
         index_bytes: int,
         crash: crashpoints.CrashPoint = crashpoints.never,
+        disk: Disk = SYSTEM_DISK,
     ) -> None:
         self.base_offset = base_offset
         self.size = 0
@@ -49,10 +48,11 @@ class CleanedSegment:
         self._index_interval_bytes = index_interval_bytes
         self._max_index_bytes = index_bytes - index_bytes % INDEX_ENTRY_BYTES
         self._crash = crash
+        self._disk = disk
         self._since_index = 0
         self._index = bytearray()
-        self._log = OpenFile(_with(self._log_path, CLEANED_SUFFIX), EMPTY)
-        self._index_out = OpenFile(_with(self._index_path, CLEANED_SUFFIX), EMPTY)
+        self._log = open_file(disk, _with(self._log_path, CLEANED_SUFFIX), OpenMode.REPLACE)
+        self._index_out = open_file(disk, _with(self._index_path, CLEANED_SUFFIX), OpenMode.REPLACE)
 
     def append(self, survivors: Buffer) -> None:
         """Write plain entries that follow those before. StorageError; CorruptLog if the segment
@@ -60,7 +60,7 @@ class CleanedSegment:
         if self.size + len(survivors) > INT_MAX:
             raise CorruptLog(f"{self._log_path} would have more than {INT_MAX} bytes unpacked")
         with storage_errors("write", self._log_path):
-            write_at(self._log.fd, survivors, self.size)
+            self._log.pwrite(survivors, self.size)
         self._extend_index(memoryview(survivors))
         self.size += len(survivors)
 
@@ -68,18 +68,19 @@ class CleanedSegment:
         """Put everything on disk. The messages keep the time at which they were written, which
         retention of tombstones and lookups by time go by."""
         with storage_errors("write", self._index_path):
-            write_at(self._index_out.fd, self._index, 0)
-            os.fsync(self._index_out.fd)
+            self._index_out.pwrite(self._index, 0)
+            self._index_out.sync()
         with storage_errors("sync", self._log_path):
-            os.utime(self._log.fd, ns=(modified_ns, modified_ns))
-            os.fsync(self._log.fd)
-        sync_directory(self._directory)
+            self._log.set_modified_ns(modified_ns)
+            self._log.sync()
+        sync_directory(self._disk, self._directory)
 
     def begin_swap(self) -> None:
         """From now on this segment counts, and no longer those that it replaces."""
         self._crash(crashpoints.CLEANED_WRITTEN)
         self._rename(CLEANED_SUFFIX, SWAP_SUFFIX)
-        sync_directory(self._directory)  # before the originals go: a load deletes *.cleaned
+        # Before the originals go: a load deletes *.cleaned.
+        sync_directory(self._disk, self._directory)
         self._crash(crashpoints.SWAP_BEGUN)
 
     def finish_swap(self) -> None:
@@ -89,13 +90,13 @@ class CleanedSegment:
 
     def discard(self) -> None:
         """Delete what was written. Does nothing after `begin_swap`."""
-        remove(_with(self._log_path, CLEANED_SUFFIX))
-        remove(_with(self._index_path, CLEANED_SUFFIX))
+        remove(self._disk, _with(self._log_path, CLEANED_SUFFIX))
+        remove(self._disk, _with(self._index_path, CLEANED_SUFFIX))
 
     def _rename(self, old: str, new: str) -> None:
-        rename(_with(self._log_path, old), _with(self._log_path, new))
+        rename(self._disk, _with(self._log_path, old), _with(self._log_path, new))
         self._crash(crashpoints.SWAP_LOG_RENAMED)
-        rename(_with(self._index_path, old), _with(self._index_path, new))
+        rename(self._disk, _with(self._index_path, old), _with(self._index_path, new))
 
     def _extend_index(self, survivors: memoryview) -> None:
         position = 0

@@ -7,7 +7,6 @@ Source: kafka.log.Cleaner.buildOffsetMapForSegment and cleanInto 0.8.2.2.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -16,16 +15,17 @@ from kafka08 import kernel
 from kafka08.errors import CorruptLog
 from kafka08.kernel.types import ENTRY_HEADER_BYTES, MAX_NESTING
 from kafka08.log.cleaned_segment import CleanedSegment
-from kafka08.log.files import OpenFile, storage_errors
+from kafka08.log.files import storage_errors
 from kafka08.log.recovery import entry_bytes
 from kafka08.protocol import message_set
+from kafka08.runtime.disk import File
 
 
 class Source(NamedTuple):
     """A sealed segment as jobs see it. The file stays open as long as somebody has this."""
 
     path: Path
-    file: OpenFile
+    file: File
     size: int
 
 
@@ -133,7 +133,7 @@ def _read(source: Source, position: int, chunk_bytes: int) -> tuple[memoryview, 
 
 def _pread(source: Source, position: int, size: int) -> memoryview:
     with storage_errors("read", source.path):
-        return memoryview(os.pread(source.file.fd, min(size, source.size - position), position))
+        return memoryview(source.file.pread(min(size, source.size - position), position))
 
 
 def _corrupt(source: Source, position: int, reason: object) -> CorruptLog:

@@ -14,6 +14,8 @@ from kafka08.errors import CorruptLog
 from kafka08.log import crashpoints
 from kafka08.log.checkpoint import OffsetCheckpoint
 from kafka08.log.names import CLEANER_CHECKPOINT
+from kafka08.runtime.disk import Disk
+from kafka08.runtime.system_disk import SYSTEM_DISK
 from kafka08.structs import TopicPartition
 
 log = logging.getLogger(__name__)
@@ -27,10 +29,13 @@ class CleanerPoints:
     """
 
     def __init__(
-        self, directories: Sequence[Path], crash: crashpoints.CrashPoint = crashpoints.never
+        self,
+        directories: Sequence[Path],
+        crash: crashpoints.CrashPoint = crashpoints.never,
+        disk: Disk = SYSTEM_DISK,
     ) -> None:
         self._files = {
-            path: OffsetCheckpoint(path / CLEANER_CHECKPOINT, crash) for path in directories
+            path: OffsetCheckpoint(path / CLEANER_CHECKPOINT, crash, disk) for path in directories
         }
         self._points = {path: _read(file) for path, file in self._files.items()}
 

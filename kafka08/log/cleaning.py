@@ -12,7 +12,6 @@ the next pass does the rest. Source: kafka.log.Cleaner 0.8.2.2.
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol, TypeVar
 
@@ -32,7 +31,7 @@ from kafka08.log.cleaner_plan import (
     last_clean,
 )
 from kafka08.log.cleaner_stats import CleanerStats
-from kafka08.log.files import storage_errors
+from kafka08.log.files import modified_ns
 from kafka08.log.log import Log
 from kafka08.log.segment import LogSegment
 from kafka08.log.throttle import Throttle
@@ -201,9 +200,7 @@ class Cleaning:
                     fact, self._first_dirty_offset, segment.last_modified_ms, self._horizon_ms
                 )
                 self._clean_segment(segment, offset_map, cleaned, keep_tombstones)
-            with storage_errors("read the time of", group[-1].log_path):
-                modified_ns = os.stat(group[-1].log_path).st_mtime_ns
-            self._step(cleaned.finish, modified_ns)
+            self._step(cleaned.finish, modified_ns(self._log.disk, group[-1].log_path))
             log.info(
                 "Swapping in cleaned segment %d for segment(s) %s in log %s.",
                 cleaned.base_offset,
@@ -223,6 +220,7 @@ class Cleaning:
                 index_interval_bytes=config.index_interval_bytes,
                 index_bytes=config.segment_index_bytes,
                 crash=self._crash,
+                disk=self._log.disk,
             )
         except StorageError as error:
             raise CleaningFailed(str(error)) from error

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from kafka08.errors import StorageError
 from kafka08.log import crashpoints
 from kafka08.log.checkpoint import OffsetCheckpoint
-from kafka08.log.files import remove, storage_errors, sync_directory
+from kafka08.log.files import (
+    create_file,
+    exists,
+    make_directories,
+    remove,
+    storage_errors,
+    sync_directory,
+)
 from kafka08.log.lock import DirectoryLock
 from kafka08.log.names import CLEAN_SHUTDOWN_FILE, RECOVERY_POINT_CHECKPOINT
+from kafka08.runtime.disk import Disk
+from kafka08.runtime.system_disk import SYSTEM_DISK
 
 
 class LogDirectory:
@@ -20,35 +28,39 @@ class LogDirectory:
     there is nothing to recover). StorageError if it cannot be used or somebody else holds it.
     """
 
-    def __init__(self, path: Path, crash: crashpoints.CrashPoint = crashpoints.never) -> None:
+    def __init__(
+        self,
+        path: Path,
+        crash: crashpoints.CrashPoint = crashpoints.never,
+        disk: Disk = SYSTEM_DISK,
+    ) -> None:
         self.path = path
+        self._disk = disk
         self._crash = crash
-        with storage_errors("create", path):
-            path.mkdir(parents=True, exist_ok=True)
-        if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+        make_directories(disk, path)
+        if not disk.is_accessible(path):
             raise StorageError(f"{path} is not a readable log directory.")
-        self._lock = DirectoryLock(path)
+        self._lock = DirectoryLock(path, disk)
         self._marker = path / CLEAN_SHUTDOWN_FILE
-        self.was_clean = self._marker.exists()
-        self.recovery_points = OffsetCheckpoint(path / RECOVERY_POINT_CHECKPOINT, crash)
+        self.was_clean = exists(disk, self._marker)
+        self.recovery_points = OffsetCheckpoint(path / RECOVERY_POINT_CHECKPOINT, crash, disk)
         self.recovery_points.create()
 
     def partition_directories(self) -> list[Path]:
         """Every directory inside, sorted by name; each must be a partition's."""
         with storage_errors("list", self.path):
-            return sorted(path for path in self.path.iterdir() if path.is_dir())
+            return self._disk.directories_in(self.path)
 
     def remove_marker(self) -> None:
         """From now on this directory is not cleanly shut down. On return that is on disk: a marker
         that a power failure brings back would let the next start skip recovery."""
-        remove(self._marker)
-        sync_directory(self.path)
+        remove(self._disk, self._marker)
+        sync_directory(self._disk, self.path)
         self._crash(crashpoints.LOAD_MARKER_REMOVED)
 
     def write_marker(self) -> None:
         """Say that every log in here was flushed, closed and checkpointed."""
-        with storage_errors("create", self._marker):
-            self._marker.touch()
+        create_file(self._disk, self._marker)
 
     def release(self) -> None:
         """Unlock. Does nothing the second time."""

@@ -9,7 +9,6 @@ Nothing is changed: unlike the original this does not open indexes for writing.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -17,12 +16,14 @@ from typing import Final, NamedTuple
 from kafka08 import kernel
 from kafka08.errors import CorruptLog
 from kafka08.kernel.types import CRC_END, ENTRY_HEADER_BYTES
-from kafka08.log.files import READ_ONLY, OpenFile, file_size, storage_errors
+from kafka08.log.files import file_size, open_file, read_file, storage_errors
 from kafka08.log.names import INDEX_SUFFIX, LOG_SUFFIX, base_offset_of
 from kafka08.log.offset_index import INDEX_ENTRY, INDEX_ENTRY_BYTES
 from kafka08.log.recovery import CHUNK_BYTES, entry_bytes
 from kafka08.protocol import message_set
 from kafka08.protocol.compression import GZIP, LZ4, NONE, SNAPPY
+from kafka08.runtime.disk import Disk, File, OpenMode
+from kafka08.runtime.system_disk import SYSTEM_DISK
 
 CODEC_NAMES: Final = {
     NONE: "NoCompressionCodec",
@@ -74,7 +75,9 @@ class LogDump:
         deep_iteration: bool = False,
         verify_index_only: bool = False,
         max_message_bytes: int = DEFAULT_MAX_MESSAGE_BYTES,
+        disk: Disk = SYSTEM_DISK,
     ) -> None:
+        self._disk = disk
         self._print_data_log = print_data_log
         self._deep_iteration = deep_iteration
         self._verify_index_only = verify_index_only
@@ -111,7 +114,7 @@ class LogDump:
                 yield f"  {before} is followed by {after}"
 
     def _log_rows(self, path: Path) -> Iterator[Row | str]:
-        file = OpenFile(path, READ_ONLY)
+        file = open_file(self._disk, path, OpenMode.READ)
         size = file_size(file, path)
         valid_bytes = 0
         last_offset = -1
@@ -148,10 +151,9 @@ class LogDump:
     def _index_rows(self, path: Path) -> Iterator[Row]:
         base_offset = base_offset_of(path)
         log_path = path.with_suffix(LOG_SUFFIX)
-        file = OpenFile(log_path, READ_ONLY)
+        file = open_file(self._disk, log_path, OpenMode.READ)
         size = file_size(file, log_path)
-        with storage_errors("read", path):
-            content = path.read_bytes()
+        content = read_file(self._disk, path)
         for number in range(len(content) // INDEX_ENTRY_BYTES):
             relative, position = INDEX_ENTRY.unpack_from(content, number * INDEX_ENTRY_BYTES)
             first = self._first_message(file, log_path, position, size)
@@ -168,7 +170,7 @@ class LogDump:
                 yield {"offset": offset, "position": position}
 
     def _first_message(
-        self, file: OpenFile, path: Path, position: int, size: int
+        self, file: File, path: Path, position: int, size: int
     ) -> kernel.MessageAndOffset | None:
         """The first message at `position`, unpacked; None if there is no entry."""
         for start, chunk, entry in self._entries(file, path, position, size):
@@ -177,14 +179,14 @@ class LogDump:
         return None
 
     def _entries(
-        self, file: OpenFile, path: Path, start: int, size: int
+        self, file: File, path: Path, start: int, size: int
     ) -> Iterator[tuple[int, memoryview, kernel.MessageAndOffset]]:
         """(position in the file, the bytes `entry.position` counts in, entry) of each whole entry
         from `start` on, up to one whose sizes cannot be."""
         chunk_bytes = CHUNK_BYTES
         while start < size:
             with storage_errors("read", path):
-                chunk = memoryview(os.pread(file.fd, min(chunk_bytes, size - start), start))
+                chunk = memoryview(file.pread(min(chunk_bytes, size - start), start))
             end = 0
             try:
                 for entry in kernel.entries(chunk):

@@ -1,24 +1,17 @@
-"""Files of the log: descriptors that outlive their names, and the one place for disk errors.
+"""The one place for disk errors: what the disk raises, OSError, comes out of this room as
+errors.StorageError.
 
-Every system call of this room on a log directory happens under `storage_errors` or in a method
-that calls `storage_error` itself, so that nothing but errors.StorageError comes out of it.
+Every use of a Disk or a File happens in a function of this module or under `storage_errors`.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
 
 from kafka08.errors import StorageError
-from kafka08.kernel.types import Buffer
-
-NEW: Final = os.O_RDWR | os.O_CREAT
-READ_ONLY: Final = os.O_RDONLY
-READ_WRITE: Final = os.O_RDWR
-DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY
+from kafka08.runtime.disk import Disk, File, OpenMode, Syncable
 
 
 def storage_error(action: str, path: object, error: OSError) -> StorageError:
@@ -35,73 +28,80 @@ def storage_errors(action: str, path: object) -> Iterator[None]:
         raise storage_error(action, path, error) from error
 
 
-class OpenFile:
-    """A descriptor that is closed when its last holder lets go of it.
-
-    A reader that was given a slice of a segment keeps the file open this way, so a segment can be
-    renamed, deleted and forgotten while its bytes are still on their way to a socket. CPython's
-    reference counts make the close immediate.
-    """
-
-    __slots__ = ("_close", "fd")
-
-    def __init__(self, path: Path, flags: int) -> None:
-        with storage_errors("open", path):
-            self.fd = os.open(path, flags | os.O_CLOEXEC, 0o644)
-        # Kept here because module globals may be gone when the interpreter ends.
-        self._close: Callable[[int], None] = os.close
-
-    def fileno(self) -> int:
-        return self.fd
-
-    def close_by(self, close: Callable[[int], None]) -> None:
-        """Have another function close it. The last close of a deleted file frees its pages, which
-        holds up whoever calls it: 0.1 s and more for a segment of 1 GB."""
-        self._close = close
-
-    def __del__(self) -> None:
-        if hasattr(self, "_close"):
-            self._close(self.fd)
+def open_file(disk: Disk, path: Path, mode: OpenMode) -> File:
+    """The open file; missing ones are made only by CREATE and REPLACE."""
+    with storage_errors("open", path):
+        return disk.open(path, mode)
 
 
-def write_at(fd: int, data: Buffer, position: int) -> None:
-    """Write all of `data`, however often that takes. OSError, with a part written."""
-    written = os.pwrite(fd, data, position)
-    if written == len(data):
-        return
-    rest = memoryview(data)[written:]
-    while rest:
-        position += written
-        written = os.pwrite(fd, rest, position)
-        rest = rest[written:]
+def open_directory(disk: Disk, path: Path) -> Syncable:
+    """A directory, to sync the names in it."""
+    with storage_errors("open", path):
+        return disk.open_directory(path)
 
 
-def file_size(file: OpenFile, path: Path) -> int:
+def create_file(disk: Disk, path: Path) -> None:
+    """Make a file, empty, if it is missing."""
+    with storage_errors("create", path):
+        disk.open(path, OpenMode.CREATE)
+
+
+def exists(disk: Disk, path: Path) -> bool:
+    """Whether there is a file or a directory of that name."""
+    with storage_errors("look for", path):
+        return disk.exists(path)
+
+
+def read_file(disk: Disk, path: Path) -> bytes:
+    """The whole content of a small file."""
+    with storage_errors("read", path):
+        file = disk.open(path, OpenMode.READ)
+        return file.pread(file.size(), 0)
+
+
+def file_size(file: File, path: Path) -> int:
     """Size in bytes."""
     with storage_errors("measure", path):
-        return os.fstat(file.fd).st_size
+        return file.size()
 
 
-def modified_ms(path: Path) -> int:
-    """When the file was last written, in ms since 1970: what retention and time lookups go by."""
+def modified_ns(disk: Disk, path: Path) -> int:
+    """When the file was last written, in ns since 1970."""
     with storage_errors("read the time of", path):
-        return os.stat(path).st_mtime_ns // 1_000_000
+        return disk.modified_ns(path)
 
 
-def rename(old: Path, new: Path) -> None:
+def modified_ms(disk: Disk, path: Path) -> int:
+    """As `modified_ns`, in ms: what retention and time lookups go by."""
+    return modified_ns(disk, path) // 1_000_000
+
+
+def rename(disk: Disk, old: Path, new: Path) -> None:
     """Give a file another name, replacing whatever had it."""
     with storage_errors("rename", old):
-        old.rename(new)
+        disk.rename(old, new)
 
 
-def remove(path: Path) -> None:
+def remove(disk: Disk, path: Path) -> None:
     """Delete a file if it is there."""
     with storage_errors("delete", path):
-        path.unlink(missing_ok=True)
+        disk.remove(path)
 
 
-def sync_directory(path: Path) -> None:
+def make_directories(disk: Disk, path: Path) -> None:
+    """Make a directory, and those above it, if they are missing."""
+    with storage_errors("create", path):
+        disk.make_directories(path)
+
+
+def files_in(disk: Disk, directory: Path) -> list[Path]:
+    """The files in a directory, sorted by name."""
+    with storage_errors("list", directory):
+        return disk.files_in(directory)
+
+
+def sync_directory(disk: Disk, path: Path) -> None:
     """Make created, renamed and deleted names of a directory survive a power failure."""
-    directory = OpenFile(path, DIRECTORY)
+    directory = open_directory(disk, path)
     with storage_errors("sync", path):
-        os.fsync(directory.fd)
+        directory.sync()

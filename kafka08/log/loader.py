@@ -14,7 +14,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kafka08.config import INT_MAX
-from kafka08.log.files import READ_ONLY, OpenFile, file_size, remove, rename, storage_errors
+from kafka08.log.files import (
+    exists,
+    file_size,
+    files_in,
+    open_file,
+    remove,
+    rename,
+    storage_errors,
+)
 from kafka08.log.names import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
@@ -27,6 +35,7 @@ from kafka08.log.names import (
 )
 from kafka08.log.recovery import Recovered, recover_messages
 from kafka08.log.segment import LogSegment
+from kafka08.runtime.disk import Disk, OpenMode
 
 log = logging.getLogger(__name__)
 
@@ -49,16 +58,23 @@ def load_segments(
     clean_shutdown: bool,
     max_message_bytes: int,
     index_bytes: int,
+    may_have_gaps: bool,
+    disk: Disk,
 ) -> Loaded:
     """Open every segment; check and repair those that may be damaged.
 
     These are: all from the one that holds `recovery_point` on (none after a clean shutdown), any
     whose index is missing or cannot be right, and an active one whose tail is not whole. If an
-    unflushed segment had to be cut, those after it are deleted.
+    unflushed segment had to be cut, or ends before the next one begins, those after it are deleted.
+
+    may_have_gaps   offsets may be missing between segments: the log is or was compacted
+
+    A power failure may leave the name of a rolled segment, and of the one before it a size of some
+    time ago. 0.8.2.2 keeps both then, and with them a hole in the offsets.
     """
-    _finish_interrupted(directory)
-    bases = _base_offsets(directory)
-    without_index = {base for base in bases if not index_file(directory, base).exists()}
+    _finish_interrupted(disk, directory)
+    bases = _base_offsets(disk, directory)
+    without_index = {base for base in bases if not exists(disk, index_file(directory, base))}
     segments = [open_segment(base) for base in bases] or [open_segment(0)]
     unflushed = max(0, bisect_right(bases, recovery_point) - 1)
     if clean_shutdown or not bases:
@@ -80,12 +96,16 @@ def load_segments(
         else:
             continue
         found, cut = _recover(segment, max_message_bytes, index_bytes)
-        if cut and number >= unflushed:
+        if number < unflushed:
+            continue
+        end = _end_of(segment, found)
+        next_base = segments[number + 1].base_offset if number + 1 < len(segments) else end
+        if cut or (end < next_base and not may_have_gaps):
             log.warning(
                 "Corruption found in segment %d of log %s, truncating to offset %d.",
                 segment.base_offset,
                 directory.name,
-                _end_of(segment, found),
+                end,
             )
             _delete_after(segments, number)
             break
@@ -125,50 +145,45 @@ def _delete_after(segments: list[LogSegment], number: int) -> None:
         segment.remove_files()
 
 
-def _finish_interrupted(directory: Path) -> None:
+def _finish_interrupted(disk: Disk, directory: Path) -> None:
     """Finish deletes and swaps that a crash interrupted, undo unfinished compactions."""
-    for path in _files(directory):
+    for path in files_in(disk, directory):
         if path.name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX)):
-            remove(path)
+            remove(disk, path)
         elif path.name.endswith(SWAP_SUFFIX):
             target = path.with_name(path.name.removesuffix(SWAP_SUFFIX))
             if target.name.endswith(INDEX_SUFFIX):
-                remove(path)
+                remove(disk, path)
             elif target.name.endswith(LOG_SUFFIX):
                 log.info("Found log file %s from interrupted swap operation, repairing.", path)
-                _remove_replaced(directory, path)
-                remove(target.with_suffix(INDEX_SUFFIX))
-                rename(path, target)
+                _remove_replaced(disk, directory, path)
+                remove(disk, target.with_suffix(INDEX_SUFFIX))
+                rename(disk, path, target)
 
 
-def _remove_replaced(directory: Path, swap: Path) -> None:
+def _remove_replaced(disk: Disk, directory: Path, swap: Path) -> None:
     """Delete the segments that a cleaned one was also made of: those that begin after it and at or
     below its last offset. 0.8.2.2 leaves them, and so two segments with the same offsets."""
-    file = OpenFile(swap, READ_ONLY)
+    file = open_file(disk, swap, OpenMode.READ)
     size = file_size(file, swap)
     with storage_errors("read", swap):
         last_offset = recover_messages(
-            file.fd, size, max_entry_bytes=INT_MAX, index_interval_bytes=INT_MAX
+            file, size, max_entry_bytes=INT_MAX, index_interval_bytes=INT_MAX
         ).last_offset
-    for base_offset in _base_offsets(directory):
+    for base_offset in _base_offsets(disk, directory):
         if base_offset_of(swap) < base_offset <= last_offset:
             log.info("Deleting segment %d, which %s replaces.", base_offset, swap)
-            remove(log_file(directory, base_offset))
-            remove(index_file(directory, base_offset))
+            remove(disk, log_file(directory, base_offset))
+            remove(disk, index_file(directory, base_offset))
 
 
-def _base_offsets(directory: Path) -> list[int]:
+def _base_offsets(disk: Disk, directory: Path) -> list[int]:
     """Base offsets of the segments there, ascending. An index without messages is deleted."""
     bases = []
-    for path in _files(directory):
+    for path in files_in(disk, directory):
         if path.name.endswith(LOG_SUFFIX):
             bases.append(base_offset_of(path))
-        elif path.name.endswith(INDEX_SUFFIX) and not path.with_suffix(LOG_SUFFIX).exists():
+        elif path.name.endswith(INDEX_SUFFIX) and not exists(disk, path.with_suffix(LOG_SUFFIX)):
             log.warning("Found an orphaned index file, %s, with no corresponding log file.", path)
-            remove(path)
+            remove(disk, path)
     return sorted(bases)
-
-
-def _files(directory: Path) -> list[Path]:
-    with storage_errors("list", directory):
-        return sorted(path for path in directory.iterdir() if path.is_file())

@@ -14,7 +14,6 @@ kafka.log.Log 0.8.2.2.
 from __future__ import annotations
 
 import logging
-import shutil
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -34,13 +33,22 @@ from kafka08.log import crashpoints
 from kafka08.log.background import Background, Inline, PendingFlush
 from kafka08.log.cleaned_segment import CleanedSegment
 from kafka08.log.config import LogConfig
-from kafka08.log.files import DIRECTORY, OpenFile, remove, storage_errors, sync_directory
+from kafka08.log.files import (
+    exists,
+    make_directories,
+    open_directory,
+    remove,
+    storage_errors,
+    sync_directory,
+)
 from kafka08.log.loader import load_segments
 from kafka08.log.names import index_file, log_file, parse_partition_directory
 from kafka08.log.retention import RetentionPolicy, SegmentFacts, deletable
 from kafka08.log.segment import LogSegment
 from kafka08.log.slices import AppendInfo, LogOffset, LogSlice
 from kafka08.protocol import message_set
+from kafka08.runtime.disk import Disk, Syncable
+from kafka08.runtime.system_disk import SYSTEM_DISK
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET
 
 log = logging.getLogger(__name__)
@@ -60,6 +68,8 @@ class Log:
     clock            wall time, for segment ages and flush intervals
     recovery_point   everything below is known to be on disk and is not checked again
     clean_shutdown   the last owner closed the log; nothing is checked but the very end
+    was_cleaned      the cleaner was here, so offsets may be missing between segments
+    disk             where the files are
     background       where fsync and delayed deletes run
     draw_jitter      random source of segment.jitter.ms
     crash            see kafka08.log.crashpoints
@@ -81,8 +91,10 @@ class Log:
         config: LogConfig,
         *,
         clock: Clock = SYSTEM_CLOCK,
+        disk: Disk = SYSTEM_DISK,
         recovery_point: int = 0,
         clean_shutdown: bool = False,
+        was_cleaned: bool = False,
         background: Background | None = None,
         draw_jitter: DrawJitter = no_jitter,
         crash: crashpoints.CrashPoint = crashpoints.never,
@@ -90,6 +102,7 @@ class Log:
         self.directory = Path(directory)
         self.topic_partition = parse_partition_directory(self.directory)
         self.config = config
+        self.disk = disk
         self._clock = clock
         self._background = background or Inline()
         self._draw_jitter = draw_jitter
@@ -100,8 +113,7 @@ class Log:
         self._name_changes = 1
         self._synced_name_changes = 0
         self.last_flush_ms = clock.time_ms()
-        with storage_errors("create", self.directory):
-            self.directory.mkdir(parents=True, exist_ok=True)
+        make_directories(disk, self.directory)
         self._segments, self._log_end_offset = load_segments(
             self.directory,
             self._open_segment,
@@ -109,6 +121,8 @@ class Log:
             clean_shutdown=clean_shutdown,
             max_message_bytes=config.max_message_bytes,
             index_bytes=config.segment_index_bytes,
+            may_have_gaps=config.compact or was_cleaned,
+            disk=disk,
         )
         self._bases = [segment.base_offset for segment in self._segments]
         self._active = self._segments[-1]
@@ -290,9 +304,9 @@ class Log:
             log_file(self.directory, base_offset),
             index_file(self.directory, base_offset),
         ):
-            if path.exists():
+            if exists(self.disk, path):
                 log.warning("Newly rolled segment file %s already exists; deleting it first", path)
-                remove(path)
+                remove(self.disk, path)
         self._active.seal()
         self._crash(crashpoints.ROLL_SEALED)
         self._add_segment(base_offset)
@@ -391,7 +405,7 @@ class Log:
             return None
         first = max(0, bisect_right(self._bases, self.recovery_point) - 1)
         last = bisect_left(self._bases, up_to)
-        files = [
+        files: list[Syncable] = [
             file
             for segment in self._segments[first:last]
             for file in (segment.file, segment.index.opened())
@@ -399,9 +413,9 @@ class Log:
         truncations = self._truncations
         name_changes = self._name_changes
         if self._synced_name_changes < name_changes:
-            files.append(OpenFile(self.directory, DIRECTORY))
+            files.append(open_directory(self.disk, self.directory))
         if not self._synced_name_changes:
-            files.append(OpenFile(self.directory.parent, DIRECTORY))
+            files.append(open_directory(self.disk, self.directory.parent))
 
         def complete() -> None:
             self._crash(crashpoints.FLUSH_SYNCED)
@@ -478,7 +492,7 @@ class Log:
         if keep < len(self._segments):
             self._delete_segments(keep, len(self._segments))
             # A power failure must not bring the old segments back behind messages written later.
-            sync_directory(self.directory)
+            sync_directory(self.disk, self.directory)
         self._crash(crashpoints.TRUNCATE_SEGMENTS_DELETED)
         self._active = self._segments[-1]
         self._active.truncate_to(
@@ -493,7 +507,7 @@ class Log:
         self._truncations += 1
         self.sealed_changes += 1
         self._delete_segments(0, len(self._segments))
-        sync_directory(self.directory)
+        sync_directory(self.disk, self.directory)
         self._crash(crashpoints.TRUNCATE_SEGMENTS_DELETED)
         self._add_segment(offset)
         self._log_end_offset = offset
@@ -512,7 +526,7 @@ class Log:
             segment.index.forget()
             segment.file.close_by(self._background.close_soon)
         with storage_errors("delete", self.directory):
-            shutil.rmtree(self.directory)
+            self.disk.remove_tree(self.directory)
 
     def _delete_segments(self, start: int, end: int) -> None:
         """Take segments[start:end] out of the log, rename their files, delete them later.
@@ -552,6 +566,7 @@ class Log:
             created_ms=self._clock.time_ms(),
             jitter_ms=self._draw_jitter(limit) if limit else 0,
             crash=self._crash,
+            disk=self.disk,
         )
 
     def __str__(self) -> str:

@@ -24,6 +24,8 @@ from kafka08.log.directory import LogDirectory
 from kafka08.log.log import DrawJitter, Log, no_jitter
 from kafka08.log.names import parse_partition_directory, partition_directory
 from kafka08.log.retention import PolicyFor, kafka_retention
+from kafka08.runtime.disk import Disk
+from kafka08.runtime.system_disk import SYSTEM_DISK
 from kafka08.structs import TopicPartition
 
 log = logging.getLogger(__name__)
@@ -59,6 +61,7 @@ class LogManager:
         topic_configs: Mapping[str, Mapping[str, str]] | None = None,
         *,
         clock: Clock = SYSTEM_CLOCK,
+        disk: Disk = SYSTEM_DISK,
         background: Background | None = None,
         draw_jitter: DrawJitter = no_jitter,
         retention: PolicyFor = kafka_retention,
@@ -71,6 +74,7 @@ class LogManager:
             for topic, overrides in (topic_configs or {}).items()
         }
         self._clock = clock
+        self.disk = disk
         self._background = background or Inline()
         self._draw_jitter = draw_jitter
         self._retention = retention
@@ -82,13 +86,13 @@ class LogManager:
         self._flushing: set[Log] = set()
         self._log_counts: Counter[Path] = Counter()
         paths = [Path(directory) for directory in directories]
-        if len({path.resolve() for path in paths}) < len(paths):
+        if len({disk.real_path(path) for path in paths}) < len(paths):
             raise ConfigError(f"Duplicate log directory found: {', '.join(map(str, paths))}")
         self._directories: list[LogDirectory] = []
         try:
             for path in paths:
-                self._directories.append(LogDirectory(path, crash))
-            self.cleaner_points = CleanerPoints(self.directories, crash)
+                self._directories.append(LogDirectory(path, crash, disk))
+            self.cleaner_points = CleanerPoints(self.directories, crash, disk)
         except StorageError:
             self._release()
             raise
@@ -147,7 +151,7 @@ class LogManager:
             other
             for directory in self._directories
             for other in (directory.path / path.name,)
-            if other != path and other.is_dir()
+            if other != path and self.disk.is_directory(other)
         ]
         if others:
             raise CorruptLog(
@@ -298,12 +302,15 @@ class LogManager:
             directory.recovery_points.write(points[directory.path])
 
     def _open(self, path: Path, *, recovery_point: int = 0, clean_shutdown: bool = False) -> Log:
+        topic_partition = parse_partition_directory(path)
         return Log(
             path,
-            self.config_of(parse_partition_directory(path).topic),
+            self.config_of(topic_partition.topic),
             clock=self._clock,
+            disk=self.disk,
             recovery_point=recovery_point,
             clean_shutdown=clean_shutdown,
+            was_cleaned=self.cleaner_points.get(path.parent, topic_partition) is not None,
             background=self._background,
             draw_jitter=self._draw_jitter,
             crash=self._crash,

@@ -12,8 +12,6 @@ entry has position 0, so an entry of zeros is an unused one. Source: kafka.log.O
 from __future__ import annotations
 
 import ctypes
-import mmap
-import os
 import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import MutableSequence
@@ -21,12 +19,16 @@ from pathlib import Path
 from typing import Final, NamedTuple, cast
 
 from kafka08.config import INT_MAX
-from kafka08.log.files import NEW, READ_WRITE, OpenFile, storage_errors, write_at
+from kafka08.log.files import open_file, storage_errors
+from kafka08.runtime.disk import Disk, File, OpenMode
+from kafka08.runtime.system_disk import SYSTEM_DISK
 
 INDEX_ENTRY: Final = struct.Struct(">II")
 """Offset less the base offset, position in the message file."""
 INDEX_ENTRY_BYTES: Final = INDEX_ENTRY.size
 NO_ENTRY: Final = bytes(INDEX_ENTRY_BYTES)
+PAGE_BYTES: Final = 4096
+"""Room is given to a pre-allocated index so much at a time."""
 LOW_32: Final = 0xFFFFFFFF
 BIG_ENDIAN_ENTRY: Final[type[ctypes.c_uint64]] = ctypes.c_uint64.__ctype_be__
 """An array of these over the mapped file is a sequence of integers `relative offset << 32 |
@@ -47,21 +49,21 @@ class OffsetIndex:
     readers of the log's tail use instead of a lookup. Not thread-safe.
     """
 
-    __slots__ = ("_allocated", "_file", "_map", "_view", "base_offset", "capacity", "entries",
-                 "last", "path")  # fmt: skip
+    __slots__ = ("_allocated", "_disk", "_file", "_map", "_view", "base_offset", "capacity",
+                 "entries", "last", "path")  # fmt: skip
 
-    def __init__(self, path: Path, base_offset: int) -> None:
+    def __init__(self, path: Path, base_offset: int, disk: Disk = SYSTEM_DISK) -> None:
         self.path = path
         self.base_offset = base_offset
         self.capacity = 0
         self._allocated = 0
-        self._map: mmap.mmap | None = None
+        self._disk = disk
+        self._map: memoryview | None = None
         self._view: MutableSequence[int] | None = None
-        self._file: OpenFile | None = None
-        file = OpenFile(path, NEW)
+        self._file: File | None = None
+        file = open_file(disk, path, OpenMode.CREATE)
         with storage_errors("read", path):
-            size = os.fstat(file.fd).st_size
-            self.entries = size // INDEX_ENTRY_BYTES
+            self.entries = file.size() // INDEX_ENTRY_BYTES
             used = _used_entries(file, self.entries)
             last = _read_entry(file, used - 1) if used else NO_ENTRY
         relative, position = INDEX_ENTRY.unpack(last)
@@ -90,13 +92,13 @@ class OffsetIndex:
         are) and accept entries."""
         self._unmap()
         self.capacity = max(max_bytes // INDEX_ENTRY_BYTES, self.entries + 1)
-        self._file = OpenFile(self.path, READ_WRITE)
+        file = self._file = self.opened()
         with storage_errors("pre-allocate", self.path):
             # Shorter first: what lies behind the last entry must read as zeros.
-            os.ftruncate(self._file.fd, self.entries * INDEX_ENTRY_BYTES)
-            os.ftruncate(self._file.fd, self.capacity * INDEX_ENTRY_BYTES)
+            file.truncate(self.entries * INDEX_ENTRY_BYTES)
+            file.truncate(self.capacity * INDEX_ENTRY_BYTES)
         self._allocated = self.entries * INDEX_ENTRY_BYTES
-        self._map_file(self._file, self.capacity)
+        self._map_file(file, self.capacity)
 
     def append(self, offset: int, position: int) -> None:
         """Add an entry. `offset` and `position` are above those of the last entry; not full."""
@@ -128,21 +130,22 @@ class OffsetIndex:
         keep = bisect_left(self._entries_view(), key, 0, self.entries)
         with storage_errors("truncate", self.path):
             unused = bytes((self.entries - keep) * INDEX_ENTRY_BYTES)
-            write_at(self._file.fd, unused, keep * INDEX_ENTRY_BYTES)
+            self._file.pwrite(unused, keep * INDEX_ENTRY_BYTES)
         self.entries = keep
         self.last = self._entry(keep - 1)
 
     def seal(self) -> None:
         """Trim the file to its entries and accept no more; what a rolled or closed index is."""
+        file = self.opened()
         self._unmap()
         self.capacity = 0
         with storage_errors("trim", self.path):
-            os.truncate(self.path, self.entries * INDEX_ENTRY_BYTES)
+            file.truncate(self.entries * INDEX_ENTRY_BYTES)
 
     def problem(self, log_size: int) -> str | None:
         """Why this index cannot belong to a message file of `log_size` bytes; None if it can."""
         with storage_errors("measure", self.path):
-            size = self.path.stat().st_size
+            size = self._disk.size(self.path)
         if size % INDEX_ENTRY_BYTES:
             return f"size {size} is not a multiple of {INDEX_ENTRY_BYTES}"
         if self.entries and self.last.offset <= self.base_offset:
@@ -151,9 +154,9 @@ class OffsetIndex:
             return f"the last position {self.last.position} is beyond the {log_size} bytes there"
         return None
 
-    def opened(self) -> OpenFile:
-        """A descriptor of the file, to sync it."""
-        return self._file or OpenFile(self.path, READ_WRITE)
+    def opened(self) -> File:
+        """The file, open for writing; to sync it, say."""
+        return self._file or open_file(self._disk, self.path, OpenMode.UPDATE)
 
     def close(self) -> None:
         """Trim the file and let go of it."""
@@ -176,20 +179,20 @@ class OffsetIndex:
         """The mapped entries. A sealed index is mapped by its first lookup, so that a log of many
         segments holds neither mappings nor descriptors for those that nobody reads."""
         if self._view is None:
-            self._map_file(OpenFile(self.path, READ_WRITE), self.entries)
+            self._map_file(self.opened(), self.entries)
         assert self._view is not None
         return self._view
 
-    def _map_file(self, file: OpenFile, entries: int) -> None:
+    def _map_file(self, file: File, entries: int) -> None:
         with storage_errors("map", self.path):
-            self._map = mmap.mmap(file.fd, entries * INDEX_ENTRY_BYTES)
+            self._map = file.map(entries * INDEX_ENTRY_BYTES)
         array = BIG_ENDIAN_ENTRY * entries
         self._view = cast("MutableSequence[int]", array.from_buffer(self._map))
 
     def _unmap(self) -> None:
         self._view = None
         if self._map is not None:
-            self._map.close()
+            self._map.release()
         self._map = None
         self._file = None
 
@@ -197,13 +200,13 @@ class OffsetIndex:
         """Give the next page real blocks: a store into a hole of a full disk would kill the
         process by a signal, this raises instead."""
         assert self._file is not None
-        size = min(mmap.PAGESIZE, self.capacity * INDEX_ENTRY_BYTES - self._allocated)
+        size = min(PAGE_BYTES, self.capacity * INDEX_ENTRY_BYTES - self._allocated)
         with storage_errors("extend", self.path):
-            os.posix_fallocate(self._file.fd, self._allocated, size)
+            self._file.allocate(self._allocated, size)
         self._allocated += size
 
 
-def _used_entries(file: OpenFile, entries: int) -> int:
+def _used_entries(file: File, entries: int) -> int:
     """How many of `entries` come before the zeros that a crash left at the end. Read, not mapped: a
     load from a hole of a map takes a page, and on a full tmpfs it kills the process."""
     if not entries or _read_entry(file, entries - 1) != NO_ENTRY:
@@ -211,5 +214,5 @@ def _used_entries(file: OpenFile, entries: int) -> int:
     return bisect_left(range(entries), True, key=lambda slot: _read_entry(file, slot) == NO_ENTRY)
 
 
-def _read_entry(file: OpenFile, slot: int) -> bytes:
-    return os.pread(file.fd, INDEX_ENTRY_BYTES, slot * INDEX_ENTRY_BYTES)
+def _read_entry(file: File, slot: int) -> bytes:
+    return file.pread(INDEX_ENTRY_BYTES, slot * INDEX_ENTRY_BYTES)

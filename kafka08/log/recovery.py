@@ -1,12 +1,11 @@
 """Reading a message file after a crash: how far it is sound, and what its index should say.
 
-Works on a descriptor and plain numbers, in kernel calls of at most one chunk, so it may run in a
+Works on an open file and plain numbers, in kernel calls of at most one chunk, so it may run in a
 native thread while other logs recover in others. Source: kafka.log.LogSegment.recover 0.8.2.2.
 """
 
 from __future__ import annotations
 
-import os
 import struct
 from contextlib import suppress
 from typing import Final, NamedTuple
@@ -16,6 +15,7 @@ from kafka08.config import INT_MAX
 from kafka08.kernel.types import ENTRY_HEADER, ENTRY_HEADER_BYTES
 from kafka08.log.offset_index import IndexEntry
 from kafka08.protocol import compression
+from kafka08.runtime.disk import File
 
 CHUNK_BYTES: Final = 1 << 20
 
@@ -36,7 +36,7 @@ class Recovered(NamedTuple):
 
 
 def recover_messages(
-    fd: int,
+    file: File,
     size: int,
     *,
     max_entry_bytes: int,
@@ -54,7 +54,7 @@ def recover_messages(
     position, last_offset, since_last_index = start, -1, 0
     buffer = memoryview(bytearray(max(1, min(CHUNK_BYTES, size - start))))
     while position < size:
-        length = os.preadv(fd, [buffer[: size - position]], position)
+        length = file.pread_into(buffer[: size - position], position)
         chunk = buffer[:length]
         found = kernel.recover(chunk, max_entry_bytes, index_interval_bytes, since_last_index)
         fall = _first_fall(chunk[: found.valid_bytes], max(last_offset + 1, lowest_offset))

@@ -6,7 +6,6 @@ Source: kafka.log.LogSegment and kafka.log.FileMessageSet 0.8.2.2.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Final
 
@@ -15,19 +14,19 @@ from kafka08.errors import CorruptLog
 from kafka08.kernel.types import ENTRY_HEADER_BYTES, Buffer
 from kafka08.log import crashpoints
 from kafka08.log.files import (
-    NEW,
-    OpenFile,
     file_size,
     modified_ms,
+    open_file,
     remove,
     rename,
     storage_error,
     storage_errors,
-    write_at,
 )
 from kafka08.log.names import DELETED_SUFFIX, index_file, log_file
 from kafka08.log.offset_index import IndexEntry, OffsetIndex
 from kafka08.log.recovery import Recovered, recover_messages
+from kafka08.runtime.disk import Disk, OpenMode
+from kafka08.runtime.system_disk import SYSTEM_DISK
 
 FIRST_SCAN_BYTES: Final = 8 << 10
 """First read of a scan: what lies between two index entries of small sets fits."""
@@ -45,9 +44,9 @@ class LogSegment:
     Only the active segment is appended to; `activate` makes it so. Not thread-safe.
     """
 
-    __slots__ = ("_bytes_since_index", "_fd", "_index_interval_bytes", "_tail_offset",
-                 "_tail_position", "base_offset", "created_ms", "directory", "file", "index",
-                 "jitter_ms", "log_path", "size")  # fmt: skip
+    __slots__ = ("_bytes_since_index", "_disk", "_index_interval_bytes", "_pwrite",
+                 "_tail_offset", "_tail_position", "base_offset", "created_ms", "directory", "file",
+                 "index", "jitter_ms", "log_path", "size")  # fmt: skip
 
     def __init__(
         self,
@@ -58,17 +57,19 @@ class LogSegment:
         created_ms: int,
         jitter_ms: int = 0,
         crash: crashpoints.CrashPoint = crashpoints.never,
+        disk: Disk = SYSTEM_DISK,
     ) -> None:
         self.directory = directory
+        self._disk = disk
         self.base_offset = base_offset
         self.created_ms = created_ms
         self.jitter_ms = jitter_ms
         self.log_path = log_file(directory, base_offset)
-        self.file = OpenFile(self.log_path, NEW)
-        self._fd = self.file.fd
+        self.file = open_file(disk, self.log_path, OpenMode.CREATE)
+        self._pwrite = self.file.pwrite
         self.size = file_size(self.file, self.log_path)
         crash(crashpoints.ROLL_LOG_CREATED)
-        self.index = OffsetIndex(index_file(directory, base_offset), base_offset)
+        self.index = OffsetIndex(index_file(directory, base_offset), base_offset, disk)
         self._index_interval_bytes = index_interval_bytes
         self._bytes_since_index = 0
         self._reset_tail()
@@ -76,7 +77,7 @@ class LogSegment:
     @property
     def last_modified_ms(self) -> int:
         """When messages were last written or cut: the segment's time for retention and lookups."""
-        return modified_ms(self.log_path)
+        return modified_ms(self._disk, self.log_path)
 
     def activate(self, index_bytes: int) -> None:
         """Get ready for appends: pre-allocate the index."""
@@ -91,7 +92,7 @@ class LogSegment:
         position = self.size
         size = len(message_set)
         try:
-            write_at(self._fd, message_set, position)
+            self._pwrite(message_set, position)
         except OSError as error:
             self._drop_bytes_after(position)
             raise storage_error("append to", self.log_path, error) from error
@@ -122,7 +123,7 @@ class LogSegment:
     def read(self, position: int, size: int) -> bytes:
         """Up to `size` bytes from `position`; fewer at the end of the file."""
         with storage_errors("read", self.log_path):
-            return os.pread(self._fd, size, position)
+            return self.file.pread(size, position)
 
     def check(self, max_message_bytes: int, *, from_last_index_entry: bool = False) -> Recovered:
         """Read the messages (or those from the last index entry on) and say how far they are
@@ -130,7 +131,7 @@ class LogSegment:
         known = self.index.last if from_last_index_entry else IndexEntry(self.base_offset, 0)
         with storage_errors("recover", self.log_path):
             return recover_messages(
-                self._fd,
+                self.file,
                 self.size,
                 # 0.8: recovery compares the limit with the size without the 12-byte header.
                 max_entry_bytes=max_message_bytes + ENTRY_HEADER_BYTES,
@@ -186,18 +187,18 @@ class LogSegment:
     def mark_deleted(self, crash: crashpoints.CrashPoint) -> None:
         """Rename both files to *.deleted. Readers go on undisturbed."""
         deleted = self._with_suffix(self.log_path)
-        rename(self.log_path, deleted)
+        rename(self._disk, self.log_path, deleted)
         self.log_path = deleted
         crash(crashpoints.DELETE_LOG_RENAMED)
         deleted = self._with_suffix(self.index.path)
-        rename(self.index.path, deleted)
+        rename(self._disk, self.index.path, deleted)
         self.index.path = deleted
         self.index.forget()
 
     def remove_files(self) -> None:
         """Delete both files; it is no error if they are gone."""
-        remove(self.log_path)
-        remove(self.index.path)
+        remove(self._disk, self.log_path)
+        remove(self._disk, self.index.path)
 
     def _scan(self, offset: int, position: int) -> int | None:
         """Walk entry headers from `position`, an entry boundary."""
@@ -219,7 +220,7 @@ class LogSegment:
     def _cut(self, size: int) -> None:
         if size != self.size:
             with storage_errors("truncate", self.log_path):
-                os.ftruncate(self._fd, size)
+                self.file.truncate(size)
             self.size = size
         self._bytes_since_index = 0
         self._reset_tail()
@@ -230,7 +231,7 @@ class LogSegment:
     def _drop_bytes_after(self, position: int) -> None:
         """After a failed write. If this fails too the bytes stay; the size never counts them."""
         try:
-            os.ftruncate(self._fd, position)
+            self.file.truncate(position)
         except OSError:
             return
 

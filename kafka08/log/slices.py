@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kafka08.log.files import OpenFile, storage_errors
+from kafka08.log.files import storage_errors
+from kafka08.runtime.disk import File
 
 
 class LogOffset(NamedTuple):
@@ -48,7 +48,7 @@ class LogSlice:
     __slots__ = ("file", "offset", "position", "segment_base_offset", "size")
 
     def __init__(
-        self, offset: int, segment_base_offset: int, file: OpenFile, position: int, size: int
+        self, offset: int, segment_base_offset: int, file: File, position: int, size: int
     ) -> None:
         self.offset = offset
         self.segment_base_offset = segment_base_offset
@@ -64,7 +64,7 @@ class LogSlice:
     def bytes(self) -> bytes:
         """The bytes themselves (a copy), for those who look into messages."""
         with storage_errors("read", "a segment"):
-            return os.pread(self.file.fd, self.size, self.position)
+            return self.file.pread(self.size, self.position)
 
     def __repr__(self) -> str:
         return (

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol, TypeAlias
 
 from kafka08.protocol.frame import FrameReader
+from kafka08.runtime.disk import File
 
 REQUESTS_MAX: Final = 64
 """Requests handled in one go, before other connections get their turn."""
@@ -20,16 +21,11 @@ SECONDS_MAX: Final = 0.002
 LARGE_BYTES: Final = 4096
 
 
-class OpenFile(Protocol):
-    @property
-    def fd(self) -> int: ...
-
-
 class FileSlice(Protocol):
     """Bytes of a file that are sent without being read (kafka08.log.slices.LogSlice)."""
 
     @property
-    def file(self) -> OpenFile: ...
+    def file(self) -> File: ...
 
     @property
     def position(self) -> int: ...

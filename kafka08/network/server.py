@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import errno
 import logging
-import os
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
@@ -285,7 +284,7 @@ class Rest:
 
 def read_slice(piece: FileSlice) -> bytes:
     """The bytes of a slice, in memory."""
-    data = os.pread(piece.file.fd, piece.size, piece.position)
+    data = piece.file.pread(piece.size, piece.position)
     if len(data) != piece.size:
         raise cut_off(piece)
     return data

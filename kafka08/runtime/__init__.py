@@ -5,6 +5,7 @@ ones: `greenlets.GeventRuntime` for brokers and `threads.ThreadRuntime` for clie
 simulation passes its own, with a clock that it moves. Start reading in `interface.py`.
 """
 
+from kafka08.runtime.disk import Disk, DiskLock, File, OpenMode, Syncable
 from kafka08.runtime.interface import (
     WAIT_SECONDS_MAX,
     BrokerRuntime,
@@ -27,15 +28,20 @@ __all__ = [
     "ClientRuntime",
     "Condition",
     "Connecting",
+    "Disk",
+    "DiskLock",
     "Event",
+    "File",
     "Greenlet",
     "IoWatch",
     "Listener",
     "Lock",
+    "OpenMode",
     "Poller",
     "Queue",
     "Readiness",
     "Runtime",
     "Stream",
+    "Syncable",
     "Task",
 ]

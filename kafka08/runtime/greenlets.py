@@ -24,6 +24,7 @@ import gevent.socket
 
 from kafka08.runtime.interface import Cancellable, Event, Greenlet, Lock, Queue
 from kafka08.runtime.sockets import SocketListener, connect_socket
+from kafka08.runtime.system_disk import SYSTEM_DISK
 from kafka08.runtime.transport import Address, IoWatch, Stream
 from kafka08.zk.zookeeper import SessionSettings, ZooKeeper
 
@@ -41,6 +42,7 @@ class GeventRuntime:
 
     def __init__(self, *, native_threads: int | None = None) -> None:
         self.random = random.Random()
+        self.disk = SYSTEM_DISK
         self._loop: Any = gevent.get_hub().loop
         self._native = NativePool(self._loop, native_threads or max(2, os.cpu_count() or 1))
 

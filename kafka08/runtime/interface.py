@@ -1,8 +1,8 @@
 """Runtime: what brokers and clients ask of the world.
 
 The entry point of a process makes one and hands it down; outside this room nothing imports time,
-random, threading, socket or gevent for itself (tests/test_layout.py has the list and its
-exceptions). Names and results are those of the standard library's `threading`, `queue` and
+random, threading, socket or gevent for itself, nor os for files (tests/test_layout.py has the list
+and its exceptions). Names and results are those of the standard library's `threading`, `queue` and
 `socket`, so that what a ThreadRuntime hands out is the library's own object.
 
 What may wait, that is let other tasks run before it returns: `sleep`, `Task.join`, `Event.wait`,
@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from kafka08.clock import Clock
+from kafka08.runtime.disk import Disk, File
 from kafka08.runtime.transport import Address, Connecting, IoWatch, Listener, Poller, Stream
 
 if TYPE_CHECKING:
@@ -181,7 +182,9 @@ class ClientRuntime(Runtime, Protocol):
 
 
 class BrokerRuntime(Runtime, Protocol):
-    """For a broker: an event loop, greenlets, native threads."""
+    """For a broker: an event loop, greenlets, native threads, a disk."""
+
+    disk: Disk
 
     def call_soon(self, call: Callable[..., object], *args: object) -> object:
         """Call it in the hub after what is due there now. It must not wait."""
@@ -230,8 +233,8 @@ class BrokerRuntime(Runtime, Protocol):
     def when_writable(self, stream: Stream) -> IoWatch:
         """Calls in the hub while the stream has room."""
 
-    def send_file(self, stream: Stream, file: Any, position: int, size: int) -> int:
-        """Send bytes of a file (`kafka08.log.files.OpenFile`) without reading them. How many were
+    def send_file(self, stream: Stream, file: File, position: int, size: int) -> int:
+        """Send bytes of a file without reading them. How many were
         taken; 0 if the file ends at `position`. BlockingIOError."""
 
     # Native threads

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import errno
 import logging
-import os
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import Any, TypeVar
 from greenlet import GreenletExit
 
 from kafka08.runtime.interface import Lock
+from kafka08.runtime.system_disk import SYSTEM_DISK
 from kafka08.runtime.transport import Address, Connecting
 from kafka08.simulation.network import Network
 from kafka08.simulation.polling import SimIoWatch, SimPoller
@@ -132,6 +132,7 @@ class SimBrokerRuntime(SimRuntime):
     ) -> None:
         super().__init__(world, process, random)
         self._on_halt = on_halt
+        self.disk = SYSTEM_DISK
         self.call_soon = process.call_soon
         self.call_later = process.call_later
 
@@ -185,7 +186,7 @@ class SimBrokerRuntime(SimRuntime):
     def send_file(self, stream: Any, file: Any, position: int, size: int) -> int:
         if not stream.is_writable:
             raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
-        data = os.pread(file.fd, size, position)
+        data = file.pread(size, position)
         sent: int = stream.send(data) if data else 0
         return sent
 

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from kafka08.runtime import Cancellable, IoWatch, Listener, Lock, Stream
+from kafka08.runtime.system_disk import SYSTEM_DISK
 from kafka08.runtime.transport import Address
 from kafka08.zk.zookeeper import SessionSettings, ZooKeeper
 
@@ -83,6 +84,7 @@ class FakeRuntime:
 
     def __init__(self, *, seed: int = 0, native_inline: bool = True) -> None:
         self.random = random.Random(seed)
+        self.disk = SYSTEM_DISK
         self.now = 1_000_000.0
         self.native_inline = native_inline
         self.native_jobs: list[Callable[[], None]] = []

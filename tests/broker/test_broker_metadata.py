@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from random import Random
 
 import pytest
 
-from kafka08.broker.broker_metadata import SETTLE, read, render
+from kafka08.broker.broker_metadata import SETTLE, read, render, write
 from kafka08.broker.config import BrokerConfig
+from kafka08.clock import SYSTEM_CLOCK
 from kafka08.errors import ConfigError
 from kafka08.levels import Level
+from kafka08.runtime.system_disk import SYSTEM_DISK
+from tests.memory_disk import MemoryDisk
 
 NOW = datetime(2026, 11, 21, 3, 34, 6, tzinfo=UTC)
 
@@ -27,7 +31,7 @@ def settled(level: str, *directories: Path, broker_id: int | None = None) -> Bro
             **keys,
         }
     )
-    return SETTLE[config.level](config, lambda: 1001, NOW.timestamp())
+    return SETTLE[config.level](config, lambda: 1001, NOW.timestamp(), SYSTEM_DISK)
 
 
 def test_the_file_is_the_one_of_the_jvm(tmp_path: Path) -> None:
@@ -58,7 +62,7 @@ def test_a_new_directory_gets_the_id_of_the_others(tmp_path: Path) -> None:
     """So that each says whose it is."""
     settled("0.9.0", tmp_path / "a", broker_id=3)
     settled("0.9.0", tmp_path / "a", tmp_path / "b")
-    assert 3 == read(tmp_path / "b")
+    assert 3 == read(SYSTEM_DISK, tmp_path / "b")
 
 
 def test_the_directories_of_another_broker_are_refused(tmp_path: Path) -> None:
@@ -77,3 +81,14 @@ def test_a_damaged_file_is_refused_by_name(tmp_path: Path, text: str) -> None:
     (tmp_path / "meta.properties").write_text(text)
     with pytest.raises(ConfigError, match=r"meta\.properties: broker\.id"):
         settled("0.9.0", tmp_path, broker_id=1)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_power_failure_leaves_the_id_or_no_file(tmp_path: Path, seed: int) -> None:
+    """A file without an id would stop the next start."""
+    disk = MemoryDisk(SYSTEM_CLOCK)
+    disk.make_directories(tmp_path)
+    disk.sync_everything()
+    write(disk, [tmp_path], 7, NOW.timestamp())
+    disk.lose_power(Random(seed))
+    assert 7 == read(disk, tmp_path)

@@ -172,9 +172,7 @@ class Client(Exchange):
 
 
 def file_bytes(piece: FileSlice) -> bytes:
-    import os
-
-    data = os.pread(piece.file.fd, piece.size, piece.position)
+    data = piece.file.pread(piece.size, piece.position)
     assert len(data) == piece.size
     return data
 

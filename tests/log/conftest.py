@@ -14,6 +14,8 @@ from kafka08.log import Log, LogConfig, PendingFlush
 from kafka08.log.check import check_log
 from kafka08.log.offset_index import INDEX_ENTRY, IndexEntry, OffsetIndex
 from kafka08.protocol import message_set
+from kafka08.runtime.disk import Close, Disk
+from kafka08.runtime.system_disk import SYSTEM_DISK
 
 START_MS = 1_700_000_000_000
 
@@ -38,7 +40,7 @@ class Deferred:
     """A `Background` that keeps everything until the test runs it; it closes at once."""
 
     def __init__(self) -> None:
-        self.closed: list[int] = []
+        self.closed = 0
         self.flushes: list[PendingFlush] = []
         self.tasks: list[tuple[int, Callable[[], None]]] = []
 
@@ -48,9 +50,9 @@ class Deferred:
     def run_later(self, delay_ms: int, task: Callable[[], None]) -> None:
         self.tasks.append((delay_ms, task))
 
-    def close_soon(self, descriptor: int) -> None:
-        self.closed.append(descriptor)
-        os.close(descriptor)
+    def close_soon(self, close: Close) -> None:
+        self.closed += 1
+        close()
 
     def run_all(self) -> None:
         while self.flushes:
@@ -93,7 +95,13 @@ def background() -> Deferred:
 
 
 @pytest.fixture
-def open_log(tmp_path: Path, clock: ManualClock, background: Deferred) -> OpenLog:
+def disk() -> Disk:
+    """The real one; a test module may have its own."""
+    return SYSTEM_DISK
+
+
+@pytest.fixture
+def open_log(tmp_path: Path, clock: ManualClock, background: Deferred, disk: Disk) -> OpenLog:
     """Opens `t-0` under tmp_path; keywords of Log, or else of LogConfig."""
 
     def open_it(
@@ -109,6 +117,7 @@ def open_log(tmp_path: Path, clock: ManualClock, background: Deferred) -> OpenLo
             tmp_path / name,
             LogConfig(**config),
             clock=clock,
+            disk=disk,
             recovery_point=recovery_point,
             clean_shutdown=clean_shutdown,
             background=background,
@@ -137,13 +146,22 @@ def broken_logs() -> None:
 
 
 @pytest.fixture(autouse=True)
-def every_log_is_sound(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[None]:
+def every_log_is_sound(
+    tmp_path: Path, disk: Disk, request: pytest.FixtureRequest
+) -> Iterator[None]:
     """Whatever a test did, the logs it leaves under tmp_path pass the full check."""
     yield
-    if "broken_logs" in request.fixturenames:
-        return
-    directories = {path.parent for path in tmp_path.rglob("*.log")}
-    assert [] == [str(problem) for path in sorted(directories) for problem in check_log(path)]
+    if "broken_logs" not in request.fixturenames:
+        assert [] == problems_under(tmp_path, disk)
+
+
+def problems_under(directory: Path, disk: Disk) -> list[str]:
+    """What the full check finds in a directory and those in it."""
+    found = [problem for path in disk.directories_in(directory)
+             for problem in problems_under(path, disk)]  # fmt: skip
+    if any(path.suffix == ".log" for path in disk.files_in(directory)):
+        found += [str(problem) for problem in check_log(directory, disk)]
+    return found
 
 
 def index_entries(index: OffsetIndex) -> list[IndexEntry]:

@@ -2,11 +2,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
+from random import Random
 
 import pytest
 
 from kafka08.log import Log, TimeRetention, crashpoints
-from tests.log.conftest import CrashAt, Died, OpenLog, a_set, all_values
+from kafka08.runtime.disk import Disk
+from kafka08.runtime.system_disk import SYSTEM_DISK
+from tests.log.conftest import CrashAt, Died, ManualClock, OpenLog, a_set, all_values
+from tests.memory_disk import MemoryDisk
+
+POWER_FAILURES = range(8)
+"""Seeds of what a power failure leaves on the disk."""
 
 PASSES = {
     crashpoints.ROLL_SEALED: 2,
@@ -18,6 +26,26 @@ PASSES = {
     crashpoints.DELETE_LOG_RENAMED: 3,
 }
 """Each point of a log, and how often `_live` passes it."""
+
+
+@pytest.fixture(params=["process", *POWER_FAILURES], ids=lambda end: f"end-{end}")
+def disk(request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock) -> Disk:
+    """The real one, if the process alone dies, else one that loses power."""
+    if request.param == "process":
+        return SYSTEM_DISK
+    memory_disk = MemoryDisk(clock)
+    memory_disk.make_directories(tmp_path)
+    memory_disk.sync_everything()
+    return memory_disk
+
+
+@pytest.fixture
+def end(request: pytest.FixtureRequest, disk: Disk) -> Callable[[], None]:
+    """To be called when the log has died."""
+    if not isinstance(disk, MemoryDisk):
+        return lambda: None
+    seed = request.node.callspec.params["disk"]
+    return lambda: disk.lose_power(Random(seed))
 
 
 def _live(log: Log) -> None:
@@ -44,7 +72,7 @@ class _Oldest:
 
 def _prepared(open_log: OpenLog, crash: Callable[[str], None]) -> Log:
     """Offsets 0 to 3, flushed, in two segments."""
-    log = open_log(index_interval_bytes=0, crash=lambda _name: None)
+    log = open_log(index_interval_bytes=0, segment_index_bytes=800, crash=lambda _name: None)
     for number in range(4):
         log.append(a_set(b"%d" % number))
         if number == 1:
@@ -67,7 +95,7 @@ def test_a_life_passes_every_point(open_log: OpenLog) -> None:
     [(point, number) for point, passes in PASSES.items() for number in range(passes)],
 )
 def test_what_was_flushed_survives_a_death_at(
-    open_log: OpenLog, point: str, passed_before: int
+    open_log: OpenLog, end: Callable[[], None], point: str, passed_before: int
 ) -> None:
     """Reopened from the recovery point that was reached: the log is sound, what it holds are the
     messages written, in order, and nothing below the recovery point is missing but what retention
@@ -75,7 +103,10 @@ def test_what_was_flushed_survives_a_death_at(
     log = _prepared(open_log, CrashAt(point, passed_before))
     with pytest.raises(Died):
         _live(log)
-    again = open_log(recovery_point=log.recovery_point, index_interval_bytes=0)
+    end()
+    again = open_log(
+        recovery_point=log.recovery_point, index_interval_bytes=0, segment_index_bytes=800
+    )
     found = all_values(again)
     assert [(offset, b"%d" % offset) for offset, _ in found] == found
     offsets = [offset for offset, _ in found]
@@ -86,10 +117,14 @@ def test_what_was_flushed_survives_a_death_at(
     assert len(found) + 1 == len(all_values(again))
 
 
-def test_retention_that_died_half_way_is_finished(open_log: OpenLog) -> None:
+def test_retention_that_died_half_way_is_finished(
+    open_log: OpenLog, disk: Disk, end: Callable[[], None]
+) -> None:
     """The .log is renamed, the .index is not: the segment is gone, its index is swept."""
     log = _prepared(open_log, CrashAt(crashpoints.DELETE_LOG_RENAMED))
     with pytest.raises(Died):
         log.delete_old_segments(TimeRetention(-(10**13)))
+    disk.open_directory(log.directory).sync()
+    end()
     again = open_log(recovery_point=4)
     assert (2, 4) == (again.log_start_offset, again.log_end_offset)

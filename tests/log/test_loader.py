@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from kafka08.errors import CorruptLog
-from kafka08.log import Log
+from kafka08.log import Log, LogConfig, LogManager
+from kafka08.log.cleaner_points import CleanerPoints
 from kafka08.protocol import message_set
 from tests.log.conftest import OpenLog, a_set, all_values, names_in
 
@@ -52,7 +53,7 @@ def test_a_segment_of_0_8_2_2_opens(
         for inner in entry.get("inner", [entry])
     ]
     assert (expected[-1][0] + 1, captured["size"]) == (log.log_end_offset, log.size)
-    assert expected == all_values(log)
+    assert [(offset, value or b"") for offset, value in expected] == all_values(log)
     for offset, value in expected:
         data = log.read(offset, 1 << 20).bytes()
         assert (offset, value) == _first(data, offset)
@@ -105,6 +106,41 @@ def test_recovery_begins_with_the_segment_of_the_recovery_point(open_log: OpenLo
     assert (3, 3) == (again.log_end_offset, again.recovery_point)
     assert [(0, b"0"), (1, b"1"), (2, b"2")] == all_values(again)
     assert not path_of(log, 4).exists()
+
+
+@pytest.mark.parametrize(("policy", "end"), [("delete", 3), ("compact", 6)])
+def test_an_unflushed_segment_that_lost_its_end_is_the_last(
+    open_log: OpenLog, policy: str, end: int
+) -> None:
+    """A power failure may leave the next segment's name and a size of some time ago: whole
+    messages, and nothing to cut. The next segment would leave a hole in the offsets, which neither
+    a follower nor a consumer would ever notice. A compacted log has gaps by right."""
+    log = three_segments(open_log)
+    os.truncate(path_of(log, 2), 27)
+    again = open_log(recovery_point=2, index_interval_bytes=0, cleanup_policy=policy)
+    assert end == again.log_end_offset
+    assert (end == 6) == path_of(log, 4).exists()
+
+
+def test_a_log_that_was_cleaned_once_keeps_its_gaps(tmp_path: Path, open_log: OpenLog) -> None:
+    """Its topic is not compacted any more, but the cleaner's checkpoint knows it."""
+    log = three_segments(open_log)
+    os.truncate(path_of(log, 2), 27)
+    points = CleanerPoints([tmp_path])
+    points.record(tmp_path, log.topic_partition, 4)
+    manager = LogManager([tmp_path], LogConfig(index_interval_bytes=0))
+    manager.load()
+    assert 6 == manager.logs[log.topic_partition].log_end_offset
+    manager.shutdown()
+
+
+def test_a_gap_below_the_recovery_point_stays(open_log: OpenLog) -> None:
+    """What was flushed is not looked at: the topic may have been compacted once."""
+    log = three_segments(open_log)
+    os.truncate(path_of(log, 2), 27)
+    path_of(log, 2, "index").unlink()
+    again = open_log(recovery_point=4, index_interval_bytes=0)
+    assert (6, 5) == (again.log_end_offset, len(all_values(again)))
 
 
 def test_an_unclean_end_is_cut_and_its_index_rebuilt(open_log: OpenLog) -> None:

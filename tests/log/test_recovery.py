@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,8 @@ from kafka08.log import recovery
 from kafka08.log.offset_index import IndexEntry
 from kafka08.log.recovery import Recovered, recover_messages
 from kafka08.protocol import compression
+from kafka08.runtime.disk import OpenMode
+from kafka08.runtime.system_disk import SYSTEM_DISK
 from tests.log.conftest import OpenLog, a_set, index_entries
 
 FACTS = json.loads((Path(__file__).parent.parent / "data/extra-0.8.2.2.json").read_text())["facts"]
@@ -25,11 +26,8 @@ INTERVAL = 256
 
 def recovered(path: Path, data: Buffer, limit: int = 10_000, interval: int = 4096) -> Recovered:
     path.write_bytes(data)
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        return recover_messages(fd, len(data), max_entry_bytes=limit, index_interval_bytes=interval)
-    finally:
-        os.close(fd)
+    file = SYSTEM_DISK.open(path, OpenMode.READ)
+    return recover_messages(file, len(data), max_entry_bytes=limit, index_interval_bytes=interval)
 
 
 def _like_captured() -> Iterator[bytearray]:

@@ -17,12 +17,13 @@ import pytest
 from gevent.event import Event
 
 from kafka08.errors import ProtocolError
-from kafka08.log.files import READ_ONLY, OpenFile
 from kafka08.log.slices import LogSlice
 from kafka08.network.exchange import Answer, Exchange
 from kafka08.network.server import COPIED_BYTES_MAX, SocketServer
 from kafka08.protocol.frame import BUFFER_BYTES
+from kafka08.runtime.disk import OpenMode
 from kafka08.runtime.greenlets import GeventRuntime
+from kafka08.runtime.system_disk import SYSTEM_DISK
 
 DEADLINE = 10.0
 
@@ -39,7 +40,7 @@ class Served:
     def __init__(self, directory: Path, **limits: Any) -> None:
         self.data = os.urandom(3 << 20)
         (directory / "segment").write_bytes(self.data)
-        self.file = OpenFile(directory / "segment", READ_ONLY)
+        self.file = SYSTEM_DISK.open(directory / "segment", OpenMode.READ)
         self.parked: list[Exchange] = []
         self.abandoned = 0
         self.port = 0

@@ -1,0 +1,136 @@
+"""What a Runtime gives to those who store: files and directories by name.
+
+Errors are those of the operating system: OSError. The log room turns them into StorageError in one
+place (kafka08/log/files.py). No call here waits for another task; a disk that is slow holds up the
+thread that calls.
+
+What survives a power failure: the bytes of a file that `File.sync` has returned for, under a name
+that `sync` of its directory has returned for. Everything else may be old, new, torn or missing.
+Paths are `pathlib.Path`, of which only the arithmetic is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum, auto
+from pathlib import Path
+from typing import Protocol
+
+Close = Callable[[], object]
+"""Closes a file; no argument, and nothing to wait for but the disk."""
+
+
+class OpenMode(Enum):
+    """How a file is opened. All but READ allow writing too."""
+
+    READ = auto()
+    UPDATE = auto()
+    """FileNotFoundError if it is missing."""
+    CREATE = auto()
+    """Made, empty, if it is missing."""
+    REPLACE = auto()
+    """Made, or emptied."""
+    PRIVATE = auto()
+    """Made, readable by its owner alone; FileExistsError if it is there."""
+
+
+class Syncable(Protocol):
+    """What can be put on disk: an open file or directory. It outlives its name."""
+
+    def sync(self) -> None:
+        """Return when all of it is on disk. May be called in any thread."""
+
+
+class File(Syncable, Protocol):
+    """An open file, which closes when its last holder lets go of it.
+
+    A reader that was given a slice of a segment keeps the file open this way, so a segment can be
+    renamed, deleted and forgotten while its bytes are still on their way to a socket.
+    """
+
+    def pread(self, size: int, position: int) -> bytes:
+        """Up to `size` bytes from `position`; fewer at the end of the file."""
+
+    def pread_into(self, buffer: memoryview, position: int) -> int:
+        """As `pread`, into the buffer's start; how many bytes that were."""
+
+    def pwrite(self, data: bytes | bytearray | memoryview, position: int) -> None:
+        """Write all of `data`. After an OSError a part of it may be written."""
+
+    def size(self) -> int: ...
+
+    def truncate(self, size: int) -> None:
+        """Cut the file, or extend it by a hole that reads as zeros."""
+
+    def allocate(self, position: int, size: int) -> None:
+        """Give these bytes room on the disk: a store into a map cannot report that it is full."""
+
+    def map(self, size: int) -> memoryview:
+        """The first `size` bytes, shared with the file: a store is a write. `size` is above 0 and
+        not above the file's. The holder releases it before the file is truncated."""
+
+    def set_modified_ns(self, modified_ns: int) -> None:
+        """Set the time of the last write, in ns since 1970."""
+
+    def close_by(self, close: Callable[[Close], object]) -> None:
+        """Have `close` make the last call. The last close of a deleted file frees its pages, which
+        takes 0.1 s and more for a segment of 1 GB. It is called in any thread, by a destructor."""
+
+
+class DiskLock(Protocol):
+    """A lock that others see until `release`."""
+
+    def release(self) -> None:
+        """Does nothing the second time."""
+
+
+class Disk(Protocol):
+    """Files and directories by name."""
+
+    # Files
+
+    def open(self, path: Path, mode: OpenMode) -> File: ...
+
+    def exists(self, path: Path) -> bool:
+        """Whether there is a file or a directory of that name."""
+
+    def size(self, path: Path) -> int:
+        """Bytes of a file."""
+
+    def modified_ns(self, path: Path) -> int:
+        """When a file was last written, in ns since 1970."""
+
+    def rename(self, old: Path, new: Path) -> None:
+        """Give a file another name, which is taken from any other file that has it."""
+
+    def remove(self, path: Path) -> None:
+        """Delete a file if it is there."""
+
+    # Directories
+
+    def open_directory(self, path: Path) -> Syncable:
+        """To sync the names in it."""
+
+    def files_in(self, directory: Path) -> list[Path]:
+        """The files in a directory, sorted by name."""
+
+    def directories_in(self, directory: Path) -> list[Path]:
+        """The directories in a directory, sorted by name."""
+
+    def is_directory(self, path: Path) -> bool: ...
+
+    def is_accessible(self, directory: Path) -> bool:
+        """Whether this process may list, read and write in it."""
+
+    def real_path(self, path: Path) -> Path:
+        """The absolute path without symbolic links."""
+
+    def make_directories(self, path: Path) -> None:
+        """Make a directory, and those above it, if they are missing."""
+
+    def remove_tree(self, directory: Path) -> None:
+        """Delete a directory and everything in it."""
+
+    def lock(self, path: Path) -> DiskLock:
+        """Lock a file, made if it is missing. BlockingIOError if another process holds it, or
+        another part of this one."""

@@ -1,0 +1,178 @@
+"""SystemDisk: the real disk, by calls of the operating system."""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import shutil
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from kafka08.runtime.disk import Close, Disk, DiskLock, File, OpenMode, Syncable
+
+FLAGS: Final = {
+    OpenMode.READ: os.O_RDONLY,
+    OpenMode.UPDATE: os.O_RDWR,
+    OpenMode.CREATE: os.O_RDWR | os.O_CREAT,
+    OpenMode.REPLACE: os.O_RDWR | os.O_CREAT | os.O_TRUNC,
+    OpenMode.PRIVATE: os.O_RDWR | os.O_CREAT | os.O_EXCL,
+}
+PERMISSIONS: Final = 0o666
+"""Of a new file, less the umask; as the JVM makes it."""
+PRIVATE_PERMISSIONS: Final = 0o600
+
+
+class Descriptor:
+    """A descriptor that is closed when its last holder lets go of it: CPython's reference counts
+    make the close immediate."""
+
+    __slots__ = ("_close", "_close_by", "fd")
+
+    def __init__(self, path: Path, flags: int, permissions: int = PERMISSIONS) -> None:
+        self.fd = os.open(path, flags | os.O_CLOEXEC, permissions)
+        # Kept here because module globals may be gone when the interpreter ends.
+        self._close: Callable[[int], None] = os.close
+        self._close_by: Callable[[Close], object] | None = None
+
+    def sync(self) -> None:
+        os.fsync(self.fd)
+
+    def close_by(self, close: Callable[[Close], object]) -> None:
+        self._close_by = close
+
+    def __del__(self) -> None:
+        if not hasattr(self, "_close_by"):
+            return  # it was never opened
+        if self._close_by is None:
+            self._close(self.fd)
+        else:
+            self._close_by(partial(self._close, self.fd))
+
+
+class SystemFile(Descriptor):
+    """An open file. `fd` is for sendfile, and for this room alone."""
+
+    __slots__ = ()
+
+    def pread(self, size: int, position: int) -> bytes:
+        return os.pread(self.fd, size, position)
+
+    def pread_into(self, buffer: memoryview, position: int) -> int:
+        return os.preadv(self.fd, [buffer], position)
+
+    def pwrite(self, data: bytes | bytearray | memoryview, position: int) -> None:
+        written = os.pwrite(self.fd, data, position)
+        if written == len(data):
+            return
+        rest = memoryview(data)[written:]
+        while rest:
+            position += written
+            written = os.pwrite(self.fd, rest, position)
+            rest = rest[written:]
+
+    def size(self) -> int:
+        return os.fstat(self.fd).st_size
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self.fd, size)
+
+    def allocate(self, position: int, size: int) -> None:
+        os.posix_fallocate(self.fd, position, size)
+
+    def map(self, size: int) -> memoryview:
+        return memoryview(mmap.mmap(self.fd, size))
+
+    def set_modified_ns(self, modified_ns: int) -> None:
+        os.utime(self.fd, ns=(modified_ns, modified_ns))
+
+
+class SystemLock:
+    """A POSIX record lock, which is what Java's FileChannel.tryLock takes.
+
+    Such locks belong to the process and are lost when any of its descriptors of the file closes,
+    so the process keeps its own list and never opens a locked file again.
+    """
+
+    _held_here: set[tuple[int, int]] = set()
+
+    def __init__(self, path: Path) -> None:
+        self._file: Descriptor | None = None
+        if path.exists() and _identity(path) in self._held_here:
+            raise BlockingIOError(f"this process holds {path}")
+        file = Descriptor(path, FLAGS[OpenMode.CREATE])
+        try:
+            fcntl.lockf(file.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise BlockingIOError(f"another process holds {path}") from error
+        self._identity = _identity(path)
+        self._held_here.add(self._identity)
+        self._file = file
+
+    def release(self) -> None:
+        if self._file is not None:
+            self._held_here.discard(self._identity)
+            self._file = None
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    status = os.stat(path)
+    return status.st_dev, status.st_ino
+
+
+class SystemDisk:
+    """The disks of this machine."""
+
+    def open(self, path: Path, mode: OpenMode) -> File:
+        private = mode is OpenMode.PRIVATE
+        return SystemFile(path, FLAGS[mode], PRIVATE_PERMISSIONS if private else PERMISSIONS)
+
+    def exists(self, path: Path) -> bool:
+        return path.exists()
+
+    def size(self, path: Path) -> int:
+        return os.stat(path).st_size
+
+    def modified_ns(self, path: Path) -> int:
+        return os.stat(path).st_mtime_ns
+
+    def rename(self, old: Path, new: Path) -> None:
+        os.rename(old, new)
+
+    def remove(self, path: Path) -> None:
+        path.unlink(missing_ok=True)
+
+    def open_directory(self, path: Path) -> Syncable:
+        return Descriptor(path, os.O_RDONLY | os.O_DIRECTORY)
+
+    def files_in(self, directory: Path) -> list[Path]:
+        with os.scandir(directory) as entries:
+            return sorted(directory / entry.name for entry in entries if entry.is_file())
+
+    def directories_in(self, directory: Path) -> list[Path]:
+        with os.scandir(directory) as entries:
+            return sorted(directory / entry.name for entry in entries if entry.is_dir())
+
+    def is_directory(self, path: Path) -> bool:
+        return path.is_dir()
+
+    def is_accessible(self, directory: Path) -> bool:
+        return os.access(directory, os.R_OK | os.W_OK | os.X_OK)
+
+    def real_path(self, path: Path) -> Path:
+        return path.resolve()
+
+    def make_directories(self, path: Path) -> None:
+        path.mkdir(parents=True, exist_ok=True)
+
+    def remove_tree(self, directory: Path) -> None:
+        shutil.rmtree(directory)
+
+    def lock(self, path: Path) -> DiskLock:
+        return SystemLock(path)
+
+
+SYSTEM_DISK: Final[Disk] = SystemDisk()
+"""What the tools use; a broker's is that of its Runtime."""

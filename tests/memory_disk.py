@@ -1,0 +1,389 @@
+"""MemoryDisk: files in memory, and what a power failure leaves of them.
+
+A `kafka08.runtime.disk.Disk` that keeps its promises and not one more:
+
+- `lose_power` leaves what was synced. Of bytes that were not, each sector of 512 is old or new, and
+  zeros where only the file's size got to the disk; sizes are old, new or between.
+- A truncation that was not synced may be undone; what was written after it is lost then.
+- Of names that were made, renamed or deleted and whose directory was not synced, some are as they
+  were before. Two changes of one name keep their order.
+- `kill` ends the process alone: all files are as the process saw them, and its locks are gone.
+
+Both leave the files that the process had open unusable: a use raises Gone.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Final, NamedTuple, TypeAlias
+
+from kafka08.clock import Clock
+from kafka08.runtime.disk import Close, OpenMode
+
+SECTOR_BYTES: Final = 512
+
+
+class Gone(BaseException):
+    """A file was used by a process that has ended."""
+
+
+class Content:
+    """The bytes of a file.
+
+    now       as the process sees them
+    durable   as of the last sync
+    cuts      (the bytes before, the size after) of each truncation since then
+    """
+
+    def __init__(self, modified_ns: int) -> None:
+        self.now = bytearray()
+        self.durable = b""
+        self.cuts: list[tuple[bytes, int]] = []
+        self.modified_ns = modified_ns
+
+    def truncate(self, size: int) -> None:
+        if size < len(self.now):
+            self.cuts.append((bytes(self.now), size))
+            del self.now[size:]
+        else:
+            self.now += bytes(size - len(self.now))
+
+    def sync(self) -> None:
+        self.durable = bytes(self.now)
+        self.cuts = []
+
+    sync_everything = sync
+
+    def lose_power(self, random: Random) -> None:
+        kept_cuts = random.randint(0, len(self.cuts))
+        found = self.durable
+        for before, size in self.cuts[:kept_cuts]:
+            found = mixed(found, before, random)[:size]
+        later = [before for before, _ in self.cuts[kept_cuts:]]
+        self.now = bytearray(mixed(found, later[0] if later else bytes(self.now), random))
+        self.sync()
+
+
+def mixed(old: bytes, new: bytes, random: Random) -> bytes:
+    """What is on disk when some of what made `new` of `old` has got there."""
+    low, high = sorted((len(old), len(new)))
+    size = random.choice((low, high, random.randint(low, high)))
+    sectors = []
+    for start in range(0, size, SECTOR_BYTES):
+        end = min(start + SECTOR_BYTES, size)
+        before, after = (data[start:end].ljust(end - start, b"\0") for data in (old, new))
+        sectors.append(before if before == after or random.random() < 0.5 else after)
+    return b"".join(sectors)
+
+
+class Directory:
+    """Names.
+
+    now       as the process sees them
+    durable   as of the last sync
+    changes   what made `now` of `durable`, in order
+    """
+
+    def __init__(self) -> None:
+        self.now: dict[str, Node] = {}
+        self.durable: dict[str, Node] = {}
+        self.changes: list[NameChange] = []
+
+    def change(self, change: NameChange) -> None:
+        apply(change, self.now)
+        self.changes.append(change)
+
+    def sync(self) -> None:
+        self.durable = dict(self.now)
+        self.changes = []
+
+    def sync_everything(self) -> None:
+        self.sync()
+        for node in self.now.values():
+            node.sync_everything()
+
+    def lose_power(self, random: Random) -> None:
+        """Any changes may be lost, and with each all later ones that touch its names."""
+        names = dict(self.durable)
+        lost: set[str | None] = set()
+        odds = random.choice((0.0, 0.2, 0.5, 1.0))
+        for change in self.changes:
+            if random.random() < odds or {change.old, change.new} & lost:
+                lost |= {change.old, change.new} - {None}
+            else:
+                apply(change, names)
+        self.now = names
+        self.sync()
+        for node in names.values():
+            node.lose_power(random)
+
+
+Node: TypeAlias = Content | Directory
+
+
+class NameChange(NamedTuple):
+    """`node` is called `new` and no longer `old`; None where there is no such name."""
+
+    old: str | None
+    new: str | None
+    node: Node
+
+
+def apply(change: NameChange, names: dict[str, Node]) -> None:
+    if change.old is not None:
+        names.pop(change.old, None)
+    if change.new is not None:
+        names[change.new] = change.node
+
+
+class MemoryDisk:
+    """A disk of its own, empty but for the root directory.
+
+    before   called ahead of each change: its name, and the file or directory. What it raises, an
+             OSError say, is what the change does instead
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self.before: Callable[[str, Path], None] = lambda _action, _path: None
+        self.processes_ended = 0
+        self._clock = clock
+        self._root = Directory()
+        self._locked: set[Path] = set()
+
+    def kill(self) -> None:
+        """The process that uses the disk ends."""
+        self.processes_ended += 1
+        self._locked = set()
+
+    def lose_power(self, random: Random) -> None:
+        """The machine stops, and starts again with what is on disk."""
+        self.kill()
+        self._root.lose_power(random)
+
+    def sync_everything(self) -> None:
+        """As sync(1)."""
+        self._root.sync_everything()
+
+    def now_ns(self) -> int:
+        return self._clock.time_ms() * 1_000_000
+
+    # Files
+
+    def open(self, path: Path, mode: OpenMode) -> MemoryFile:
+        parent = self._directory(path.parent)
+        found = parent.now.get(path.name)
+        if found is None:
+            if mode in {OpenMode.READ, OpenMode.UPDATE}:
+                raise failure(errno.ENOENT, path)
+            self.before("create", path)
+            found = Content(self.now_ns())
+            parent.change(NameChange(None, path.name, found))
+        elif mode is OpenMode.PRIVATE:
+            raise failure(errno.EEXIST, path)
+        if isinstance(found, Directory):
+            raise failure(errno.EISDIR, path)
+        file = MemoryFile(self, path, found, writable=mode is not OpenMode.READ)
+        if mode is OpenMode.REPLACE:
+            file.truncate(0)
+        return file
+
+    def exists(self, path: Path) -> bool:
+        return self._find(path) is not None
+
+    def size(self, path: Path) -> int:
+        return len(self._content(path).now)
+
+    def modified_ns(self, path: Path) -> int:
+        return self._content(path).modified_ns
+
+    def rename(self, old: Path, new: Path) -> None:
+        assert old.parent == new.parent, "this disk renames within a directory"
+        content = self._content(old)
+        self.before("rename", old)
+        self._directory(old.parent).change(NameChange(old.name, new.name, content))
+
+    def remove(self, path: Path) -> None:
+        parent = self._directory(path.parent)
+        found = parent.now.get(path.name)
+        if isinstance(found, Directory):
+            raise failure(errno.EISDIR, path)
+        if found is not None:
+            self.before("remove", path)
+            parent.change(NameChange(path.name, None, found))
+
+    # Directories
+
+    def open_directory(self, path: Path) -> MemoryDirectory:
+        return MemoryDirectory(self, path, self._directory(path))
+
+    def files_in(self, directory: Path) -> list[Path]:
+        return self._paths_in(directory, Content)
+
+    def directories_in(self, directory: Path) -> list[Path]:
+        return self._paths_in(directory, Directory)
+
+    def is_directory(self, path: Path) -> bool:
+        return isinstance(self._find(path), Directory)
+
+    def is_accessible(self, directory: Path) -> bool:
+        return self.is_directory(directory)
+
+    def real_path(self, path: Path) -> Path:
+        return Path(os.path.normpath(path))
+
+    def make_directories(self, path: Path) -> None:
+        here = self._root
+        for name in path.parts[1:]:
+            found = here.now.get(name)
+            if found is None:
+                self.before("make directory", path)
+                found = Directory()
+                here.change(NameChange(None, name, found))
+            if isinstance(found, Content):
+                raise failure(errno.ENOTDIR, path)
+            here = found
+
+    def remove_tree(self, directory: Path) -> None:
+        gone = self._directory(directory)
+        for path in self.directories_in(directory):
+            self.remove_tree(path)
+        for path in self.files_in(directory):
+            self.remove(path)
+        self.before("remove directory", directory)
+        self._directory(directory.parent).change(NameChange(directory.name, None, gone))
+
+    def lock(self, path: Path) -> MemoryLock:
+        self.open(path, OpenMode.CREATE)
+        if path in self._locked:
+            raise BlockingIOError(f"{path} is locked")
+        return MemoryLock(self._locked, path)
+
+    def _find(self, path: Path) -> Node | None:
+        assert path.is_absolute(), f"{path} is relative, and this disk has no current directory"
+        here: Node = self._root
+        for name in path.parts[1:]:
+            if not isinstance(here, Directory) or name not in here.now:
+                return None
+            here = here.now[name]
+        return here
+
+    def _directory(self, path: Path) -> Directory:
+        found = self._find(path)
+        if not isinstance(found, Directory):
+            raise failure(errno.ENOENT if found is None else errno.ENOTDIR, path)
+        return found
+
+    def _content(self, path: Path) -> Content:
+        found = self._find(path)
+        if not isinstance(found, Content):
+            raise failure(errno.ENOENT if found is None else errno.EISDIR, path)
+        return found
+
+    def _paths_in(self, directory: Path, kind: type[Node]) -> list[Path]:
+        names = self._directory(directory).now
+        return sorted(directory / name for name, node in names.items() if isinstance(node, kind))
+
+
+def failure(number: int, path: Path) -> OSError:
+    return OSError(number, os.strerror(number), str(path))
+
+
+class MemoryLock:
+    def __init__(self, locked: set[Path], path: Path) -> None:
+        locked.add(path)
+        self._locked = locked
+        self._path = path
+
+    def release(self) -> None:
+        self._locked.discard(self._path)
+
+
+class MemoryDirectory:
+    """A directory that is open to be synced."""
+
+    def __init__(self, disk: MemoryDisk, path: Path, node: Directory) -> None:
+        self._disk = disk
+        self._path = path
+        self._node = node
+        self._process = disk.processes_ended
+
+    def sync(self) -> None:
+        if self._disk.processes_ended != self._process:
+            raise Gone(self._path)
+        self._disk.before("sync", self._path)
+        self._node.sync()
+
+
+class MemoryFile:
+    """An open file."""
+
+    def __init__(self, disk: MemoryDisk, path: Path, content: Content, *, writable: bool) -> None:
+        self._disk = disk
+        self._path = path
+        self._content = content
+        self._writable = writable
+        self._process = disk.processes_ended
+        self._close_by: Callable[[Close], object] | None = None
+
+    def pread(self, size: int, position: int) -> bytes:
+        return bytes(self._opened().now[position : position + size])
+
+    def pread_into(self, buffer: memoryview, position: int) -> int:
+        data = self.pread(len(buffer), position)
+        buffer[: len(data)] = data
+        return len(data)
+
+    def pwrite(self, data: bytes | bytearray | memoryview, position: int) -> None:
+        content = self._change("write")
+        if len(content.now) < position:
+            content.truncate(position)
+        content.now[position : position + len(data)] = data
+
+    def size(self) -> int:
+        return len(self._opened().now)
+
+    def truncate(self, size: int) -> None:
+        self._change("truncate").truncate(size)
+
+    def allocate(self, position: int, size: int) -> None:
+        content = self._change("allocate")
+        content.truncate(max(len(content.now), position + size))
+
+    def map(self, size: int) -> memoryview:
+        """Of the bytes themselves: a truncation while somebody holds it is a BufferError."""
+        content = self._opened()
+        if not 0 < size <= len(content.now):
+            raise ValueError(f"cannot map {size} of {len(content.now)} bytes of {self._path}")
+        return memoryview(content.now)[:size]
+
+    def set_modified_ns(self, modified_ns: int) -> None:
+        self._change("set time").modified_ns = modified_ns
+
+    def sync(self) -> None:
+        content = self._opened()
+        self._disk.before("sync", self._path)
+        content.sync()
+
+    def close_by(self, close: Callable[[Close], object]) -> None:
+        self._close_by = close
+
+    def _opened(self) -> Content:
+        if self._disk.processes_ended != self._process:
+            raise Gone(self._path)
+        return self._content
+
+    def _change(self, action: str) -> Content:
+        content = self._opened()
+        if not self._writable:
+            raise failure(errno.EBADF, self._path)
+        self._disk.before(action, self._path)
+        content.modified_ns = self._disk.now_ns()
+        return content
+
+    def __del__(self) -> None:
+        if self._close_by is not None:
+            self._close_by(lambda: None)

@@ -1,0 +1,184 @@
+"""The real disk, and the one in memory that stands in for it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from kafka08.clock import SYSTEM_CLOCK
+from kafka08.runtime.disk import Disk, OpenMode
+from kafka08.runtime.system_disk import SYSTEM_DISK
+from tests.memory_disk import MemoryDisk
+
+NAMES = ("a", "b", "c")
+
+
+@pytest.fixture
+def memory_disk(tmp_path: Path) -> MemoryDisk:
+    """With an empty directory of the same name as the real one."""
+    disk = MemoryDisk(SYSTEM_CLOCK)
+    disk.make_directories(tmp_path)
+    return disk
+
+
+@pytest.fixture(params=["real", "memory"])
+def disk(request: pytest.FixtureRequest, memory_disk: MemoryDisk) -> Disk:
+    return SYSTEM_DISK if request.param == "real" else memory_disk
+
+
+def a_step(random: Random, directory: Path) -> Callable[[Disk], object]:
+    """Something to do with a disk, that says what it found."""
+    path, other = (directory / random.choice(NAMES) for _ in range(2))
+    folder = directory / random.choice("de")
+    mode = random.choice(list(OpenMode))
+    position, size = random.randrange(3000), random.randrange(1, 2000)
+    data = random.randbytes(size)
+    file_steps: list[Callable[[Disk], object]] = [
+        lambda disk: disk.open(path, mode).pwrite(data, position),
+        lambda disk: disk.open(path, mode).pread(size, position),
+        lambda disk: disk.open(path, mode).pread_into(memoryview(bytearray(size)), position),
+        lambda disk: disk.open(path, mode).truncate(size),
+        lambda disk: disk.open(path, mode).allocate(position, size),
+        lambda disk: disk.open(path, mode).sync(),
+        lambda disk: disk.open(path, OpenMode.UPDATE).set_modified_ns(position * 10**6),
+        lambda disk: disk.open(path, mode).size(),
+        lambda disk: _store_in_map(disk, path, data),
+        lambda disk: disk.size(path),
+        lambda disk: disk.remove(path),
+        lambda disk: disk.rename(path, other),
+    ]
+    directory_steps: list[Callable[[Disk], object]] = [
+        lambda disk: disk.make_directories(folder / "deep"),
+        lambda disk: disk.open(folder / "f", mode).pwrite(data, 0),
+        lambda disk: disk.files_in(folder),
+        lambda disk: disk.directories_in(folder),
+        lambda disk: disk.is_directory(folder),
+        lambda disk: disk.is_accessible(folder),
+        lambda disk: disk.exists(folder / "f"),
+        lambda disk: disk.open_directory(folder).sync(),
+        lambda disk: disk.remove_tree(folder),
+        lambda disk: disk.open(folder, OpenMode.UPDATE),
+        lambda disk: disk.open_directory(path).sync(),
+    ]
+    return random.choice(file_steps if random.random() < 0.7 else directory_steps)
+
+
+def _store_in_map(disk: Disk, path: Path, data: bytes) -> None:
+    file = disk.open(path, OpenMode.UPDATE)
+    size = min(len(data), file.size())
+    if size:
+        mapped = file.map(size)
+        mapped[:] = data[:size]
+        mapped.release()
+
+
+def outcome(step: Callable[[Disk], object], disk: Disk) -> object:
+    try:
+        found = step(disk)
+    except OSError as error:
+        return type(error)
+    return found if isinstance(found, int | bytes | bool | list) else None
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_both_disks_do_the_same(tmp_path: Path, memory_disk: MemoryDisk, seed: int) -> None:
+    """The same random calls give the same results, errors and files on the real disk and on the one
+    in memory."""
+    random = Random(seed)
+    for number in range(300):
+        step = a_step(random, tmp_path)
+        assert outcome(step, SYSTEM_DISK) == outcome(step, memory_disk), f"step {number}"
+        for found in (SYSTEM_DISK.files_in, SYSTEM_DISK.directories_in):
+            assert found(tmp_path) == getattr(memory_disk, found.__name__)(tmp_path)
+    for path in SYSTEM_DISK.files_in(tmp_path):
+        assert path.read_bytes() == memory_disk.open(path, OpenMode.READ).pread(10_000, 0)
+
+
+def test_a_file_outlives_its_name(tmp_path: Path, disk: Disk) -> None:
+    """Renamed and removed, it reads on; another file takes the name."""
+    file = disk.open(tmp_path / "a", OpenMode.CREATE)
+    file.pwrite(b"old", 0)
+    disk.rename(tmp_path / "a", tmp_path / "b")
+    disk.remove(tmp_path / "b")
+    disk.open(tmp_path / "a", OpenMode.CREATE).pwrite(b"new", 0)
+    assert (b"old", 3) == (file.pread(9, 0), file.size())
+
+
+def test_the_time_of_the_last_write(tmp_path: Path, disk: Disk) -> None:
+    """Is what was set, until the next write."""
+    file = disk.open(tmp_path / "a", OpenMode.CREATE)
+    file.set_modified_ns(1_000_000)
+    assert 1_000_000 == disk.modified_ns(tmp_path / "a")
+    file.pwrite(b"x", 0)
+    assert abs(disk.modified_ns(tmp_path / "a") / 1e6 - SYSTEM_CLOCK.time_ms()) < 60_000
+
+
+def test_a_lock_keeps_out_until_its_release(tmp_path: Path, disk: Disk) -> None:
+    """Others of the same process as well; a file that is locked can be made by that."""
+    lock = disk.lock(tmp_path / "l")
+    for _ in range(2):
+        with pytest.raises(BlockingIOError):
+            disk.lock(tmp_path / "l")
+    lock.release()
+    disk.lock(tmp_path / "l").release()
+    lock.release()
+
+
+def test_close_by_makes_the_last_call(tmp_path: Path, disk: Disk) -> None:
+    """Once, when the last holder lets go, with what closes the file."""
+    file = disk.open(tmp_path / "a", OpenMode.CREATE)
+    closes: list[Callable[[], object]] = []
+    file.close_by(closes.append)
+    held = file
+    del file
+    assert [] == closes
+    del held
+    (close,) = closes
+    close()
+
+
+def test_a_close_by_another_leaves_the_descriptor_open_until_then(tmp_path: Path) -> None:
+    """A deleted file's pages are freed by `close`, not by the destructor."""
+    file = SYSTEM_DISK.open(tmp_path / "a", OpenMode.CREATE)
+    descriptor = file.fd  # type: ignore[attr-defined]  # of a SystemFile
+    closes: list[Callable[[], object]] = []
+    file.close_by(closes.append)
+    del file
+    os.fstat(descriptor)
+    closes.pop()()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(descriptor)
+
+
+def test_new_files_have_the_permissions_of_the_jvm(tmp_path: Path) -> None:
+    """0666 less the umask."""
+    before = os.umask(0o002)
+    try:
+        SYSTEM_DISK.open(tmp_path / "a", OpenMode.CREATE)
+    finally:
+        os.umask(before)
+    assert 0o664 == (tmp_path / "a").stat().st_mode & 0o777
+
+
+def test_a_private_file_is_its_owners(tmp_path: Path) -> None:
+    """Whatever the umask is."""
+    before = os.umask(0)
+    try:
+        SYSTEM_DISK.open(tmp_path / "a", OpenMode.PRIVATE)
+    finally:
+        os.umask(before)
+    assert 0o600 == (tmp_path / "a").stat().st_mode & 0o777
+
+
+def test_what_the_system_takes_in_parts_arrives_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However often it has to be called."""
+    real = os.pwrite
+    monkeypatch.setattr(os, "pwrite", lambda fd, data, at: real(fd, data[:7], at))
+    SYSTEM_DISK.open(tmp_path / "a", OpenMode.CREATE).pwrite(bytes(range(100)), 5)
+    assert bytes(5) + bytes(range(100)) == (tmp_path / "a").read_bytes()
