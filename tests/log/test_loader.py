@@ -53,7 +53,7 @@ def test_a_segment_of_0_8_2_2_opens(
         for inner in entry.get("inner", [entry])
     ]
     assert (expected[-1][0] + 1, captured["size"]) == (log.log_end_offset, log.size)
-    assert [(offset, value or b"") for offset, value in expected] == all_values(log)
+    assert expected == all_values(log)
     for offset, value in expected:
         data = log.read(offset, 1 << 20).bytes()
         assert (offset, value) == _first(data, offset)
