@@ -1,4 +1,4 @@
-"""Many names in one line of an error or a log."""
+"""Many names, or a number of things, in one line of an error or a log."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ from collections.abc import Sequence
 from typing import Final
 
 SHOWN_MAX: Final = 5
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 message`, `2 messages`: the plural is the noun and s."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def some_of(names: Sequence[object], separator: str = ", ", kind: str = "") -> str:

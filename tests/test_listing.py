@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka08.listing import some_of
+from kafka08.listing import counted, some_of
 
 
 def test_what_fits_is_all_there() -> None:
@@ -15,3 +15,8 @@ def test_the_others_are_counted() -> None:
     """With what they are, where the line would leave that open."""
     assert some_of([*"abcdefg"]) == "a, b, c, d, e and 2 more"
     assert some_of([*"abcdefg"], "; ", "reasons") == "a; b; c; d; e; and 2 more reasons"
+
+
+def test_one_thing_has_no_plural() -> None:
+    """None and several do."""
+    assert ["0 messages", "1 message", "2 messages"] == [counted(n, "message") for n in range(3)]

@@ -26,6 +26,7 @@ from kafka08.cli.options import (
 from kafka08.cli.rendering import FORMATS
 from kafka08.cli.signals import handles_stop_signals, stop_event
 from kafka08.errors import KafkaError
+from kafka08.listing import counted
 from kafka08.nearest import did_you_mean
 from kafka08.structs import TopicPartition
 
@@ -138,7 +139,7 @@ def consume(
         if not connector.assignment and connector.stall_cause is None:
             click.echo(f"Waiting: {reason_to_wait(source, config)}", err=True)
         printer.run(connector, streams)
-    click.echo(f"Consumed {printer.count} messages", err=True)
+    click.echo(f"Consumed {counted(printer.count, 'message')}", err=True)
     if printer.failure is not None:
         raise printer.failure
 

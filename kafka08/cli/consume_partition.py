@@ -18,6 +18,7 @@ from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.config import INT_MAX
 from kafka08.errors import InvalidMessage, OffsetOutOfRange, UnknownTopicOrPartition
 from kafka08.kernel import CorruptMessage
+from kafka08.listing import counted
 from kafka08.structs import TopicPartition
 
 if TYPE_CHECKING:
@@ -77,7 +78,8 @@ def consume_partition(
             raise InvalidMessage(f"{error}{way_on(error)}") from error
         finally:
             click.echo(
-                f"Consumed {printer.count} messages; the next offset is {printer.next_offset}",
+                f"Consumed {counted(printer.count, 'message')}; "
+                f"the next offset is {printer.next_offset}",
                 err=True,
             )
 
@@ -113,7 +115,7 @@ def find_start(cluster: ClusterClient, tp: TopicPartition, wanted: str) -> int:
     check_topic_exists(tp.topic, metadata.topics)
     numbers = [info.partition for info in metadata.partitions(tp.topic)]
     if tp.partition not in numbers:
-        raise UnknownTopicOrPartition(f"{tp}: the topic has {len(numbers)} partitions")
+        raise UnknownTopicOrPartition(f"{tp}: the topic has {counted(len(numbers), 'partition')}")
     return start_of(wanted, tp, log_starts(cluster, [tp])[tp], log_ends(cluster, [tp])[tp])
 
 

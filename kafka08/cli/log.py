@@ -12,6 +12,7 @@ from kafka08.cli.commands import Commands
 from kafka08.cli.options import example, json_option
 from kafka08.cli.table import show_json
 from kafka08.errors import CorruptLog, KafkaError
+from kafka08.listing import counted
 
 if TYPE_CHECKING:
     from kafka08.log.dump import LogDump
@@ -103,7 +104,8 @@ def check(directories: tuple[Path, ...], as_json: bool) -> None:
     else:
         for problem in problems:
             click.echo(str(problem))
-    click.echo(f"Checked {len(partitions)} partitions: {len(problems)} problems", err=True)
+    checked = counted(len(partitions), "partition")
+    click.echo(f"Checked {checked}: {counted(len(problems), 'problem')}", err=True)
     sys.exit(1 if problems else 0)
 
 

@@ -11,6 +11,7 @@ from kafka08.cli.options import example, json_option, read_config
 from kafka08.cli.progress import REPORT_SECONDS
 from kafka08.cli.signals import handles_stop_signals, stop_event
 from kafka08.cli.table import show_json
+from kafka08.listing import counted
 
 if TYPE_CHECKING:
     from kafka08.consumer.subscription import TopicFilter
@@ -179,7 +180,7 @@ def report(mirror: Mirror, stopping: threading.Event) -> None:
 
 def summary(mirror: Mirror) -> str:
     counts = mirror.counts
-    text = f"Copied {counts.messages} messages ({counts.bytes} bytes)"
+    text = f"Copied {counted(counts.messages, 'message')} ({counts.bytes} bytes)"
     if counts.resent:
         text += f"; sent {counts.resent} again"
     if counts.skipped:

@@ -17,7 +17,7 @@ from kafka08.cli.failures import no_such_group
 from kafka08.cli.lag import say_never_committed
 from kafka08.cli.options import admin_bootstrap_option, example, json_option, zookeeper_option
 from kafka08.cli.table import as_objects, show_table
-from kafka08.listing import some_of
+from kafka08.listing import counted, some_of
 
 if TYPE_CHECKING:
     from kafka08.groups.facts import PartitionOffsets
@@ -253,7 +253,9 @@ def export(
     else:
         output.write_text(text)
     count = sum(p.newest is not None for f in facts for p in f.partitions)
-    click.echo(f"Exported {count} partitions of {len(facts)} groups", err=True)
+    click.echo(
+        f"Exported {counted(count, 'partition')} of {counted(len(facts), 'group')}", err=True
+    )
     for f in facts:
         if missing := [p.topic_partition for p in f.partitions if p.never_committed and p.exists]:
             click.echo(f"Never committed, not exported: {f.group}: {some_of(missing)}", err=True)
@@ -349,7 +351,7 @@ def carry_out(
         click.echo("Nothing was changed.", err=True)
         return
     count = of_group.carry_out(plan, Storage(STORES[store]))
-    click.echo(f"Set the offsets of {count} partitions of group {plan.group}", err=True)
+    click.echo(f"Set the offsets of {counted(count, 'partition')} of group {plan.group}", err=True)
 
 
 def show(

@@ -25,6 +25,7 @@ from kafka08.cli.progress import Progress
 from kafka08.cli.signals import Stopped, StopRequest, handles_stop_signals
 from kafka08.cli.table import show_json
 from kafka08.errors import FailedToSend, KafkaError
+from kafka08.listing import counted
 from kafka08.pace import Pace
 from kafka08.producer.record import ProducerRecord
 
@@ -128,7 +129,7 @@ def produce(
         finally:
             if as_json:
                 show_json({"topic": topic, "sent": sender.count})
-            click.echo(f"Sent {sender.count} messages to {topic}", err=True)
+            click.echo(f"Sent {counted(sender.count, 'message')} to {topic}", err=True)
 
 
 def await_answer(bootstrap: list[tuple[str, int]]) -> None:

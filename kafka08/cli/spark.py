@@ -22,6 +22,7 @@ from kafka08.cli.options import (
 )
 from kafka08.cli.table import show_json
 from kafka08.errors import ConfigError
+from kafka08.listing import counted
 
 if TYPE_CHECKING:
     from kafka08.spark import OffsetRange
@@ -170,7 +171,7 @@ def write(
             write_to_topic(session, frame, topic, options, progress)
     if as_json:
         show_json({"topic": topic, "messages": count, "dry_run": False})
-    click.echo(f"Wrote {count} messages to {topic}", err=True)
+    click.echo(f"Wrote {counted(count, 'message')} to {topic}", err=True)
 
 
 def kafka_options() -> dict[str, str]:

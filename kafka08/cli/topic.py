@@ -15,6 +15,7 @@ from kafka08.cli.options import example, json_option, legal_topic, zookeeper_opt
 from kafka08.cli.table import show_json
 from kafka08.cli.topic_offsets import offsets
 from kafka08.config import parse_overrides
+from kafka08.listing import counted
 from kafka08.structs import TopicPartition
 
 
@@ -142,7 +143,7 @@ def describe(
         click.echo(line)
     if not lines and any(filters.values()):
         what = "partition is selected" if by_partition else "topic has overrides"
-        click.echo(f"No {what} among {len(topics)} topics.", err=True)
+        click.echo(f"No {what} among {counted(len(topics), 'topic')}.", err=True)
 
 
 topic.add_command(offsets)
@@ -192,7 +193,7 @@ def alter(
     if added and not as_json:
         for number, replicas in added.items():
             click.echo(f"partition {number}: replicas {','.join(map(str, replicas))}")
-        click.echo(f"{would}{'add' if dry_run else 'Added'} {len(added)} partitions.")
+        click.echo(f"{would}{'add' if dry_run else 'Added'} {counted(len(added), 'partition')}.")
     if added:
         click.echo(
             "WARNING: If partitions are increased for a topic that has a key, the partition logic "

@@ -21,6 +21,7 @@ from kafka08.cli.options import (
 )
 from kafka08.cli.table import as_objects, show_table
 from kafka08.errors import KafkaError, UnknownTopicOrPartition
+from kafka08.listing import counted
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, TopicPartition
 
 if TYPE_CHECKING:
@@ -156,7 +157,8 @@ def wanted_partitions(
         for number in existing if numbers is None else numbers:
             if number not in existing:
                 raise UnknownTopicOrPartition(
-                    f"{TopicPartition(topic, number)}: the topic has {len(existing)} partitions"
+                    f"{TopicPartition(topic, number)}: the topic has "
+                    f"{counted(len(existing), 'partition')}"
                 )
             wanted.append(TopicPartition(topic, number))
     return wanted

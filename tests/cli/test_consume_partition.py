@@ -98,7 +98,7 @@ def test_a_partition_that_does_not_exist_is_not_waited_for(
     """Nor is a topic created by asking for it."""
     consume = fill(kafka08, inspect, "shell-one", 1)
     done = kafka08(*consume[:-1], 7, code=1)
-    assert "[shell-one,7]: the topic has 1 partitions" in done.err
+    assert "[shell-one,7]: the topic has 1 partition" in done.err
     assert "never-there" in kafka08("consume", "never-there", "--partition", 0, code=1).err
     assert "never-there" not in inspect.store.topics()
 

@@ -67,7 +67,7 @@ def flip(path: Path, position: int) -> None:
 def test_a_sound_partition_has_no_problems(partition: Path) -> None:
     """Whether it is named itself or found in its log.dir."""
     for directory in (partition, partition.parent):
-        assert (0, b"", "Checked 1 partitions: 0 problems\n") == log("check", directory)
+        assert (0, b"", "Checked 1 partition: 0 problems\n") == log("check", directory)
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def test_a_line_that_is_too_large_is_named(kafka08: Commands, inspect: Inspector
     """Those before it are stored, none behind it; the error has its number and a way out."""
     topic = inspect.create_topic("large")
     done = kafka08("produce", topic, stdin=b"small\n" + b"x" * 2_000_000 + b"\nafter\n", code=1)
-    assert "Sent 1 messages" in done.err
+    assert "Sent 1 message " in done.err
     assert "Error: line 2: " in done.err
     assert f"MessageSizeTooLarge (10): [{topic},0]" in done.err
     assert "Try: send smaller messages" in done.err
@@ -187,7 +187,7 @@ def test_a_bad_json_line_is_named(kafka08: Commands, inspect: Inspector) -> None
     lines = b'{"value": "a"}\nnonsense\n{"value": "b"}\n'
     done = kafka08("produce", topic, "--format", "json", stdin=lines, code=1)
     assert "line 2: not JSON" in done.err
-    assert "Sent 1 messages" in done.err
+    assert "Sent 1 message " in done.err
     assert [(None, b"a")] == inspect.messages(topic)
 
 

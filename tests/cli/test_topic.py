@@ -73,7 +73,7 @@ def test_filters_show_what_is_wrong_alone(kafka08: Commands, lifeless: ClusterSt
     assert [1] == [p["partition"] for p in topic["partitions"]]
     lifeless.update_leader_and_isr({TopicPartition("t", 0): states[2]})
     clean = kafka08.refused(*describe, weak)
-    assert (0, b"", "No partition is selected among 1 topics.\n") == clean
+    assert (0, b"", "No partition is selected among 1 topic.\n") == clean
 
 
 def test_topics_with_overrides_alone(kafka08: Commands, inspect: Inspector) -> None:
