@@ -38,6 +38,8 @@ ROOTS = {
     "broker/coordinator/offset_manager.py OffsetManager.startup every": "expires the next time",
     "broker/coordinator/offset_manager.py OffsetManager._start_load spawn": "loads again later",
     "broker/coordinator/offset_manager.py OffsetManager._load call_later": "it only spawns",
+    "broker/coordinator/group_coordinator.py GroupCoordinator.forget_partitions spawn": "the "
+    "offsets stay until they expire",
     "broker/isr_changes.py IsrChanges.begin spawn": "writes what is not written again",
     "broker/lag.py LagMeter._wind call_later": "the next timer is set first",
     "broker/log_background.py LogBackground.flush_soon run_native_later": "a storage error halts "

@@ -289,7 +289,12 @@ class BrokerConfig(LaterKeys):
         1440, low=1, doc="Age at which a committed offset is deleted."
     )
     offsets_retention_check_interval_ms: int = key(
-        600_000, low=1, high=LONG_MAX, effect=False, doc="0.8.2.2 always uses ten minutes."
+        600_000,
+        low=1,
+        high=LONG_MAX,
+        effect=False,
+        later={V0_9_0: {"effect": True}},
+        doc="Time between two looks for expired offsets; 0.8.2.2 always uses ten minutes.",
     )
     offsets_commit_timeout_ms: int = key(
         5000, low=1, doc="How long a commit may wait for acknowledgements."

@@ -10,6 +10,7 @@ from kafka08.structs import PLAINTEXT
 if TYPE_CHECKING:
     from kafka08.broker.config import BrokerConfig
     from kafka08.broker.controller.controller import Controller
+    from kafka08.broker.coordinator.group_coordinator import GroupCoordinator
     from kafka08.broker.coordinator.offset_manager import OffsetManager
     from kafka08.broker.metadata_cache import MetadataCache
     from kafka08.broker.replica_manager import ReplicaManager
@@ -23,7 +24,8 @@ class BrokerContext:
     """Made by KafkaServer.startup for each listener, after all of its parts and before the first
     request.
 
-    listener   the name of the listener that requests come in by
+    group_coordinator   takes requests from level 0.9 on; idle below
+    listener            the name of the listener that requests come in by
     """
 
     config: BrokerConfig
@@ -34,4 +36,5 @@ class BrokerContext:
     topics: TopicCreator
     controller: Controller
     offset_manager: OffsetManager
+    group_coordinator: GroupCoordinator
     listener: str = PLAINTEXT

@@ -18,8 +18,13 @@ from kafka08.broker.halt import halt_on
 from kafka08.broker.handlers import (
     consumer_metadata,
     controlled_shutdown,
+    describe_groups,
     fetch,
+    heartbeat,
+    join_group,
     leader_and_isr,
+    leave_group,
+    list_groups,
     metadata,
     offset_commit,
     offset_fetch,
@@ -27,6 +32,7 @@ from kafka08.broker.handlers import (
     produce,
     stop_replica,
     stubs,
+    sync_group,
     update_metadata,
 )
 from kafka08.errors import ProtocolError, StorageError
@@ -35,8 +41,13 @@ from kafka08.network.exchange import Answer, Exchange
 from kafka08.protocol.codec import RequestHeader, decode_request, encode_response
 from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest
 from kafka08.protocol.controlled_shutdown import ControlledShutdownRequest
+from kafka08.protocol.describe_groups import DescribeGroupsRequest
 from kafka08.protocol.fetch import FetchRequest
+from kafka08.protocol.heartbeat import HeartbeatRequest
+from kafka08.protocol.join_group import JoinGroupRequest
 from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest
+from kafka08.protocol.leave_group import LeaveGroupRequest
+from kafka08.protocol.list_groups import ListGroupsRequest
 from kafka08.protocol.metadata import MetadataRequest
 from kafka08.protocol.offset_commit import OffsetCommitRequest
 from kafka08.protocol.offset_fetch import OffsetFetchRequest
@@ -45,6 +56,7 @@ from kafka08.protocol.produce import ProduceRequest
 from kafka08.protocol.served import Served, UnknownApi, UnservedVersion
 from kafka08.protocol.stop_replica import StopReplicaRequest
 from kafka08.protocol.stubs import HeartbeatStubRequest, JoinGroupStubRequest
+from kafka08.protocol.sync_group import SyncGroupRequest
 from kafka08.protocol.types import Request, Response
 from kafka08.protocol.update_metadata import UpdateMetadataRequest
 
@@ -66,6 +78,12 @@ HANDLERS: Final[dict[type[Request], tuple[ApiHandler, Refuse]]] = {
         (ConsumerMetadataRequest, consumer_metadata),
         (JoinGroupStubRequest, stubs),
         (HeartbeatStubRequest, stubs),
+        (JoinGroupRequest, join_group),
+        (SyncGroupRequest, sync_group),
+        (HeartbeatRequest, heartbeat),
+        (LeaveGroupRequest, leave_group),
+        (DescribeGroupsRequest, describe_groups),
+        (ListGroupsRequest, list_groups),
     )
 }
 """Request class → handler and refusal. A handler sees every version of its API in this one form."""

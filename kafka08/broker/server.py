@@ -16,6 +16,7 @@ from kafka08.broker.config import BrokerConfig
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.controlled_shutdown import request_controlled_shutdown
 from kafka08.broker.controller.controller import Controller
+from kafka08.broker.coordinator.group_coordinator import GroupCoordinator
 from kafka08.broker.coordinator.offset_manager import OffsetManager
 from kafka08.broker.dispatcher import Dispatcher
 from kafka08.broker.former_session import FormerSession
@@ -33,6 +34,7 @@ from kafka08.broker.topic_config_changes import TopicConfigChanges
 from kafka08.broker.topics import TopicCreator
 from kafka08.config import LONG_MAX
 from kafka08.errors import ConfigError, KafkaError, StorageError
+from kafka08.levels import Level
 from kafka08.log.log import Log
 from kafka08.log.manager import LoadJob, LogManager
 from kafka08.network.server import SocketServer
@@ -72,6 +74,7 @@ class KafkaServer:
         self._fetchers: ReplicaFetchers | None = None
         self._replica_manager: ReplicaManager | None = None
         self._offset_manager: OffsetManager | None = None
+        self._group_coordinator: GroupCoordinator | None = None
         self._controller: Controller | None = None
         self._socket_servers: list[SocketServer] = []
         self._config_changes: TopicConfigChanges | None = None
@@ -131,6 +134,9 @@ class KafkaServer:
         )
         replica_manager.load_high_watermarks()
         offset_manager = self._offset_manager = OffsetManager(runtime, config, replica_manager)
+        group_coordinator = self._group_coordinator = GroupCoordinator(
+            runtime, config, timer, offset_manager
+        )
         controller = self._controller = Controller(runtime, config, store)
         context = BrokerContext(
             config,
@@ -141,7 +147,10 @@ class KafkaServer:
             TopicCreator(config, runtime, store),
             controller,
             offset_manager,
+            group_coordinator,
         )
+        if config.level >= Level.V0_9_0:
+            group_coordinator.startup()
         offset_manager.startup()
         for name, listener in self._listeners.items():
             dispatcher = Dispatcher(replace(context, listener=name), SERVED[config.level])
@@ -334,6 +343,8 @@ class KafkaServer:
             self._swallow(server.stop)
         for listener in list(self._listeners.values())[len(self._socket_servers) :]:
             self._swallow(listener.close)
+        if self._group_coordinator is not None:
+            self._swallow(self._group_coordinator.shutdown)
         if self._offset_manager is not None:
             self._swallow(self._offset_manager.shutdown)
         if self._config_changes is not None:

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.context import BrokerContext
+from kafka08.broker.coordinator.group_coordinator import GroupCoordinator
 from kafka08.broker.coordinator.offset_manager import OffsetManager
 from kafka08.broker.dispatcher import Dispatcher
 from kafka08.broker.log_background import LogBackground
@@ -221,6 +222,9 @@ class World:
         )
         self.replica_manager.load_high_watermarks()
         offset_manager = OffsetManager(self.runtime, self.config, self.replica_manager)
+        group_coordinator = GroupCoordinator(self.runtime, self.config, self.timer, offset_manager)
+        if self.config.level >= Level.V0_9_0:
+            group_coordinator.startup()
         offset_manager.startup()
         self.context = BrokerContext(
             self.config,
@@ -231,8 +235,9 @@ class World:
             TopicCreator(self.config, self.runtime, store),
             cast("Any", NoController()),
             offset_manager,
+            group_coordinator,
         )
-        self.handle = Dispatcher(self.context, SERVED[Level.V0_8_2])
+        self.handle = Dispatcher(self.context, SERVED[self.config.level])
         self.client = Client(self)
         self._epochs = itertools.count()
 

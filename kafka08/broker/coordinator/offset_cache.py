@@ -41,15 +41,47 @@ class Entry:
 
 
 @dataclass(slots=True)
+class _Group:
+    """pending   number of commits on their way, by key"""
+
+    entries: dict[OffsetKey, Entry] = field(default_factory=dict)
+    pending: dict[OffsetKey, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
 class _Partition:
-    """generation   tells one stay of the partition from the next: see `begin_load`"""
+    """generation   tells one stay of the partition from the next: see `begin_load`
+    groups          those that have an entry or a pending commit"""
 
     generation: int
     loading: bool = True
-    entries: dict[OffsetKey, Entry] = field(default_factory=dict)
-    pending: dict[OffsetKey, int] = field(default_factory=dict)
+    groups: dict[str, _Group] = field(default_factory=dict)
     deleted: set[OffsetKey] = field(default_factory=set)
     """The keys whose entry has no value; looking for them would take long where there are many."""
+
+    def entry(self, key: OffsetKey) -> Entry | None:
+        group = self.groups.get(key.group)
+        return None if group is None else group.entries.get(key)
+
+    def group(self, name: str) -> _Group:
+        """The group, made if there is none."""
+        group = self.groups.get(name)
+        if group is None:
+            group = self.groups[name] = _Group()
+        return group
+
+    def remove(self, key: OffsetKey) -> None:
+        group = self.groups.get(key.group)
+        if group is not None:
+            group.entries.pop(key, None)
+            self.forget_if_empty(key.group, group)
+
+    def forget_if_empty(self, name: str, group: _Group) -> None:
+        if not group.entries and not group.pending:
+            del self.groups[name]
+
+    def __len__(self) -> int:
+        return sum(len(group.entries) for group in self.groups.values())
 
 
 NO_GENERATION: Final = 0
@@ -89,13 +121,13 @@ class OffsetCache:
         found = self._partitions.get(partition)
         if found is None:
             return
-        known = found.entries.get(key)
+        known = found.entry(key)
         if known is not None and known.log_offset >= log_offset:
             return
         if value is None and not found.loading:
-            found.entries.pop(key, None)
+            found.remove(key)
             return
-        found.entries[key] = Entry(log_offset, value)
+        found.group(key.group).entries[key] = Entry(log_offset, value)
         if value is None:
             found.deleted.add(key)
         else:
@@ -107,13 +139,13 @@ class OffsetCache:
             found = self._partitions[partition]
             found.loading = False
             for key in found.deleted:
-                del found.entries[key]
+                found.remove(key)
             found.deleted.clear()
 
     def drop(self, partition: int) -> int:
         """Forget a partition that another broker leads now. Returns how many offsets it had."""
         found = self._partitions.pop(partition, None)
-        return 0 if found is None else len(found.entries)
+        return 0 if found is None else len(found)
 
     def begin_commit(self, partition: int, keys: Iterable[OffsetKey]) -> None:
         """A commit of `keys` was sent to the log: until `end_commit` they do not expire, because
@@ -121,32 +153,68 @@ class OffsetCache:
         found = self._partitions.get(partition)
         if found is not None:
             for key in keys:
-                found.pending[key] = found.pending.get(key, 0) + 1
+                pending = found.group(key.group).pending
+                pending[key] = pending.get(key, 0) + 1
 
     def end_commit(self, partition: int, keys: Iterable[OffsetKey]) -> None:
         found = self._partitions.get(partition)
         if found is None:
             return
         for key in keys:
-            left = found.pending.get(key, 0) - 1
+            group = found.groups.get(key.group)
+            if group is None:
+                continue
+            left = group.pending.get(key, 0) - 1
             if left > 0:
-                found.pending[key] = left
+                group.pending[key] = left
             else:
-                found.pending.pop(key, None)
+                group.pending.pop(key, None)
+                found.forget_if_empty(key.group, group)
 
     def get(self, partition: int, key: OffsetKey) -> OffsetValue | None:
         """The offset of a loaded partition; None if there is none."""
-        entry = self._partitions[partition].entries.get(key)
+        entry = self._partitions[partition].entry(key)
         return None if entry is None else entry.value
+
+    def of_group(self, partition: int, name: str) -> dict[OffsetKey, OffsetValue]:
+        """All offsets of a group."""
+        found = self._partitions.get(partition)
+        group = None if found is None else found.groups.get(name)
+        if group is None:
+            return {}
+        return {key: e.value for key, e in group.entries.items() if e.value is not None}
+
+    def has_group(self, partition: int, name: str) -> bool:
+        """Whether the group has offsets, or a commit of some on its way."""
+        found = self._partitions.get(partition)
+        return found is not None and name in found.groups
+
+    def groups_of(self, partition: int) -> list[str]:
+        """The groups of a partition that have an offset."""
+        found = self._partitions.get(partition)
+        if found is None:
+            return []
+        return [
+            name
+            for name, group in found.groups.items()
+            if any(entry.value is not None for entry in group.entries.values())
+        ]
 
     def loaded(self) -> list[int]:
         """The partitions that are loaded, ascending."""
         return sorted(n for n, found in self._partitions.items() if not found.loading)
 
+    @property
+    def is_loading(self) -> bool:
+        """Whether any partition is being loaded."""
+        return any(found.loading for found in self._partitions.values())
+
     def keys(self, partition: int) -> list[OffsetKey]:
         """What has an offset in a partition now."""
         found = self._partitions.get(partition)
-        return [] if found is None else list(found.entries)
+        if found is None:
+            return []
+        return [key for group in found.groups.values() for key in group.entries]
 
     def expired(
         self, partition: int, keys: Iterable[OffsetKey], now_ms: int, retention_ms: int
@@ -162,24 +230,28 @@ class OffsetCache:
         found = self._partitions.get(partition)
         if found is None or found.loading:
             return []
-        entries, pending = found.entries, found.pending
         return [
             key
             for key in keys
-            if (entry := entries.get(key)) is not None
+            if (group := found.groups.get(key.group)) is not None
+            and (entry := group.entries.get(key)) is not None
             and entry.value is not None
-            and key not in pending
+            and key not in group.pending
             and _is_expired(entry.value, now_ms, retention_ms)
         ]
 
     def __len__(self) -> int:
         """How many offsets are cached."""
-        return sum(len(found.entries) for found in self._partitions.values())
+        return sum(map(len, self._partitions.values()))
 
     @property
     def groups(self) -> int:
         """How many groups have offsets here."""
-        return len({key.group for found in self._partitions.values() for key in found.entries})
+        return sum(
+            bool(group.entries)
+            for found in self._partitions.values()
+            for group in found.groups.values()
+        )
 
 
 def _is_expired(value: OffsetValue, now_ms: int, retention_ms: int) -> bool:

@@ -7,42 +7,46 @@
     expire    every ten minutes: old offsets leave, with tombstones into the log
 
 What becomes of the cache is decided in `OffsetCache`; this is the way to the log and back. It
-hears of leadership from the ReplicaManager. Source: kafka.server.OffsetManager and KafkaApis
-0.8.2.2.
+hears of leadership from the ReplicaManager. From level 0.9 on records have version 1, which says
+when the offset expires, and the records of groups are handed to a GroupListener.
+
+Source: kafka.server.OffsetManager and KafkaApis 0.8.2.2, kafka.coordinator.GroupMetadataManager
+0.9.0.1 and 0.10.2.2.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Protocol
 
 from kafka08.broker.config import BrokerConfig
+from kafka08.broker.coordinator.append_codes import code_of_commit, code_of_group_record
 from kafka08.broker.coordinator.offset_cache import LoadState, OffsetCache
 from kafka08.broker.delayed_produce import AppendResult, AppendResults
 from kafka08.broker.halt import halt_on
 from kafka08.broker.partition import Partition
+from kafka08.broker.protocol_version import ProtocolVersion
 from kafka08.broker.replica_manager import ReplicaManager
 from kafka08.broker.turns import in_turns
 from kafka08.errors import (
     NO_ERROR,
-    ConsumerCoordinatorNotAvailable,
     KafkaError,
     NotCoordinatorForConsumer,
-    NotLeaderForPartition,
     OffsetMetadataTooLarge,
     OffsetsLoadInProgress,
     ProtocolError,
     StorageError,
-    UnknownTopicOrPartition,
     code_of,
 )
 from kafka08.hashing import group_partition
 from kafka08.kernel import CorruptMessage, MessageAndMetadata
 from kafka08.kernel.types import Messages
+from kafka08.levels import Level
 from kafka08.log.log import Log
 from kafka08.protocol import message_set
+from kafka08.protocol.group_records import StoredGroup, decode_group, encode_group
 from kafka08.protocol.offset_records import (
     GroupKey,
     OffsetKey,
@@ -57,7 +61,7 @@ from kafka08.structs import NO_OFFSET, OFFSETS_TOPIC, OffsetAndMetadata, TopicPa
 
 log = logging.getLogger(__name__)
 
-EXPIRY_INTERVAL_SECONDS: Final = 600
+EXPIRY_INTERVAL_SECONDS: Final = 600.0
 """0.8: offsets.retention.check.interval.ms is read and not used."""
 NOW: Final = -1
 """A commit time that stands for the broker's own clock."""
@@ -69,14 +73,24 @@ LOAD_RETRY_SECONDS: Final = 30.0
 """Pause before a partition whose log could not be read is loaded again."""
 COMMITTED_POLL_SECONDS: Final = 0.05
 """Pause of a load that has caught up with the high watermark but not with the log's end."""
+BROKERS_RETENTION: Final = -1
+"""A retention that stands for offsets.retention.minutes."""
 
 CommitCodes = dict[TopicPartition, int]
 
-CODES_OF_GROUPS: Final = {
-    UnknownTopicOrPartition.code: ConsumerCoordinatorNotAvailable.code,
-    NotLeaderForPartition.code: NotCoordinatorForConsumer.code,
-}
-"""What an append's error means to somebody who thinks of coordinators; other codes stay."""
+
+class GroupListener(Protocol):
+    """Hears of the groups that the partitions led here keep. None of these may switch."""
+
+    def load_groups(self, partition: int, records: Mapping[str, StoredGroup | None]) -> None:
+        """Some groups of a partition that is being loaded, by name; None for a group without a
+        record that can be read."""
+
+    def unload_groups(self, partition: int) -> None:
+        """The partition is led elsewhere."""
+
+    def expire_groups(self, partition: int) -> None:
+        """Offsets of the partition have expired or were deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +108,10 @@ class OffsetManager:
     def __init__(
         self, runtime: BrokerRuntime, config: BrokerConfig, replica_manager: ReplicaManager
     ) -> None:
+        self.groups: GroupListener | None = None
+        """Set before `startup`, from level 0.9 on."""
+        self._level = config.level
+        self._group_record_version = int(config.protocol_version >= ProtocolVersion.V0_10_1_IV0)
         self._config = config
         self._runtime = runtime
         self._replica_manager = replica_manager
@@ -106,9 +124,10 @@ class OffsetManager:
     def startup(self) -> None:
         """Hear of leadership and begin to expire. Before the first request of a controller."""
         self._replica_manager.listen(OFFSETS_TOPIC, self)
-        self._expiry = self._runtime.every(
-            EXPIRY_INTERVAL_SECONDS, self.expire, name="offsets-cache-compactor"
-        )
+        interval = EXPIRY_INTERVAL_SECONDS
+        if self._level >= Level.V0_9_0:
+            interval = self._config.offsets_retention_check_interval_ms / 1000
+        self._expiry = self._runtime.every(interval, self.expire, name="offsets-cache-compactor")
 
     def shutdown(self) -> None:
         """End loads and expiry; safe when startup never ran."""
@@ -132,31 +151,29 @@ class OffsetManager:
         group: str,
         offsets: Mapping[TopicPartition, OffsetAndMetadata],
         done: Callable[[CommitCodes], object],
+        retention_ms: int = BROKERS_RETENTION,
     ) -> None:
         """Store offsets; `done` hears one code for each partition, maybe before this returns.
 
-        1. A commit time of NOW becomes the broker's.
+        1. A commit time of NOW becomes the broker's. From 0.9 on any becomes the broker's, and the
+           offset expires `retention_ms` after the time that the client gave; null metadata is "".
         2. Metadata longer than offset.metadata.max.bytes characters: 12, and the entry is left out.
         3. The rest is one set in the group's partition, under offsets.commit.required.acks and
-           offsets.commit.timeout.ms; one code for all of it, as CODES_OF_GROUPS tells.
+           offsets.commit.timeout.ms; one code for all of it, as code_of_commit tells.
         4. Stored entries reach the cache. 0.8.2.2 puts the refused ones there too: not copied.
         Whether the partitions exist is not asked.
         """
         limit = self._config.offset_metadata_max_bytes
         refused = [tp for tp, o in offsets.items() if java_length(o.metadata) > limit]
         codes: CommitCodes = dict.fromkeys(refused, OffsetMetadataTooLarge.code)
-        now = self._runtime.time_ms()
         stored = {
-            OffsetKey(group, *tp): committed
-            if committed.timestamp_ms != NOW
-            else replace(committed, timestamp_ms=now)
+            OffsetKey(group, *tp): self._value(committed, retention_ms)
             for tp, committed in offsets.items()
             if tp not in codes
         }
 
         def appended(result: AppendResult) -> None:
-            code = code_of(result.error)
-            code = CODES_OF_GROUPS.get(code, code)
+            code = code_of_commit(code_of(result.error), self._level)
             codes.update({key.topic_partition: code for key in stored})
             done(codes)
 
@@ -165,10 +182,22 @@ class OffsetManager:
         else:
             done(codes)
 
+    def _value(self, committed: OffsetAndMetadata, retention_ms: int) -> OffsetValue:
+        now = self._runtime.time_ms()
+        given = now if committed.timestamp_ms == NOW else committed.timestamp_ms
+        if self._level < Level.V0_9_0:
+            return OffsetValue(replace(committed, timestamp_ms=given))
+        if retention_ms == BROKERS_RETENTION:
+            retention_ms = self._retention_ms
+        metadata = committed.metadata or ""
+        return OffsetValue(
+            OffsetAndMetadata(committed.offset, metadata, now), expire_ms=given + retention_ms
+        )
+
     def _append_commit(
         self,
         partition: int,
-        stored: Mapping[OffsetKey, OffsetAndMetadata],
+        stored: Mapping[OffsetKey, OffsetValue],
         appended: Callable[[AppendResult], None],
     ) -> None:
         target = TopicPartition(OFFSETS_TOPIC, partition)
@@ -178,24 +207,81 @@ class OffsetManager:
             self._cache.end_commit(partition, stored)
             if result.error is None:
                 # 0.8: null metadata is null here until a load reads "" from the record.
-                for log_offset, (key, committed) in enumerate(stored.items(), result.base_offset):
-                    self._cache.apply(partition, log_offset, key, OffsetValue(committed))
+                for log_offset, (key, value) in enumerate(stored.items(), result.base_offset):
+                    self._cache.apply(partition, log_offset, key, value)
             appended(result)
 
-        records = self._encode([(encode_key(k), encode_value(v)) for k, v in stored.items()])
+        records = [
+            (self._key(key), encode_value(value.committed, expire_ms=value.expire_ms))
+            for key, value in stored.items()
+        ]
         self._cache.begin_commit(partition, stored)
+        self._append(target, records, acknowledged)
+
+    def _append(
+        self, target: TopicPartition, records: Messages, done: Callable[[AppendResults], object]
+    ) -> None:
         self._replica_manager.append(
-            {target: records},
+            {target: self._encode(records)},
             required_acks=self._config.offsets_commit_required_acks,
             timeout_ms=self._config.offsets_commit_timeout_ms,
-            done=acknowledged,
+            done=done,
             internal=True,
         )
+
+    def _key(self, key: OffsetKey) -> bytes:
+        return encode_key(key, int(self._level >= Level.V0_9_0))
 
     def _encode(self, records: Messages) -> bytearray:
         return bytearray(message_set.encode(records, self._config.offsets_codec))
 
+    # Groups
+
+    def append_group(self, name: str, record: StoredGroup, done: Callable[[int], object]) -> None:
+        """Append a group's record as a commit is appended; `done` hears the code for a SyncGroup,
+        maybe before this returns."""
+        target = TopicPartition(OFFSETS_TOPIC, self.partition_for(name))
+
+        def acknowledged(results: AppendResults) -> None:
+            done(code_of_group_record(code_of(results[target].error), self._level))
+
+        value = encode_group(record, self._group_record_version)
+        self._append(target, [(encode_key(GroupKey(name)), value)], acknowledged)
+
+    def append_group_tombstones(self, partition: int, names: Iterable[str]) -> None:
+        """Delete the records of groups, under acks 1. A tombstone that is lost is no loss: the
+        next leader removes the group again."""
+        target = TopicPartition(OFFSETS_TOPIC, partition)
+
+        def appended(results: AppendResults) -> None:
+            if results[target].error is not None:
+                log.error("Failed to delete groups from %s: %s", target, results[target].error)
+
+        self._append_tombstones_to(target, [encode_key(GroupKey(name)) for name in names], appended)
+
+    def has_offsets(self, partition: int, name: str) -> bool:
+        """Whether a group has offsets, or a commit on its way."""
+        return self._cache.has_group(partition, name)
+
+    def state(self, partition: int) -> LoadState:
+        """ABSENT also while the leadership is being given away."""
+        state = self._cache.state(partition)
+        return state if self._leads(partition) else LoadState.ABSENT
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether any partition is being loaded."""
+        return self._cache.is_loading
+
     # Fetches
+
+    def of_group(self, name: str) -> dict[TopicPartition, FetchedOffset]:
+        """All offsets of a group."""
+        found = self._cache.of_group(self.partition_for(name), name)
+        return {
+            key.topic_partition: FetchedOffset(value.committed.offset, value.committed.metadata)
+            for key, value in found.items()
+        }
 
     def fetch(
         self, group: str, partitions: Iterable[TopicPartition]
@@ -203,8 +289,8 @@ class OffsetManager:
         """The offsets of a group: all with 16 if another broker leads its partition, all with 14
         while it is being loaded."""
         number = self.partition_for(group)
-        state = self._cache.state(number)
-        if state is LoadState.ABSENT or not self._leads(number):
+        state = self.state(number)
+        if state is LoadState.ABSENT:
             refusal = FetchedOffset(error_code=NotCoordinatorForConsumer.code)
             return dict.fromkeys(partitions, refusal)
         if state is LoadState.LOADING:
@@ -240,6 +326,8 @@ class OffsetManager:
         """Another broker answers for these groups: forget them."""
         dropped = self._cache.drop(partition)
         log.info("Dropped %d offsets of [%s,%d]", dropped, OFFSETS_TOPIC, partition)
+        if self.groups is not None:
+            self.groups.unload_groups(partition)
 
     def _load(self, number: int, generation: int) -> None:
         """Read the partition's log into the cache.
@@ -256,8 +344,10 @@ class OffsetManager:
             return
         started = self._runtime.monotonic()
         log.info("Loading offsets from %s", target)
+        groups: dict[str, bytes | None] = {}
         try:
-            count = self._load_log(found, found.log, generation)
+            count = self._load_log(found, found.log, generation, groups)
+            self._hand_over(number, generation, groups)
         except StorageError as error:
             halt_on(error, self._runtime)
             return
@@ -283,8 +373,15 @@ class OffsetManager:
                 (self._runtime.monotonic() - started) * 1000,
             )
 
-    def _load_log(self, partition: Partition, source: Log, generation: int) -> int:
-        """Apply all records up to the end that the log has now. Records above the high watermark
+    def _load_log(
+        self,
+        partition: Partition,
+        source: Log,
+        generation: int,
+        groups: dict[str, bytes | None],
+    ) -> int:
+        """Apply all records up to the end that the log has now, and collect the last value of each
+        group in `groups`. Records above the high watermark
         are waited for: they are committed in time, and no commit was made after them yet. Returns
         their number; stops when the partition is led elsewhere."""
         number = partition.topic_partition.partition
@@ -301,7 +398,7 @@ class OffsetManager:
                 continue
             messages = message_set.decode(part.bytes(), offset, OFFSETS_TOPIC, number)
             for message in messages:
-                self._load_record(number, message)
+                self._load_record(number, message, groups)
                 count += 1
                 if count % RECORDS_PER_SLICE == 0:
                     self._runtime.sleep(0)
@@ -312,18 +409,48 @@ class OffsetManager:
             offset = messages.next_offset
         return count
 
-    def _load_record(self, number: int, message: MessageAndMetadata[bytes, bytes]) -> None:
+    def _load_record(
+        self,
+        number: int,
+        message: MessageAndMetadata[bytes, bytes],
+        groups: dict[str, bytes | None],
+    ) -> None:
         try:
             if message.key is None:
                 raise ProtocolError("offsets topic: a record without a key")
             key = decode_key(message.key)
             if isinstance(key, GroupKey):
+                if self.groups is not None:
+                    groups[key.group] = None if message.value is None else bytes(message.value)
                 return
             value = None if message.value is None else decode_offset_value(message.value)
         except ProtocolError as error:
             log.error("[%s,%d] skipped offset %d: %s", OFFSETS_TOPIC, number, message.offset, error)
             return
         self._cache.apply(number, message.offset, key, value)
+
+    def _hand_over(self, number: int, generation: int, values: Mapping[str, bytes | None]) -> None:
+        """Tell the listener of the groups of a partition whose log was read. Switches."""
+        if self.groups is None:
+            return
+        names = [name for name, value in values.items() if value is not None]
+        names += [name for name in self._cache.groups_of(number) if values.get(name) is None]
+        for turn in in_turns(names, self._runtime):
+            if not self._cache.is_current(number, generation):
+                return
+            self.groups.load_groups(
+                number, {name: self._decode_group(name, values.get(name)) for name in turn}
+            )
+
+    def _decode_group(self, name: str, value: bytes | None) -> StoredGroup | None:
+        """None for a record that cannot be read: its members join anew."""
+        if value is None:
+            return None
+        try:
+            return decode_group(value)
+        except ProtocolError as error:
+            log.error("skipped the record of group %s: %s", name, error)
+            return None
 
     # Expiry
 
@@ -336,6 +463,19 @@ class OffsetManager:
                 expired = self._cache.expired(number, keys, now_ms, self._retention_ms)
                 if expired:
                     self._append_tombstones(number, expired)
+            if self.groups is not None:
+                self.groups.expire_groups(number)
+
+    def forget_partitions(self, deleted: Collection[TopicPartition]) -> None:
+        """Delete every group's offsets of partitions that are no more. Switches between turns."""
+        gone = frozenset(deleted)
+        for number in self._cache.loaded():
+            for keys in in_turns(self._cache.keys(number), self._runtime, KEYS_PER_TURN):
+                found = [key for key in keys if key.topic_partition in gone]
+                if found and self.state(number) is LoadState.LOADED:
+                    self._append_tombstones(number, found)
+            if self.groups is not None:
+                self.groups.expire_groups(number)
 
     def _append_tombstones(self, number: int, keys: list[OffsetKey]) -> None:
         target = TopicPartition(OFFSETS_TOPIC, number)
@@ -354,11 +494,19 @@ class OffsetManager:
                 self._cache.apply(number, log_offset, key, None)
             log.info("Removed %d stale offsets from %s", len(keys), target)
 
+        self._append_tombstones_to(target, [self._key(key) for key in keys], appended)
+
+    def _append_tombstones_to(
+        self,
+        target: TopicPartition,
+        keys: Iterable[bytes],
+        done: Callable[[AppendResults], object],
+    ) -> None:
         self._replica_manager.append(
-            {target: self._encode([(encode_key(key), None) for key in keys])},
+            {target: self._encode([(key, None) for key in keys])},
             required_acks=1,
             timeout_ms=self._config.offsets_commit_timeout_ms,
-            done=appended,
+            done=done,
             internal=True,
         )
 

@@ -1,9 +1,11 @@
-"""OffsetCommit, version 0 into ZooKeeper, version 1 into `__consumer_offsets`.
+"""OffsetCommit, version 0 into ZooKeeper, the others into `__consumer_offsets`.
 
 Version 0: per partition 3 if the topic is unknown here, 12 for too long metadata, else the offset
 goes to /consumers/<group>/offsets/<topic>/<partition>; whether the partition exists is not asked
 and the metadata is dropped. Version 1: see OffsetManager.commit. Generation and member are ignored.
-Source: kafka.server.KafkaApis 0.8.2.2.
+
+From level 0.9 on: 3 if the topic is unknown here; for the others generation and member decide, see
+Group.check_commit. Source: kafka.server.KafkaApis 0.8.2.2, 0.9.0.1 and 0.10.2.2.
 """
 
 from __future__ import annotations
@@ -14,13 +16,15 @@ from typing import Final
 
 from kafka08.broker.call import Call, Later
 from kafka08.broker.context import BrokerContext
-from kafka08.broker.coordinator.offset_manager import CODES_OF_GROUPS, java_length
+from kafka08.broker.coordinator.append_codes import CODES_OF_GROUPS
+from kafka08.broker.coordinator.offset_manager import java_length
 from kafka08.errors import (
     NO_ERROR,
     OffsetMetadataTooLarge,
     UnknownError,
     UnknownTopicOrPartition,
 )
+from kafka08.levels import Level
 from kafka08.log_limit import caused_by
 from kafka08.protocol.grouping import by_partition, by_topic
 from kafka08.protocol.offset_commit import (
@@ -55,9 +59,27 @@ def handle(broker: BrokerContext, request: OffsetCommitRequest, call: Call) -> R
     offsets = offsets_of(request)
     if request.group is NULL_NAME or any(tp.topic is NULL_NAME for tp in offsets):
         raise UnknownError("a group or a topic whose name is null")
-    broker.offset_manager.commit(request.group, offsets, done)
+    if broker.config.level >= Level.V0_9_0:
+        commit_to_coordinator(broker, request, offsets, done)
+    else:
+        broker.offset_manager.commit(request.group, offsets, done)
     parked = True
     return answers[0] if answers else Later.PARKED
+
+
+def commit_to_coordinator(
+    broker: BrokerContext,
+    request: OffsetCommitRequest,
+    offsets: Mapping[TopicPartition, OffsetAndMetadata],
+    done: Callable[[Mapping[TopicPartition, int]], object],
+) -> None:
+    """`done` hears a code for each partition; at once if no topic is known."""
+    known = {tp: offset for tp, offset in offsets.items() if tp.topic in broker.metadata_cache}
+    unknown = dict.fromkeys(offsets.keys() - known.keys(), UnknownTopicOrPartition.code)
+    if known:
+        broker.group_coordinator.commit(request, known, lambda codes: done(codes | unknown))
+    else:
+        done(unknown)
 
 
 def refuse(request: OffsetCommitRequest, code: int) -> Response:

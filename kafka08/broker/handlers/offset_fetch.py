@@ -1,21 +1,26 @@
-"""OffsetFetch, version 0 from ZooKeeper, version 1 from `__consumer_offsets`.
+"""OffsetFetch, version 0 from ZooKeeper, the others from `__consumer_offsets`.
 
 Version 0: offset -1 with 3 if the topic is unknown here or there is no znode. Version 1: 3 for a
 partition that the metadata cache does not have; the others as OffsetManager.fetch says (never
-committed: -1 without an error). An empty request gets an empty answer. Source:
-kafka.server.KafkaApis 0.8.2.2.
+committed: -1 without an error). An empty request gets an empty answer.
+
+From level 0.9 on the metadata cache is not asked, and an empty request of 0.9 gets all offsets of
+the group, as null does in version 2. An error of the group stands at every partition; in version 2
+it stands at the end, without partitions. Source: kafka.server.KafkaApis 0.8.2.2, 0.9.0.1 and
+0.10.2.2.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from kafka08.broker.call import Call, Later
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.coordinator.offset_manager import FetchedOffset
 from kafka08.errors import UnknownError, UnknownTopicOrPartition, ZooKeeperError
+from kafka08.levels import Level
 from kafka08.log_limit import caused_by
 from kafka08.protocol.grouping import by_topic
 from kafka08.protocol.offset_fetch import (
@@ -32,6 +37,8 @@ log = logging.getLogger(__name__)
 
 ZOOKEEPER_VERSION: Final = 0
 """The one version that reads offsets from ZooKeeper."""
+VERSION_WITH_ERROR_CODE: Final = 2
+"""The first version whose response has an error code of the group."""
 UNKNOWN_PARTITION = FetchedOffset(error_code=UnknownTopicOrPartition.code)
 
 
@@ -40,6 +47,8 @@ def handle(broker: BrokerContext, request: OffsetFetchRequest, call: Call) -> Re
         return call.run_slowly("OffsetFetch v0", lambda: fetch_from_zookeeper(broker, request))
     if request.group is NULL_NAME:
         raise UnknownError("a group whose name is null")
+    if broker.config.level >= Level.V0_9_0:
+        return fetch_from_coordinator(broker, request)
     known = [
         tp for tp in partitions_of(request) if broker.metadata_cache.partition_state(tp) is not None
     ]
@@ -48,7 +57,17 @@ def handle(broker: BrokerContext, request: OffsetFetchRequest, call: Call) -> Re
 
 
 def refuse(request: OffsetFetchRequest, code: int) -> Response:
+    if request.version >= VERSION_WITH_ERROR_CODE:
+        return OffsetFetchResponse([], code)
     return respond(request, lambda _: FetchedOffset(error_code=code))
+
+
+def fetch_from_coordinator(broker: BrokerContext, request: OffsetFetchRequest) -> Response:
+    partitions = None if request.topics is None else partitions_of(request)
+    if not partitions and broker.config.level is Level.V0_9_0:
+        partitions = None
+    error_code, fetched = broker.group_coordinator.fetch(request.group, partitions)
+    return refuse(request, error_code) if error_code else response_of(fetched)
 
 
 def fetch_from_zookeeper(broker: BrokerContext, request: OffsetFetchRequest) -> Response:
@@ -90,7 +109,10 @@ def respond(
 ) -> OffsetFetchResponse:
     """One offset for each partition, however often it was named; a topic without any is left
     out."""
-    offsets = {tp: offset_of(tp) for tp in partitions_of(request)}
+    return response_of({tp: offset_of(tp) for tp in partitions_of(request)})
+
+
+def response_of(offsets: Mapping[TopicPartition, FetchedOffset]) -> OffsetFetchResponse:
     return OffsetFetchResponse(
         [
             OffsetFetchTopicResponse(

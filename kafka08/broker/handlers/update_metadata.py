@@ -9,12 +9,18 @@ from kafka08.broker.call import Call
 from kafka08.broker.context import BrokerContext
 from kafka08.errors import UnknownError
 from kafka08.protocol.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+from kafka08.structs import LEADER_DURING_DELETE, TopicPartition
 
 
 def handle(
     broker: BrokerContext, request: UpdateMetadataRequest, call: Call
 ) -> UpdateMetadataResponse:
     broker.replica_manager.update_metadata(request)
+    broker.group_coordinator.forget_partitions(
+        TopicPartition(state.topic, state.partition)
+        for state in request.partition_states
+        if state.leader == LEADER_DURING_DELETE
+    )
     return UpdateMetadataResponse(0)
 
 

@@ -1,0 +1,65 @@
+"""What the error of an append to `__consumer_offsets` means to a group: its code in the response.
+
+A code that a table does not name stays as it is. Source: kafka.server.OffsetManager 0.8.2.2,
+kafka.coordinator.GroupMetadataManager 0.9.0.1 and 0.10.2.2.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kafka08.errors import (
+    ConsumerCoordinatorNotAvailable,
+    InvalidCommitOffsetSize,
+    InvalidFetchSize,
+    MessageSetSizeTooLarge,
+    MessageSizeTooLarge,
+    NotCoordinatorForConsumer,
+    NotEnoughReplicas,
+    NotEnoughReplicasAfterAppend,
+    NotLeaderForPartition,
+    RebalanceInProgress,
+    RequestTimedOut,
+    UnknownError,
+    UnknownTopicOrPartition,
+)
+from kafka08.levels import Level
+
+CODES_OF_GROUPS: Final = {
+    UnknownTopicOrPartition.code: ConsumerCoordinatorNotAvailable.code,
+    NotLeaderForPartition.code: NotCoordinatorForConsumer.code,
+}
+"""At every level, and for whatever is appended."""
+
+_TOO_LARGE: Final = (MessageSizeTooLarge.code, MessageSetSizeTooLarge.code, InvalidFetchSize.code)
+_TOO_FEW: Final = dict.fromkeys(
+    (NotEnoughReplicas.code, NotEnoughReplicasAfterAppend.code),
+    ConsumerCoordinatorNotAvailable.code,
+)
+_OFFSETS_0_9: Final = CODES_OF_GROUPS | dict.fromkeys(_TOO_LARGE, InvalidCommitOffsetSize.code)
+_GROUP_0_9: Final = (
+    CODES_OF_GROUPS
+    | dict.fromkeys(_TOO_LARGE, UnknownError.code)
+    | {RequestTimedOut.code: RebalanceInProgress.code}
+)
+
+_CODES_OF_OFFSETS: Final[dict[Level, dict[int, int]]] = {
+    Level.V0_8_2: CODES_OF_GROUPS,
+    Level.V0_9_0: _OFFSETS_0_9,
+    Level.V0_10_2: _OFFSETS_0_9 | _TOO_FEW,
+}
+_CODES_OF_GROUP_RECORDS: Final[dict[Level, dict[int, int]]] = {
+    Level.V0_8_2: CODES_OF_GROUPS,
+    Level.V0_9_0: _GROUP_0_9,
+    Level.V0_10_2: _GROUP_0_9 | _TOO_FEW,
+}
+
+
+def code_of_commit(code: int, level: Level) -> int:
+    """What an OffsetCommit is answered when its append ended with `code`."""
+    return _CODES_OF_OFFSETS[level].get(code, code)
+
+
+def code_of_group_record(code: int, level: Level) -> int:
+    """What a SyncGroup is answered when the append of the group's record ended with `code`."""
+    return _CODES_OF_GROUP_RECORDS[level].get(code, code)

@@ -1,0 +1,165 @@
+"""CoordinatedGroup: a Group with its timers and its way to the log.
+
+Every event of the group comes in here, and its actions are done in their order: what an answer sets
+off (the client's next request, which may be of the same group) waits until they are. Nothing
+switches.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+
+from kafka08.broker.coordinator.group import Group
+from kafka08.broker.coordinator.group_events import (
+    Action,
+    Actions,
+    AnswerJoin,
+    AnswerSync,
+    EndRebalance,
+    EndSession,
+    RemoveGroup,
+    StartRebalance,
+    StartSession,
+    StoreGroup,
+)
+from kafka08.broker.coordinator.group_state import GroupState
+from kafka08.broker.timer import Timer, TimerTask
+from kafka08.protocol.group_records import StoredGroup
+from kafka08.runtime import BrokerRuntime
+
+log = logging.getLogger(__name__)
+
+AppendGroup = Callable[[str, StoredGroup, Callable[[int], object]], object]
+
+
+class CoordinatedGroup:
+    """One group of this broker.
+
+    group       the state machine; whoever gives it an event gives the actions to `perform`
+    partition   of the offsets topic, which keeps the group
+    append      appends the group's record; see OffsetManager.append_group
+    remove      forgets the group, whose last member is gone (0.9)
+    """
+
+    __slots__ = (
+        "_actions",
+        "_append",
+        "_is_performing",
+        "_rebalance",
+        "_remove",
+        "_runtime",
+        "_sessions",
+        "_timer",
+        "group",
+        "partition",
+    )
+
+    def __init__(
+        self,
+        group: Group,
+        partition: int,
+        *,
+        runtime: BrokerRuntime,
+        timer: Timer,
+        append: AppendGroup,
+        remove: Callable[[CoordinatedGroup], object],
+    ) -> None:
+        self.group = group
+        self.partition = partition
+        self._runtime = runtime
+        self._timer = timer
+        self._append = append
+        self._remove = remove
+        self._sessions: dict[str, TimerTask] = {}
+        self._rebalance: TimerTask | None = None
+        self._actions: deque[Action] = deque()
+        self._is_performing = False
+
+    def now_ms(self) -> float:
+        """The clock of the group's events."""
+        return self._runtime.monotonic() * 1000
+
+    def perform(self, actions: Actions) -> None:
+        """Do what an event wants done, behind what is being done."""
+        self._actions.extend(actions)
+        if self._is_performing:
+            return
+        self._is_performing = True
+        try:
+            while self._actions:
+                self._do(self._actions.popleft())
+        finally:
+            self._is_performing = False
+
+    def _do(self, action: Action) -> None:
+        match action:
+            case AnswerJoin():
+                action.reply(action.result)
+            case AnswerSync():
+                action.reply(action.assignment, action.error_code)
+            case StartSession():
+                self._start_session(action.member_id, action.delay_ms)
+            case EndSession():
+                self._end_session(action.member_id)
+            case StartRebalance():
+                self._start_rebalance(action.delay_ms)
+            case EndRebalance():
+                self._end_rebalance()
+            case StoreGroup():
+                self._store(action)
+            case RemoveGroup():
+                self._remove(self)
+
+    def _start_session(self, member_id: str, delay_ms: float) -> None:
+        def over() -> None:
+            self._sessions.pop(member_id, None)
+            self.perform(self.group.session_timer(member_id, self.now_ms()))
+
+        self._sessions[member_id] = self._timer.add(delay_ms, over)
+
+    def _end_session(self, member_id: str) -> None:
+        task = self._sessions.pop(member_id, None)
+        if task is not None:
+            task.cancel()
+
+    def _start_rebalance(self, delay_ms: float) -> None:
+        group = self.group
+        log.info(
+            "Preparing to restabilize group %s with old generation %d", group.name, group.generation
+        )
+
+        def over() -> None:
+            self._rebalance = None
+            self.perform(group.rebalance_timer(self.now_ms()))
+
+        self._rebalance = self._timer.add(delay_ms, over)
+
+    def _end_rebalance(self) -> None:
+        if self._rebalance is not None:
+            self._rebalance.cancel()
+            self._rebalance = None
+        group = self.group
+        if group.state is GroupState.AWAITING_SYNC:
+            log.info("Stabilized group %s generation %d", group.name, group.generation)
+
+    def _store(self, action: StoreGroup) -> None:
+        group = self.group
+        if action.record.members:
+            text = "Assignment received from leader for group %s for generation %d"
+        else:
+            text = "Group %s with generation %d is now empty"
+        log.info(text, group.name, action.generation)
+
+        def stored(error_code: int) -> None:
+            if error_code:
+                log.warning(
+                    "The record of group %s generation %d was not stored: error code %d",
+                    group.name,
+                    action.generation,
+                    error_code,
+                )
+            self.perform(group.stored(action, error_code, self.now_ms()))
+
+        self._append(group.name, action.record, stored)

@@ -1,0 +1,54 @@
+"""DescribeGroups: state, protocol and members of groups that this broker coordinates.
+
+A group that there is not is Dead, without an error. Protocol, metadata and assignments are told in
+the state Stable alone. Source: kafka.server.KafkaApis.handleDescribeGroupRequest,
+kafka.coordinator.GroupMetadata.summary 0.9.0.1 and 0.10.2.2.
+"""
+
+from __future__ import annotations
+
+from kafka08.broker.call import Call
+from kafka08.broker.context import BrokerContext
+from kafka08.broker.coordinator.group import Group
+from kafka08.broker.coordinator.group_state import GroupState
+from kafka08.errors import NO_ERROR
+from kafka08.protocol.describe_groups import (
+    DescribedGroup,
+    DescribedMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from kafka08.protocol.types import Response
+
+
+def handle(broker: BrokerContext, request: DescribeGroupsRequest, call: Call) -> Response:
+    return DescribeGroupsResponse(
+        [
+            describe(name, *broker.group_coordinator.find(name))
+            for name in dict.fromkeys(request.groups)
+        ]
+    )
+
+
+def refuse(request: DescribeGroupsRequest, code: int) -> Response:
+    return DescribeGroupsResponse([describe(name, code, None) for name in request.groups])
+
+
+def describe(name: str, error_code: int, group: Group | None) -> DescribedGroup:
+    """A group as the response has it."""
+    if error_code or group is None:
+        state = "" if error_code else GroupState.DEAD.value
+        return DescribedGroup(error_code, name, state, "", "", [])
+    stable = group.state is GroupState.STABLE
+    protocol = group.protocol or "" if stable else ""
+    members = [
+        DescribedMember(
+            member.member_id,
+            member.client_id,
+            member.client_host,
+            member.metadata(protocol) if stable else b"",
+            member.assignment if stable else b"",
+        )
+        for member in group.members.values()
+    ]
+    return DescribedGroup(NO_ERROR, name, group.state.value, group.protocol_type, protocol, members)

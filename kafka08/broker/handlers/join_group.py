@@ -1,0 +1,38 @@
+"""JoinGroup: answered when the members of the group have joined; see Group.join.
+
+Source: kafka.server.KafkaApis.handleJoinGroupRequest 0.9.0.1 and 0.10.2.2.
+"""
+
+from __future__ import annotations
+
+from kafka08.broker.call import Call, Later
+from kafka08.broker.context import BrokerContext
+from kafka08.broker.coordinator.group_events import JoinResult
+from kafka08.protocol.join_group import JoinGroupMember, JoinGroupRequest, JoinGroupResponse
+from kafka08.protocol.types import Response
+
+
+def handle(broker: BrokerContext, request: JoinGroupRequest, call: Call) -> Later:
+    broker.group_coordinator.join(
+        request,
+        call.header.client_id or "",
+        f"/{call.peer.rpartition(':')[0]}",
+        lambda result: call.answer(respond(result)),
+    )
+    return Later.PARKED
+
+
+def refuse(request: JoinGroupRequest, code: int) -> Response:
+    # As captured from 0.10.2.2, whose answer to what went wrong names no member.
+    return JoinGroupResponse(code, -1, "", "", "", [])
+
+
+def respond(result: JoinResult) -> JoinGroupResponse:
+    return JoinGroupResponse(
+        result.error_code,
+        result.generation,
+        result.protocol,
+        result.leader_id,
+        result.member_id,
+        [JoinGroupMember(member_id, metadata) for member_id, metadata in result.members],
+    )

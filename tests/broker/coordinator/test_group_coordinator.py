@@ -1,0 +1,430 @@
+"""GroupCoordinator on real logs: what is stored, loaded, moved away and expired, at both levels.
+
+With one partition of the offsets topic, which keeps every group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka08.broker.coordinator import offset_manager
+from kafka08.broker.coordinator.append_codes import code_of_commit, code_of_group_record
+from kafka08.levels import Level
+from kafka08.protocol import message_set
+from kafka08.protocol.codec import encode_request
+from kafka08.protocol.describe_groups import DescribeGroupsRequest
+from kafka08.protocol.group_records import decode_group
+from kafka08.protocol.heartbeat import HeartbeatRequest
+from kafka08.protocol.join_group import JoinGroupProtocol, JoinGroupRequest, JoinGroupResponse
+from kafka08.protocol.leave_group import LeaveGroupRequest
+from kafka08.protocol.list_groups import ListGroupsRequest
+from kafka08.protocol.offset_commit import (
+    OffsetCommitPartition,
+    OffsetCommitRequest,
+    OffsetCommitTopic,
+)
+from kafka08.protocol.offset_fetch import OffsetFetchRequest
+from kafka08.protocol.offset_records import GroupKey, OffsetKey, decode_key, decode_offset_value
+from kafka08.protocol.sync_group import SyncGroupAssignment, SyncGroupRequest
+from kafka08.structs import OFFSETS_TOPIC, TopicPartition
+from tests.broker.world import Client, World
+
+LEVELS = (Level.V0_9_0, Level.V0_10_2)
+CHECK_MS = 60_000
+MINUTE_MS = 60_000
+
+
+class Broker:
+    """A World that leads the offsets topic, and members as requests."""
+
+    def __init__(self, directory: Path, level: Level = Level.V0_10_2, **config: Any) -> None:
+        self.level = level
+        config.setdefault("offsets_retention_check_interval_ms", CHECK_MS)
+        self.world = World(
+            directory, api_level=str(level), offsets_topic_num_partitions=1, **config
+        )
+        self.world.lead("t", 2)
+        self.lead()
+
+    def lead(self, isr: tuple[int, ...] = (1,)) -> None:
+        self.world.lead(OFFSETS_TOPIC, isr=isr, replicas=(1, 2))
+
+    def follow(self) -> None:
+        self.world.lead(OFFSETS_TOPIC, leader=2, isr=(2,), replicas=(1, 2))
+
+    def call(self, request: Any) -> Any:
+        return Client(self.world).call(request)
+
+    def park(self, request: Any) -> Client:
+        client = Client(self.world)
+        client.send(encode_request(request, 1, "c"))
+        assert client.parked
+        return client
+
+    def join(self, member_id: str = "", group: str = "g", session_ms: int = 10_000) -> Any:
+        return self.call(join_request(member_id, group, session_ms))
+
+    def sync(self, joined: JoinGroupResponse, group: str = "g") -> Any:
+        return self.call(sync_request(joined, group))
+
+    def settle(self, group: str = "g") -> JoinGroupResponse:
+        """A stable group of one member."""
+        joined: JoinGroupResponse = self.join(group=group)
+        assert 0 == self.sync(joined, group).error_code
+        return joined
+
+    def commit(self, group: str, joined: JoinGroupResponse | None = None, **fields: Any) -> int:
+        version = fields.pop("version", 2)
+        timestamp = fields.pop("timestamp_ms", -1)
+        topics = [OffsetCommitTopic("t", [OffsetCommitPartition(0, 7, None, timestamp)])]
+        generation, member = (-1, "") if joined is None else (joined.generation, joined.member_id)
+        request = OffsetCommitRequest(group, topics, generation, member, **fields, version=version)
+        code: int = self.call(request).topics[0].partitions[0].error_code
+        return code
+
+    def offsets(self, group: str) -> list[int]:
+        version = 2 if self.level is Level.V0_10_2 else 1
+        request = OffsetFetchRequest(group, None if version == 2 else [], version=version)
+        response = self.call(request)
+        assert 0 == response.error_code
+        return [item.offset for topic in response.topics for item in topic.partitions]
+
+    def state(self, group: str = "g") -> str:
+        (described,) = self.call(DescribeGroupsRequest([group])).groups
+        state: str = described.state
+        return state
+
+    def records(self) -> list[tuple[Any, bytes | None]]:
+        """Key and value of each record of the offsets topic."""
+        log = self.world.partition(OFFSETS_TOPIC).log
+        data = bytes(log.read(log.log_start_offset, 1 << 20).bytes())
+        return [
+            (decode_key(m.key or b""), None if m.value is None else bytes(m.value))
+            for m in message_set.decode(data)
+        ]
+
+    def advance(self, ms: float) -> None:
+        self.world.runtime.advance(ms / 1000)
+
+
+def join_request(
+    member_id: str = "", group: str = "g", session_ms: int = 10_000
+) -> JoinGroupRequest:
+    protocols = [JoinGroupProtocol("range", b"m")]
+    return JoinGroupRequest(group, session_ms, session_ms, member_id, "consumer", protocols)
+
+
+def sync_request(joined: JoinGroupResponse, group: str = "g") -> SyncGroupRequest:
+    plan = [SyncGroupAssignment(member.member_id, b"a") for member in joined.members]
+    return SyncGroupRequest(group, joined.generation, joined.member_id, plan)
+
+
+@pytest.fixture(params=LEVELS, ids=str)
+def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Broker:
+    return Broker(tmp_path, request.param)
+
+
+# What is stored
+
+
+def test_a_generation_is_one_record(broker: Broker) -> None:
+    """Key of version 2; the value has version 0 at 0.9 and 1 at 0.10.2."""
+    joined = broker.settle()
+    ((key, value),) = broker.records()
+    assert GroupKey("g") == key
+    assert value is not None
+    assert (broker.level is Level.V0_10_2) == bool(value[1])
+    stored = decode_group(value)
+    assert ("consumer", 1, "range", joined.member_id) == (
+        stored.protocol_type,
+        stored.generation,
+        stored.protocol,
+        stored.leader,
+    )
+    (member,) = stored.members
+    assert ("test", "/test", 10_000, b"m", b"a") == (
+        member.client_id,
+        member.client_host,
+        member.session_timeout_ms,
+        member.subscription,
+        member.assignment,
+    )
+
+
+def test_a_pinned_broker_writes_what_older_ones_read(tmp_path: Path) -> None:
+    """Value version 0 while inter.broker.protocol.version is below 0.10.1."""
+    broker = Broker(
+        tmp_path,
+        inter_broker_protocol_version="0.10.0",
+        log_message_format_version="0.10.0",
+    )
+    broker.settle()
+    assert b"\0\0" == broker.records()[0][1][:2]  # type: ignore[index]
+
+
+def test_the_record_is_in_the_isr_before_a_sync_is_answered(broker: Broker) -> None:
+    """The follower's fetch acknowledges it."""
+    broker.lead(isr=(1, 2))
+    joined = broker.join()
+    client = broker.park(sync_request(joined))
+    assert "AwaitingSync" == broker.state()
+    broker.world.replica_manager.record_follower_fetch(TopicPartition(OFFSETS_TOPIC, 0), 2, 1)
+    assert not client.parked
+    assert "Stable" == broker.state()
+
+
+def test_a_record_without_acknowledgement_begins_a_rebalance(broker: Broker) -> None:
+    """After offsets.commit.timeout.ms the sync gets 27."""
+    broker.lead(isr=(1, 2))
+    client = broker.park(sync_request(broker.join()))
+    broker.advance(broker.world.config.offsets_commit_timeout_ms + 10)
+    (frame,) = client.frames()
+    assert b"\0\x1b" == frame[4:6]
+    assert "PreparingRebalance" == broker.state()
+
+
+def test_a_commit_says_when_it_expires(broker: Broker) -> None:
+    """Record of version 1. The commit time is the broker's; the retention counts from the time of a
+    version 1 request, if it has one. Null metadata is stored as ""."""
+    now = broker.world.runtime.time_ms()
+    default_ms = broker.world.config.offsets_retention_minutes * MINUTE_MS
+    assert 0 == broker.commit("a")
+    assert 0 == broker.commit("b", retention_ms=5)
+    assert 0 == broker.commit("c", version=1, timestamp_ms=1000)
+    expiries = []
+    for key, value in broker.records():
+        assert isinstance(key, OffsetKey)
+        assert value is not None
+        stored = decode_offset_value(value)
+        assert (b"\0\1", now, "") == (
+            value[:2],
+            stored.committed.timestamp_ms,
+            stored.committed.metadata,
+        )
+        expiries.append(stored.expire_ms)
+    assert [now + default_ms, now + 5, 1000 + default_ms] == expiries
+
+
+@pytest.mark.parametrize(
+    ("append", "commit", "group"),
+    [(3, 15, 15), (6, 16, 16), (7, 7, 27), (10, 28, -1), (18, 28, -1), (4, 28, -1), (2, 2, 2)],
+)
+@pytest.mark.parametrize("level", LEVELS)
+def test_codes_of_failed_appends(level: Level, append: int, commit: int, group: int) -> None:
+    """Each in its own table; what is not there stays."""
+    assert commit == code_of_commit(append, level)
+    assert group == code_of_group_record(append, level)
+
+
+def test_too_few_replicas_is_told_in_another_way_by_each_level() -> None:
+    """19 and 20 become 15 in 0.10.2; 0.9 sends them as they are."""
+    for code in (19, 20):
+        assert (
+            15 == code_of_commit(code, Level.V0_10_2) == code_of_group_record(code, Level.V0_10_2)
+        )
+        assert code == code_of_commit(code, Level.V0_9_0)
+        assert code == code_of_group_record(code, Level.V0_9_0)
+        assert code == code_of_commit(code, Level.V0_8_2)
+
+
+# The end of a group
+
+
+def test_the_last_leave_of_0_9_deletes_the_record(tmp_path: Path) -> None:
+    """At once, offsets or not; they stay."""
+    broker = Broker(tmp_path, Level.V0_9_0)
+    joined = broker.settle()
+    broker.commit("g", joined)
+    broker.call(LeaveGroupRequest("g", joined.member_id))
+    assert (GroupKey("g"), None) == broker.records()[-1]
+    assert "Dead" == broker.state()
+    assert [] == broker.call(ListGroupsRequest()).groups
+    assert [7] == broker.offsets("g")
+
+
+def test_a_group_of_0_10_2_stays_as_long_as_its_offsets(tmp_path: Path) -> None:
+    """Then a look at the offsets removes both, with tombstones."""
+    broker = Broker(tmp_path)
+    joined = broker.settle()
+    broker.commit("g", joined, retention_ms=MINUTE_MS)
+    broker.call(LeaveGroupRequest("g", joined.member_id))
+    assert "Empty" == broker.state()
+    broker.advance(CHECK_MS - 10)
+    assert "Empty" == broker.state()
+    broker.advance(CHECK_MS + 20)
+    assert "Dead" == broker.state()
+    assert [(OffsetKey("g", "t", 0), None), (GroupKey("g"), None)] == broker.records()[-2:]
+
+
+def test_a_group_with_offsets_alone_has_no_record_to_delete(tmp_path: Path) -> None:
+    """It is listed without a protocol type, and goes with its offsets."""
+    broker = Broker(tmp_path)
+    broker.commit("g", retention_ms=1)
+    assert [("g", "")] == [
+        (group.group, group.protocol_type) for group in broker.call(ListGroupsRequest()).groups
+    ]
+    broker.advance(CHECK_MS + 10)
+    assert "Dead" == broker.state()
+    assert (OffsetKey("g", "t", 0), None) == broker.records()[-1]
+
+
+def test_offsets_of_a_live_group_expire_too(broker: Broker) -> None:
+    """As in every release before 2.1."""
+    joined = broker.settle()
+    broker.commit("g", joined, retention_ms=1)
+    for _ in range(13):
+        broker.advance(CHECK_MS / 12)
+        assert 0 == broker.call(HeartbeatRequest("g", 1, joined.member_id)).error_code
+    assert [] == broker.offsets("g")
+    assert "Stable" == broker.state()
+
+
+@pytest.mark.parametrize(("level", "left"), [(Level.V0_9_0, [7]), (Level.V0_10_2, [])], ids=str)
+def test_offsets_of_a_deleted_topic(tmp_path: Path, level: Level, left: list[int]) -> None:
+    """0.10.2 deletes them with the topic, 0.9 when they expire."""
+    broker = Broker(tmp_path, level)
+    broker.commit("g")
+    gone = [TopicPartition("t", 0), TopicPartition("t", 1)]
+    broker.world.context.group_coordinator.forget_partitions(gone)
+    assert left == broker.offsets("g")
+    if not left:
+        assert "Dead" == broker.state()
+
+
+# Leadership
+
+
+def test_members_go_on_at_a_new_coordinator(broker: Broker) -> None:
+    """Generation, assignment and offsets come back from the log; the session begins again."""
+    joined = broker.settle()
+    broker.commit("g", joined)
+    broker.advance(9000)
+    broker.follow()
+    assert 16 == broker.call(HeartbeatRequest("g", 1, joined.member_id)).error_code
+    broker.lead()
+    broker.advance(9000)
+    assert 0 == broker.call(HeartbeatRequest("g", 1, joined.member_id)).error_code
+    assert b"a" == bytes(broker.sync(joined).assignment)
+    assert [7] == broker.offsets("g")
+    broker.advance(10_001)
+    assert "Stable" != broker.state()
+
+
+def test_no_timer_survives_a_move(broker: Broker) -> None:
+    """A timer of before must not remove a member of now."""
+    joined = broker.settle()
+    waiting = broker.park(join_request())
+    broker.follow()
+    assert not waiting.parked
+    broker.lead()
+    for _ in range(5):
+        broker.advance(9000)
+        assert 0 == broker.call(HeartbeatRequest("g", 1, joined.member_id)).error_code
+
+
+def test_a_deleted_group_does_not_come_back(broker: Broker) -> None:
+    """The last record of a key counts."""
+    joined = broker.settle()
+    broker.call(LeaveGroupRequest("g", joined.member_id))
+    broker.advance(CHECK_MS + 10)
+    broker.follow()
+    broker.lead()
+    assert "Dead" == broker.state()
+
+
+def test_a_record_that_cannot_be_read_costs_its_group_alone(broker: Broker) -> None:
+    """The original stops the load there and keeps nothing of the partition."""
+    broker.settle("before")
+    records = [(b"\0\2\0\1g", b"\0\x63"), (b"\0\x63", b""), (b"\0\2", b"")]
+    broker.world.replica_manager.append(
+        {TopicPartition(OFFSETS_TOPIC, 0): bytearray(message_set.encode(records))},
+        required_acks=1,
+        timeout_ms=0,
+        done=lambda _: None,
+        internal=True,
+    )
+    broker.settle("after")
+    broker.follow()
+    broker.lead()
+    assert ["Stable", "Dead", "Stable"] == [broker.state(g) for g in ("before", "g", "after")]
+
+
+def test_what_is_answered_during_a_load(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """14, but a heartbeat gets 0 and a sync 16; the list is partial and says 14."""
+    joined = broker.settle()
+    broker.follow()
+    seen: dict[str, int] = {}
+
+    def ask(self: object, *args: object) -> None:
+        seen.update(
+            join=broker.join(joined.member_id).error_code,
+            sync=broker.sync(joined).error_code,
+            heartbeat=broker.call(HeartbeatRequest("g", 1, joined.member_id)).error_code,
+            leave=broker.call(LeaveGroupRequest("g", joined.member_id)).error_code,
+            commit=broker.commit("g"),
+            describe=broker.call(DescribeGroupsRequest(["g"])).groups[0].error_code,
+            list=broker.call(ListGroupsRequest()).error_code,
+        )
+        hand_over(self, *args)
+
+    hand_over: Callable[..., None] = offset_manager.OffsetManager._hand_over
+    monkeypatch.setattr(offset_manager.OffsetManager, "_hand_over", ask)
+    broker.lead()
+    wanted = dict.fromkeys(("join", "leave", "commit", "describe", "list"), 14)
+    assert {**wanted, "sync": 16, "heartbeat": 0} == seen
+    assert "Stable" == broker.state()
+
+
+def test_a_stopping_broker_says_so(broker: Broker) -> None:
+    """15 to everything."""
+    joined = broker.settle()
+    broker.world.context.group_coordinator.shutdown()
+    assert 15 == broker.join().error_code
+    assert 15 == broker.call(HeartbeatRequest("g", 1, joined.member_id)).error_code
+    assert 15 == broker.commit("g", joined)
+    assert 15 == broker.call(ListGroupsRequest()).error_code
+
+
+# Requests
+
+
+def test_a_refused_first_join_leaves_no_group(broker: Broker) -> None:
+    """Neither for a session out of bounds nor without protocols."""
+    longest = broker.world.config.group_max_session_timeout_ms
+    for session_ms, code in ((5999, 26), (longest + 1, 26), (6000, 0), (longest, 0)):
+        assert code == broker.join(group=f"s{session_ms}", session_ms=session_ms).error_code
+    request = JoinGroupRequest("none", 6000, 6000, "", "consumer", [])
+    assert 23 == broker.call(request).error_code
+    listed = {group.group for group in broker.call(ListGroupsRequest()).groups}
+    assert {"s6000", f"s{longest}"} == listed
+
+
+def test_requests_in_one_write_are_handled_in_order(broker: Broker) -> None:
+    """The answer to a parked join sets off the next request of that connection, a leave: the group
+    is in order all the same."""
+    first = broker.settle()
+    client = broker.park(join_request())
+    client.send(encode_request(LeaveGroupRequest("g", "unknown"), 2, "c"))
+    rejoined = broker.join(first.member_id)
+    assert 2 == rejoined.generation
+    assert 2 == len(client.frames())
+    assert 0 == broker.sync(rejoined).error_code
+    broker.advance(9000)
+    broker.call(HeartbeatRequest("g", 2, first.member_id))
+    broker.advance(9000)
+    assert "PreparingRebalance" == broker.state(), "the silent second member has expired"
+
+
+def test_a_member_id_is_the_client_id_and_a_random_uuid(broker: Broker) -> None:
+    """Of version 4; each is another."""
+    ids = {broker.join(group=f"g{number}").member_id for number in range(50)}
+    assert 50 == len(ids)
+    for member_id in ids:
+        name, *parts = member_id.split("-")
+        assert "test" == name
+        assert [8, 4, 4, 4, 12] == [len(part) for part in parts]
+        assert ("4", True) == (parts[2][0], parts[3][0] in "89ab")
