@@ -1,5 +1,5 @@
-"""The modules config_keywords.py, from the keys that the code declares: what type checkers are to
-know of the keywords of a configuration."""
+"""Generate the modules config_keywords.py from the keys in the code: they tell type checkers the
+keywords of each configuration."""
 
 from __future__ import annotations
 

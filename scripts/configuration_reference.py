@@ -1,4 +1,4 @@
-"""The page docs/configuration.md, from the keys that the code declares."""
+"""Generate the page docs/configuration.md from the keys in the code."""
 
 from __future__ import annotations
 
