@@ -1,0 +1,76 @@
+"""What groups cost: calls are counted, not timed, so that a loaded machine tells the same."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+
+from kafka08.protocol.heartbeat import HeartbeatRequest
+from tests.broker.coordinator.group_harness import GroupHarness
+from tests.broker.coordinator.test_group_coordinator import Broker
+
+SESSION_MS = 30_000
+
+
+def calls(run: Callable[[], object]) -> int:
+    """How many functions `run` enters, generators included."""
+    count = 0
+
+    def note(frame: FrameType, event: str, arg: object) -> None:
+        nonlocal count
+        count += event in {"call", "c_call"}
+
+    sys.setprofile(note)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def test_a_rebalance_costs_as_much_as_it_has_members() -> None:
+    """Four times the members, about four times the calls: no member is looked at for each other."""
+
+    def rebalance(members: int) -> int:
+        harness = GroupHarness()
+        ids = harness.settle(members)
+
+        def run() -> None:
+            for member_id in ids:
+                harness.join(member_id)
+            for member_id in reversed(ids):
+                harness.sync(member_id)
+
+        return calls(run)
+
+    assert rebalance(400) < 5 * rebalance(100)
+
+
+def test_a_growing_group_costs_as_much_as_its_joins() -> None:
+    """Five hundred newcomers park while one member is missing."""
+
+    def grow(members: int) -> int:
+        harness = GroupHarness()
+        harness.settle(1)
+        return calls(lambda: [harness.join() for _ in range(members)])
+
+    assert grow(400) < 5 * grow(100)
+
+
+def test_idle_groups_cost_their_heartbeats_and_a_timer_each_session(tmp_path: Path) -> None:
+    """A heartbeat sets no timer: it moves a deadline, at which the timer looks when it ends."""
+    broker = Broker(tmp_path)
+    members = {
+        name: broker.join(group=name, session_ms=SESSION_MS)
+        for name in (f"group-{number}" for number in range(50))
+    }
+    for name, joined in members.items():
+        broker.sync(joined, name)
+    heap = broker.world.timer._heap
+    slots = len(heap)
+    for name, joined in members.items():
+        request = HeartbeatRequest(name, joined.generation, joined.member_id)
+        assert 0 == broker.call(request).error_code
+    assert slots == len(heap)
