@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -52,6 +54,10 @@ class Broker(NamedTuple):
         return f"id:{self.id},host:{self.host},port:{self.port}"
 
 
+_ENDPOINT: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:([0-9]{1,5})")
+_PORT_MAX: Final = 65_535
+
+
 class Endpoint(NamedTuple):
     """Where one listener of a broker is reached. A `host` of None: all interfaces of this machine.
     Prints as Kafka does: `PLAINTEXT://host:9092`."""
@@ -60,6 +66,18 @@ class Endpoint(NamedTuple):
     host: str | None
     port: int
     security_protocol: str = PLAINTEXT
+
+    @classmethod
+    def parse(cls, text: str, protocols: Mapping[str, str] | None = None) -> Endpoint:
+        """Of `LISTENER://host:port`; an empty host is None, an IPv6 address may be in brackets.
+        `protocols` is listener → security protocol; without it they have the same name. ValueError
+        for another form, KeyError for a listener that is not in `protocols`."""
+        match = _ENDPOINT.fullmatch(text)
+        if match is None or int(match[3]) > _PORT_MAX:
+            raise ValueError(f"{text!r} is not NAME://host:port with a port up to {_PORT_MAX}")
+        listener = match[1].upper()
+        protocol = listener if protocols is None else protocols[listener]
+        return cls(listener, match[2] or None, int(match[3]), protocol)
 
     def __str__(self) -> str:
         host = self.host or ""

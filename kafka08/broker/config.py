@@ -210,12 +210,12 @@ class BrokerConfig(LaterKeys):
     replica_lag_time_max_ms: int = key(
         10_000, low=1, high=LONG_MAX, doc="Silence after which a follower leaves the ISR."
     )
-    replica_lag_max_messages: int = key(
+    replica_lag_max_messages: int | None = key(
         4000,
         low=1,
         high=LONG_MAX,
         until=V0_9_0,
-        later={V0_9_0: {"default": LONG_MAX}},
+        later={V0_9_0: {"default": None}},
         doc="Lag at which a follower leaves the ISR.",
     )
     replica_fetch_max_bytes: int = key(1 << 20, low=0, doc="Fetch size of a follower.")

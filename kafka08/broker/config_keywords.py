@@ -125,7 +125,7 @@ class BrokerConfigKeywords(TypedDict, total=False):
     kafka08_profile: str
     unclean_leader_election_enable: bool
     replica_lag_time_max_ms: int
-    replica_lag_max_messages: int
+    replica_lag_max_messages: int | None
     replica_fetch_max_bytes: int
     replica_fetch_min_bytes: int
     replica_fetch_wait_max_ms: int

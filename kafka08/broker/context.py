@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kafka08.broker.coordinator.offset_manager import OffsetManager
     from kafka08.broker.metadata_cache import MetadataCache
     from kafka08.broker.replica_manager import ReplicaManager
+    from kafka08.broker.topic_waits import TopicWaits
     from kafka08.broker.topics import TopicCreator
     from kafka08.runtime import BrokerRuntime
     from kafka08.zk.store import ClusterStore
@@ -25,6 +26,7 @@ class BrokerContext:
     request.
 
     group_coordinator   takes requests from level 0.9 on; idle below
+    cluster_id          the text of /cluster/id
     listener            the name of the listener that requests come in by
     """
 
@@ -37,4 +39,12 @@ class BrokerContext:
     controller: Controller
     offset_manager: OffsetManager
     group_coordinator: GroupCoordinator
+    topic_waits: TopicWaits
+    cluster_id: str | None = None
     listener: str = PLAINTEXT
+
+    @property
+    def question_prefix(self) -> bytes:
+        """What sets apart the Metadata requests of this listener among remembered ones. Without it
+        a question begins with its version, whose first byte is 0."""
+        return b"" if self.listener == PLAINTEXT else self.listener.encode() + b"\0"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 
 from kafka08.broker.config import BrokerConfig
+from kafka08.broker.protocol_version import inter_broker
 from kafka08.clock import Clock
 from kafka08.errors import ClientError, KafkaError, SessionLost
 from kafka08.network.connection import Connection
@@ -80,17 +81,21 @@ def _ask(
 ) -> ControlledShutdownResponse | None:
     """The controller's answer; None while there is no controller to be reached."""
     controller = store.controller()
-    broker = None if controller is None else store.broker(controller.broker_id)
+    if controller is None:
+        return None
+    broker = store.broker(controller.broker_id, config.inter_broker_listener)
     if broker is None:
         return None
+    version = inter_broker(config.protocol_version).controlled_shutdown
     connection = Connection(
         broker.host,
         broker.port,
+        client_id=str(config.broker_id),
         timeout_ms=config.controller_socket_timeout_ms,
         runtime=runtime,
     )
     try:
-        response = connection.send(ControlledShutdownRequest(config.broker_id))
+        response = connection.send(ControlledShutdownRequest(config.broker_id, version=version))
         assert isinstance(response, ControlledShutdownResponse)
         return response
     finally:

@@ -16,31 +16,42 @@ from kafka08.broker.context import BrokerContext
 from kafka08.broker.fast_path import API_NUMBER, FastPath
 from kafka08.broker.halt import halt_on
 from kafka08.broker.handlers import (
+    api_versions,
     consumer_metadata,
     controlled_shutdown,
+    create_topics,
+    delete_topics,
     describe_groups,
     fetch,
     heartbeat,
     join_group,
+    later_fetch,
+    later_metadata,
     leader_and_isr,
     leave_group,
     list_groups,
+    list_offsets,
     metadata,
     offset_commit,
     offset_fetch,
     offsets,
     produce,
+    sasl_handshake,
     stop_replica,
     stubs,
     sync_group,
     update_metadata,
 )
 from kafka08.errors import ProtocolError, StorageError
+from kafka08.levels import Level
 from kafka08.log_limit import caused_by
 from kafka08.network.exchange import Answer, Exchange
+from kafka08.protocol.api_versions import ApiVersionsRequest
 from kafka08.protocol.codec import RequestHeader, decode_request, encode_response
 from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest
 from kafka08.protocol.controlled_shutdown import ControlledShutdownRequest
+from kafka08.protocol.create_topics import CreateTopicsRequest
+from kafka08.protocol.delete_topics import DeleteTopicsRequest
 from kafka08.protocol.describe_groups import DescribeGroupsRequest
 from kafka08.protocol.fetch import FetchRequest
 from kafka08.protocol.heartbeat import HeartbeatRequest
@@ -53,6 +64,7 @@ from kafka08.protocol.offset_commit import OffsetCommitRequest
 from kafka08.protocol.offset_fetch import OffsetFetchRequest
 from kafka08.protocol.offsets import OffsetsRequest
 from kafka08.protocol.produce import ProduceRequest
+from kafka08.protocol.sasl_handshake import SaslHandshakeRequest
 from kafka08.protocol.served import Served, UnknownApi, UnservedVersion
 from kafka08.protocol.stop_replica import StopReplicaRequest
 from kafka08.protocol.stubs import HeartbeatStubRequest, JoinGroupStubRequest
@@ -84,9 +96,40 @@ HANDLERS: Final[dict[type[Request], tuple[ApiHandler, Refuse]]] = {
         (LeaveGroupRequest, leave_group),
         (DescribeGroupsRequest, describe_groups),
         (ListGroupsRequest, list_groups),
+        (SaslHandshakeRequest, sasl_handshake),
+        (ApiVersionsRequest, api_versions),
+        (CreateTopicsRequest, create_topics),
+        (DeleteTopicsRequest, delete_topics),
     )
 }
 """Request class → handler and refusal. A handler sees every version of its API in this one form."""
+
+LATER_HANDLERS: Final[dict[Level, dict[type[Request], tuple[ApiHandler, Refuse]]]] = {
+    Level.V0_9_0: {
+        ProduceRequest: (produce.handle_legal_acks, produce.refuse),
+        MetadataRequest: (later_metadata.handle, later_metadata.refuse),
+    },
+    Level.V0_10_2: {
+        FetchRequest: (later_fetch.handle, fetch.refuse),
+        OffsetsRequest: (list_offsets.handle, list_offsets.refuse),
+        UpdateMetadataRequest: (update_metadata.handle, update_metadata.refuse_by_code),
+        ControlledShutdownRequest: (
+            controlled_shutdown.handle,
+            controlled_shutdown.refuse_by_code,
+        ),
+    },
+}
+"""What handles a request otherwise from a level on."""
+
+
+def handlers_at(level: Level) -> dict[type[Request], tuple[ApiHandler, Refuse]]:
+    """The handlers of a broker of that level."""
+    found = dict(HANDLERS)
+    for since, handlers in sorted(LATER_HANDLERS.items()):
+        if since <= level:
+            found.update(handlers)
+    return found
+
 
 LARGE_KEYS: Final = frozenset({0, 4, 5, 6})
 """Produce has messages; LeaderAndIsr, StopReplica and UpdateMetadata a broker's partitions."""
@@ -103,6 +146,7 @@ class Dispatcher:
     def __init__(self, broker: BrokerContext, served: Served) -> None:
         self._broker = broker
         self._served = served
+        self._handlers = handlers_at(served.level)
         self._fast_path = {
             number: method
             for number, method in FastPath(broker).methods.items()
@@ -140,7 +184,7 @@ class Dispatcher:
         return self._handle(header, request, link)
 
     def _handle(self, header: RequestHeader, request: Request, link: Exchange) -> Answer | None:
-        handle, refuse = HANDLERS[type(request)]
+        handle, refuse = self._handlers[type(request)]
         call = Call(self._broker, link, header, request, refuse)
         try:
             outcome = handle(self._broker, request, call)

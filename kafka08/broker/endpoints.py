@@ -7,15 +7,12 @@ Source: kafka.cluster.EndPoint, kafka.utils.CoreUtils.listenerListToEndPoints 0.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from kafka08.config import PORT_MAX
 from kafka08.errors import ConfigError
 from kafka08.structs import PLAINTEXT, Endpoint
 
-ENDPOINT: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:([0-9]+)")
 SECURITY_PROTOCOLS: Final = (PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 EVERY_PROTOCOL: Final = {name: name for name in SECURITY_PROTOCOLS}
 """The listeners that need no entry in listener.security.protocol.map."""
@@ -34,19 +31,21 @@ def parse_endpoints(key: str, text: str, protocols: Mapping[str, str]) -> tuple[
 
 
 def _endpoint(key: str, item: str, protocols: Mapping[str, str]) -> Endpoint:
-    match = ENDPOINT.fullmatch(item)
-    if match is None or int(match[3]) > PORT_MAX:
-        raise ConfigError(f"{key}: {item!r} is not NAME://host:port with a port up to {PORT_MAX}")
-    listener = match[1].upper()
-    protocol = protocols.get(listener)
-    if protocol is None:
+    try:
+        endpoint = Endpoint.parse(item, protocols)
+    except KeyError as unknown:
+        (listener,) = unknown.args
         raise ConfigError(
             f"{key}: no security protocol defined for listener {listener}. Add "
             f"{listener}:PLAINTEXT to listener.security.protocol.map"
+        ) from None
+    except ValueError as error:
+        raise ConfigError(f"{key}: {error}") from None
+    if endpoint.security_protocol != PLAINTEXT:
+        raise ConfigError(
+            f"{key}: {item!r}: {endpoint.security_protocol} is not supported, only PLAINTEXT is"
         )
-    if protocol != PLAINTEXT:
-        raise ConfigError(f"{key}: {item!r}: {protocol} is not supported, only PLAINTEXT is")
-    return Endpoint(listener, match[2] or None, int(match[3]), protocol)
+    return endpoint
 
 
 def _check_distinct(key: str, text: str, what: str, values: list[str] | list[int]) -> None:

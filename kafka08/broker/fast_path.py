@@ -68,6 +68,7 @@ class FastPath:
         self._replica_manager = broker.replica_manager
         self._partitions = broker.replica_manager.by_name_on_the_wire
         self._metadata_cache = broker.metadata_cache
+        self._question_prefix = broker.question_prefix
         self.methods: Final[dict[int, Callable[[memoryview], Answer | None]]] = {
             api_number(0, 0): self.produce,
             api_number(1, 0): self.fetch,
@@ -153,7 +154,7 @@ class FastPath:
         except struct_error:
             return None
         body = REQUEST_HEADER.size + client if client > 0 else REQUEST_HEADER.size
-        question = bytes(payload[VERSION]) + bytes(payload[body:])
+        question = self._question_prefix + bytes(payload[VERSION]) + bytes(payload[body:])
         answer = self._metadata_cache.encoded_answer(question)
         if answer is None:
             return None

@@ -8,14 +8,20 @@ kafka.server.MetadataCache 0.8.2.2.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Final
 
 from kafka08.errors import LeaderNotAvailable, ReplicaNotAvailable
 from kafka08.protocol.leader_and_isr import PartitionStateInfo
-from kafka08.protocol.metadata import PartitionMetadata, TopicMetadata
+from kafka08.protocol.metadata import NO_CONTROLLER, PartitionMetadata, TopicMetadata
 from kafka08.protocol.update_metadata import UpdateMetadataRequest
-from kafka08.structs import LEADER_DURING_DELETE, Broker, TopicPartition
+from kafka08.structs import (
+    INTERNAL_TOPICS,
+    LEADER_DURING_DELETE,
+    PLAINTEXT,
+    Broker,
+    TopicPartition,
+)
 
 state_change_log = logging.getLogger("state.change.logger")
 
@@ -32,7 +38,10 @@ class MetadataCache:
 
     def __init__(self, broker_id: int) -> None:
         self._broker_id = broker_id
-        self._brokers: dict[int, Broker] = {}
+        self._addresses: dict[str, dict[int, Broker]] = {}
+        self._racks: dict[int, str | None] = {}
+        self.controller_id = NO_CONTROLLER
+        """Who sent the last update."""
         self._topics: dict[str, dict[int, PartitionStateInfo]] = {}
         self.epoch = 0
         self._encoded: dict[bytes, bytes] = {}
@@ -40,11 +49,13 @@ class MetadataCache:
 
     def update(self, request: UpdateMetadataRequest) -> None:
         """Replace the live brokers, merge the partitions, drop those that are being deleted."""
-        self._brokers = {
-            broker.broker_id: Broker(broker.broker_id, endpoint.host, endpoint.port)
-            for broker in request.live_brokers
-            for endpoint in broker.endpoints[:1]
-        }
+        self.controller_id = request.controller_id
+        self._racks = {broker.broker_id: broker.rack for broker in request.live_brokers}
+        self._addresses = {}
+        for broker in request.live_brokers:
+            for endpoint in broker.endpoints:
+                address = Broker(broker.broker_id, endpoint.host, endpoint.port)
+                self._addresses.setdefault(endpoint.listener, {})[broker.broker_id] = address
         for state in request.partition_states:
             if state.leader == LEADER_DURING_DELETE:
                 self._remove(state.topic, state.partition)
@@ -77,34 +88,44 @@ class MetadataCache:
     def __contains__(self, topic: str) -> bool:
         return topic in self._topics
 
-    def live_brokers(self) -> Sequence[Broker]:
-        """The live brokers by id."""
-        return [self._brokers[broker_id] for broker_id in sorted(self._brokers)]
+    @property
+    def live_ids(self) -> Sequence[int]:
+        """The ids of the live brokers, ascending."""
+        return sorted(self._racks)
 
-    def broker(self, broker_id: int) -> Broker | None:
-        """The broker of that id if it is alive."""
-        return self._brokers.get(broker_id)
+    def is_alive(self, broker_id: int) -> bool:
+        return broker_id in self._racks
+
+    def rack(self, broker_id: int) -> str | None:
+        """Where a live broker stands, if the controller has said so."""
+        return self._racks.get(broker_id)
+
+    def live_brokers(self, listener: str = PLAINTEXT) -> Sequence[Broker]:
+        """The live brokers that have the listener, by id."""
+        brokers = self._addresses.get(listener, {})
+        return [brokers[broker_id] for broker_id in sorted(brokers)]
+
+    def broker(self, broker_id: int, listener: str = PLAINTEXT) -> Broker | None:
+        """The broker of that id if it is alive and has the listener."""
+        return self._addresses.get(listener, {}).get(broker_id)
 
     def partition_state(self, topic_partition: TopicPartition) -> PartitionStateInfo | None:
         """State of a partition, or None if the controller has not told of it."""
         return self._topics.get(topic_partition.topic, {}).get(topic_partition.partition)
 
-    def topic_metadata(self, topic: str) -> TopicMetadata:
-        """The Metadata entry of a topic that is in the cache (KeyError if not)."""
+    def topic_metadata(
+        self, topic: str, *, listener: str = PLAINTEXT, lists_dead: bool = False
+    ) -> TopicMetadata:
+        """The Metadata entry of a topic that is in the cache (KeyError if not). A dead leader is
+        error 5. Dead replicas are left out with error 9, or listed without one if `lists_dead`."""
         states = self._topics[topic]
+        live = self._addresses.get(listener, {})
         return TopicMetadata(
-            0, topic, [self._describe(states[number]) for number in sorted(states)]
+            0,
+            topic,
+            [_describe(states[number], live, lists_dead) for number in sorted(states)],
+            topic in INTERNAL_TOPICS,
         )
-
-    def _describe(self, state: PartitionStateInfo) -> PartitionMetadata:
-        """Only live brokers are listed; a dead replica is error 9, a dead leader 5."""
-        replicas = [broker_id for broker_id in state.replicas if broker_id in self._brokers]
-        if state.leader not in self._brokers:
-            return PartitionMetadata(LeaderNotAvailable.code, state.partition, -1, replicas, isr=[])
-        isr = [broker_id for broker_id in state.isr if broker_id in self._brokers]
-        whole = len(replicas) == len(state.replicas) and len(isr) == len(state.isr)
-        error_code = 0 if whole else ReplicaNotAvailable.code
-        return PartitionMetadata(error_code, state.partition, state.leader, replicas, isr)
 
     # Encoded answers
 
@@ -129,3 +150,17 @@ class MetadataCache:
     def _forget_answers(self) -> None:
         self._encoded.clear()
         self._encoded_bytes = 0
+
+
+def _describe(
+    state: PartitionStateInfo, live: Container[int], lists_dead: bool
+) -> PartitionMetadata:
+    def listed(ids: Sequence[int]) -> list[int]:
+        return [broker_id for broker_id in ids if lists_dead or broker_id in live]
+
+    replicas, isr = listed(state.replicas), listed(state.isr)
+    if state.leader not in live:
+        return PartitionMetadata(LeaderNotAvailable.code, state.partition, -1, replicas, isr=[])
+    whole = len(replicas) == len(state.replicas) and len(isr) == len(state.isr)
+    error_code = 0 if whole else ReplicaNotAvailable.code
+    return PartitionMetadata(error_code, state.partition, state.leader, replicas, isr)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from struct import pack
 from typing import TYPE_CHECKING, Final
 
@@ -50,11 +50,30 @@ class FollowerReplica:
                      first, of the change that made this broker know of it
     log_end_offset   the offset of that fetch: it has everything before; UNKNOWN_LOG_END at first.
                      UNKNOWN_LOG_END <= log_end_offset; falls only if the follower truncates
+    last_caught_up   monotonic time at which it last had all that this broker had; at first, that of
+                     last_fetch. last_caught_up <= last_fetch
+    leader_log_end   this broker's LEO at that fetch
     """
 
     broker_id: int
     last_fetch: float
     log_end_offset: int = UNKNOWN_LOG_END
+    last_caught_up: float = field(init=False)
+    leader_log_end: int = UNKNOWN_LOG_END
+
+    def __post_init__(self) -> None:
+        self.last_caught_up = self.last_fetch
+
+    def record_fetch(self, offset: int, now: float, leader_log_end: int) -> None:
+        """It fetches at `offset`, while this broker's LEO is `leader_log_end`. Source:
+        kafka.cluster.Replica.updateLogReadResult 0.10.2.2."""
+        if offset >= leader_log_end:
+            self.last_caught_up = now
+        elif self.leader_log_end != UNKNOWN_LOG_END and offset >= self.leader_log_end:
+            self.last_caught_up = self.last_fetch
+        self.leader_log_end = leader_log_end
+        self.log_end_offset = offset
+        self.last_fetch = now
 
 
 class Partition:
@@ -268,9 +287,8 @@ class Partition:
                 f"{offset} since the replica is not recognized to be one of the assigned replicas "
                 f"{','.join(map(str, self.replicas))} for partition {self.topic_partition}"
             )
-        follower = self.followers[broker_id]
-        follower.log_end_offset = offset
-        follower.last_fetch = now
+        log_end_offset = offset if self.log is None else self.log.log_end_offset
+        self.followers[broker_id].record_fetch(offset, now, log_end_offset)
         return self.is_leader and self.maybe_raise_high_watermark()
 
     # The in-sync replicas
@@ -286,14 +304,23 @@ class Partition:
             and self.followers[broker_id].log_end_offset >= self.high_watermark
         )
 
-    def laggards(self, now: float, lag_seconds: float, lag_messages: int) -> tuple[int, ...]:
+    def laggards(self, now: float, lag_seconds: float, lag_messages: int | None) -> tuple[int, ...]:
         """Followers that are to leave the ISR, in its order; () while a change is being written.
 
         1. Stuck: no fetch for more than `lag_seconds`, progress or not.
         2. Slow: the LEO is known and more than `lag_messages` behind this broker's.
+
+        Without `lag_messages`, as from 0.9 on: not caught up for more than `lag_seconds`.
         """
         if not self.is_leader or self.isr_change is not None or self.log is None:
             return ()
+        if lag_messages is None:
+            return tuple(
+                broker_id
+                for broker_id in self.isr
+                if (follower := self.followers.get(broker_id)) is not None
+                and now - follower.last_caught_up > lag_seconds
+            )
         enough = self.log.log_end_offset - lag_messages
         return tuple(
             broker_id

@@ -24,6 +24,7 @@ from kafka08 import kernel
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.halt import halt_on
 from kafka08.broker.partition import Partition
+from kafka08.broker.protocol_version import inter_broker
 from kafka08.broker.refused import Refused
 from kafka08.config import INT_MAX
 from kafka08.errors import (
@@ -40,6 +41,7 @@ from kafka08.errors import (
 from kafka08.kernel.types import ENTRY_HEADER
 from kafka08.network.connection import Connection
 from kafka08.protocol.fetch import (
+    LIMITED_VERSION,
     FetchPartition,
     FetchPartitionResponse,
     FetchRequest,
@@ -131,6 +133,7 @@ class ReplicaFetcher:
         self._log_manager = log_manager
         self._store = store
         self._leader = leader
+        self._versions = inter_broker(config.protocol_version)
         self._followed: dict[TopicPartition, Followed] = {}
         self._changed = runtime.event()
         self._stopped = False
@@ -207,6 +210,7 @@ class ReplicaFetcher:
             return
         assert isinstance(response, FetchResponse)
         answers = {tp: data for tp, data in by_partition(response.topics).items() if tp in wanted}
+        self._put_last(tp for tp, data in answers.items() if len(data.message_set))
         self._settle_ends(wanted, answers)
         refused = Refused()
         for tp, data in answers.items():
@@ -246,6 +250,14 @@ class ReplicaFetcher:
                 self._followed[tp] = self._followed.pop(tp)
         return chosen
 
+    def _put_last(self, served: Iterable[TopicPartition]) -> None:
+        """Ask for these last, where the size of the whole answer is limited: the leader counts it
+        off in the order of the request, and others would never get anything."""
+        if self._versions.fetch >= LIMITED_VERSION:
+            for tp in served:
+                if tp in self._followed:
+                    self._followed[tp] = self._followed.pop(tp)
+
     def _request(self, wanted: dict[TopicPartition, Followed], wait_ms: int) -> FetchRequest:
         config = self._config
         return FetchRequest(
@@ -256,6 +268,8 @@ class ReplicaFetcher:
                 FetchTopic(topic, [FetchPartition(p, f.position, f.max_bytes) for p, f in items])
                 for topic, items in by_topic(wanted).items()
             ],
+            max_bytes=config.replica_fetch_response_max_bytes,
+            version=self._versions.fetch,
         )
 
     def _settle_ends(
@@ -450,14 +464,18 @@ class ReplicaFetcher:
         """The leader's first or last offset. KafkaError if it does not say. Switches."""
         question = OffsetsPartition(tp.partition, time_ms, 1)
         response = self._connection.send(
-            OffsetsRequest(self._config.broker_id, [OffsetsTopic(tp.topic, [question])])
+            OffsetsRequest(
+                self._config.broker_id,
+                [OffsetsTopic(tp.topic, [question])],
+                version=self._versions.list_offsets,
+            )
         )
         assert isinstance(response, OffsetsResponse)
         for topic in response.topics:
             for answer in topic.partitions:
                 check(answer.error_code, f"{tp} from broker {self._leader.id}")
-                if answer.offsets:
-                    return answer.offsets[0]
+                for offset in answer.found:
+                    return offset
         raise ProtocolError(f"broker {self._leader.id} gave no offset of {tp}")
 
     @staticmethod

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 from kafka08.broker.broker_metadata import SETTLE
 from kafka08.broker.config import BrokerConfig
@@ -31,6 +32,7 @@ from kafka08.broker.replica_fetchers import ReplicaFetchers
 from kafka08.broker.replica_manager import ReplicaManager
 from kafka08.broker.timer import Timer
 from kafka08.broker.topic_config_changes import TopicConfigChanges
+from kafka08.broker.topic_waits import TopicWaits
 from kafka08.broker.topics import TopicCreator
 from kafka08.config import LONG_MAX
 from kafka08.errors import ConfigError, KafkaError, StorageError
@@ -51,6 +53,10 @@ LOG_RETENTION_DELAY_SECONDS = 30.0
 """The first look for expired segments, and the first checkpoints, come this long after start."""
 
 
+ISR_CHECKS: Final = {Level.V0_8_2: 1, Level.V0_9_0: 1, Level.V0_10_2: 2}
+"""How often followers are looked at in replica.lag.time.max.ms."""
+
+
 class KafkaServer:
     """One broker. `startup` once, then `shutdown` once, from any greenlet.
 
@@ -67,6 +73,7 @@ class KafkaServer:
         self._stopping = False
         self._stopped = runtime.event()
         self._zk: ZkClient | None = None
+        self._cluster_id: str | None = None
         self._store: ClusterStore | None = None
         self._log_manager: LogManager | None = None
         self._former_session: FormerSession | None = None
@@ -148,6 +155,8 @@ class KafkaServer:
             controller,
             offset_manager,
             group_coordinator,
+            topic_waits=TopicWaits(runtime, timer, metadata_cache),
+            cluster_id=self._cluster_id,
         )
         if config.level >= Level.V0_9_0:
             group_coordinator.startup()
@@ -189,7 +198,8 @@ class KafkaServer:
         store.create_common_paths()
         if config.is_safe:
             store.put_profile(config.kafka08_profile)
-        self._say(f"Cluster ID = {store.cluster_id(self.runtime.new_cluster_id)}")
+        self._cluster_id = store.cluster_id(self.runtime.new_cluster_id)
+        self._say(f"Cluster ID = {self._cluster_id}")
         return store
 
     def _settle_id(self, store: ClusterStore) -> BrokerConfig:
@@ -287,7 +297,11 @@ class KafkaServer:
             replica_manager.checkpoint_high_watermarks,
             "highwatermark-checkpoint",
         )
-        self._every(config.replica_lag_time_max_ms, replica_manager.shrink_isrs, "isr-expiration")
+        self._every(
+            config.replica_lag_time_max_ms // ISR_CHECKS[config.level],
+            replica_manager.shrink_isrs,
+            "isr-expiration",
+        )
         self._every(
             config.log_retention_check_interval_ms,
             log_manager.retain,

@@ -30,6 +30,8 @@ from kafka08.protocol.types import (
 )
 
 INT32_MAX: Final = (1 << 31) - 1
+LIMITED_VERSION: Final = 3
+"""From this version on the whole answer has a limit and the order of the request."""
 
 
 @dataclass(slots=True)

@@ -49,6 +49,11 @@ class OffsetsPartitionResponse:
     """Of version 1: the first message at or after the time, and its own time; -1 if there is
     none."""
 
+    @property
+    def found(self) -> list[int]:
+        """The offsets of either version, the highest first."""
+        return self.offsets or ([] if self.offset == NO_OFFSET else [self.offset])
+
 
 @dataclass(slots=True)
 class OffsetsTopicResponse:

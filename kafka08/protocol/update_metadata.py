@@ -7,6 +7,7 @@ org.apache.kafka.common.requests.UpdateMetadataRequest 0.10.2.2.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,6 +24,7 @@ from kafka08.protocol.types import (
     String,
     WireForm,
 )
+from kafka08.structs import Endpoint
 
 PLAINTEXT: Final = 0
 SECURITY_PROTOCOLS: Final = {
@@ -32,6 +34,7 @@ SECURITY_PROTOCOLS: Final = {
     3: "SASL_SSL",
 }
 """Number of a security protocol → its name, which names its listener too before 0.10.2."""
+NUMBERS: Final = {name: number for number, name in SECURITY_PROTOCOLS.items()}
 
 
 @dataclass(slots=True)
@@ -49,6 +52,16 @@ class LiveBroker:
     broker_id: Int32
     endpoints: list[ListenerEndpoint]
     rack: NullableString
+
+    @classmethod
+    def of(cls, broker_id: int, endpoints: Iterable[Endpoint], rack: str | None) -> LiveBroker:
+        """A broker with these listeners; one of an unknown security protocol is left out."""
+        listed = [
+            ListenerEndpoint(e.port, e.host or "", e.listener, NUMBERS[e.security_protocol])
+            for e in endpoints
+            if e.security_protocol in NUMBERS
+        ]
+        return cls(broker_id, listed, rack)
 
     @classmethod
     def plaintext(cls, broker_id: int, host: str, port: int) -> LiveBroker:
@@ -81,9 +94,10 @@ class LiveBrokerV0(WireForm, of=LiveBroker):
 
     @staticmethod
     def show(message: LiveBroker) -> BrokerEndpoint:
-        """The first listener; no address if there is none."""
+        """The first PLAINTEXT listener; no address if there is none."""
         for endpoint in message.endpoints:
-            return BrokerEndpoint(message.broker_id, endpoint.host, endpoint.port)
+            if endpoint.security_protocol == PLAINTEXT:
+                return BrokerEndpoint(message.broker_id, endpoint.host, endpoint.port)
         return BrokerEndpoint(message.broker_id, "", -1)
 
 

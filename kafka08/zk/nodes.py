@@ -21,7 +21,7 @@ from typing import Any, Final
 from kafka08.config import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
 from kafka08.errors import ZooKeeperError
 from kafka08.levels import Level
-from kafka08.structs import NO_LEADER, Broker, Endpoint, LeaderAndIsr, TopicPartition
+from kafka08.structs import NO_LEADER, PLAINTEXT, Broker, Endpoint, LeaderAndIsr, TopicPartition
 
 STATIC: Final = "static"
 WHITE_LIST: Final = "white_list"
@@ -58,13 +58,26 @@ class BrokerRegistration:
     rack: str | None = None
     protocols: Mapping[str, str] = field(default_factory=dict)
 
-    def broker(self, broker_id: int) -> Broker:
-        """The address a client of 0.8 uses; ZooKeeperError when there is none."""
-        if self.host is None:
-            raise ZooKeeperError(
-                f"broker {broker_id} has no PLAINTEXT listener, only {', '.join(self.endpoints)}"
-            )
-        return Broker(broker_id, self.host, self.port)
+    def broker(self, broker_id: int, listener: str = PLAINTEXT) -> Broker:
+        """The address of a listener; of PLAINTEXT, the one that a client of 0.8 uses.
+        ZooKeeperError when there is none."""
+        if listener == PLAINTEXT and self.host is not None:
+            return Broker(broker_id, self.host, self.port)
+        for endpoint in self.listeners():
+            if endpoint.listener == listener and endpoint.host is not None:
+                return Broker(broker_id, endpoint.host, endpoint.port)
+        raise ZooKeeperError(
+            f"broker {broker_id} has no {listener} listener, only {', '.join(self.endpoints)}"
+        )
+
+    def listeners(self) -> tuple[Endpoint, ...]:
+        """Every listener. ZooKeeperError if an endpoint cannot be read."""
+        if self.version == 1:
+            return (Endpoint(PLAINTEXT, self.host, self.port),)
+        try:
+            return tuple(Endpoint.parse(text, self.protocols or None) for text in self.endpoints)
+        except (ValueError, KeyError) as error:
+            raise ZooKeeperError(f"broker registration: endpoint {error} cannot be read") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 from kafka08.errors import BrokerIdTaken, NoBrokersAvailable, NodeExists, ZooKeeperError
 from kafka08.profile import CLASSIC
-from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
+from kafka08.structs import PLAINTEXT, Broker, LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.operations import Check, Create, Set, WatchCallback
@@ -23,12 +23,14 @@ from kafka08.zk.typed_reads import decode_at, read_all, read_one
 log = logging.getLogger(__name__)
 
 
-def reachable(registrations: Mapping[int, nodes.BrokerRegistration]) -> dict[int, Broker]:
-    """id → address, without those that a client of 0.8 cannot reach (logged)."""
+def reachable(
+    registrations: Mapping[int, nodes.BrokerRegistration], listener: str = PLAINTEXT
+) -> dict[int, Broker]:
+    """id → address of the listener, without those that have none (logged)."""
     found = {}
     for broker_id, registration in registrations.items():
         try:
-            found[broker_id] = registration.broker(broker_id)
+            found[broker_id] = registration.broker(broker_id, listener)
         except ZooKeeperError as error:
             log.warning("%s", error)
     return found
@@ -145,8 +147,9 @@ class ClusterStore:
             )
         return addresses
 
-    def broker(self, broker_id: int) -> Broker | None:
-        return self.brokers([broker_id]).get(broker_id)
+    def broker(self, broker_id: int, listener: str = PLAINTEXT) -> Broker | None:
+        """The address of a broker's listener; None if it cannot be reached."""
+        return reachable(self.registrations([broker_id]), listener).get(broker_id)
 
     def controller(self) -> nodes.ControllerNode | None:
         """Who is controller; None while nobody is."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka08.broker.dispatcher import HANDLERS
+from kafka08.broker.dispatcher import handlers_at
 from kafka08.broker.fast_path import FastPath
 from kafka08.levels import Level
 from kafka08.protocol.apis import APIS
@@ -17,11 +17,11 @@ from kafka08.protocol.frame import SIZE
 from tests.broker.world import Client, World
 
 
-def test_every_api_of_the_level_has_a_handler() -> None:
+@pytest.mark.parametrize("level", Level)
+def test_every_api_of_the_level_has_a_handler(level: Level) -> None:
     """No request that can be read is without one."""
-    level = Level.V0_8_2
     served = {api.request for api in APIS if any(row.exists_at(level) for row in api.versions)}
-    assert set() == served - HANDLERS.keys()
+    assert set() == served - handlers_at(level).keys()
 
 
 def test_a_fast_path_sees_its_own_version_alone(

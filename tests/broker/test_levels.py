@@ -35,7 +35,7 @@ def test_the_default_is_the_oldest_level() -> None:
         ("0.8.2", "log_cleaner_enable", False),
         ("0.9.0", "log_cleaner_enable", True),
         ("0.10.2", "log_cleaner_dedupe_buffer_size", 128 << 20),
-        ("0.9.0", "replica_lag_max_messages", LONG_MAX),
+        ("0.9.0", "replica_lag_max_messages", None),
         ("0.9.0", "group_max_session_timeout_ms", 30_000),
         ("0.10.2", "group_max_session_timeout_ms", 300_000),
         ("0.9.0", "protocol_version", ProtocolVersion.V0_9_0),

@@ -295,3 +295,30 @@ class TestTheBrokersMinimum:
         """A topic may be moved to one replica."""
         self.lead(partition, 0, (1, 2), (1, 2))
         assert 1 == self.lead(partition, 1, (1,), (1,))
+
+
+class TestLeavingByTime:
+    """Replica.updateLogReadResult and getOutOfSyncReplicas 0.10.2.2, with 10 s."""
+
+    def test_a_follower_that_fetches_and_never_catches_up_leaves(self, tmp_path: Path) -> None:
+        """However few messages it lacks; 0.8.2 would keep it."""
+        partition = leading(tmp_path)
+        append(partition, 5)
+        for now in range(1, 11):
+            partition.record_follower_fetch(2, 1, now=float(now))
+            partition.record_follower_fetch(3, 5, now=float(now))
+        assert () == partition.laggards(10.0, 10.0, None)
+        assert (2,) == partition.laggards(10.5, 10.0, None)
+
+    def test_it_has_caught_up_when_it_has_what_there_was_at_its_last_fetch(
+        self, tmp_path: Path
+    ) -> None:
+        """Else a busy partition would lose followers that are a round behind."""
+        partition = leading(tmp_path)
+        for now in range(1, 20):
+            end = partition.leader_log().log_end_offset
+            append(partition, 1)
+            partition.record_follower_fetch(2, end, now=float(now))
+            partition.record_follower_fetch(3, end, now=float(now))
+        assert () == partition.laggards(27.0, 10.0, None)
+        assert (2, 3) == partition.laggards(28.5, 10.0, None)

@@ -19,6 +19,7 @@ from kafka08.broker.metadata_cache import MetadataCache
 from kafka08.broker.partition import Partition
 from kafka08.broker.replica_manager import ReplicaManager
 from kafka08.broker.timer import Timer
+from kafka08.broker.topic_waits import TopicWaits
 from kafka08.broker.topics import TopicCreator
 from kafka08.errors import BadVersion, BrokerNotAvailable, NodeExists, ZooKeeperError
 from kafka08.levels import Level
@@ -92,6 +93,10 @@ class FakeStore:
             self._groups.start()
         return self._groups.pipeline(operations)
 
+    def topics(self) -> list[str]:
+        prefix = f"{paths.BROKER_TOPICS}/"
+        return sorted(p.removeprefix(prefix) for p in self.znodes if p.startswith(prefix))
+
     def exists(self, path: str) -> bool:
         return path in self.znodes
 
@@ -127,6 +132,8 @@ class RecordedFollowers:
 class NoController:
     """What a broker that is not controller says."""
 
+    is_active = False
+
     def controlled_shutdown(self, broker_id: int) -> set[TopicPartition]:
         raise BrokerNotAvailable(f"broker {broker_id} is not known here")
 
@@ -134,8 +141,9 @@ class NoController:
 class Client(Exchange):
     """A connection of the world: bytes in, frames out."""
 
-    def __init__(self, world: World) -> None:
-        super().__init__("test:1", FrameReader(world.config.socket_request_max_bytes), world.handle)
+    def __init__(self, world: World, handle: Dispatcher | None = None) -> None:
+        reader = FrameReader(world.config.socket_request_max_bytes)
+        super().__init__("test:1", reader, handle or world.handle)
         self._world = world
 
     def send(self, data: bytes) -> None:
@@ -226,6 +234,7 @@ class World:
         if self.config.level >= Level.V0_9_0:
             group_coordinator.startup()
         offset_manager.startup()
+        self.controller = NoController()
         self.context = BrokerContext(
             self.config,
             self.runtime,
@@ -233,13 +242,20 @@ class World:
             self.cache,
             self.replica_manager,
             TopicCreator(self.config, self.runtime, store),
-            cast("Any", NoController()),
+            cast("Any", self.controller),
             offset_manager,
             group_coordinator,
+            topic_waits=TopicWaits(self.runtime, self.timer, self.cache),
+            cluster_id="pC_UvGuMS9yjg9-rNYsVvQ",
         )
         self.handle = Dispatcher(self.context, SERVED[self.config.level])
         self.client = Client(self)
         self._epochs = itertools.count()
+
+    def at_listener(self, name: str) -> Client:
+        """A client of another listener."""
+        context = replace(self.context, listener=name)
+        return Client(self, Dispatcher(context, SERVED[self.config.level]))
 
     def lead(
         self,

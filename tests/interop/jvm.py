@@ -39,6 +39,7 @@ from kafka08.structs import NO_LEADER
 
 HERE = Path(__file__).parent
 POM = HERE / "pom.xml"
+POM_0_9_0 = HERE / "pom-0.9.0.1.xml"
 POM_0_10_2 = HERE / "pom-0.10.2.2.xml"
 CACHE = HERE.parent.parent / ".jvm"
 ALL = "ALL-UNNAMED"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from kafka08.admin import AdminClient
 from kafka08.embedded.broker import EmbeddedBroker
@@ -13,7 +14,7 @@ from kafka08.embedded.ports import free_ports
 from kafka08.log.check import check_log
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
-from tests.interop.jvm import JvmBroker, JvmZooKeeper, guard
+from tests.interop.jvm import POM, JvmBroker, JvmZooKeeper, guard
 
 HOST = "127.0.0.1"
 DEADLINE_SECONDS = 90.0
@@ -35,6 +36,17 @@ def wait_for(condition: Callable[[], bool], what: str) -> None:
         time.sleep(0.05)
 
 
+class Release(NamedTuple):
+    """What the brokers of a cluster are: the JVM's jars, the level of ours, and keys for all."""
+
+    pom: Path = POM
+    level: str = "0.8.2"
+    keys: Mapping[str, str] = {}
+
+
+OF_0_8_2 = Release()
+
+
 class Seat:
     """Broker `broker_id` of the cluster, whoever it is now."""
 
@@ -43,16 +55,19 @@ class Seat:
         self.port = port
         self.logs = directory / f"logs-{broker_id}"
         self._cluster = cluster
-        keys = {**CONFIG, "log.dirs": str(self.logs)}
+        release = cluster.release
+        keys = {**CONFIG, **release.keys, "log.dirs": str(self.logs)}
         connect = cluster.zookeeper.connect_string
-        self._jvm = JvmBroker(directory, broker_id, connect, {**keys, "port": str(port)})
+        self._jvm = JvmBroker(
+            directory, broker_id, connect, {**keys, "port": str(port)}, pom=release.pom
+        )
         self._ours = EmbeddedBroker(
             broker_id,
             port,
             host=HOST,
             directory=directory / f"ours-{broker_id}",
             zookeeper_connect=connect,
-            config=keys,
+            config={**keys, "api.level": release.level},
             guard=guard(),
         )
 
@@ -91,7 +106,8 @@ class Seat:
 class MixedCluster:
     """A ZooKeeper and some seats, ids from 1 on."""
 
-    def __init__(self, directory: Path, seats: int) -> None:
+    def __init__(self, directory: Path, seats: int, release: Release) -> None:
+        self.release = release
         self.zookeeper = JvmZooKeeper(directory)
         self.zookeeper.start()
         self._zk = ZkClient(self.zookeeper.connect_string, connection_timeout_ms=30_000)
@@ -136,8 +152,10 @@ class MixedCluster:
 
 
 @contextmanager
-def mixed_cluster(directory: Path, seats: int) -> Iterator[MixedCluster]:
-    cluster = MixedCluster(directory, seats)
+def mixed_cluster(
+    directory: Path, seats: int, release: Release = OF_0_8_2
+) -> Iterator[MixedCluster]:
+    cluster = MixedCluster(directory, seats, release)
     try:
         yield cluster
     finally:

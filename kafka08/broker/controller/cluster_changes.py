@@ -69,14 +69,14 @@ class ClusterChanges:
     def brokers_joined(self, brokers: Collection[int]) -> None:
         """Brokers (in the context already) came up.
 
-        1. They get the metadata of everything.
+        1. They get the metadata of everything; from 0.9 on all brokers do, and so hear of them.
         2. Their replicas go online: they learn what they lead and follow, under current epochs.
         3. Partitions without a leader may get one.
         4. Deletions that waited for them go on.
         """
         context = self._context
         context.history.add(f"brokers {sorted(brokers)} joined")
-        self.send_metadata(brokers)
+        self.send_metadata(None if context.telling.always else brokers)
         replicas = context.replicas_on(brokers)
         self._changes.replicas_to_online(replicas)
         self._changes.elect_where_needed()
@@ -89,19 +89,23 @@ class ClusterChanges:
         2. Every partition without a leader is elected.
         3. Their replicas go offline: out of the ISR.
         4. Deletions that need them wait.
+        5. From 0.9 on all brokers hear of it, if no election has told them already.
         """
         context = self._context
         context.history.add(f"brokers {sorted(brokers)} left")
         context.shutting_down.difference_update(brokers)
-        self._changes.partitions_to_offline(
+        leaderless = [
             tp for tp in context.led_by(brokers) if not context.is_queued_for_deletion(tp.topic)
-        )
+        ]
+        self._changes.partitions_to_offline(leaderless)
         self._changes.elect_where_needed()
         replicas = context.replicas_on(brokers)
         self._changes.replicas_to_offline(
             replica for replica in replicas if not context.is_queued_for_deletion(replica.topic)
         )
         self._deletion.failed(replicas)
+        if context.telling.always and not leaderless:
+            self.send_metadata()
 
     def topics_created(self, assignments: Mapping[TopicPartition, tuple[int, ...]]) -> None:
         """New topics, or new partitions of known ones: New, then Online."""

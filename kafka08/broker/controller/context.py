@@ -18,6 +18,8 @@ from kafka08.broker.controller.replica_state import (
     ReplicaStates,
 )
 from kafka08.broker.controller.state_table import History, StateTable
+from kafka08.broker.controller.telling import OF_0_8_2, Telling
+from kafka08.protocol.update_metadata import LiveBroker
 from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
 
 NO_EPOCH: Final = 0
@@ -30,7 +32,9 @@ class ControllerContext:
 
     epoch, epoch_zk_version  this controller's epoch, and the version of /controller_epoch after it
                              was written there
+    telling                  how brokers hear of what changes
     brokers                  id → address of every broker in /brokers/ids
+    listed                   id → the same with all listeners and the rack, as UpdateMetadata has it
     shutting_down            ids among them that asked for a controlled shutdown; no new leader goes
                              there
     topics                   names in /brokers/topics
@@ -44,7 +48,9 @@ class ControllerContext:
 
     epoch: int = NO_EPOCH
     epoch_zk_version: int = -1
+    telling: Telling = OF_0_8_2
     brokers: dict[int, Broker] = field(default_factory=dict)
+    listed: dict[int, LiveBroker] = field(default_factory=dict)
     shutting_down: set[int] = field(default_factory=set)
     topics: set[str] = field(default_factory=set)
     assignments: dict[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
@@ -68,6 +74,13 @@ class ControllerContext:
     def live(self) -> frozenset[int]:
         """Ids of the brokers that may lead: alive and not shutting down."""
         return frozenset(self.brokers.keys() - self.shutting_down)
+
+    def live_brokers(self) -> list[LiveBroker]:
+        """Every broker in /brokers/ids as UpdateMetadata lists it."""
+        return [
+            self.listed.get(broker_id) or LiveBroker.plaintext(*broker)
+            for broker_id, broker in sorted(self.brokers.items())
+        ]
 
     def initialize_states(self) -> None:
         """Give every partition and replica the state that a new controller finds it in."""

@@ -26,7 +26,7 @@ from kafka08.protocol.stop_replica import (
     StopReplicaResponse,
 )
 from kafka08.protocol.types import Request
-from kafka08.protocol.update_metadata import LiveBroker, UpdateMetadataRequest
+from kafka08.protocol.update_metadata import UpdateMetadataRequest
 from kafka08.structs import LEADER_DURING_DELETE, Broker, LeaderAndIsr, TopicPartition
 
 StopReplicaCallback = Callable[[PartitionReplica, StopReplicaResponse], object]
@@ -58,6 +58,7 @@ class RequestBatch:
         self._controller_id = controller_id
         self._leader_and_isr: dict[int, dict[TopicPartition, PartitionStateInfo]] = {}
         self._metadata_to_all: set[TopicPartition] = set()
+        self._tell_all = False
         self._metadata_to_some: dict[int, set[TopicPartition]] = {}
         self._stop_replica: list[tuple[PartitionReplica, bool, StopReplicaCallback | None]] = []
 
@@ -77,11 +78,12 @@ class RequestBatch:
         brokers: Iterable[int] | None = None,
     ) -> None:
         """Tell `brokers` (None: all) the state of `partitions` (None: all). A partition that never
-        had a leader is left out, and a broker for which nothing remains gets no request: so a
-        cluster without topics hears nothing, as in 0.8.2.2."""
+        had a leader is left out. A broker for which nothing remains gets no request unless
+        `telling.always`: a cluster without topics hears nothing from 0.8.2.2."""
         wanted = self._context.leadership.keys() if partitions is None else partitions
         if brokers is None:
             self._metadata_to_all.update(wanted)
+            self._tell_all = self._context.telling.always
         else:
             for broker in brokers:
                 self._metadata_to_some.setdefault(broker, set()).update(wanted)
@@ -119,13 +121,14 @@ class RequestBatch:
     def _metadata_requests(self) -> Iterable[BrokerRequest]:
         """One request object serves all brokers that are told the same."""
         to_all = frozenset(self._metadata_to_all)
-        recipients = self._context.brokers.keys() if to_all else self._metadata_to_some.keys()
+        to_everybody = to_all or self._tell_all
+        recipients = self._context.brokers.keys() if to_everybody else self._metadata_to_some.keys()
         made: dict[frozenset[TopicPartition], UpdateMetadataRequest] = {}
         for broker in sorted(recipients):
             wanted = to_all.union(self._metadata_to_some.get(broker, ()))
             if wanted not in made:
                 made[wanted] = self._metadata_request(wanted)
-            if made[wanted].partition_states:
+            if made[wanted].partition_states or self._context.telling.always:
                 yield BrokerRequest(broker, made[wanted])
 
     def _metadata_request(self, partitions: Iterable[TopicPartition]) -> UpdateMetadataRequest:
@@ -138,9 +141,8 @@ class RequestBatch:
             controller_id=self._controller_id,
             controller_epoch=context.epoch,
             partition_states=[self._metadata_of(tp) for tp in told],
-            live_brokers=[
-                LiveBroker.plaintext(*broker) for _, broker in sorted(context.brokers.items())
-            ],
+            live_brokers=context.live_brokers(),
+            version=context.telling.update_metadata,
         )
 
     def _metadata_of(self, tp: TopicPartition) -> PartitionStateInfo:

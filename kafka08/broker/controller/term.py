@@ -9,7 +9,7 @@ starts from nothing but ZooKeeper. Source: kafka.controller.KafkaController 0.8.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from kafka08.broker.config import BrokerConfig
@@ -23,12 +23,14 @@ from kafka08.broker.controller.replica_state import PartitionReplica
 from kafka08.broker.controller.request_batch import BrokerRequest, RequestBatch
 from kafka08.broker.controller.request_znodes import RequestZnodes
 from kafka08.broker.controller.state_changes import StateChanges
+from kafka08.broker.controller.telling import telling
 from kafka08.broker.controller.topic_deletion import TopicDeletion
 from kafka08.broker.controller.unclean_elections import TopicUncleanElections
 from kafka08.errors import NoNode, ZooKeeperError
 from kafka08.protocol.stop_replica import StopReplicaResponse
+from kafka08.protocol.update_metadata import LiveBroker
 from kafka08.runtime import BrokerRuntime, Cancellable
-from kafka08.structs import TopicPartition
+from kafka08.structs import Broker, TopicPartition
 from kafka08.topic_name import fault_of
 from kafka08.zk import nodes, paths
 from kafka08.zk.operations import Get, Node, Watcher
@@ -61,7 +63,9 @@ class Term:
         epoch_zk_version: int,
         post: Post,
     ) -> None:
-        self.context = ControllerContext(epoch=epoch, epoch_zk_version=epoch_zk_version)
+        self.context = ControllerContext(
+            epoch=epoch, epoch_zk_version=epoch_zk_version, telling=telling(config)
+        )
         self._config = config
         self._store = store
         self._zk = store.zk
@@ -102,7 +106,8 @@ class Term:
         context.leadership = self._store.leader_and_isr(context.assignments)
         check_epochs(context.leadership, context.epoch)
         self._registrations = self._read_registrations()
-        context.brokers = reachable(self._registrations)
+        context.brokers = self._reachable(self._registrations)
+        context.listed = listed(self._registrations, context.brokers)
         for broker in context.brokers.values():
             self._channels.add(broker)
         if self._config.delete_topic_enable:
@@ -134,16 +139,18 @@ class Term:
         back before its absence was seen, which 0.8.2.2 misses) has both left and joined."""
         before, now = self._registrations, self._read_registrations()
         left = [i for i in before if before[i] != now.get(i)]
-        joined = reachable({i: r for i, r in now.items() if before.get(i) != r})
+        joined = self._reachable({i: r for i, r in now.items() if before.get(i) != r})
         self._registrations = now
         if left:
             log.info("Deleted brokers: %s, all live brokers: %s", left, sorted(now))
             for broker_id in left:
                 self.context.brokers.pop(broker_id, None)
+                self.context.listed.pop(broker_id, None)
                 self._channels.remove(broker_id)
             self._changes.brokers_failed(left)
         if joined:
             log.info("Newly added brokers: %s, all live brokers: %s", sorted(joined), sorted(now))
+            self.context.listed.update(listed(now, joined))
             for broker in joined.values():
                 self.context.brokers[broker.id] = broker
                 self._channels.add(broker)
@@ -248,6 +255,11 @@ class Term:
         names = self._zk.watch_children(paths.BROKER_IDS, self._changed)
         return self._store.registrations(paths.numbers(names))
 
+    def _reachable(
+        self, registrations: Mapping[int, nodes.BrokerRegistration]
+    ) -> dict[int, Broker]:
+        return reachable(registrations, self._config.inter_broker_listener)
+
     def _read_assignments(self, topics: Iterable[str]) -> dict[TopicPartition, tuple[int, ...]]:
         """The assignments of topics, each watched. What cannot be read is logged and left out: one
         bad znode must not stop the controller."""
@@ -308,6 +320,22 @@ class Term:
 
     def _on_stopped(self, replica: PartitionReplica, response: StopReplicaResponse) -> None:
         self._post_own(f"{replica} stopped", lambda: self._deletion.answered(replica, response))
+
+
+def listed(
+    registrations: Mapping[int, nodes.BrokerRegistration], brokers: Iterable[int]
+) -> dict[int, LiveBroker]:
+    """id → what UpdateMetadata says of it, for those of `brokers` whose listeners can be read."""
+    found = {}
+    for broker_id in brokers:
+        registration = registrations[broker_id]
+        try:
+            listeners = registration.listeners()
+        except ZooKeeperError as error:
+            log.error("%s: %s. Its address alone is told", paths.broker(broker_id), error)
+        else:
+            found[broker_id] = LiveBroker.of(broker_id, listeners, registration.rack)
+    return found
 
 
 def client_id(config: BrokerConfig) -> str:

@@ -37,7 +37,7 @@ def coordinator_of(broker: BrokerContext, group: str) -> ConsumerMetadataRespons
     partition = broker.offset_manager.partition_for(group)
     cache = broker.metadata_cache
     state = cache.partition_state(TopicPartition(OFFSETS_TOPIC, partition))
-    leader = None if state is None else cache.broker(state.leader)
+    leader = None if state is None else cache.broker(state.leader, broker.listener)
     if leader is None:
         return not_available()
     return ConsumerMetadataResponse(NO_ERROR, leader.id, leader.host, leader.port)

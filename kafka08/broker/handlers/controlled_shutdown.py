@@ -1,8 +1,8 @@
 """ControlledShutdown: a broker that wants to stop asks this one, as controller, to take over.
 
 Answers 0 and the partitions with several replicas that the broker still leads; it is done when
-none is left. Any failure (not the controller, unknown broker) is -1 with no partitions. Source:
-kafka.server.KafkaApis, kafka.controller.KafkaController 0.8.2.2.
+none is left. Any failure (not the controller, unknown broker) is -1 with no partitions, before
+0.10. Source: kafka.server.KafkaApis, kafka.controller.KafkaController 0.8.2.2.
 """
 
 from __future__ import annotations
@@ -24,6 +24,11 @@ def handle(broker: BrokerContext, request: ControlledShutdownRequest, call: Call
         return ControlledShutdownResponse(NO_ERROR, [RemainingPartition(*tp) for tp in remaining])
 
     return call.run_slowly(f"ControlledShutdown of broker {request.broker_id}", shut_down)
+
+
+def refuse_by_code(request: ControlledShutdownRequest, code: int) -> Response:
+    """0.10.2: 8 for an unknown broker, 11 if this one is not the controller."""
+    return ControlledShutdownResponse(code, [])
 
 
 def refuse(request: ControlledShutdownRequest, code: int) -> Response:

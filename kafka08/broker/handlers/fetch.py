@@ -10,7 +10,9 @@ everything. Message sets are sent from their files. Source: KafkaApis.handleFetc
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable
+from itertools import groupby
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from kafka08.broker.call import Call, Later
 from kafka08.broker.context import BrokerContext
@@ -25,6 +27,7 @@ from kafka08.errors import (
     code_of,
 )
 from kafka08.protocol.fetch import (
+    LIMITED_VERSION,
     FetchPartition,
     FetchPartitionResponse,
     FetchRequest,
@@ -37,6 +40,7 @@ from kafka08.protocol.grouping import by_partition
 from kafka08.structs import TopicPartition
 
 if TYPE_CHECKING:
+    from kafka08.broker.replica_manager import ReplicaManager
     from kafka08.log.slices import LogSlice
     from kafka08.network.exchange import Answer
 
@@ -46,9 +50,35 @@ NO_HIGH_WATERMARK = -1
 Reads: TypeAlias = dict[TopicPartition, "PartitionData[LogSlice]"]
 
 
-def handle(broker: BrokerContext, request: FetchRequest, call: Call) -> Answer | Later:
+class Reading(Protocol):
+    """How the partitions of one answer are read, in the order of the request."""
+
+    def read(
+        self, manager: ReplicaManager, tp: TopicPartition, wanted: FetchPartition, /
+    ) -> tuple[LogSlice, int]:
+        """Slice and HW of one partition; raises as ReplicaManager.read."""
+
+
+class PartitionByPartition:
+    """Each up to its own limit."""
+
+    def __init__(self, request: FetchRequest) -> None:
+        self._replica_id = request.replica_id
+
+    def read(
+        self, manager: ReplicaManager, tp: TopicPartition, wanted: FetchPartition
+    ) -> tuple[LogSlice, int]:
+        return manager.read(tp, wanted.offset, wanted.max_bytes, self._replica_id)
+
+
+def handle(
+    broker: BrokerContext,
+    request: FetchRequest,
+    call: Call,
+    reading: Callable[[FetchRequest], Reading] = PartitionByPartition,
+) -> Answer | Later:
     wanted = by_partition(request.topics)
-    reads = read(broker, request, wanted, call)
+    reads = read(broker, request, wanted, call, reading(request))
     if request.replica_id >= 0:
         for topic_partition, data in reads.items():
             if data.message_set is not None:
@@ -63,7 +93,7 @@ def handle(broker: BrokerContext, request: FetchRequest, call: Call) -> Answer |
         or any(data.error_code for data in reads.values())
     ):
         return answer(reads, call)
-    return park(broker, request, wanted, reads, call)
+    return park(broker, request, wanted, reads, call, reading)
 
 
 def park(
@@ -72,6 +102,7 @@ def park(
     wanted: dict[TopicPartition, FetchPartition],
     reads: Reads,
     call: Call,
+    reading: Callable[[FetchRequest], Reading],
 ) -> Answer | Later:
     """Wait for more; when the wait is over, read anew what there is then."""
     starts = {
@@ -83,7 +114,9 @@ def park(
         broker.replica_manager,
         starts,
         request.min_bytes,
-        lambda: call.answer_encoded(answer(read(broker, request, wanted, call), call)),
+        lambda: call.answer_encoded(
+            answer(read(broker, request, wanted, call, reading(request)), call)
+        ),
         from_follower=request.replica_id >= 0,
     )
     manager = broker.replica_manager
@@ -98,15 +131,14 @@ def read(
     request: FetchRequest,
     wanted: dict[TopicPartition, FetchPartition],
     call: Call,
+    reading: Reading,
 ) -> Reads:
     """Read every partition; an error of one is its code alone."""
     reads: Reads = {}
     refused = Refused()
     for topic_partition, partition in wanted.items():
         try:
-            found, high_watermark = broker.replica_manager.read(
-                topic_partition, partition.offset, partition.max_bytes, request.replica_id
-            )
+            found, high_watermark = reading.read(broker.replica_manager, topic_partition, partition)
         except StorageError as error:
             halt_on(error, broker.runtime)
             raise
@@ -151,10 +183,16 @@ def report(error: Exception, topic_partition: TopicPartition, offset: int, call:
 
 def answer(reads: Reads, call: Call) -> Answer:
     """The frame, its message sets still in their files."""
+    version = call.request.version
+    if version >= LIMITED_VERSION:
+        # The order of the request says which partitions the limit has cut.
+        neighbours = groupby(reads.items(), key=lambda read: read[0].topic)
+        in_order = [(topic, [data for _, data in group]) for topic, group in neighbours]
+        return response_pieces(call.header.correlation_id, in_order, version)
     topics: dict[str, list[PartitionData[LogSlice]]] = {}
     for topic_partition, data in reads.items():
         topics.setdefault(topic_partition.topic, []).append(data)
-    return response_pieces(call.header.correlation_id, list(topics.items()), call.request.version)
+    return response_pieces(call.header.correlation_id, list(topics.items()), version)
 
 
 def refuse(request: FetchRequest, code: int) -> FetchResponse:

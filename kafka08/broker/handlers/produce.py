@@ -17,7 +17,7 @@ from kafka08.broker.call import Call, Later
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.delayed_produce import AppendResults
 from kafka08.broker.refused import Refused
-from kafka08.errors import ApiError, code_of
+from kafka08.errors import ApiError, InvalidRequiredAcks, code_of
 from kafka08.protocol.grouping import by_partition
 from kafka08.protocol.produce import (
     ProducePartitionResponse,
@@ -59,6 +59,15 @@ def handle(broker: BrokerContext, request: ProduceRequest, call: Call) -> Produc
     if wait is not None:
         call.when_closed(lambda: broker.replica_manager.produce_waits.abandon(wait))
     return Later.PARKED
+
+
+def handle_legal_acks(
+    broker: BrokerContext, request: ProduceRequest, call: Call
+) -> ProduceResponse | Later:
+    """From 0.9 on: acks other than -1, 0 and 1 are refused (21), and nothing is appended."""
+    if request.required_acks not in {-1, 0, 1}:
+        return refuse(request, InvalidRequiredAcks.code)
+    return handle(broker, request, call)
 
 
 def outcome(request: ProduceRequest, results: AppendResults, call: Call) -> ProduceResponse | Later:

@@ -21,7 +21,14 @@ def handle(
         for state in request.partition_states
         if state.leader == LEADER_DURING_DELETE
     )
+    for topic in {state.topic for state in request.partition_states}:
+        broker.topic_waits.topic_updated(topic)
     return UpdateMetadataResponse(0)
+
+
+def refuse_by_code(request: UpdateMetadataRequest, code: int) -> UpdateMetadataResponse:
+    """0.10.2: 11 for an old controller."""
+    return UpdateMetadataResponse(code)
 
 
 def refuse(request: UpdateMetadataRequest, code: int) -> UpdateMetadataResponse:

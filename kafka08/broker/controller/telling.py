@@ -1,0 +1,38 @@
+"""Telling: how a controller of a level tells brokers of changes. Rows, chosen once for each term.
+
+Source: ControllerBrokerRequestBatch, KafkaController.onBrokerStartup and onBrokerFailure 0.8.2.2,
+0.9.0.1 and 0.10.2.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from kafka08.broker.protocol_version import inter_broker
+from kafka08.levels import Level
+
+if TYPE_CHECKING:
+    from kafka08.broker.config import BrokerConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """What one release does.
+
+    update_metadata   the version of UpdateMetadata that is sent
+    always            UpdateMetadata also goes out without partitions, and to all brokers whenever
+                      one joins or fails. 0.8.2 tells the one that joined, if there are partitions
+    """
+
+    update_metadata: int
+    always: bool
+
+
+OF_0_8_2: Final = Telling(update_metadata=0, always=False)
+
+
+def telling(config: BrokerConfig) -> Telling:
+    """What the broker does, by its level and by what it is pinned to."""
+    version = inter_broker(config.protocol_version).update_metadata
+    return Telling(version, always=config.level >= Level.V0_9_0)

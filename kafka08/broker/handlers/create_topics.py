@@ -1,0 +1,99 @@
+"""CreateTopics: the controller writes topics into ZooKeeper and waits for their leaders.
+
+Each topic has its own code; one named twice is 42. Not the controller: 41 for all. A topic that is
+written but has no leaders within the timeout is 7; so is every one with a timeout of 0. Version 1
+may ask for the checks alone. Source: KafkaApis.handleCreateTopicsRequest 0.10.2.2.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+
+from kafka08.broker.call import Call, Later
+from kafka08.broker.context import BrokerContext
+from kafka08.broker.topic_requests import (
+    assignment_of,
+    check_assignment,
+    check_name,
+    overrides_of,
+)
+from kafka08.errors import (
+    InvalidRequest,
+    KafkaError,
+    NodeExists,
+    NotController,
+    RequestTimedOut,
+    TopicAlreadyExists,
+    code_of,
+)
+from kafka08.profile import topic_overrides
+from kafka08.protocol.create_topics import (
+    CreateTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    NewTopic,
+)
+
+log = logging.getLogger(__name__)
+
+
+def handle(
+    broker: BrokerContext, request: CreateTopicsRequest, call: Call
+) -> CreateTopicsResponse | Later:
+    if not broker.controller.is_active:
+        return refuse(request, NotController.code)
+    return call.run_slowly("CreateTopics", lambda: create(broker, request, call))
+
+
+def create(broker: BrokerContext, request: CreateTopicsRequest, call: Call) -> CreateTopicsResponse:
+    """Create what can be created, and wait for it. Switches."""
+    times = Counter(wanted.topic for wanted in request.topics)
+    results: dict[str, CreateTopicResult] = {}
+    written: dict[str, tuple[int, ...]] = {}
+    for wanted in request.topics:
+        topic = wanted.topic
+        if times[topic] > 1:
+            results[topic] = CreateTopicResult(topic, InvalidRequest.code, named_twice(call, times))
+            continue
+        try:
+            written[topic] = create_one(broker, wanted, validate_only=request.validate_only)
+        except KafkaError as error:
+            log.info("Error processing create topic request for topic %s: %s", topic, error)
+            results[topic] = CreateTopicResult(topic, code_of(error), str(error))
+        else:
+            results[topic] = CreateTopicResult(topic, 0)
+    if not request.validate_only:
+        for topic in broker.topic_waits.await_leaders(written, request.timeout_ms):
+            results[topic] = CreateTopicResult(topic, RequestTimedOut.code)
+    return CreateTopicsResponse([*results.values()])
+
+
+def create_one(broker: BrokerContext, wanted: NewTopic, *, validate_only: bool) -> tuple[int, ...]:
+    """Check and write one topic; its partitions. Switches. ApiError."""
+    overrides = overrides_of(wanted)
+    brokers = broker.metadata_cache.live_ids
+    assignment = assignment_of(wanted, brokers, broker.runtime.random)
+    check_name(wanted.topic, broker.store.topics())
+    check_assignment(assignment)
+    if not validate_only:
+        replicas = len(next(iter(assignment.values())))
+        profile = topic_overrides(broker.config.kafka08_profile, replicas)
+        try:
+            broker.store.create_topic(wanted.topic, assignment, {**profile, **overrides})
+        except NodeExists:
+            raise TopicAlreadyExists(f"Topic '{wanted.topic}' already exists.") from None
+    return tuple(assignment)
+
+
+def named_twice(call: Call, times: Counter[str]) -> str:
+    topics = ",".join(topic for topic, count in times.items() if count > 1)
+    return (
+        f"Create topics request from client `{call.header.client_id}` contains multiple entries "
+        f"for the following topics: {topics}"
+    )
+
+
+def refuse(request: CreateTopicsRequest, code: int) -> CreateTopicsResponse:
+    topics = dict.fromkeys(wanted.topic for wanted in request.topics)
+    return CreateTopicsResponse([CreateTopicResult(topic, code) for topic in topics])

@@ -1,0 +1,84 @@
+"""Fetch at 0.10.2: version 3 limits the whole answer, and answers in the order of the request.
+
+Each partition is read up to the smaller of its own limit and what is left of the answer's. Until
+something was read, the first message of a partition comes whole, however large; after that, a
+partition whose first message does not fit gives nothing. Topics that this broker has not heard of
+come last. A fetch between the HW and the LEO is empty, not -1. Source: ReplicaManager
+(readFromLocalLog), KafkaApis.handleFetchRequest 0.10.2.2.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kafka08.broker.call import Call, Later
+from kafka08.broker.context import BrokerContext
+from kafka08.broker.handlers import fetch
+from kafka08.kernel.types import ENTRY_HEADER
+from kafka08.protocol.fetch import LIMITED_VERSION
+from kafka08.structs import DEBUGGING_CONSUMER, TopicPartition
+
+if TYPE_CHECKING:
+    from kafka08.broker.partition import Partition
+    from kafka08.broker.replica_manager import ReplicaManager
+    from kafka08.log.slices import LogSlice
+    from kafka08.network.exchange import Answer
+    from kafka08.protocol.fetch import FetchPartition, FetchRequest
+
+
+class LaterReading:
+    """Partitions one by one, each up to its own limit. Never switches."""
+
+    def __init__(self, request: FetchRequest) -> None:
+        self._replica_id = request.replica_id
+
+    def read(
+        self, manager: ReplicaManager, tp: TopicPartition, wanted: FetchPartition
+    ) -> tuple[LogSlice, int]:
+        """As ReplicaManager.read."""
+        debugs = self._replica_id == DEBUGGING_CONSUMER
+        partition = manager.replica(tp) if debugs else manager.leader(tp)
+        if self._replica_id < 0 and wanted.offset > partition.high_watermark:
+            return partition.read(wanted.offset, 0, committed_only=False), partition.high_watermark
+        return self.take(partition, wanted), partition.high_watermark
+
+    def take(self, partition: Partition, wanted: FetchPartition) -> LogSlice:
+        return self._up_to(partition, wanted, wanted.max_bytes)
+
+    def _up_to(self, partition: Partition, wanted: FetchPartition, max_bytes: int) -> LogSlice:
+        committed_only = self._replica_id < 0
+        return partition.read(wanted.offset, max_bytes, committed_only=committed_only)
+
+
+class LimitedReading(LaterReading):
+    """Under the limit of the whole answer.
+
+    `_left` is what later partitions may still give, in bytes. While nothing was read (`_is_empty`)
+    the next message may exceed every limit.
+    """
+
+    def __init__(self, request: FetchRequest) -> None:
+        super().__init__(request)
+        self._left = request.max_bytes
+        self._is_empty = True
+
+    def take(self, partition: Partition, wanted: FetchPartition) -> LogSlice:
+        limit = min(wanted.max_bytes, self._left)
+        found = self._up_to(partition, wanted, limit)
+        if found.size == limit:
+            head = self._up_to(partition, wanted, ENTRY_HEADER.size).bytes()
+            if len(head) == ENTRY_HEADER.size:
+                whole = ENTRY_HEADER.size + ENTRY_HEADER.unpack(head)[1]
+                if whole > limit:
+                    found = self._up_to(partition, wanted, whole if self._is_empty else 0)
+        if found.size:
+            self._is_empty = False
+            self._left = max(0, self._left - found.size)
+        return found
+
+
+def handle(broker: BrokerContext, request: FetchRequest, call: Call) -> Answer | Later:
+    if request.version < LIMITED_VERSION:
+        return fetch.handle(broker, request, call, LaterReading)
+    request.topics.sort(key=lambda topic: topic.topic not in broker.metadata_cache)
+    return fetch.handle(broker, request, call, LimitedReading)

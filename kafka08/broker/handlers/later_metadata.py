@@ -1,0 +1,93 @@
+"""Metadata from 0.9 on: each topic succeeds or fails by itself; 0.10 adds what versions 1, 2 have.
+
+An illegal name is 17 for its topic alone, and so is what else keeps a topic from being created (38
+at 0.10.2 for too few brokers). From version 1 on, null means all topics and an empty list none,
+and dead replicas stay listed without an error. Source: KafkaApis.handleTopicMetadataRequest
+0.9.0.1, 0.10.2.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kafka08.broker.call import Call, Later
+from kafka08.broker.context import BrokerContext
+from kafka08.broker.handlers.metadata import REMEMBERED_TOPICS_MAX
+from kafka08.errors import (
+    AdminError,
+    InvalidReplicationFactor,
+    KafkaError,
+    LeaderNotAvailable,
+    UnknownTopicOrPartition,
+    code_of,
+)
+from kafka08.levels import Level
+from kafka08.protocol.codec import encoded_exchange
+from kafka08.protocol.metadata import (
+    BrokerEndpoint,
+    MetadataRequest,
+    MetadataResponse,
+    TopicMetadata,
+)
+from kafka08.structs import INTERNAL_TOPICS
+
+
+def handle(broker: BrokerContext, request: MetadataRequest, call: Call) -> MetadataResponse | Later:
+    cache = broker.metadata_cache
+    topics = sorted(cache.topics) if request.topics is None else [*dict.fromkeys(request.topics)]
+    unknown = [topic for topic in topics if topic not in cache]
+    to_create = [topic for topic in unknown if broker.topics.creates(topic)]
+    if not to_create:
+        answer = response(broker, request, topics, {})
+        if len(request.topics or ()) <= REMEMBERED_TOPICS_MAX:
+            question, body = encoded_exchange(request, answer)
+            cache.remember_answer(broker.question_prefix + question, body)
+        return answer
+
+    def create() -> MetadataResponse:
+        created = {topic: create_one(broker, topic) for topic in to_create}
+        return response(broker, request, topics, created)
+
+    return call.run_slowly("Metadata", create)
+
+
+def create_one(broker: BrokerContext, topic: str) -> int:
+    """Create a topic; the code that is answered for it. Switches."""
+    try:
+        broker.topics.create([topic])
+    except AdminError as error:
+        new = broker.config.level >= InvalidReplicationFactor.since
+        return InvalidReplicationFactor.code if new else code_of(error)
+    except KafkaError as error:
+        return code_of(error)
+    return LeaderNotAvailable.code
+
+
+def response(
+    broker: BrokerContext, request: MetadataRequest, topics: list[str], created: Mapping[str, int]
+) -> MetadataResponse:
+    """The answer for `topics`; `created` has the codes of those that were to be created."""
+    cache = broker.metadata_cache
+
+    def describe(topic: str) -> TopicMetadata:
+        if topic in created or topic not in cache:
+            code = created.get(topic, UnknownTopicOrPartition.code)
+            return TopicMetadata(code, topic, [], topic in INTERNAL_TOPICS)
+        return cache.topic_metadata(
+            topic, listener=broker.listener, lists_dead=request.version >= 1
+        )
+
+    return MetadataResponse(
+        [
+            BrokerEndpoint(*live, rack=cache.rack(live.id))
+            for live in cache.live_brokers(broker.listener)
+        ],
+        [describe(topic) for topic in topics],
+        cache.controller_id,
+        broker.cluster_id if broker.config.level >= Level.V0_10_2 else None,
+    )
+
+
+def refuse(request: MetadataRequest, code: int) -> MetadataResponse:
+    topics = dict.fromkeys(request.topics or ())
+    return MetadataResponse([], [TopicMetadata(code, topic, []) for topic in topics])

@@ -1,0 +1,77 @@
+"""ListOffsets at 0.10.2: version 1 asks for one offset, by time or at an end; 0 is as before.
+
+-1 is the HW for a consumer and the LEO for others, -2 the log start, both with the time -1. A
+partition named twice is 42. Messages of a format without timestamps cannot be looked for by time
+(43). Source: KafkaApis.handleOffsetRequestV1 0.10.2.2.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+
+from kafka08.broker.call import Call
+from kafka08.broker.context import BrokerContext
+from kafka08.broker.handlers import offsets
+from kafka08.errors import ApiError, InvalidRequest, UnsupportedForMessageFormat, code_of
+from kafka08.protocol.grouping import by_partition
+from kafka08.protocol.offsets import (
+    OffsetsPartitionResponse,
+    OffsetsRequest,
+    OffsetsResponse,
+    OffsetsTopicResponse,
+)
+from kafka08.structs import (
+    DEBUGGING_CONSUMER,
+    EARLIEST_OFFSET,
+    LATEST_OFFSET,
+    ORDINARY_CONSUMER,
+    TopicPartition,
+)
+
+log = logging.getLogger(__name__)
+
+refuse = offsets.refuse
+
+
+def handle(broker: BrokerContext, request: OffsetsRequest, call: Call) -> OffsetsResponse:
+    if request.version == 0:
+        return offsets.handle(broker, request, call)
+    times = Counter(
+        TopicPartition(topic.topic, partition.partition)
+        for topic in request.topics
+        for partition in topic.partitions
+    )
+    topics: dict[str, list[OffsetsPartitionResponse]] = {}
+    for tp, wanted in by_partition(request.topics).items():
+        answer = OffsetsPartitionResponse(tp.partition, 0, [])
+        try:
+            if times[tp] > 1:
+                raise InvalidRequest(f"{tp} appears twice")
+            answer.offset = find(broker, tp, wanted.time_ms, request.replica_id)
+        except ApiError as error:
+            answer.error_code = code_of(error)
+            log.debug(
+                "Offset request with correlation id %d from client %s on partition %s failed due "
+                "to %s",
+                call.header.correlation_id,
+                call.header.client_id,
+                tp,
+                error,
+            )
+        topics.setdefault(tp.topic, []).append(answer)
+    return OffsetsResponse([OffsetsTopicResponse(*item) for item in topics.items()])
+
+
+def find(broker: BrokerContext, tp: TopicPartition, time_ms: int, replica_id: int) -> int:
+    """The offset at an end of the log. UnknownTopicOrPartition, NotLeaderForPartition,
+    ReplicaNotAvailable, UnsupportedForMessageFormat."""
+    manager = broker.replica_manager
+    partition = manager.replica(tp) if replica_id == DEBUGGING_CONSUMER else manager.leader(tp)
+    assert partition.log is not None
+    if time_ms == LATEST_OFFSET:
+        is_consumer = replica_id == ORDINARY_CONSUMER
+        return partition.high_watermark if is_consumer else partition.log.log_end_offset
+    if time_ms == EARLIEST_OFFSET:
+        return partition.log.log_start_offset
+    raise UnsupportedForMessageFormat(f"the messages of {tp} have no timestamps")

@@ -1,0 +1,93 @@
+"""What CreateTopics asks for, checked in the order of 0.10.2.2. Pure.
+
+    config names (40) and values (-1), an assignment together with counts (42), partitions (37),
+    replication factor (38), name (17), existence (36), collision (17), assignment (39)
+
+Source: kafka.server.AdminManager.createTopics, kafka.admin.AdminUtils 0.10.2.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kafka08.assignment import RandomSource, assign_replicas
+from kafka08.errors import (
+    ConfigError,
+    InvalidConfig,
+    InvalidPartitions,
+    InvalidReplicaAssignment,
+    InvalidReplicationFactor,
+    InvalidRequest,
+    InvalidTopic,
+    TopicAlreadyExists,
+    UnknownError,
+)
+from kafka08.protocol.create_topics import NO_COUNT, NewTopic
+from kafka08.topic_config import TOPIC_KEYS, parse_topic_config
+from kafka08.topic_name import fault_of
+
+MAX_LENGTH = 249
+"""Of a topic's name, since 0.10: with a partition's number it must fit into a file name."""
+
+
+def overrides_of(wanted: NewTopic) -> dict[str, str]:
+    """The topic's configuration. InvalidConfig for an unknown name; UnknownError for a value."""
+    overrides = {entry.key: entry.value for entry in wanted.configs}
+    for name in overrides:
+        if name not in TOPIC_KEYS:
+            raise InvalidConfig(f"Unknown Log configuration {name}.")
+    try:
+        parse_topic_config(overrides)
+    except ConfigError as error:
+        raise UnknownError(str(error)) from None
+    return overrides
+
+
+def assignment_of(
+    wanted: NewTopic, brokers: Sequence[int], rng: RandomSource
+) -> dict[int, tuple[int, ...]]:
+    """partition → replicas, as asked for or on the live `brokers`. InvalidRequest,
+    InvalidPartitions, InvalidReplicationFactor."""
+    has_counts = (wanted.partitions, wanted.replication_factor) != (NO_COUNT, NO_COUNT)
+    if wanted.assignment:
+        if has_counts:
+            raise InvalidRequest(
+                "Both numPartitions or replicationFactor and replicasAssignments were set. "
+                "Both cannot be used at the same time."
+            )
+        return {item.partition: tuple(item.replicas) for item in wanted.assignment}
+    if wanted.partitions <= 0:
+        raise InvalidPartitions("number of partitions must be larger than 0")
+    if wanted.replication_factor <= 0:
+        raise InvalidReplicationFactor("replication factor must be larger than 0")
+    if wanted.replication_factor > len(brokers):
+        raise InvalidReplicationFactor(
+            f"replication factor: {wanted.replication_factor} larger than available brokers: "
+            f"{len(brokers)}"
+        )
+    return assign_replicas(brokers, wanted.partitions, wanted.replication_factor, rng=rng)
+
+
+def check_name(topic: str, existing: Sequence[str]) -> None:
+    """InvalidTopic, or TopicAlreadyExists. `.` and `_` in the same place collide, for metrics have
+    one name for both."""
+    fault = fault_of(topic)
+    if fault is None and len(topic) > MAX_LENGTH:
+        fault = f"topic name is illegal, can't be longer than {MAX_LENGTH} characters"
+    if fault is not None:
+        raise InvalidTopic(fault)
+    if topic in existing:
+        raise TopicAlreadyExists(f"Topic '{topic}' already exists.")
+    metric = topic.replace(".", "_")
+    colliding = [other for other in existing if other.replace(".", "_") == metric]
+    if colliding:
+        raise InvalidTopic(f"Topic '{topic}' collides with existing topics: {', '.join(colliding)}")
+
+
+def check_assignment(assignment: Mapping[int, Sequence[int]]) -> None:
+    """InvalidReplicaAssignment unless all partitions have as many replicas, each on a broker of its
+    own, and are numbered from 0: the JVM takes other numbers, and then never has a leader."""
+    if len({len(replicas) for replicas in assignment.values()}) != 1:
+        raise InvalidReplicaAssignment("All partitions should have the same number of replicas")
+    if any(len(set(replicas)) < len(replicas) for replicas in assignment.values()):
+        raise InvalidReplicaAssignment(f"Duplicate replica assignment found: {dict(assignment)}")

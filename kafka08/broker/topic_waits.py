@@ -1,0 +1,72 @@
+"""TopicWaits: who waits until this broker has heard that topics came into being, or are gone.
+
+Source: kafka.server.DelayedCreateTopics, DelayedDeleteTopics 0.10.2.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from kafka08.broker.metadata_cache import MetadataCache
+from kafka08.broker.purgatory import Purgatory, Wait
+from kafka08.broker.timer import Timer
+from kafka08.runtime import BrokerRuntime
+from kafka08.structs import TopicPartition
+
+IsDone = Callable[[str], bool]
+
+
+class TopicWait(Wait):
+    """Over when `is_done` holds for each of its topics."""
+
+    __slots__ = ("_done", "_is_done", "_topics")
+
+    def __init__(self, topics: Sequence[str], is_done: IsDone, done: Callable[[], object]) -> None:
+        self._topics = topics
+        self._is_done = is_done
+        self._done = done
+
+    def is_satisfied(self) -> bool:
+        return all(map(self._is_done, self._topics))
+
+    def finish(self) -> None:
+        self._done()
+
+
+class TopicWaits:
+    """The waits of one broker, by topic."""
+
+    def __init__(self, runtime: BrokerRuntime, timer: Timer, cache: MetadataCache) -> None:
+        self._runtime = runtime
+        self._waits = Purgatory(timer)
+        self._cache = cache
+
+    def topic_updated(self, topic: str) -> None:
+        """The controller told of a topic. Never switches."""
+        if topic in self._waits:
+            self._waits.touch(topic)
+
+    def await_leaders(self, partitions: Mapping[str, Sequence[int]], timeout_ms: int) -> set[str]:
+        """Until each of these partitions has a live leader; the topics that have none after
+        `timeout_ms`. Switches."""
+
+        def has_leaders(topic: str) -> bool:
+            return all(
+                (state := self._cache.partition_state(TopicPartition(topic, number))) is not None
+                and self._cache.is_alive(state.leader)
+                for number in partitions[topic]
+            )
+
+        return self._await(list(partitions), has_leaders, timeout_ms)
+
+    def await_absence(self, topics: Sequence[str], timeout_ms: int) -> set[str]:
+        """Until the controller has told that they are gone; those that are there after
+        `timeout_ms`. Switches."""
+        return self._await(topics, lambda topic: topic not in self._cache, timeout_ms)
+
+    def _await(self, topics: Sequence[str], is_done: IsDone, timeout_ms: int) -> set[str]:
+        if topics and timeout_ms > 0:
+            over = self._runtime.event()
+            self._waits.add(TopicWait(topics, is_done, over.set), topics, timeout_ms)
+            over.wait()
+        return {topic for topic in topics if timeout_ms <= 0 or not is_done(topic)}

@@ -1,0 +1,337 @@
+"""What a broker of level 0.9.0 or 0.10.2 answers otherwise than one of 0.8.2.2."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka08.errors import ProtocolError
+from kafka08.protocol import message_set
+from kafka08.protocol.api_versions import ApiVersionsRequest
+from kafka08.protocol.create_topics import (
+    NO_COUNT,
+    CreateTopicsRequest,
+    NewTopic,
+    ReplicaAssignment,
+    TopicConfigEntry,
+)
+from kafka08.protocol.delete_topics import DeleteTopicsRequest
+from kafka08.protocol.fetch import FetchPartition, FetchRequest, FetchTopic
+from kafka08.protocol.leader_and_isr import PartitionStateInfo
+from kafka08.protocol.metadata import MetadataRequest
+from kafka08.protocol.offsets import OffsetsPartition, OffsetsRequest, OffsetsTopic
+from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
+from kafka08.protocol.sasl_handshake import SaslHandshakeRequest
+from kafka08.protocol.served import SERVED
+from kafka08.protocol.update_metadata import (
+    ListenerEndpoint,
+    LiveBroker,
+    UpdateMetadataRequest,
+)
+from kafka08.zk import paths
+from tests.broker.world import CONTROLLER_EPOCH, World
+
+SET = message_set.encode([(None, b"v" * 100)])
+
+
+def world_of(tmp_path: Path, level: str = "0.10.2", **keys: Any) -> World:
+    return World(tmp_path, api_level=level, **keys)
+
+
+def produce(world: World, topic: str, partition: int = 0) -> Any:
+    request = ProduceRequest(1, 1000, [ProduceTopic(topic, [ProducePartition(partition, SET)])])
+    return world.client.call(request)
+
+
+def fetch(world: World, *wanted: tuple[str, int, int], max_bytes: int, version: int = 3) -> Any:
+    """Partitions as (topic, partition, most bytes), each from offset 0."""
+    topics = [FetchTopic(t, [FetchPartition(p, 0, size)]) for t, p, size in wanted]
+    return world.client.call(FetchRequest(-1, 0, 0, topics, max_bytes=max_bytes, version=version))
+
+
+def sizes(answer: Any) -> list[tuple[str, int, int, int]]:
+    """(topic, partition, error, size) in the order of the answer."""
+    return [
+        (topic.topic, p.partition, p.error_code, len(p.message_set))
+        for topic in answer.topics
+        for p in topic.partitions
+    ]
+
+
+class TestApiVersions:
+    def test_what_is_served_is_listed(self, tmp_path: Path) -> None:
+        """Every key of 0.10.2.2, with its range."""
+        world = world_of(tmp_path)
+        answer = world.client.call(ApiVersionsRequest())
+        assert 0 == answer.error_code
+        assert [*range(21)] == [item.key for item in answer.apis]
+
+    def test_an_unknown_version_is_answered_in_the_first_layout(self, tmp_path: Path) -> None:
+        """And the connection stays usable: newer clients ask with their newest version first."""
+        world = world_of(tmp_path)
+        world.client.send(bytes.fromhex("0000000b 0012 0003 00000007 0001 63".replace(" ", "")))
+        assert ["000000070023" + "00000000"] == [f.hex() for f in world.client.frames()]
+        assert 0 == world.client.call(ApiVersionsRequest()).error_code
+
+    def test_0_8_2_closes_the_connection(self, tmp_path: Path) -> None:
+        """It does not know the key."""
+        world = World(tmp_path)
+        with pytest.raises(ProtocolError):
+            world.client.send(bytes.fromhex("0000000b0012000000000007000163"))
+
+
+def test_sasl_is_refused(tmp_path: Path) -> None:
+    """34 and the mechanisms; the connection stays usable."""
+    answer = world_of(tmp_path).client.call(SaslHandshakeRequest("PLAIN"))
+    assert (34, ["GSSAPI"]) == (answer.error_code, answer.mechanisms)
+
+
+@pytest.mark.parametrize("level", ["0.9.0", "0.10.2"])
+def test_acks_other_than_minus_1_0_and_1_are_refused(tmp_path: Path, level: str) -> None:
+    """21, and nothing is appended. 0.8.2 takes them."""
+    world = world_of(tmp_path, level)
+    world.lead("t")
+    request = ProduceRequest(2, 1, [ProduceTopic("t", [ProducePartition(0, SET)])])
+    answer = world.client.call(request)
+    assert 21 == answer.topics[0].partitions[0].error_code
+    assert 0 == world.partition("t").log.log_end_offset
+
+
+class TestFetch:
+    @pytest.fixture
+    def world(self, tmp_path: Path) -> World:
+        world = world_of(tmp_path)
+        for topic in ("a", "b"):
+            world.lead(topic, 2)
+            produce(world, topic)
+            produce(world, topic)
+        return world
+
+    def test_the_answer_has_the_order_of_the_request(self, world: World) -> None:
+        """Partitions of a topic that are not neighbours have an entry each."""
+        wanted = (("b", 0, 9999), ("a", 0, 9999), ("b", 1, 9999))
+        answer = fetch(world, *wanted, max_bytes=9999)
+        assert ["b", "a", "b"] == [topic.topic for topic in answer.topics]
+
+    def test_unknown_topics_come_last(self, world: World) -> None:
+        """As in 0.10.2.2."""
+        answer = fetch(world, ("x", 0, 9999), ("a", 0, 9999), max_bytes=9999)
+        assert [("a", 0, 0, 2 * len(SET)), ("x", 0, 3, 0)] == sizes(answer)
+
+    def test_the_whole_answer_is_limited(self, world: World) -> None:
+        """By what is left, in the order of the request; 0 left is an empty set."""
+        answer = fetch(world, ("a", 0, 9999), ("b", 0, 9999), max_bytes=2 * len(SET))
+        assert [("a", 0, 0, 2 * len(SET)), ("b", 0, 0, 0)] == sizes(answer)
+        answer = fetch(world, ("b", 0, 9999), ("a", 0, 9999), max_bytes=3 * len(SET))
+        assert [("b", 0, 0, 2 * len(SET)), ("a", 0, 0, len(SET))] == sizes(answer)
+
+    @pytest.mark.parametrize(("most", "max_bytes"), [(10, 9999), (9999, 10), (0, 0)])
+    def test_the_first_message_comes_whole(self, world: World, most: int, max_bytes: int) -> None:
+        """Whatever the limits; the next partition then gives nothing rather than a cut head."""
+        answer = fetch(world, ("a", 0, most), ("b", 0, 10), max_bytes=max_bytes)
+        assert [("a", 0, 0, len(SET)), ("b", 0, 0, 0)] == sizes(answer)
+
+    def test_an_empty_partition_leaves_the_right_to_the_next(self, world: World) -> None:
+        """The first message that there is comes whole."""
+        answer = fetch(world, ("a", 1, 10), ("b", 0, 10), max_bytes=10)
+        assert [("a", 1, 0, 0), ("b", 0, 0, len(SET))] == sizes(answer)
+
+    def test_versions_before_cut_heads(self, world: World) -> None:
+        """Each partition has its own limit alone."""
+        answer = fetch(world, ("a", 0, 10), ("b", 0, 10), max_bytes=5, version=2)
+        assert [("a", 0, 0, 10), ("b", 0, 0, 10)] == sizes(answer)
+
+    @pytest.mark.parametrize(("most", "max_bytes"), [(-1, 9999), (9999, -1)])
+    def test_negative_limits_are_errors(self, world: World, most: int, max_bytes: int) -> None:
+        """-1 for the partition."""
+        assert [("a", 0, -1, 0)] == sizes(fetch(world, ("a", 0, most), max_bytes=max_bytes))
+
+    @pytest.mark.parametrize(("level", "code"), [("0.8.2", -1), ("0.9.0", -1), ("0.10.2", 0)])
+    def test_between_hw_and_leo(self, tmp_path: Path, level: str, code: int) -> None:
+        """Empty at 0.10.2: a new leader's HW may be behind for a moment."""
+        world = world_of(tmp_path / "other", level)
+        world.lead("t", isr=(1, 2), replicas=(1, 2))
+        for _ in range(3):
+            produce(world, "t")
+        topics = [FetchTopic("t", [FetchPartition(0, 1, 9999)])]
+        answer = world.client.call(FetchRequest(-1, 0, 0, topics))
+        assert [("t", 0, code, 0)] == sizes(answer)
+
+
+class TestMetadata:
+    def test_null_is_all_and_empty_is_none(self, tmp_path: Path) -> None:
+        """From version 1 on; 0 means all by an empty list."""
+        world = world_of(tmp_path)
+        world.lead("t")
+        for version, asked, expected in ((0, None, ["t"]), (1, None, ["t"]), (2, [], [])):
+            answer = world.client.call(MetadataRequest(asked, version=version))
+            assert expected == [topic.topic for topic in answer.topics], version
+            assert [1] == [broker.broker_id for broker in answer.brokers]
+
+    def test_what_the_versions_brought(self, tmp_path: Path) -> None:
+        """Controller, rack, internal topics; the cluster id in version 2."""
+        world = world_of(tmp_path)
+        world.lead("__consumer_offsets")
+        live = [LiveBroker(1, [ListenerEndpoint(9, "h", "PLAINTEXT", 0)], "r1")]
+        world.client.call(UpdateMetadataRequest(9, CONTROLLER_EPOCH, [], live, version=3))
+        answer = world.client.call(MetadataRequest(None, version=2))
+        assert (9, "pC_UvGuMS9yjg9-rNYsVvQ") == (answer.controller_id, answer.cluster_id)
+        assert [("h", 9, "r1")] == [(b.host, b.port, b.rack) for b in answer.brokers]
+        assert [True] == [topic.is_internal for topic in answer.topics]
+
+    @pytest.mark.parametrize(("version", "code", "replicas"), [(0, 9, [1]), (1, 0, [1, 7])])
+    def test_a_dead_replica(
+        self, tmp_path: Path, version: int, code: int, replicas: list[int]
+    ) -> None:
+        """Left out with an error in version 0, listed without one later."""
+        world = world_of(tmp_path)
+        world.lead("t", isr=(1, 7), replicas=(1, 7))
+        (topic,) = world.client.call(MetadataRequest(["t"], version=version)).topics
+        (partition,) = topic.partitions
+        assert (code, replicas, replicas) == (
+            partition.error_code,
+            partition.replicas,
+            partition.isr,
+        )
+
+    def test_one_bad_name_fails_alone(self, tmp_path: Path) -> None:
+        """0.8.2.2 spoils the whole answer."""
+        world = world_of(tmp_path)
+        world.lead("t")
+        request = MetadataRequest(["t", "a b", "new"], version=1)
+        answer = world.client.call(request)
+        assert [("t", 0), ("a b", 17), ("new", 5)] == [
+            (topic.topic, topic.error_code) for topic in answer.topics
+        ]
+        assert [1] == [broker.broker_id for broker in answer.brokers]
+
+    def test_each_listener_has_its_own_addresses(self, tmp_path: Path) -> None:
+        """Also where an answer is remembered."""
+        world = world_of(
+            tmp_path,
+            listeners="PLAINTEXT://:1,INNER://:2",
+            listener_security_protocol_map="PLAINTEXT:PLAINTEXT,INNER:PLAINTEXT",
+        )
+        inner = world.at_listener("INNER")
+        ends = [ListenerEndpoint(n, "h", name, 0) for n, name in ((1, "PLAINTEXT"), (2, "INNER"))]
+        live = [LiveBroker(1, ends, None)]
+        world.client.call(UpdateMetadataRequest(9, CONTROLLER_EPOCH, [], live, version=3))
+        for _ in range(2):
+            for client, port in ((world.client, 1), (inner, 2)):
+                answer = client.call(MetadataRequest([], version=1))
+                assert [port] == [broker.port for broker in answer.brokers]
+
+
+class TestListOffsets:
+    @pytest.mark.parametrize(
+        ("replica", "time_ms", "code", "offset"),
+        [(-1, -1, 0, 0), (2, -1, 0, 2), (-1, -2, 0, 0), (-1, 5, 43, -1)],
+    )
+    def test_ends_and_times(
+        self, tmp_path: Path, replica: int, time_ms: int, code: int, offset: int
+    ) -> None:
+        """The HW for a consumer, the LEO for a follower; no times in magic 0."""
+        world = world_of(tmp_path)
+        world.lead("t", isr=(1, 2), replicas=(1, 2))
+        produce(world, "t")
+        produce(world, "t")
+        topics = [OffsetsTopic("t", [OffsetsPartition(0, time_ms, 1)])]
+        answer = world.client.call(OffsetsRequest(replica, topics, version=1))
+        (partition,) = answer.topics[0].partitions
+        assert (code, offset, -1) == (
+            partition.error_code,
+            partition.offset,
+            partition.timestamp_ms,
+        )
+
+    def test_a_partition_named_twice(self, tmp_path: Path) -> None:
+        """42, once."""
+        world = world_of(tmp_path)
+        world.lead("t")
+        topics = [OffsetsTopic("t", [OffsetsPartition(0, -1, 1)] * 2)]
+        answer = world.client.call(OffsetsRequest(-1, topics, version=1))
+        assert [42] == [p.error_code for p in answer.topics[0].partitions]
+
+
+class TestTopics:
+    """The requests that only the controller takes."""
+
+    @pytest.fixture
+    def world(self, tmp_path: Path) -> World:
+        world = world_of(tmp_path)
+        world.lead("there")
+        world.lead("a.b")
+        for topic in ("there", "a.b"):
+            world.store.create_topic(topic, {0: [1]}, {})
+        world.controller.is_active = True
+        return world
+
+    @pytest.mark.parametrize(
+        ("wanted", "code"),
+        [
+            (NewTopic("t", 1, 1, [], [TopicConfigEntry("nonsense", "1")]), 40),
+            (NewTopic("t", 1, 1, [], [TopicConfigEntry("segment.bytes", "x")]), -1),
+            (NewTopic("t", 1, 1, [ReplicaAssignment(0, [1])], []), 42),
+            (NewTopic("t", 0, 1, [], []), 37),
+            (NewTopic("t", 1, 0, [], []), 38),
+            (NewTopic("t", 1, 2, [], []), 38),
+            (NewTopic("t", NO_COUNT, NO_COUNT, [], []), 37),
+            (NewTopic("a b", 1, 1, [], []), 17),
+            (NewTopic("t" * 250, 1, 1, [], []), 17),
+            (NewTopic("there", 1, 1, [], []), 36),
+            (NewTopic("a_b", 1, 1, [], []), 17),
+            (NewTopic("t", -1, -1, [ReplicaAssignment(0, [1, 1])], []), 39),
+            (
+                NewTopic("t", -1, -1, [ReplicaAssignment(0, [1]), ReplicaAssignment(1, [])], []),
+                39,
+            ),
+            (NewTopic("t", 1, 1, [], []), 0),
+        ],
+    )
+    def test_checks(self, world: World, wanted: NewTopic, code: int) -> None:
+        """The codes of AdminManager; validation alone creates nothing."""
+        request = CreateTopicsRequest([wanted], 0, validate_only=True, version=1)
+        (result,) = world.client.call(request).topics
+        assert code == result.error_code
+        assert (result.message is None) == (code == 0)
+        assert paths.topic("t") not in world.store.znodes
+
+    def test_one_named_twice_fails_alone(self, world: World) -> None:
+        """The others are created."""
+        topics = [NewTopic(name, 1, 1, [], []) for name in ("t", "u", "t")]
+        answer = world.client.call(CreateTopicsRequest(topics, 0, version=1))
+        assert {"t": 42, "u": 7} == {r.topic: r.error_code for r in answer.topics}
+        assert 1 == world.store.created_partitions("u")
+        assert paths.topic("t") not in world.store.znodes
+
+    def test_another_broker_is_asked_in_vain(self, world: World) -> None:
+        """41 for each topic, in both requests."""
+        world.controller.is_active = False
+        answer = world.client.call(CreateTopicsRequest([NewTopic("t", 1, 1, [], [])], 1))
+        assert [("t", 41)] == [(r.topic, r.error_code) for r in answer.topics]
+        answer = world.client.call(DeleteTopicsRequest(["there", "nowhere"], 1))
+        assert [("there", 41), ("nowhere", 41)] == [(r.topic, r.error_code) for r in answer.topics]
+
+
+class TestErrorCodes:
+    @pytest.mark.parametrize(("level", "code"), [("0.8.2", -1), ("0.9.0", -1), ("0.10.2", 11)])
+    def test_metadata_of_an_old_controller(self, tmp_path: Path, level: str, code: int) -> None:
+        """0.10.2 answers the code of the cause."""
+        world = world_of(tmp_path, level)
+        world.lead("t")
+        request = UpdateMetadataRequest(8, CONTROLLER_EPOCH - 1, [], [])
+        assert code == world.client.call(request).error_code
+
+    def test_every_level_reads_its_own_versions_of_metadata(self, tmp_path: Path) -> None:
+        """Whatever the broker is pinned to."""
+        state = PartitionStateInfo("t", 0, CONTROLLER_EPOCH, 1, 0, [1], 0, [1])
+        for level, newest in (("0.8.2", 0), ("0.9.0", 1), ("0.10.2", 3)):
+            world = world_of(tmp_path / level, level)
+            for version in range(newest + 1):
+                live = [LiveBroker.plaintext(1, "h", version + 1)]
+                request = UpdateMetadataRequest(9, CONTROLLER_EPOCH, [state], live, version=version)
+                assert 0 == world.client.call(request).error_code
+                assert version + 1 == world.cache.live_brokers()[0].port
+            assert (6, newest) == max(k for k in SERVED[world.config.level].rows if k[0] == 6)
