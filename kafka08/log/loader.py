@@ -22,6 +22,7 @@ from kafka08.log.files import (
     remove,
     rename,
     storage_errors,
+    sync_directory,
 )
 from kafka08.log.names import (
     CLEANED_SUFFIX,
@@ -108,6 +109,8 @@ def load_segments(
                 end,
             )
             _delete_after(segments, number)
+            # A power failure must not bring them back behind messages written later.
+            sync_directory(disk, directory)
             break
     active = segments[-1]
     if found is None:
@@ -158,6 +161,8 @@ def _finish_interrupted(disk: Disk, directory: Path) -> None:
                 log.info("Found log file %s from interrupted swap operation, repairing.", path)
                 _remove_replaced(disk, directory, path)
                 remove(disk, target.with_suffix(INDEX_SUFFIX))
+                # They must not come back beside the segment that replaces them.
+                sync_directory(disk, directory)
                 rename(disk, path, target)
 
 

@@ -78,6 +78,9 @@ class Log:
     `_synced_name_changes` is how many of these a completed flush has put on disk. Two flushes may
     be under way at once, so each syncs the directory until one of them has completed.
 
+    `_cut_unsynced`: the active segment was cut, and no completed flush has put that on disk. Were
+    the cut undone by a power failure after a roll, two segments would hold the same offsets.
+
     `sealed_changes` rises with everything that cuts or deletes sealed segments; a cleaning under
     way is void then.
 
@@ -109,6 +112,7 @@ class Log:
         self._crash = crash
         self._closed = False
         self._truncations = 0
+        self._cut_unsynced = False
         self.sealed_changes = 0
         self._name_changes = 1
         self._synced_name_changes = 0
@@ -300,6 +304,8 @@ class Log:
         """Start a new active segment at the LEO; the old ones are flushed in the background."""
         base_offset = self._log_end_offset
         assert base_offset > self._active.base_offset, f"{self.name}: roll of an empty segment"
+        if self._cut_unsynced:
+            self.flush()
         for path in (
             log_file(self.directory, base_offset),
             index_file(self.directory, base_offset),
@@ -401,10 +407,10 @@ class Log:
     def begin_flush(self) -> PendingFlush | None:
         """An fsync of everything below the LEO that is not on disk yet; None if all is."""
         up_to = self._log_end_offset
-        if up_to <= self.recovery_point:
+        if up_to <= self.recovery_point and not self._cut_unsynced:
             return None
         first = max(0, bisect_right(self._bases, self.recovery_point) - 1)
-        last = bisect_left(self._bases, up_to)
+        last = len(self._bases) if self._cut_unsynced else bisect_left(self._bases, up_to)
         files: list[Syncable] = [
             file
             for segment in self._segments[first:last]
@@ -420,7 +426,10 @@ class Log:
         def complete() -> None:
             self._crash(crashpoints.FLUSH_SYNCED)
             self._synced_name_changes = max(self._synced_name_changes, name_changes)
-            if truncations == self._truncations and up_to > self.recovery_point:
+            if truncations != self._truncations:
+                return
+            self._cut_unsynced = False
+            if up_to > self.recovery_point:
                 self.recovery_point = up_to
                 self.last_flush_ms = self._clock.time_ms()
 
@@ -498,6 +507,7 @@ class Log:
         self._active.truncate_to(
             offset, position, self.config.segment_index_bytes, self._clock.time_ms(), self._crash
         )
+        self._cut_unsynced = self._cut_unsynced or position is not None
         self._log_end_offset = offset
         self.recovery_point = min(offset, self.recovery_point)
 
@@ -510,6 +520,7 @@ class Log:
         sync_directory(self.disk, self.directory)
         self._crash(crashpoints.TRUNCATE_SEGMENTS_DELETED)
         self._add_segment(offset)
+        self._cut_unsynced = False
         self._log_end_offset = offset
         self.recovery_point = min(offset, self.recovery_point)
 

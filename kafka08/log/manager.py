@@ -85,6 +85,8 @@ class LogManager:
         """The logs of each topic."""
         self._flushing: set[Log] = set()
         self._log_counts: Counter[Path] = Counter()
+        self._checkpointed: dict[Path, Mapping[TopicPartition, int]] = {}
+        """The recovery points that a crash would leave, of deleted logs too."""
         paths = [Path(directory) for directory in directories]
         if len({disk.real_path(path) for path in paths}) < len(paths):
             raise ConfigError(f"Duplicate log directory found: {', '.join(map(str, paths))}")
@@ -126,13 +128,15 @@ class LogManager:
                 here = {tp for tp, one in self.logs.items() if one.directory.parent == path}
                 self._log_counts[path] = len(here)
                 self.cleaner_points.keep(path, here)
+            if any(map(self._is_checkpointed_too_high, self.logs.values())):
+                self.checkpoint_recovery_points()
         except (CorruptLog, StorageError):
             self._release()
             raise
         log.info("Logs loading complete.")
 
     def _load_jobs(self, directory: LogDirectory) -> list[LoadJob]:
-        recovery_points = directory.recovery_points.read()
+        recovery_points = self._checkpointed[directory.path] = directory.recovery_points.read()
         if directory.was_clean:
             log.debug("Found clean shutdown file. Skipping recovery in %s", directory.path)
         jobs: list[LoadJob] = []
@@ -191,6 +195,8 @@ class LogManager:
         created = self._open(directory / partition_directory(topic_partition))
         self._add(created)
         self._log_counts[directory] += 1
+        if self._is_checkpointed_too_high(created):
+            self.checkpoint_recovery_points()
         log.info(
             "Created log for partition %s in %s with properties {%s}.",
             topic_partition, directory, created.config,
@@ -260,6 +266,13 @@ class LogManager:
             base_offset = one.base_offset_of(offset)
             self.cleaner_points.lower(one.directory.parent, one.topic_partition, base_offset)
 
+    def _is_checkpointed_too_high(self, one: Log) -> bool:
+        """Whether the checkpoint has a recovery point above this log's: of a deleted log of that
+        name, or of a truncation that a crash interrupted. After another crash, what is appended
+        below it would be trusted without a check. 0.8.2.2 leaves it so."""
+        points = self._checkpointed.get(one.directory.parent, {})
+        return points.get(one.topic_partition, 0) > one.recovery_point
+
     # What has to be done now and then
 
     def _in_turns(self) -> Iterator[Log]:
@@ -300,6 +313,7 @@ class LogManager:
             points[one.directory.parent][topic_partition] = one.recovery_point
         for directory in self._directories:
             directory.recovery_points.write(points[directory.path])
+            self._checkpointed[directory.path] = points[directory.path]
 
     def _open(self, path: Path, *, recovery_point: int = 0, clean_shutdown: bool = False) -> Log:
         topic_partition = parse_partition_directory(path)

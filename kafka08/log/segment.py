@@ -142,7 +142,8 @@ class LogSegment:
 
     def repair(self, found: Recovered, index_bytes: int) -> int:
         """Cut the messages to what a full `check` found sound and write its index; the segment is
-        sealed afterwards. Returns the bytes cut off."""
+        sealed afterwards. On return both are on disk: nobody looks at a segment again that is
+        below the recovery point. Returns the bytes cut off."""
         self.index.grow(index_bytes)
         self.index.truncate_to(self.base_offset)
         for offset, position in found.index_entries:
@@ -152,6 +153,10 @@ class LogSegment:
         self.index.seal()
         cut = self.size - found.valid_bytes
         self._cut(found.valid_bytes)
+        with storage_errors("sync", self.log_path):
+            self.index.opened().sync()
+            if cut:
+                self.file.sync()
         return cut
 
     def truncate_to(

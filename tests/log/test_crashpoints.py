@@ -20,7 +20,7 @@ PASSES = {
     crashpoints.ROLL_SEALED: 2,
     crashpoints.ROLL_LOG_CREATED: 2,
     crashpoints.ROLL_CREATED: 2,
-    crashpoints.FLUSH_SYNCED: 2,
+    crashpoints.FLUSH_SYNCED: 3,
     crashpoints.TRUNCATE_SEGMENTS_DELETED: 2,
     crashpoints.TRUNCATE_INDEX_CUT: 2,
     crashpoints.DELETE_LOG_RENAMED: 3,

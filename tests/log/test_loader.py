@@ -122,6 +122,15 @@ def test_an_unflushed_segment_that_lost_its_end_is_the_last(
     assert (end == 6) == path_of(log, 4).exists()
 
 
+def test_what_recovery_cuts_and_deletes_is_on_disk(open_log: OpenLog, synced: list[str]) -> None:
+    """The next recovery begins behind it."""
+    log = three_segments(open_log)
+    os.truncate(path_of(log, 2), 40)
+    synced.clear()
+    open_log(recovery_point=2, index_interval_bytes=0)
+    assert [f"{2:020d}.index", f"{2:020d}.log", "t-0"] == synced
+
+
 def test_a_log_that_was_cleaned_once_keeps_its_gaps(tmp_path: Path, open_log: OpenLog) -> None:
     """Its topic is not compacted any more, but the cleaner's checkpoint knows it."""
     log = three_segments(open_log)

@@ -398,6 +398,34 @@ def test_a_flush_syncs_messages_index_and_names(
     assert log.begin_flush() is None
 
 
+def test_a_truncation_is_on_disk_before_the_log_rolls(open_log: OpenLog, synced: list[str]) -> None:
+    """A power failure that undid it later would leave two segments with the same offsets: nothing
+    below the recovery point is looked at again."""
+    log = open_log()
+    log.append(a_set(b"a", b"b"))
+    log.flush()
+    log.truncate_to(1)
+    synced.clear()
+    log.roll()
+    assert [f"{0:020d}.log", f"{0:020d}.index"] == synced
+    synced.clear()
+    log.append(a_set(b"c"))
+    log.roll()
+    assert [] == synced
+
+
+def test_a_stop_syncs_a_truncation(open_log: OpenLog, synced: list[str]) -> None:
+    """The clean-shutdown marker would let the next start trust what a power failure brings back."""
+    log = open_log()
+    log.append(a_set(b"a", b"b"))
+    log.flush()
+    log.truncate_to(0)
+    synced.clear()
+    log.flush()
+    assert [f"{0:020d}.log", f"{0:020d}.index"] == synced
+    assert log.begin_flush() is None
+
+
 def test_a_second_flush_syncs_the_names_that_the_first_has_not_yet(
     open_log: OpenLog, synced: list[str]
 ) -> None:

@@ -328,6 +328,37 @@ def test_delete_removes_log_and_directory(open_manager: OpenManager, tmp_path: P
     assert 0 == manager.get_or_create(T0).log_end_offset
 
 
+def test_a_log_made_anew_does_not_inherit_a_recovery_point(
+    open_manager: OpenManager, tmp_path: Path
+) -> None:
+    """After a crash before the next checkpoint, what is in the new log would be trusted without a
+    check."""
+    manager = open_manager()
+    log = manager.get_or_create(T0)
+    log.append(a_set(b"a", b"b"))
+    log.flush()
+    manager.checkpoint_recovery_points()
+    manager.delete(T0)
+    manager.get_or_create(T0)
+    assert {T0: 0} == OffsetCheckpoint(tmp_path / "a" / RECOVERY_POINTS).read()
+
+
+def test_a_recovery_point_above_the_log_end_is_lowered_at_the_start(
+    open_manager: OpenManager, tmp_path: Path
+) -> None:
+    """A crash between a truncation and its checkpoint leaves such a one; the next crash would let
+    what was appended meanwhile be trusted without a check."""
+    manager = open_manager()
+    log = manager.get_or_create(T0)
+    log.append(a_set(b"a", b"b"))
+    log.flush()
+    manager.checkpoint_recovery_points()
+    log.truncate_to(1)
+    manager._release()
+    assert 1 == open_manager().logs[T0].recovery_point
+    assert {T0: 1} == OffsetCheckpoint(tmp_path / "a" / RECOVERY_POINTS).read()
+
+
 def test_a_failing_flush_leaves_no_marker(
     open_manager: OpenManager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,186 @@
+"""A LogManager on a disk that loses power: what was flushed is there, and the log has no hole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from kafka08.log import Log, LogConfig, LogManager
+from kafka08.log.check import check_log
+from kafka08.structs import TopicPartition
+from tests.log.conftest import Deferred, ManualClock, a_set, all_values
+from tests.memory_disk import Gone, MemoryDisk
+
+HOME = Path("/logs")
+TP = TopicPartition("t", 0)
+CONFIG = LogConfig(
+    segment_bytes=400, segment_ms=10**9, index_interval_bytes=60, segment_index_bytes=80
+)
+LIVES = 12
+"""Between power failures."""
+STEPS_MAX = 25
+
+
+class PowerLost(BaseException):
+    """At this change the machine stops."""
+
+
+class Oldest:
+    """Retention of all but the last segments."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def expired(self, segments: object, now_ms: int) -> int:
+        return self.count
+
+
+class Machine:
+    """A log, its disk, and what must be on it.
+
+    values    offset → the value that is in the log
+    written   offset → every value that was ever in the log there
+    safe      what the step under way leaves of what was flushed: offsets [start, end)
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+        self.clock = ManualClock()
+        self.disk = MemoryDisk(self.clock)
+        self.background = Deferred()
+        self.values: dict[int, bytes | None] = {}
+        self.written: dict[int, set[bytes | None]] = {}
+        self.safe = (0, 0)
+        self.number = 0
+        self.disk.make_directories(HOME)
+        self.disk.sync_everything()
+        self.start()
+
+    def start(self) -> None:
+        self.background = Deferred()
+        self.manager = LogManager(
+            [HOME], CONFIG, clock=self.clock, disk=self.disk, background=self.background
+        )
+        self.manager.load()
+
+    @property
+    def log(self) -> Log:
+        return self.manager.get_or_create(TP)
+
+    # Steps
+
+    def append(self) -> None:
+        values = [b"%d" % (self.number + n) for n in range(self.random.randint(1, 4))]
+        self.number += len(values)
+        start = self.log.log_end_offset
+        for offset, value in enumerate(values, start):
+            self.values[offset] = value
+            self.written.setdefault(offset, set()).add(value)
+        self.log.append(a_set(*values))
+
+    def roll(self) -> None:
+        if self.log.log_end_offset > self.log.active_base_offset:
+            self.log.roll()
+
+    def flush(self) -> None:
+        self.log.flush()
+
+    def run_background(self) -> None:
+        for flush in self.background.flushes[: self.random.randint(1, 3)]:
+            self.background.flushes.remove(flush)
+            flush.run()
+        if self.random.random() < 0.5:
+            self.background.run_all()
+
+    def checkpoint(self) -> None:
+        self.manager.checkpoint_recovery_points()
+
+    def truncate(self) -> None:
+        log = self.log
+        offset = self.random.randint(log.log_start_offset, log.log_end_offset)
+        self.safe = (self.safe[0], min(self.safe[1], offset))
+        self.manager.truncate_to({TP: offset})
+        self.values = {o: v for o, v in self.values.items() if o < offset}
+
+    def start_elsewhere(self) -> None:
+        offset = self.log.log_end_offset + self.random.randint(0, 5)
+        self.safe = (offset, offset)
+        self.manager.truncate_fully_and_start_at(TP, offset)
+        self.values = {}
+
+    def retain(self) -> None:
+        log = self.log
+        bases = [facts.base_offset for facts in log.segment_facts]
+        count = self.random.randrange(len(bases))
+        self.safe = (bases[count], max(self.safe[1], bases[count]))
+        log.delete_old_segments(Oldest(count))
+        self.values = {o: v for o, v in self.values.items() if o >= bases[count]}
+
+    def restart(self) -> None:
+        self.manager.shutdown()
+        self.start()
+
+    # Lives
+
+    def live(self) -> None:
+        """Some steps, until the power fails before one of the changes that they make."""
+        changes_left = self.random.choice((self.random.randint(0, 10), self.random.randint(0, 200)))
+
+        def before(_action: str, _path: Path) -> None:
+            nonlocal changes_left
+            changes_left -= 1
+            if changes_left < 0:
+                raise PowerLost
+
+        steps: list[Callable[[], None]] = [
+            *[self.append] * 8, *[self.roll] * 2, *[self.flush] * 2, *[self.run_background] * 3,
+            self.checkpoint, *[self.truncate] * 2, self.retain, self.start_elsewhere, self.restart,
+        ]  # fmt: skip
+        self.disk.before = before
+        try:
+            for _ in range(self.random.randint(1, STEPS_MAX)):
+                log = self.log
+                self.safe = (log.log_start_offset, log.recovery_point)
+                self.random.choice(steps)()
+                log = self.log
+                self.safe = (log.log_start_offset, log.recovery_point)
+        except PowerLost:
+            pass
+
+    def lose_power(self) -> None:
+        self.disk.before = lambda _action, _path: None
+        flushed = {o: v for o, v in self.values.items() if self.safe[0] <= o < self.safe[1]}
+        self.disk.lose_power(self.random)
+        self.start()
+        log = self.log
+        found = dict(all_values(log))
+        assert list(found) == list(range(log.log_start_offset, log.log_end_offset)), "a hole"
+        assert flushed.items() <= found.items(), "what was flushed is gone"
+        for offset, value in found.items():
+            assert value in self.written[offset], "nobody wrote that there"
+        assert log.recovery_point <= log.log_end_offset
+        assert [] == [str(problem) for problem in check_log(log.directory, self.disk)]
+        self.values = found
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_what_was_flushed_survives_power_failures(seed: int) -> None:
+    """Appends, rolls, flushes, truncations, retention and restarts, and a power failure at any
+    change of any of them: below the recovery point all is as it was; above it the log ends where
+    it was lost, and holds nothing that nobody wrote; it is sound and goes on."""
+    machine = Machine(seed)
+    for _ in range(LIVES):
+        machine.live()
+        machine.lose_power()
+
+
+def test_a_dead_process_does_not_write_on() -> None:
+    """What is left of it cannot touch the files of the next."""
+    machine = Machine(0)
+    log = machine.log
+    machine.lose_power()
+    with pytest.raises(Gone):
+        log.append(a_set(b"x"))
