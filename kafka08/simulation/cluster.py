@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
+from typing import Final
 
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.server import KafkaServer
@@ -14,7 +15,9 @@ from kafka08.log.names import LOCK_FILE
 from kafka08.simulation.process import Process
 from kafka08.simulation.runtime import SimBrokerRuntime, SimClientRuntime, World
 
-BROKER_PORT = 9092
+BROKER_PORT: Final = 9092
+LEFTOVER_SECONDS: Final = 5.0
+"""How long after its end a process may still have something open."""
 
 
 class Hosts:
@@ -51,9 +54,10 @@ class Hosts:
         self.world.network.switch_on(host)
         return process
 
-    def client(self, name: str) -> SimClientRuntime:
-        """The Runtime of a new client process on a host of its own."""
-        return SimClientRuntime(self.world, self.process(name, name), self.random_of(name))
+    def client(self, name: str, host: str | None = None) -> SimClientRuntime:
+        """The Runtime of a new client process, on a host of its name unless another is given."""
+        process = self.process(name, host or name)
+        return SimClientRuntime(self.world, process, self.random_of(name))
 
     def random_of(self, name: str) -> Random:
         return Random(f"{self.seed}/{name}")
@@ -74,6 +78,28 @@ class Hosts:
             stream.vanish(silently=silently)
         for link in [one for one in self.world.zookeeper.links.values() if one.process is process]:
             link.vanish(silently=silently)
+
+    def leftovers(self, process: Process) -> list[str]:
+        """What a process that has done its work still has."""
+        world = self.world
+        return [
+            *(f"task {task.name}" for task in process.tasks),
+            *(
+                f"connection to {one.peer_address[0]}"
+                for one in world.network.streams
+                if one.process is process
+            ),
+            *(
+                f"listener {one.port}"
+                for one in world.network.listeners.values()
+                if one.process is process
+            ),
+            *(
+                "ZooKeeper session"
+                for one in world.zookeeper.links.values()
+                if one.process is process
+            ),
+        ]
 
     def bury(self) -> None:
         """After the run: let nothing of it stay in memory."""
@@ -141,9 +167,9 @@ class SimBroker:
 
         process.spawn(run, (), "main")
 
-    def shutdown(self, seconds: float) -> bool:
-        """Stop it cleanly, from another process's task; whether that was done in time. Its process
-        is dead then."""
+    def shutdown(self, seconds: float) -> list[str]:
+        """Stop it cleanly, from another process's task: what is wrong with it then, such as what it
+        has left over. Its process is dead afterwards."""
         process, server = self.process, self.server
         assert process is not None
         assert server is not None
@@ -154,9 +180,18 @@ class SimBroker:
         end = scheduler.now + seconds
         while not task.is_ended and not process.is_dead and scheduler.now < end:
             caller.process.sleep(0.05)
-        done = task.is_ended
+        if not task.is_ended:
+            process.die()
+            return [f"it did not stop in {seconds:g} s"]
+        caller.process.sleep(LEFTOVER_SECONDS)
+        leftovers = self.hosts.leftovers(process)
         process.die()
-        return done
+        return leftovers
+
+    @property
+    def directory(self) -> Path:
+        """The log directory of the newest process."""
+        return self._directory / str(self.starts)
 
     def _next_directory(self) -> Path:
         following = self._directory / str(self.starts)

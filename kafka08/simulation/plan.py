@@ -6,12 +6,30 @@ others, so that over many runs each combination comes up.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
+from typing import get_args
 
+from kafka08.client.requests import OffsetsStorage
 from kafka08.simulation.network import NetworkSettings
 from kafka08.simulation.zookeeper import ADDRESS
+
+
+class Fault(enum.Enum):
+    """What may befall a run."""
+
+    KILL = "a broker or member is killed, or its host loses power"
+    RESTART = "a broker is stopped cleanly and started again"
+    SUSPEND = "a process does nothing for a while, as after SIGSTOP"
+    CUT = "nothing goes from one host to others, or back"
+    RESET = "a connection is reset"
+    SESSION = "a connection to ZooKeeper is lost, with its replies"
+    ZOOKEEPER = "ZooKeeper is down"
+    CLOCK = "a wall clock steps"
+    MOVE = "partitions are moved to other brokers"
+    ELECT = "preferred replicas are elected"
 
 
 @dataclass(frozen=True)
@@ -20,6 +38,13 @@ class Plan:
     native_seconds   see World
     skew_ms          how far wall clocks may be apart from the world's
     trouble_seconds  how long the phase with faults lasts
+    faults           how frequent each kind is beside the others
+    fault_pause_seconds, fault_seconds   from one fault to the next, and to its repair, on average
+    silent_share     how often a host loses power instead of a process being killed
+    calm_network     what the network is like afterwards: as bad as before, a large log would not be
+                     copied within any time-out
+    members          of the consumer group
+    offsets_storage  the group's
     """
 
     brokers: int
@@ -35,7 +60,15 @@ class Plan:
     skew_ms: int
     trouble_seconds: float
     network: NetworkSettings
+    calm_network: NetworkSettings
+    profile: str
     broker_properties: Mapping[str, str]
+    faults: Mapping[Fault, float]
+    fault_pause_seconds: float
+    fault_seconds: float
+    silent_share: float
+    members: int
+    offsets_storage: OffsetsStorage
 
 
 def draw_plan(seed: int, profile: str) -> Plan:
@@ -47,7 +80,7 @@ def draw_plan(seed: int, profile: str) -> Plan:
         brokers=brokers,
         partitions=random.choice([1, 2, 4]),
         replication_factor=random.randint(1, brokers),
-        new_producers=random.randint(0, 2),
+        new_producers=random.randint(1, 2),
         old_producers=random.randint(0, 1),
         retries=random.choice([0, 3, 1000]),
         in_flight=random.choice([1, 5]),
@@ -63,6 +96,8 @@ def draw_plan(seed: int, profile: str) -> Plan:
             piece_share=random.choice([0.0, 0.01, 0.5]),
             buffer_bytes=random.choice([1000, 16_384, 262_144]),
         ),
+        calm_network=NetworkSettings(),
+        profile=profile,
         broker_properties={
             "zookeeper.connect": ADDRESS,
             "zookeeper.session.timeout.ms": str(session_ms),
@@ -76,4 +111,13 @@ def draw_plan(seed: int, profile: str) -> Plan:
             "offsets.topic.num.partitions": "2",
             "log.cleaner.dedupe.buffer.size": "4194304",
         },
+        faults={
+            kind: random.choice([0, 0, 1, 5]) if kind is not Fault.CLOCK else random.choice([0, 1])
+            for kind in Fault
+        },
+        fault_pause_seconds=random.choice([0.5, 2.0, 10.0]),
+        fault_seconds=random.choice([0.1, 1.0, 5.0, 15.0]),
+        silent_share=random.choice([0.0, 0.5]),
+        members=random.choice([0, 1, 2, 3]),
+        offsets_storage=random.choice(get_args(OffsetsStorage)),
     )

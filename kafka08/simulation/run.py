@@ -13,16 +13,24 @@ from random import Random
 from typing import Final
 
 from kafka08.admin.client import AdminClient
+from kafka08.consumer.simple import SimpleConsumer
 from kafka08.errors import KafkaError
+from kafka08.log.check import check_log
+from kafka08.log.names import LOG_SUFFIX, partition_directory
 from kafka08.profile import SAFE
-from kafka08.simulation.cluster import BROKER_PORT, Hosts, SimBroker
+from kafka08.simulation.checks import ZooKeeperChecks
+from kafka08.simulation.cluster import BROKER_PORT, LEFTOVER_SECONDS, Hosts, SimBroker
+from kafka08.simulation.faults import Faults
 from kafka08.simulation.history import History
+from kafka08.simulation.members import GROUP, Handed, SimMember
 from kafka08.simulation.network import Network
 from kafka08.simulation.plan import Plan, draw_plan
 from kafka08.simulation.runtime import SimClientRuntime, World
 from kafka08.simulation.scheduler import Scheduler
 from kafka08.simulation.trace import Trace
 from kafka08.simulation.workload import (
+    TIMEOUT_MS,
+    TOPIC,
     Observed,
     Reader,
     Target,
@@ -32,9 +40,9 @@ from kafka08.simulation.workload import (
 )
 from kafka08.simulation.zookeeper import ADDRESS, SimZooKeeper
 from kafka08.structs import TopicPartition
+from kafka08.zk import paths
 from kafka08.zk.model.server import Server
 
-TOPIC: Final = "t"
 STEPS_MAX: Final = 20_000_000
 START_SECONDS: Final = 60.0
 CALM_SECONDS: Final = 180.0
@@ -90,7 +98,7 @@ def simulate(
             scheduler.now,
             time.perf_counter() - started,
             scheduler.steps,
-            run.faults,
+            run.faults.count,
             len(run.observed.history.acknowledgements) + len(run.observed.stored),
             len(run.observed.history.reads),
             list(scheduler.trace.lines),
@@ -126,9 +134,26 @@ class Run:
         )
         self.observed = Observed(History(ordered=False, repeats=True))
         self.readers: list[Reader] = []
-        self.faults = 0
+        self.broken: list[str] = []
+        """Rules that were broken, in sentences."""
+        ZooKeeperChecks(self.zookeeper, self._on_wrong, is_safe=plan.profile == SAFE)
+        self.handed = Handed(self.zookeeper, self._on_wrong)
+        self.members = [
+            SimMember(self.hosts, number, self.target, self.handed, plan.offsets_storage)
+            for number in range(plan.members)
+        ]
         self.verdict: str | None = None
         self.director: SimClientRuntime = self.hosts.client("director")
+        self.faults = Faults(
+            plan,
+            self.random,
+            world,
+            self.hosts,
+            self.brokers,
+            self.members,
+            self.director,
+            self.say,
+        )
 
     def go(self) -> str | None:
         """Run to the end: the verdict."""
@@ -200,23 +225,37 @@ class Run:
             self.readers.append(reader)
             runtime.spawn(reader.run, name="main")
 
+        for member in self.members:
+            member.start()
+
+    def _on_wrong(self, text: str) -> None:
+        self.say(f"wrong: {text}")
+        self.broken.append(text)
+
     def _trouble(self) -> None:
-        self.director.sleep(self.plan.trouble_seconds)
+        self.faults.run(self.plan.trouble_seconds)
 
     def _calm(self) -> None:
         """Everything works again, and everything must come right."""
         self.say("calm")
         self.observed.is_ending = True
+        self.faults.repair()
+        self._await(
+            "brokers to run and register",
+            CALM_SECONDS,
+            lambda: self.faults.keep_running() and self._are_registered(),
+        )
+        self._await(
+            "partitions to be moved",
+            CALM_SECONDS,
+            lambda: self.zookeeper.server.find(paths.REASSIGN_PARTITIONS) is None,
+        )
         self._await("replicas to be in sync", CALM_SECONDS, self._are_in_sync)
         self._await("producers to end", CALM_SECONDS, lambda: not self.observed.writers)
 
     def _check(self) -> None:
         final = {tp: self._final(tp) for tp in self.target.partitions}
-        problems = self.observed.history.problems(final)
-        for tp, value in self.observed.stored:
-            if value not in final[tp].values():
-                problems.append(f"lost: {tp} {value!r}, which the old producer was told is stored")
-        if problems:
+        if self.plan.profile == SAFE and (problems := self._problems(final)):
             raise Wrong(problems[0])
         for reader, tp in zip(self.readers, self.target.partitions, strict=True):
             self._await(
@@ -224,6 +263,44 @@ class Run:
                 CALM_SECONDS,
                 lambda: reader.position > max(final[tp], default=-1),  # noqa: B023 - used at once
             )
+
+        if self.members:
+            self._await(
+                "the group to be handed every message",
+                CALM_SECONDS,
+                lambda: not any(self.handed.missing(tp, set(final[tp])) for tp in final),
+            )
+
+            self._await(
+                "the group to commit the end of every partition",
+                CALM_SECONDS,
+                lambda: self._committed() == {tp: max(final[tp]) + 1 for tp in final if final[tp]},
+            )
+
+    def _problems(self, final: dict[TopicPartition, dict[int, bytes]]) -> list[str]:
+        """What the history breaks. Under the classic profile a log may lose messages."""
+        values = {value for messages in final.values() for value in messages.values()}
+        return [
+            *self.observed.history.problems(final),
+            *(
+                f"lost: {value!r}, which the old producer was told is stored"
+                for value in self.observed.stored
+                if value not in values
+            ),
+        ]
+
+    def _committed(self) -> dict[TopicPartition, int]:
+        """What the group has committed; {} while that cannot be asked."""
+        [host, port] = self.target.bootstrap[0]
+        consumer = SimpleConsumer(host, port, TIMEOUT_MS, runtime=self.director)
+        try:
+            found = consumer.fetch_offsets(GROUP, self.target.partitions, self.plan.offsets_storage)
+        except KafkaError:
+            return {}
+        finally:
+            consumer.close()
+        # A member also commits where it began: offset 0 of an empty partition.
+        return {tp: committed.offset for tp, committed in found.items() if committed.offset > 0}
 
     def _final(self, tp: TopicPartition) -> dict[int, bytes]:
         end = self.scheduler.now + CALM_SECONDS
@@ -238,21 +315,54 @@ class Run:
     def _stop(self) -> None:
         for reader in self.readers:
             reader.is_ended = True
-        self.director.sleep(10.0)
+        for member in self.members:
+            member.end()
+        self._await(
+            "members to end", CALM_SECONDS, lambda: all(one.has_ended for one in self.members)
+        )
+        self.director.sleep(LEFTOVER_SECONDS)
+        for process in self.hosts.processes:
+            is_broker = process.name.startswith("broker-")
+            if not (is_broker or process.is_dead or process is self.director.process):
+                self._check_leftovers(process.name, self.hosts.leftovers(process))
         for broker in self.brokers:
-            if not broker.shutdown(STOP_SECONDS):
-                raise Wrong(f"{broker.host} did not stop in {STOP_SECONDS:g} s")
+            self._check_leftovers(broker.host, broker.shutdown(STOP_SECONDS))
+        self._check_rules()
+        self._check_logs()
+
+    def _check_leftovers(self, name: str, leftovers: list[str]) -> None:
+        if leftovers:
+            raise Wrong(f"{name} has stopped, but: {', '.join(leftovers)}")
+
+    def _check_logs(self) -> None:
+        """Each log is sound; under the safe profile replicas are the same byte for byte."""
+        for tp in self.target.partitions:
+            logs = {}
+            for broker in self.brokers:
+                directory = broker.directory / partition_directory(tp)
+                if not directory.exists():
+                    continue
+                if problems := check_log(directory):
+                    raise Wrong(f"{broker.host}: {problems[0]}")
+                files = sorted(directory.glob(f"*{LOG_SUFFIX}"))
+                logs[broker.host] = b"".join(file.read_bytes() for file in files)
+            if self.plan.profile == SAFE and len(set(logs.values())) > 1:
+                sizes = ", ".join(f"{host}: {len(data)} bytes" for host, data in logs.items())
+                raise Wrong(f"{tp}: the logs of its replicas differ: {sizes}")
 
     # What it looks at
 
     def _await(self, what: str, seconds: float, is_done: Callable[[], bool]) -> None:
         end = self.scheduler.now + seconds
         while not is_done():
-            if self.hosts.uncaught:
-                raise Wrong(self.hosts.uncaught[0])
+            self._check_rules()
             if self.scheduler.now > end:
                 raise Wrong(f"waited {seconds:g} s in vain for {what}")
             self.director.sleep(0.1)
+
+    def _check_rules(self) -> None:
+        if self.broken or self.hosts.uncaught:
+            raise Wrong((self.broken or self.hosts.uncaught)[0])
 
     def _are_registered(self) -> bool:
         ids = self.zookeeper.server.find("/brokers/ids")

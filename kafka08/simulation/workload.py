@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from kafka08.client.cluster import ClusterClient
 from kafka08.consumer.simple import SimpleConsumer
@@ -18,22 +19,22 @@ from kafka08.simulation.history import History
 from kafka08.simulation.runtime import SimClientRuntime
 from kafka08.structs import TopicPartition
 
-POLL_SECONDS = 0.05
-TIMEOUT_MS = 4000
+TOPIC: Final = "t"
+"""What everybody writes and reads."""
+POLL_SECONDS: Final = 0.05
+TIMEOUT_MS: Final = 4000
 
 
 @dataclass
 class Observed:
     """What clients did and saw.
 
-    stored       values that the old producer's `send` returned for: it does not say where
+    stored       values that the old producer's `send` returned for: nobody said where they are
     is_ending    writers write nothing more
-    handed       (member, partition, offset) of every message that a group's member was handed
     """
 
     history: History
-    stored: list[tuple[TopicPartition, bytes]] = field(default_factory=list)
-    handed: list[tuple[str, TopicPartition, int]] = field(default_factory=list)
+    stored: list[bytes] = field(default_factory=list)
     is_ending: bool = False
     writers: int = 0
     """Those that have not ended."""
@@ -103,7 +104,6 @@ def old_producer(
     runtime: SimClientRuntime, target: Target, observed: Observed, *, pause: float
 ) -> None:
     """Write with a synchronous Producer of 0.8 until the run ends."""
-    numbers = sorted(tp.partition for tp in target.partitions)
     config = ProducerConfig(
         {
             "metadata.broker.list": target.broker_list,
@@ -116,24 +116,24 @@ def old_producer(
     producer = Producer(config, partitioner=_by_key, runtime=runtime)
     number = 0
     while not observed.is_ending:
-        tp = TopicPartition(target.partitions[0].topic, runtime.random.choice(numbers))
         value = f"{name}/{number}".encode()
         number += 1
-        observed.history.unknown(tp, value)
+        for tp in target.partitions:
+            observed.history.unknown(tp, value)
         try:
-            producer.send(KeyedMessage(tp.topic, value, partition_key=tp.partition))
+            producer.send(KeyedMessage(TOPIC, value, partition_key=number))
         except KafkaError:
             runtime.sleep(POLL_SECONDS)
         else:
-            observed.stored.append((tp, value))
+            observed.stored.append(value)
         runtime.sleep(runtime.random.random() * 2 * pause)
     producer.close()
     observed.writers -= 1
 
 
 def _by_key(key: int, count: int) -> int:
-    assert key < count
-    return key
+    # A broker that has just started may know only some of the partitions.
+    return key % count
 
 
 class Reader:

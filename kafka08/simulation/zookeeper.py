@@ -22,7 +22,7 @@ ADDRESS: Final = "zookeeper:2181"
 class SimZooKeeper:
     """One logical ZooKeeper on a host of its own.
 
-    on_request   told of each request before it is done: its process, and the message
+    on_done   told of each message once it is done, with the process that sent it
     """
 
     def __init__(self, network: Network, server: Server) -> None:
@@ -31,7 +31,7 @@ class SimZooKeeper:
         self.is_up = True
         self.links: dict[int, SimLink] = {}
         """Connections that the server has not lost, by number."""
-        self.on_request: Callable[[Process, ToServer], object] = lambda *_: None
+        self.on_done: Callable[[Process, ToServer], object] = lambda *_: None
         self._next_number = 1
         self._expiry: Timer | None = None
 
@@ -72,11 +72,11 @@ class SimZooKeeper:
             link.requests.pop(0)
         if link.number not in self.links:
             return
-        self.on_request(link.process, message)
         if isinstance(message, ConnectRequest):
             outputs = self.server.connect(link.number, message, self._now())
         else:
             outputs = self.server.receive(link.number, *message, self._now())
+        self.on_done(link.process, message)
         self._deliver(outputs)
         self._await_expiry()
 

@@ -1,0 +1,107 @@
+"""Rules that are looked at with every write to ZooKeeper, while a run goes on.
+
+1. /controller_epoch rises by one with each controller, and one process writes each epoch.
+2. A partition's leader is elected by the controller of the newest epoch alone.
+3. Leader epochs never fall; the leader is in the ISR, and the ISR among the replicas.
+4. An offset that a group committed in ZooKeeper never falls (under the safe profile: a log that
+   loses messages sends members back).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from kafka08.simulation.process import Process
+from kafka08.simulation.zookeeper import SimZooKeeper
+from kafka08.structs import NO_LEADER, LeaderAndIsr
+from kafka08.zk import nodes, paths
+from kafka08.zk.model.messages import ConnectRequest, CreateRequest, MultiRequest, SetDataRequest
+from kafka08.zk.model.session import ToServer
+
+STATE: Final = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state")
+OFFSET: Final = re.compile(r"/consumers/[^/]+/offsets/[^/]+/\d+")
+
+
+class ZooKeeperChecks:
+    """wrong   told of a rule that was broken, in a sentence"""
+
+    def __init__(
+        self, zookeeper: SimZooKeeper, wrong: Callable[[str], object], *, is_safe: bool
+    ) -> None:
+        self._zookeeper = zookeeper
+        self._is_safe = is_safe
+        self._wrong = wrong
+        self._epoch = 0
+        self._controllers: dict[int, str] = {}
+        self._states: dict[str, LeaderAndIsr] = {}
+        self._offsets: dict[str, int] = {}
+        zookeeper.on_done = self._on_done
+
+    def _on_done(self, process: Process, message: ToServer) -> None:
+        if isinstance(message, ConnectRequest):
+            return
+        for path in _written(message[1]):
+            if path == paths.CONTROLLER_EPOCH:
+                self._look_at_epoch(process.name)
+            elif match := STATE.fullmatch(path):
+                self._look_at_state(process.name, path, match[1], int(match[2]))
+            elif self._is_safe and OFFSET.fullmatch(path):
+                self._look_at_offset(process.name, path)
+
+    def _look_at_epoch(self, writer: str) -> None:
+        text = self._text(paths.CONTROLLER_EPOCH)
+        epoch = nodes.decode_controller_epoch(text)
+        if epoch == self._epoch:
+            return
+        if epoch != self._epoch + 1:
+            self._wrong(f"/controller_epoch went from {self._epoch} to {epoch}, by {writer}")
+        self._epoch = epoch
+        self._controllers[epoch] = writer
+
+    def _look_at_state(self, writer: str, path: str, topic: str, partition: int) -> None:
+        znode = self._zookeeper.server.find(path)
+        if znode is None:
+            self._states.pop(path, None)
+            return
+        state = nodes.decode_leader_and_isr(self._text(path), znode.version)
+        before = self._states.get(path)
+        if before is not None and before.zk_version == state.zk_version:
+            return
+        self._states[path] = state
+        if before is not None and state.leader_epoch < before.leader_epoch:
+            self._wrong(f"{path}: the leader epoch fell from {before} to {state}, by {writer}")
+        if state.leader != NO_LEADER and state.leader not in state.isr:
+            self._wrong(f"{path}: the leader is not in the ISR: {state}, by {writer}")
+        replicas = nodes.decode_assignment(self._text(paths.topic(topic)))[partition]
+        if not set(state.isr) <= set(replicas):
+            self._wrong(f"{path}: the ISR is not among replicas {replicas}: {state}, by {writer}")
+        is_election = before is None or state.leader_epoch > before.leader_epoch
+        if is_election and self._controllers.get(self._epoch) != writer:
+            self._wrong(
+                f"{path}: {writer} elected {state}, while epoch {self._epoch} is "
+                f"{self._controllers.get(self._epoch)}'s"
+            )
+
+    def _look_at_offset(self, writer: str, path: str) -> None:
+        if self._zookeeper.server.find(path) is None:
+            return
+        offset = nodes.decode_offset(self._text(path))
+        before = self._offsets.get(path, -1)
+        if offset < before:
+            self._wrong(f"{path} went back from {before} to {offset}, by {writer}")
+        self._offsets[path] = offset
+
+    def _text(self, path: str) -> str | None:
+        znode = self._zookeeper.server.find(path)
+        return None if znode is None or znode.data is None else znode.data.decode()
+
+
+def _written(request: object) -> Iterator[str]:
+    """The paths that a request may have written."""
+    if isinstance(request, MultiRequest):
+        for step in request.steps:
+            yield from _written(step)
+    elif isinstance(request, CreateRequest | SetDataRequest):
+        yield request.path

@@ -1,0 +1,261 @@
+"""What goes wrong in a run: one fault after the other, drawn, each repaired after a while."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Final
+
+from kafka08.admin.client import AdminClient
+from kafka08.errors import KafkaError
+from kafka08.simulation.cluster import Hosts, SimBroker
+from kafka08.simulation.members import SimMember
+from kafka08.simulation.plan import Fault, Plan
+from kafka08.simulation.process import Process
+from kafka08.simulation.runtime import SimClientRuntime, World
+from kafka08.simulation.workload import TOPIC
+from kafka08.simulation.zookeeper import ADDRESS
+from kafka08.simulation.zookeeper import HOST as ZOOKEEPER_HOST
+
+CLOCK_STEP_MS: Final = 60_000
+STOP_SECONDS: Final = 60.0
+
+
+class Faults:
+    """director    whose tasks wait for the time of a repair
+    clients     processes that may be stopped, with their hosts cut off
+    say         told of every fault and repair
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        random: Random,
+        world: World,
+        hosts: Hosts,
+        brokers: Sequence[SimBroker],
+        members: Sequence[SimMember],
+        director: SimClientRuntime,
+        say: Callable[[str], object],
+    ) -> None:
+        self.count = 0
+        self._plan = plan
+        self._random = random
+        self._world = world
+        self._hosts = hosts
+        self._brokers = brokers
+        self._members = members
+        self._director = director
+        self._say = say
+        self._is_over = False
+        self._admins = 0
+        self._stopping: dict[SimBroker | SimMember, None] = {}
+        """Those that are being stopped cleanly."""
+        self._make: dict[Fault, Callable[[], object]] = {
+            Fault.KILL: self._kill,
+            Fault.RESTART: self._restart,
+            Fault.SUSPEND: self._suspend,
+            Fault.CUT: self._cut,
+            Fault.RESET: self._reset,
+            Fault.SESSION: self._break_session,
+            Fault.ZOOKEEPER: self._stop_zookeeper,
+            Fault.CLOCK: self._step_clock,
+            Fault.MOVE: self._move_partitions,
+            Fault.ELECT: self._elect_preferred,
+        }
+
+    def run(self, seconds: float) -> None:
+        """Make faults for so long."""
+        plan, random, director = self._plan, self._random, self._director
+        kinds = [kind for kind, weight in plan.faults.items() if weight]
+        end = director.monotonic() + seconds
+        while kinds and (left := end - director.monotonic()) > 0:
+            director.sleep(min(left, random.expovariate(1 / plan.fault_pause_seconds)))
+            [kind] = random.choices(kinds, [plan.faults[kind] for kind in kinds])
+            self._make[kind]()
+        if not kinds:
+            director.sleep(seconds)
+
+    def repair(self) -> None:
+        """End what is still broken."""
+        self._is_over = True
+        network = self._world.network
+        network.heal()
+        network.settings = self._plan.calm_network
+        if not self._world.zookeeper.is_up:
+            self._world.zookeeper.start()
+        for process in self._hosts.processes:
+            if process.is_stopped:
+                process.resume()
+
+    def keep_running(self) -> bool:
+        """Start the brokers and members that are down, for whatever reason; whether all run."""
+        down = [one for one in self._places() if not one.is_running and one not in self._stopping]
+        for place in down:
+            self._start(place)
+        return not down and not self._stopping
+
+    def _later(self, call: Callable[[], object]) -> None:
+        """Make a call when the fault has lasted as long as it is to, unless all is repaired."""
+        seconds = self._random.expovariate(1 / self._plan.fault_seconds)
+
+        def repair() -> None:
+            if not self._is_over:
+                call()
+
+        self._director.process.call_later(seconds, repair)
+
+    def _note(self, text: str) -> None:
+        self.count += 1
+        self._say(text)
+
+    def _places(self) -> list[SimBroker | SimMember]:
+        return [*self._brokers, *self._members]
+
+    def _kill(self) -> None:
+        running = [one for one in self._places() if one.is_running and one not in self._stopping]
+        if not running:
+            return
+        place = self._random.choice(running)
+        silently = self._random.random() < self._plan.silent_share
+        assert place.process is not None
+        self._note(f"{place.process.name} is {'unplugged' if silently else 'killed'}")
+        self._hosts.kill(place.process, silently=silently)
+        self._later(lambda: self._start(place))
+
+    def _start(self, place: SimBroker | SimMember) -> None:
+        if not place.is_running and place not in self._stopping:
+            place.start()
+            assert place.process is not None
+            self._say(f"{place.process.name} starts")
+
+    def _restart(self) -> None:
+        running = [one for one in self._brokers if one.is_running and one not in self._stopping]
+        if not running:
+            return
+        broker = self._random.choice(running)
+        assert broker.process is not None
+        self._note(f"{broker.process.name} is told to stop")
+        self._stopping[broker] = None
+        name = broker.process.name
+
+        def stop() -> None:
+            wrong = broker.shutdown(STOP_SECONDS)
+            self._say(f"{name} has stopped" + (f", but: {', '.join(wrong)}" if wrong else ""))
+            del self._stopping[broker]
+            self._later(lambda: self._start(broker))
+
+        self._director.spawn(stop, name="restart")
+
+    def _suspend(self) -> None:
+        candidates = [
+            one
+            for one in self._hosts.processes
+            if not (one.is_dead or one.is_stopped or one is self._director.process)
+        ]
+        if not candidates:
+            return
+        process = self._random.choice(candidates)
+        self._note(f"{process.name} is suspended")
+        process.stop()
+        self._later(lambda: self._resume(process))
+
+    def _resume(self, process: Process) -> None:
+        if process.is_stopped and not process.is_dead:
+            self._say(f"{process.name} goes on")
+            process.resume()
+
+    def _cut(self) -> None:
+        """Between two hosts or around one, in one direction or both."""
+        hosts = self._host_names()
+        one = self._random.choice(hosts)
+        servers = [ZOOKEEPER_HOST, *(broker.host for broker in self._brokers)]
+        others = [name for name in (hosts if one in servers else servers) if name != one]
+        if self._random.random() < 0.5:
+            others = [self._random.choice(others)]
+        ways = [(one, other) for other in others]
+        back = [(other, one) for other in others]
+        ways = self._random.choice([ways, back, ways + back])
+        for source, target in ways:
+            self._world.network.cut(source, target)
+        shown = ", ".join(f"{source} > {target}" for source, target in ways)
+        self._note(f"cut: {shown}")
+        self._later(lambda: self._mend(ways))
+
+    def _mend(self, ways: Sequence[tuple[str, str]]) -> None:
+        self._say(f"mended: {', '.join(f'{source} > {target}' for source, target in ways)}")
+        for source, target in ways:
+            self._world.network.mend(source, target)
+
+    def _host_names(self) -> list[str]:
+        alive = (one.host for one in self._hosts.processes if not one.is_dead)
+        names = dict.fromkeys([ZOOKEEPER_HOST, *(one.host for one in self._brokers), *alive])
+        del names[self._director.process.host]
+        return list(names)
+
+    def _reset(self) -> None:
+        streams = [one for one in self._world.network.streams if one.is_connected]
+        if streams:
+            stream = self._random.choice(streams)
+            self._note(f"reset: {stream.process.name} - {stream.peer_address[0]}")
+            stream.reset()
+
+    def _break_session(self) -> None:
+        links = [
+            one
+            for one in self._world.zookeeper.links.values()
+            if one.process is not self._director.process
+        ]
+        if links:
+            link = self._random.choice(links)
+            loses = self._random.random() < 0.5
+            self._note(
+                f"{link.process.name} loses its connection to ZooKeeper"
+                + ("" if loses else ", after its requests were done")
+            )
+            self._world.zookeeper.break_link(link, loses_requests=loses)
+
+    def _stop_zookeeper(self) -> None:
+        zookeeper = self._world.zookeeper
+        if zookeeper.is_up:
+            self._note("ZooKeeper stops")
+            zookeeper.stop()
+            self._later(self._start_zookeeper)
+
+    def _start_zookeeper(self) -> None:
+        if not self._world.zookeeper.is_up:
+            self._say("ZooKeeper starts")
+            self._world.zookeeper.start()
+
+    def _move_partitions(self) -> None:
+        """Onto other brokers, in a process of its own that may fail."""
+        brokers = [broker.id for broker in self._brokers]
+
+        def move(admin: AdminClient) -> None:
+            admin.move_partitions(admin.plan_moves([TOPIC], brokers))
+
+        self._administer("partitions are moved", move)
+
+    def _elect_preferred(self) -> None:
+        self._administer("preferred replicas are elected", lambda admin: admin.elect_preferred())
+
+    def _administer(self, what: str, call: Callable[[AdminClient], object]) -> None:
+        self._note(what)
+        self._admins += 1
+        runtime = self._hosts.client(f"admin-{self._admins}")
+
+        def run() -> None:
+            try:
+                with AdminClient(ADDRESS, runtime=runtime) as admin:
+                    call(admin)
+            except KafkaError as error:
+                self._say(f"{runtime.process.name}: {error}")
+            runtime.process.die()
+
+        runtime.spawn(run, name="main")
+
+    def _step_clock(self) -> None:
+        process = self._random.choice([one for one in self._hosts.processes if not one.is_dead])
+        step_ms = self._random.randint(-CLOCK_STEP_MS, CLOCK_STEP_MS)
+        self._note(f"{process.name}'s wall clock steps by {step_ms} ms")
+        process.wall_offset_ms += step_ms
