@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
 
 from greenlet import GreenletExit
@@ -49,6 +50,8 @@ class Process:
         """Those that live, in the order in which they began."""
         self.on_death: Callable[[], object] = lambda: None
         """Called when it dies: its host ends its connections."""
+        self._is_buried = False
+        self._last_calls: list[Callable[[], object]] = []
         self._loop_calls: deque[tuple[Callable[..., object], tuple[object, ...]]] = deque()
 
     # What it sees of time
@@ -131,12 +134,24 @@ class Process:
             self.scheduler.loop.switch()
             raise GreenletExit
 
+    def after_run(self, call: Callable[[], object]) -> None:
+        """Make the call when nobody looks on any more: a dead process does nothing, but the files
+        that it had open must be closed."""
+        if self._is_buried:
+            call()
+        else:
+            self._last_calls.append(call)
+
     def bury(self) -> None:
         """After the run: unwind what its tasks have left on their stacks."""
         self.is_dead = True
         for task in list(self.tasks):
             task.abandon()
         self.tasks.clear()
+        self._is_buried = True
+        while self._last_calls:
+            with suppress(Exception):
+                self._last_calls.pop()()
 
     def _make_loop_call(self) -> None:
         call, args = self._loop_calls.popleft()

@@ -191,6 +191,7 @@ class SimBrokerRuntime(SimRuntime):
         return sent
 
     def run_native(self, call: Callable[..., T], *args: object) -> T:
+        self.process.check_alive()
         outcome: list[tuple[Any, BaseException | None]] = []
         is_done = self.event()
 
@@ -216,8 +217,10 @@ class SimBrokerRuntime(SimRuntime):
         call: Callable[..., object],
         *args: object,
     ) -> None:
-        self.process.check_alive()
-        self._in_a_while(self._run_job, done, call, args)
+        if self.process.is_dead:
+            self.process.after_run(lambda: call(*args))
+        else:
+            self._in_a_while(self._run_job, done, call, args)
 
     def halt(self, status: int) -> None:
         self._on_halt(status)
@@ -231,6 +234,7 @@ class SimBrokerRuntime(SimRuntime):
     ) -> None:
         """What a thread does: it takes no step of the process, which may be stopped meanwhile."""
         if self.process.is_dead:
+            self.process.after_run(lambda: call(*args))
             return
         result, failed = None, None
         try:
