@@ -11,6 +11,8 @@ setup(
                 "kafka08/kernel/md5.h",
                 "kafka08/kernel/_sets.pxi",
                 "kafka08/kernel/_entries.pxi",
+                "kafka08/kernel/_validation.pxi",
+                "kafka08/kernel/_conversion.pxi",
                 "kafka08/kernel/_messages.pxi",
                 "kafka08/kernel/_columns.pxi",
                 "kafka08/kernel/_compaction.pxi",

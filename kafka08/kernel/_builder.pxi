@@ -29,22 +29,27 @@ cdef class SetBuilder:
     cdef readonly int64_t count
     cdef readonly int64_t size
     cdef readonly int64_t capacity
+    cdef readonly int64_t max_timestamp_ms
+    cdef int magic
 
-    def __init__(self, int64_t capacity, owner, type place_type):
+    def __init__(self, int64_t capacity, owner, type place_type, int magic=0):
         if not issubclass(place_type, Place):
             raise TypeError("place_type must be a Place")
         if not 0 <= capacity <= MAX_SET_BYTES:
             raise refuse_size()
+        check_magic(magic)
+        self.magic = magic
+        self.max_timestamp_ms = NO_TIMESTAMP
         self.built = PyByteArray_FromStringAndSize(NULL, capacity)
         self.owner = owner
         self.place_type = place_type
         self.callbacks = []
         self.capacity = capacity
 
-    def append(self, key, value, callback=None):
+    def append(self, key, value, callback=None, int64_t timestamp_ms=NO_TIMESTAMP):
         cdef int64_t key_length = field_length(key)
         cdef int64_t value_length = field_length(value)
-        cdef int64_t message_size = MIN_MESSAGE_BYTES + max(0, key_length) + max(0, value_length)
+        cdef int64_t message_size = size_of_message(self.magic, key_length, value_length)
         cdef uint8_t* entry
         cdef uint8_t* at
         # Made first: this may collect garbage, and other threads may run then. From the comparison
@@ -53,7 +58,7 @@ cdef class SetBuilder:
         if ENTRY_HEADER_BYTES + message_size > self.capacity - self.size:
             return None
         entry = <uint8_t*>PyByteArray_AS_STRING(self.built) + self.size
-        at = put_header(entry, self.count, message_size, 0)
+        at = put_header(entry, self.count, message_size, self.magic, 0, timestamp_ms)
         at = put_object(at, key, key_length)
         put_object(at, value, value_length)
         put_crc(entry, message_size)
@@ -63,6 +68,8 @@ cdef class SetBuilder:
             self.callbacks.append(callback)
         place.owner = self.owner
         place.index = self.count
+        if timestamp_ms > self.max_timestamp_ms:
+            self.max_timestamp_ms = timestamp_ms
         self.count += 1
         self.size += ENTRY_HEADER_BYTES + message_size
         return place

@@ -42,11 +42,14 @@ cdef class Batch:
     cdef int64_t row_room
     cdef int64_t* row_offsets
     cdef object row_offsets_owner
+    cdef int64_t* row_times
+    cdef object row_times_owner  # None: not wanted
     cdef Column columns[2]
     cdef list owners  # offsets, data, validity of the key, then of the value
 
-    def __cinit__(self, bint keys, bint values):
+    def __cinit__(self, bint keys, bint values, bint timestamps):
         self.row_offsets_owner = bytearray()
+        self.row_times_owner = bytearray() if timestamps else None
         self.owners = [bytearray() for _ in range(6)]
         self.columns[0].wanted = keys
         self.columns[1].wanted = values
@@ -66,6 +69,8 @@ cdef class Batch:
         cdef int i
         self.row_room += rows
         self.row_offsets = <int64_t*>resize(self.row_offsets_owner, 8 * self.row_room)
+        if self.row_times_owner is not None:
+            self.row_times = <int64_t*>resize(self.row_times_owner, 8 * self.row_room)
         for i in range(2):
             column = &self.columns[i]
             if column.wanted:
@@ -90,6 +95,8 @@ cdef class Batch:
         if not self.row_room:
             self.make_row_room(1)
         resize(self.row_offsets_owner, 8 * self.rows)
+        if self.row_times_owner is not None:
+            resize(self.row_times_owner, 8 * self.rows)
         for i in range(2):
             column = &self.columns[i]
             if not column.wanted:
@@ -107,6 +114,7 @@ cdef class Batch:
 cdef class ColumnIterator(DeepWalk):
     cdef bint keys
     cdef bint values
+    cdef bint timestamps
     cdef int64_t max_rows
     cdef int64_t max_bytes
     cdef bint pending  # the walk has read a message that is in no batch yet
@@ -122,7 +130,7 @@ cdef class ColumnIterator(DeepWalk):
         self.check_idle()
         if self.finished:
             raise StopIteration
-        batch = Batch(self.keys, self.values)
+        batch = Batch(self.keys, self.values, self.timestamps)
         try:
             self.fill(batch)
             more = self.pending
@@ -132,7 +140,10 @@ cdef class ColumnIterator(DeepWalk):
             more = True  # the rows in front of the error first; the next call meets it again
         self.finished = not more
         next_offset = after(batch.row_offsets[batch.rows - 1]) if more else self.next_offset
-        return Columns(batch.rows, batch.row_offsets_owner, *batch.finish(), next_offset, more)
+        return Columns(
+            batch.rows, batch.row_offsets_owner, *batch.finish(), next_offset, more,
+            batch.row_times_owner,
+        )
 
     cdef int fill(self, Batch batch) except -1:
         # Rows until the batch is full, and then a message is pending, or until the walk ends.
@@ -203,6 +214,8 @@ cdef class ColumnIterator(DeepWalk):
 
     cdef void put(self, Batch batch) noexcept nogil:
         batch.row_offsets[batch.rows] = self.offset
+        if batch.row_times != NULL:
+            batch.row_times[batch.rows] = self.fields.timestamp_ms
         put_row(&batch.columns[0], batch.rows, self.fields.key, self.fields.key_length)
         put_row(&batch.columns[1], batch.rows, self.fields.value, self.fields.value_length)
         batch.rows += 1
@@ -211,13 +224,14 @@ cdef class ColumnIterator(DeepWalk):
 def column_batches(
     data, int64_t from_offset, until_offset, decompress, bint keys=True, bint values=True,
     bint verify_crc=True, int64_t max_rows=DEFAULT_MAX_ROWS,
-    int64_t max_bytes=DEFAULT_MAX_COLUMN_BYTES,
+    int64_t max_bytes=DEFAULT_MAX_COLUMN_BYTES, bint timestamps=False,
 ):
     cdef ColumnIterator iterator
     check_limits(max_rows, max_bytes)
     iterator = ColumnIterator.__new__(ColumnIterator)
     iterator.keys = keys
     iterator.values = values
+    iterator.timestamps = timestamps
     iterator.max_rows = max_rows
     iterator.max_bytes = max_bytes
     iterator.start(data, from_offset, until_offset, decompress, verify_crc)
@@ -255,7 +269,7 @@ cdef int64_t row_length(const Rows* rows, int64_t row, const uint8_t** data) noe
 
 
 cdef int64_t size_of_rows(
-    const Rows* keys, const Rows* values, int64_t row, int64_t end, int64_t* bad_row
+    const Rows* keys, const Rows* values, int magic, int64_t row, int64_t end, int64_t* bad_row
 ) noexcept nogil:
     # Bytes of the set that rows [row, end) make; -2 with `bad_row` if offsets leave the data.
     cdef const uint8_t* data
@@ -266,30 +280,31 @@ cdef int64_t size_of_rows(
         if key_length == -2 or value_length == -2:
             bad_row[0] = row
             return -2
-        size += ENTRY_HEADER_BYTES + MIN_MESSAGE_BYTES + max(0, key_length) + max(0, value_length)
+        size += ENTRY_HEADER_BYTES + size_of_message(magic, key_length, value_length)
         row += 1
     return size
 
 
 cdef bint write_rows(
-    const Rows* keys, const Rows* values, int64_t row, int64_t end, int64_t offset,
-    uint8_t* entry, int64_t size,
+    const Rows* keys, const Rows* values, int magic, const int64_t* times, int64_t row,
+    int64_t end, int64_t offset, uint8_t* entry, int64_t size,
 ) noexcept nogil:
     # False if the rows do not make exactly `size` bytes any more.
     cdef const uint8_t* key = NULL
     cdef const uint8_t* value = NULL
-    cdef int64_t key_length, value_length, message_size
+    cdef int64_t key_length, value_length, message_size, timestamp_ms = NO_TIMESTAMP
+    cdef uint8_t* at
     while row < end:
         key_length = row_length(keys, row, &key)
         value_length = row_length(values, row, &value)
-        message_size = MIN_MESSAGE_BYTES + max(0, key_length) + max(0, value_length)
+        message_size = size_of_message(magic, key_length, value_length)
         size -= ENTRY_HEADER_BYTES + message_size
         if size < 0 or key_length == -2 or value_length == -2:
             return False
-        put_field(
-            put_field(put_header(entry, offset, message_size, 0), key, key_length),
-            value, value_length,
-        )
+        if times != NULL:
+            memcpy(&timestamp_ms, times + row, sizeof(timestamp_ms))
+        at = put_header(entry, offset, message_size, magic, 0, timestamp_ms)
+        put_field(put_field(at, key, key_length), value, value_length)
         put_crc(entry, message_size)
         entry += ENTRY_HEADER_BYTES + message_size
         offset += 1
@@ -329,21 +344,44 @@ cdef class RowsBuffers:
             PyBuffer_Release(&self.views[self.held])
 
 
+@cython.final
+cdef class TimesBuffer:
+    # Timestamps, held while they are read; NULL if there are none.
+    cdef const int64_t* times
+    cdef Py_buffer view
+
+    def __cinit__(self, timestamps, int64_t end):
+        if timestamps is None:
+            return
+        PyObject_GetBuffer(timestamps, &self.view, PyBUF_SIMPLE)
+        self.times = <const int64_t*>self.view.buf
+        if self.view.len // 8 < end:
+            raise ValueError("fewer timestamps than rows")
+
+    def __dealloc__(self):
+        if self.times != NULL:
+            PyBuffer_Release(&self.view)
+
+
 def build_from_columns(
     key_offsets, key_data, key_validity, value_offsets, value_data, value_validity, int64_t rows,
-    int64_t base_offset=0, int64_t start=0,
+    int64_t base_offset=0, int64_t start=0, int magic=0, timestamps=None,
 ):
     cdef RowsBuffers keys, values
+    cdef TimesBuffer times
     cdef int64_t size, bad_row = 0
     cdef uint8_t* entry
     cdef bint written
+    check_magic(magic)
     if not (0 <= rows <= MAX_SET_BYTES and 0 <= start <= MAX_SET_BYTES):
         raise ValueError(f"rows {rows} and start {start} must be from 0 to {MAX_SET_BYTES}")
     check_base_offset(base_offset, rows)
     keys = RowsBuffers(key_offsets, key_data, key_validity, start + rows)
     values = RowsBuffers(value_offsets, value_data, value_validity, start + rows)
+    check_timestamps(magic, timestamps is not None, rows, rows)
+    times = TimesBuffer(timestamps, start + rows)
     with nogil:
-        size = size_of_rows(&keys.rows, &values.rows, start, start + rows, &bad_row)
+        size = size_of_rows(&keys.rows, &values.rows, magic, start, start + rows, &bad_row)
     if size < 0:
         raise ValueError(f"Arrow offsets of row {bad_row} leave the data")
     if size > MAX_SET_BYTES:
@@ -352,7 +390,8 @@ def build_from_columns(
     entry = <uint8_t*>PyByteArray_AS_STRING(built)
     with nogil:
         written = write_rows(
-            &keys.rows, &values.rows, start, start + rows, base_offset, entry, size
+            &keys.rows, &values.rows, magic, times.times, start, start + rows, base_offset, entry,
+            size,
         )
     if not written:
         raise BufferError("Arrow buffers changed while they were read")

@@ -2,8 +2,9 @@
 # _python_sets.py.
 
 cdef struct Fields:
-    # Key and value of a message; a length of -1 is null.
+    # Timestamp, key and value of a message; a length of -1 is null.
     int64_t timestamp_ms
+    int timestamp_type
     const uint8_t* key
     int64_t key_length
     const uint8_t* value
@@ -24,10 +25,11 @@ cdef FieldsFault read_fields(
     cdef const uint8_t* end = entry + ENTRY_HEADER_BYTES + message_size
     if entry[MAGIC_POSITION] > 1:
         return FIELDS_MAGIC
-    fields.timestamp_ms = -1
+    fields.timestamp_ms = NO_TIMESTAMP
+    fields.timestamp_type = timestamp_type_of(entry)
     if entry[MAGIC_POSITION] == 1:
         fields.timestamp_ms = load64(at)  # MIN_MESSAGE_BYTES has room for it
-        at += 8
+        at += TIMESTAMP_BYTES
     if end - at < 4:
         return FIELDS_LENGTH
     fields.key_length = <int32_t>load32(at)
@@ -72,6 +74,7 @@ cdef class MessageAndOffset:
     cdef readonly Py_ssize_t position
     cdef readonly int64_t size
     cdef readonly int64_t timestamp_ms
+    cdef readonly int timestamp_type
 
     @property
     def codec(self):
@@ -136,6 +139,7 @@ cdef class EntryIterator:
         message.position = self.position
         message.size = message_size
         message.timestamp_ms = fields.timestamp_ms
+        message.timestamp_type = fields.timestamp_type
         self.position += ENTRY_HEADER_BYTES + message_size
         return message
 
@@ -144,15 +148,27 @@ def entries(data, bint verify_crc=False):
     return EntryIterator(data, verify_crc)
 
 
+cdef inline int64_t size_of_message(
+    int magic, int64_t key_length, int64_t value_length
+) noexcept nogil:
+    return (
+        MIN_MESSAGE_BYTES + TIMESTAMP_BYTES * magic + max(0, key_length) + max(0, value_length)
+    )
+
+
 cdef inline uint8_t* put_header(
-    uint8_t* entry, int64_t offset, int64_t message_size, int attributes
+    uint8_t* entry, int64_t offset, int64_t message_size, int magic, int attributes,
+    int64_t timestamp_ms,
 ) noexcept nogil:
     # Everything before the key but the CRC; returns where the key's length goes.
     store64(entry, offset)
     store32(entry + 8, <uint32_t>message_size)
-    entry[MAGIC_POSITION] = 0
+    entry[MAGIC_POSITION] = <uint8_t>magic
     entry[ATTRIBUTES_POSITION] = <uint8_t>attributes
-    return entry + FIELDS_POSITION
+    if not magic:
+        return entry + FIELDS_POSITION
+    store64(entry + TIMESTAMP_POSITION, timestamp_ms)
+    return entry + FIELDS_POSITION + TIMESTAMP_BYTES
 
 
 cdef inline uint8_t* put_field(uint8_t* at, const uint8_t* data, int64_t length) noexcept nogil:
@@ -165,6 +181,20 @@ cdef inline uint8_t* put_field(uint8_t* at, const uint8_t* data, int64_t length)
 
 cdef inline void put_crc(uint8_t* entry, int64_t message_size) noexcept nogil:
     store32(entry + ENTRY_HEADER_BYTES, kafka08_crc32(0, entry + CRC_END, message_size - 4))
+
+
+cdef int check_magic(int64_t magic) except -1:
+    if not 0 <= magic <= MAX_MAGIC:
+        raise ValueError(f"magic {magic} cannot be written")
+    return 0
+
+
+cdef int check_timestamps(int magic, bint given, int64_t timestamps, int64_t messages) except -1:
+    if given and magic == 0:
+        raise ValueError("messages of magic 0 have no timestamps")
+    if timestamps != messages:
+        raise ValueError(f"{timestamps} timestamps for {messages} messages")
+    return 0
 
 
 cdef object refuse_size():
@@ -199,23 +229,30 @@ cdef uint8_t* put_object(uint8_t* at, object field, int64_t length) except NULL:
         PyBuffer_Release(&view)
 
 
-def build_set(messages, int64_t base_offset=0, int attributes=0):
+def build_set(
+    messages, int64_t base_offset=0, int attributes=0, int magic=0, timestamps=None
+):
     # Columns, not pairs: a tuple for each message would have the garbage collector look at them all.
     cdef list keys = []
     cdef list values = []
-    cdef int64_t size = 0, key_length, value_length, message_size
+    cdef list times = None
+    cdef int64_t size = 0, key_length, value_length, message_size, timestamp_ms = NO_TIMESTAMP
     cdef Py_ssize_t count, number
     cdef uint8_t* entry
     cdef uint8_t* at
+    check_magic(magic)
     for key, value in messages:
         keys.append(key)
         values.append(value)
     count = len(keys)
     check_base_offset(base_offset, count)
+    if timestamps is not None:
+        times = list(timestamps)
+        check_timestamps(magic, True, len(times), count)
     for number in range(count):
         key_length = field_length(keys[number])
         value_length = field_length(values[number])
-        size += ENTRY_HEADER_BYTES + MIN_MESSAGE_BYTES + max(0, key_length) + max(0, value_length)
+        size += ENTRY_HEADER_BYTES + size_of_message(magic, key_length, value_length)
     if size > MAX_SET_BYTES:
         raise refuse_size()
     built = PyByteArray_FromStringAndSize(NULL, size)
@@ -223,11 +260,13 @@ def build_set(messages, int64_t base_offset=0, int attributes=0):
     for number in range(count):
         key_length = field_length(keys[number])
         value_length = field_length(values[number])
-        message_size = MIN_MESSAGE_BYTES + max(0, key_length) + max(0, value_length)
+        message_size = size_of_message(magic, key_length, value_length)
         size -= ENTRY_HEADER_BYTES + message_size
         if size < 0:
             raise BufferError("a key or value changed its size while it was written")
-        at = put_header(entry, base_offset, message_size, attributes)
+        if times is not None:
+            timestamp_ms = times[number]
+        at = put_header(entry, base_offset, message_size, magic, attributes, timestamp_ms)
         at = put_object(at, keys[number], key_length)
         put_object(at, values[number], value_length)
         put_crc(entry, message_size)
@@ -236,21 +275,26 @@ def build_set(messages, int64_t base_offset=0, int attributes=0):
     return built
 
 
-def wrap(value, int64_t offset, int codec):
+def wrap(
+    value, int64_t offset, int codec, int magic=0, int64_t timestamp_ms=NO_TIMESTAMP,
+    bint log_append_time=False,
+):
     cdef Py_buffer view
     cdef uint8_t* entry
+    cdef uint8_t* at
     cdef int64_t message_size
+    check_magic(magic)
+    if magic and log_append_time:
+        codec |= TIMESTAMP_TYPE_BIT
     PyObject_GetBuffer(value, &view, PyBUF_SIMPLE)
     try:
-        message_size = MIN_MESSAGE_BYTES + view.len
+        message_size = size_of_message(magic, -1, view.len)
         if message_size + ENTRY_HEADER_BYTES > MAX_SET_BYTES:
             raise refuse_size()
         built = PyByteArray_FromStringAndSize(NULL, ENTRY_HEADER_BYTES + message_size)
         entry = <uint8_t*>PyByteArray_AS_STRING(built)
-        put_field(
-            put_field(put_header(entry, offset, message_size, codec), NULL, -1),
-            <const uint8_t*>view.buf, view.len,
-        )
+        at = put_header(entry, offset, message_size, magic, codec, timestamp_ms)
+        put_field(put_field(at, NULL, -1), <const uint8_t*>view.buf, view.len)
         put_crc(entry, message_size)
     finally:
         PyBuffer_Release(&view)

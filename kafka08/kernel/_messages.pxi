@@ -9,13 +9,20 @@ cdef class MessageAndMetadata:
     cdef readonly int64_t offset
     cdef readonly object key
     cdef readonly object value
+    cdef readonly int64_t timestamp
+    cdef readonly int timestamp_type
 
-    def __init__(self, topic, int partition, int64_t offset, key, value):
+    def __init__(
+        self, topic, int partition, int64_t offset, key, value, int64_t timestamp=NO_TIMESTAMP,
+        int timestamp_type=NO_TIMESTAMP_TYPE,
+    ):
         self.topic = topic
         self.partition = partition
         self.offset = offset
         self.key = key
         self.value = value
+        self.timestamp = timestamp
+        self.timestamp_type = timestamp_type
 
     @classmethod
     def __class_getitem__(cls, item):
@@ -37,14 +44,20 @@ cdef class MessageAndMetadata:
         return MessageAndMetadata, message_fields(self)
 
     def __repr__(self):
+        time = ""
+        if self.timestamp_type != NO_TIMESTAMP_TYPE:
+            time = f", timestamp={self.timestamp}, timestamp_type={self.timestamp_type}"
         return (
             f"MessageAndMetadata(topic={self.topic!r}, partition={self.partition}, "
-            f"offset={self.offset}, key={self.key!r}, value={self.value!r})"
+            f"offset={self.offset}, key={self.key!r}, value={self.value!r}{time})"
         )
 
 
 cdef tuple message_fields(MessageAndMetadata message):
-    return message.topic, message.partition, message.offset, message.key, message.value
+    return (
+        message.topic, message.partition, message.offset, message.key, message.value,
+        message.timestamp, message.timestamp_type,
+    )
 
 
 cdef struct Frame:
@@ -52,6 +65,8 @@ cdef struct Frame:
     Py_ssize_t position
     int64_t shift
     int64_t end_offset
+    int64_t timestamp_ms
+    int timestamp_type
 
 
 cdef enum Step:
@@ -77,6 +92,8 @@ cdef class DeepWalk:
     cdef bint verify_crc
     cdef bint busy  # inside `decompress` or without the GIL: nobody else may move the walk
     cdef object decompress
+    cdef int64_t left_bytes  # of the budget of an Unpacker
+    cdef int64_t min_timestamp_ms  # of outermost wrappers; INT64_MIN: any
     # The message or the error that the last step met.
     cdef int64_t offset
     cdef int64_t message_size
@@ -101,15 +118,21 @@ cdef class DeepWalk:
         self.until_offset = INT64_MAX if until_offset is None else until_offset
         self.decompress = decompress
         self.verify_crc = verify_crc
-        return self.push(data, 0, 0)
+        self.min_timestamp_ms = INT64_MIN
+        return self.push(data, 0, 0, NO_TIMESTAMP, NO_TIMESTAMP_TYPE)
 
     @cython.final
-    cdef int push(self, object data, int64_t shift, int64_t end_offset) except -1:
+    cdef int push(
+        self, object data, int64_t shift, int64_t end_offset, int64_t timestamp_ms,
+        int timestamp_type,
+    ) except -1:
         cdef Frame* frame = &self.frames[self.depth + 1]
         PyObject_GetBuffer(data, &frame.view, PyBUF_SIMPLE)
         frame.position = 0
         frame.shift = shift
         frame.end_offset = end_offset
+        frame.timestamp_ms = timestamp_ms
+        frame.timestamp_type = timestamp_type
         self.depth += 1
         return 0
 
@@ -154,6 +177,8 @@ cdef class DeepWalk:
             return STEP_BAD_FIELDS
         if entry[ATTRIBUTES_POSITION] & CODEC_MASK:
             return WRAPPER
+        if frame.timestamp_type != NO_TIMESTAMP_TYPE:
+            self.take_wrapper_time(frame)
         if self.offset >= self.until_offset:
             self.next_offset = self.until_offset
             return UNTIL
@@ -161,6 +186,14 @@ cdef class DeepWalk:
         if self.offset >= self.next_offset:
             self.next_offset = after(self.offset)
         return MESSAGE
+
+    @cython.final
+    cdef inline void take_wrapper_time(self, const Frame* frame) noexcept nogil:
+        if self.fields.timestamp_type == NO_TIMESTAMP_TYPE:
+            return
+        self.fields.timestamp_type = frame.timestamp_type
+        if frame.timestamp_type == LOG_APPEND_TIME:
+            self.fields.timestamp_ms = frame.timestamp_ms
 
     @cython.final
     cdef bint at_end(self) noexcept nogil:
@@ -200,8 +233,13 @@ cdef class DeepWalk:
         cdef Frame* frame = &self.frames[self.depth]
         cdef const uint8_t* entry = <const uint8_t*>frame.view.buf + frame.position
         cdef int64_t shift = 0
+        cdef int64_t timestamp_ms = self.fields.timestamp_ms
+        cdef int timestamp_type = self.fields.timestamp_type
         cdef int codec = entry[ATTRIBUTES_POSITION] & CODEC_MASK
         cdef Py_ssize_t start
+        if self.depth == 0 and timestamp_ms < self.min_timestamp_ms:
+            frame.position += ENTRY_HEADER_BYTES + self.message_size
+            return 0
         if self.fields.value_length < 0:
             raise self.corrupt("compressed message without a value")
         if self.depth >= MAX_NESTING:
@@ -210,16 +248,27 @@ cdef class DeepWalk:
         value = memoryview(<object>frame.view.obj).cast("B")[start:start + self.fields.value_length]
         self.busy = True
         try:
-            inner = self.decompress(codec, value)
+            inner = self.decompressed(codec, value)
         except ValueError as error:
             raise self.corrupt(f"cannot be decompressed: {error}") from error
         finally:
             self.busy = False
         if entry[MAGIC_POSITION] == 1:
             shift = self.shift_of(inner)
-        self.push(inner, shift, after(self.offset))
+        self.push(inner, shift, after(self.offset), timestamp_ms, timestamp_type)
         frame.position += ENTRY_HEADER_BYTES + self.message_size
         return 0
+
+    @cython.final
+    cdef object decompressed(self, int codec, object value):
+        # One budget for an outermost wrapper and all that it holds.
+        if type(self.decompress) is not Unpacker:
+            return self.decompress(codec, value)
+        if self.depth == 0:
+            self.left_bytes = self.decompress.max_bytes
+        inner = self.decompress.function(codec, value, self.left_bytes)
+        self.left_bytes -= len(inner)
+        return inner
 
     @cython.final
     cdef int64_t shift_of(self, object inner) except? -1:
@@ -242,7 +291,7 @@ cdef class DeepWalk:
                 entry += ENTRY_HEADER_BYTES + message_size
         finally:
             PyBuffer_Release(&view)
-        return <int64_t>(<uint64_t>self.offset - <uint64_t>last)
+        return max(0, <int64_t>(<uint64_t>self.offset - <uint64_t>last))
 
     @cython.final
     cdef object error(self, Step met):
@@ -292,6 +341,8 @@ cdef class MessageIterator(DeepWalk):
         message.offset = self.offset
         message.key = field_bytes(self.fields.key, self.fields.key_length)
         message.value = field_bytes(self.fields.value, self.fields.value_length)
+        message.timestamp = self.fields.timestamp_ms
+        message.timestamp_type = self.fields.timestamp_type
         if self.key_decoder is not None and message.key is not None:
             message.key = decoded(self.key_decoder, message.key)
         if self.value_decoder is not None and message.value is not None:
@@ -319,3 +370,20 @@ def messages(
     iterator.position_offset = -1
     iterator.start(data, from_offset, until_offset, decompress, verify_crc)
     return iterator
+
+
+@cython.final
+cdef class TimestampSearch(DeepWalk):
+    cdef bint search(self, int64_t target_ms) except -1:
+        # Go on to the first message with a timestamp >= target_ms; False if there is none.
+        self.min_timestamp_ms = target_ms
+        while self.advance():
+            if self.fields.timestamp_ms >= target_ms:
+                return True
+        return False
+
+
+def find_timestamp(data, int64_t target_ms, decompress, int64_t from_offset=0):
+    cdef TimestampSearch walk = TimestampSearch.__new__(TimestampSearch)
+    walk.start(data, from_offset, None, decompress, False)
+    return (walk.offset, walk.fields.timestamp_ms) if walk.search(target_ms) else None

@@ -7,11 +7,13 @@ from typing import Any, Final, Generic, TypeVar
 from kafka08.kernel.types import (
     Buffer,
     Columns,
+    Converted,
     Decoder,
     Decompress,
     KeyAndValue,
     RecoverResult,
     Retained,
+    Rules,
     Run,
     ScanResult,
 )
@@ -32,6 +34,9 @@ class SetSummary:
     codec: int
     largest_entry: int
     monotonic: bool
+    magics: int
+    max_timestamp_ms: int
+    max_timestamp_offset: int
 
 def crc32(data: Buffer, value: int = 0) -> int: ...
 def validate(data: Buffer, max_entry_bytes: int) -> SetSummary: ...
@@ -40,8 +45,14 @@ def validate_and_assign(
 ) -> SetSummary: ...
 def scan(data: Buffer, target_offset: int) -> ScanResult: ...
 def find_offset(data: Buffer, target_offset: int) -> tuple[int, int] | None: ...
+def scan_timestamp(data: Buffer, target_ms: int) -> ScanResult: ...
 def recover(
-    data: Buffer, max_entry_bytes: int, index_interval: int, since_last_index: int
+    data: Buffer,
+    max_entry_bytes: int,
+    index_interval: int,
+    since_last_index: int,
+    max_timestamp_ms: int = -1,
+    max_timestamp_offset: int = -1,
 ) -> RecoverResult: ...
 def has_compressed(data: Buffer) -> bool: ...
 def runs(data: Buffer) -> list[Run]: ...
@@ -59,15 +70,53 @@ class MessageAndOffset:
     size: int
     timestamp_ms: int
     @property
+    def timestamp_type(self) -> int: ...
+    @property
     def codec(self) -> int: ...
     @property
     def entry_size(self) -> int: ...
 
 def entries(data: Buffer, verify_crc: bool = False) -> Iterator[MessageAndOffset]: ...
 def build_set(
-    messages: Iterable[KeyAndValue], base_offset: int = 0, attributes: int = 0
+    messages: Iterable[KeyAndValue],
+    base_offset: int = 0,
+    attributes: int = 0,
+    magic: int = 0,
+    timestamps: Iterable[int] | None = None,
 ) -> bytearray: ...
-def wrap(value: Buffer, offset: int, codec: int) -> bytearray: ...
+def wrap(
+    value: Buffer,
+    offset: int,
+    codec: int,
+    magic: int = 0,
+    timestamp_ms: int = -1,
+    log_append_time: bool = False,
+) -> bytearray: ...
+
+# A leader's rules
+
+def validate_and_stamp(
+    data: Buffer, base_offset: int, max_entry_bytes: int, rules: Rules, now_ms: int
+) -> SetSummary: ...
+def check_messages(
+    data: Buffer,
+    rules: Rules,
+    now_ms: int,
+    wrapper_magic: int = -1,
+    unstamped_too: bool = False,
+) -> SetSummary: ...
+def set_wrapper(data: Buffer, offset: int, timestamp_ms: int, log_append_time: bool) -> None: ...
+
+# Conversion
+
+def convert(
+    data: Buffer,
+    output: Buffer,
+    magic: int,
+    shift: int = 0,
+    timestamp_ms: int = -1,
+    log_append_time: bool = False,
+) -> Converted: ...
 
 # Messages
 
@@ -77,8 +126,17 @@ class MessageAndMetadata(Generic[K, V]):
     offset: int
     key: K | None
     value: V | None
+    timestamp: int
+    timestamp_type: int
     def __init__(
-        self, topic: str, partition: int, offset: int, key: K | None, value: V | None
+        self,
+        topic: str,
+        partition: int,
+        offset: int,
+        key: K | None,
+        value: V | None,
+        timestamp: int = -1,
+        timestamp_type: int = -1,
     ) -> None: ...
     @property
     def message(self) -> V | None: ...
@@ -103,6 +161,9 @@ def messages(
     verify_crc: bool = True,
     until_offset: int | None = None,
 ) -> MessageIterator: ...
+def find_timestamp(
+    data: Buffer, target_ms: int, decompress: Decompress, from_offset: int = 0
+) -> tuple[int, int] | None: ...
 
 # Columns
 
@@ -116,6 +177,7 @@ def column_batches(
     verify_crc: bool = True,
     max_rows: int = 65536,
     max_bytes: int = 8388608,
+    timestamps: bool = False,
 ) -> Iterator[Columns]: ...
 def build_from_columns(
     key_offsets: Buffer | None,
@@ -127,6 +189,8 @@ def build_from_columns(
     rows: int,
     base_offset: int = 0,
     start: int = 0,
+    magic: int = 0,
+    timestamps: Buffer | None = None,
 ) -> bytearray: ...
 
 # Compaction
@@ -150,10 +214,19 @@ class SetBuilder:
     callbacks: list[Any]
     capacity: int
     count: int
-    def __init__(self, capacity: int, owner: Any, place_type: type[Place]) -> None: ...
+    max_timestamp_ms: int
+    def __init__(
+        self, capacity: int, owner: Any, place_type: type[Place], magic: int = 0
+    ) -> None: ...
     @property
     def size(self) -> int: ...
-    def append(self, key: Buffer | None, value: Buffer | None, callback: Any = None) -> Any: ...
+    def append(
+        self,
+        key: Buffer | None,
+        value: Buffer | None,
+        callback: Any = None,
+        timestamp_ms: int = -1,
+    ) -> Any: ...
     def finish(self) -> bytearray: ...
 
 def murmur2(data: Buffer) -> int: ...

@@ -4,6 +4,8 @@
 
 _sets.pxi      one level: check, number, search, recover
 _entries.pxi   single entries: list and build them
+_validation.pxi  a leader's rules from 0.9 on, timestamps set in place
+_conversion.pxi  messages of one magic made into another
 _messages.pxi  the messages of a set, wrappers unpacked on the way
 _columns.pxi   the same as Arrow buffers, and back
 _compaction.pxi  the last offset of each key, and what stays of a set
@@ -20,7 +22,7 @@ from cpython.bytearray cimport (
     PyByteArray_AS_STRING, PyByteArray_FromStringAndSize, PyByteArray_Resize,
 )
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcmp, memcpy, memset
 
@@ -29,15 +31,18 @@ from types import GenericAlias
 cimport cython
 
 from kafka08.kernel.types import (
-    DEFAULT_MAX_COLUMN_BYTES, DEFAULT_MAX_ROWS, Columns, CorruptMessage, EntryTooLarge,
-    RecoverResult, Retained, Run, ScanResult, UnknownCodec,
+    DEFAULT_MAX_COLUMN_BYTES, DEFAULT_MAX_ROWS, BadTimestamp, Columns, Converted, CorruptMessage,
+    EntryTooLarge, RecoverResult, Retained, Run, ScanResult, UnknownCodec, Unpacker,
 )
 
 cdef extern from "crc32.h" nogil:
     uint32_t kafka08_crc32(uint32_t crc, const uint8_t* data, size_t size)
     const char* kafka08_crc32_select(const char* wanted)
 
-INTERFACE = 4
+cdef extern from *:
+    bint unlikely(bint condition) nogil  # Cython's macro: what follows stays out of the way
+
+INTERFACE = 5
 NAME = "native"
 
 kafka08_crc32_select(NULL)
@@ -53,6 +58,15 @@ cdef enum:
     MAX_NESTING = 16
     CODEC_MASK = 7
     MAX_CODEC = 3
+    MAX_MAGIC = 1
+    OTHER_MAGIC_BIT = 4
+    TIMESTAMP_POSITION = 18
+    TIMESTAMP_BYTES = 8
+    TIMESTAMP_END = 26
+    TIMESTAMP_TYPE_BIT = 8
+    NO_TIMESTAMP = -1
+    NO_TIMESTAMP_TYPE = -1
+    LOG_APPEND_TIME = 1
     MAX_SET_BYTES = 0x7fffffff
     # Data above this is walked without the GIL. Below, giving it up and asking for it again
     # (another thread may keep it for a whole switch interval) would cost more than the walk.
@@ -105,6 +119,8 @@ cdef inline void store64(uint8_t* at, int64_t value) noexcept nogil:
 
 include "_sets.pxi"
 include "_entries.pxi"
+include "_validation.pxi"
+include "_conversion.pxi"
 include "_messages.pxi"
 include "_columns.pxi"
 include "_compaction.pxi"

@@ -5,8 +5,14 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from kafka08.kernel._python_sets import MAX_SET_BYTES, append_entry
-from kafka08.kernel.types import ENTRY_HEADER_BYTES, MIN_MESSAGE_BYTES, Buffer
+from kafka08.kernel._python_sets import MAX_SET_BYTES, append_entry, check_magic
+from kafka08.kernel.types import (
+    ENTRY_HEADER_BYTES,
+    MIN_MESSAGE_BYTES,
+    NO_TIMESTAMP,
+    TIMESTAMP_BYTES,
+    Buffer,
+)
 
 
 class Place:
@@ -20,7 +26,7 @@ class Place:
 
 
 class SetBuilder:
-    """A set of magic-0 entries, offsets from 0, in at most `capacity` bytes, taken at once.
+    """A set of entries, offsets from 0, in at most `capacity` bytes, taken at once.
 
     Any number of threads may append, without a lock of theirs, also while another one finishes.
 
@@ -28,16 +34,20 @@ class SetBuilder:
     place_type  what `append` returns: a subclass of Place, whose __init__ is not called
     callbacks   by message, shorter than the set where the last ones have none
     count, size how many messages there are, and their bytes
+    max_timestamp_ms  the largest timestamp appended: that of a wrapper around the set
     """
 
-    def __init__(self, capacity: int, owner: Any, place_type: type[Place]) -> None:
+    def __init__(self, capacity: int, owner: Any, place_type: type[Place], magic: int = 0) -> None:
         if not issubclass(place_type, Place):
             raise TypeError("place_type must be a Place")
         if not 0 <= capacity <= MAX_SET_BYTES:
             raise OverflowError(f"a message set may have at most {MAX_SET_BYTES} bytes")
+        check_magic(magic)
         self.callbacks: list[Any] = []
         self.capacity = capacity
         self.count = 0
+        self.max_timestamp_ms = NO_TIMESTAMP
+        self._magic = magic
         self._built: bytearray | None = bytearray()
         self._owner = owner
         self._place_type = place_type
@@ -48,15 +58,23 @@ class SetBuilder:
     def size(self) -> int:
         return self._size
 
-    def append(self, key: Buffer | None, value: Buffer | None, callback: Any = None) -> Any:
+    def append(
+        self,
+        key: Buffer | None,
+        value: Buffer | None,
+        callback: Any = None,
+        timestamp_ms: int = NO_TIMESTAMP,
+    ) -> Any:
         """Add a message, and its callback if it has one; its place, or None if there is no room
-        for it (or the set is finished): nothing was added then. TypeError for what is not bytes."""
-        size = ENTRY_HEADER_BYTES + MIN_MESSAGE_BYTES
+        for it (or the set is finished): nothing was added then. TypeError for what is not bytes.
+        Messages of magic 0 keep no timestamp."""
+        size = ENTRY_HEADER_BYTES + MIN_MESSAGE_BYTES + TIMESTAMP_BYTES * self._magic
         size += sum(memoryview(field).nbytes for field in (key, value) if field is not None)
         with self._lock:
             if self._built is None or size > self.capacity - self._size:
                 return None
-            append_entry(self._built, self.count, 0, key, value)
+            append_entry(self._built, self.count, 0, key, value, self._magic, timestamp_ms)
+            self.max_timestamp_ms = max(self.max_timestamp_ms, timestamp_ms)
             if callback is not None:
                 self.callbacks.extend([None] * (self.count - len(self.callbacks)))
                 self.callbacks.append(callback)

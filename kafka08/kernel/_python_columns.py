@@ -10,10 +10,17 @@ from array import array
 from collections.abc import Iterator
 
 from kafka08.kernel._python_messages import DeepWalk, Message, after
-from kafka08.kernel._python_sets import MAX_SET_BYTES, append_entry, check_base_offset
+from kafka08.kernel._python_sets import (
+    MAX_SET_BYTES,
+    append_entry,
+    check_base_offset,
+    check_magic,
+    check_timestamps,
+)
 from kafka08.kernel.types import (
     DEFAULT_MAX_COLUMN_BYTES,
     DEFAULT_MAX_ROWS,
+    NO_TIMESTAMP,
     Buffer,
     Columns,
     Decompress,
@@ -55,6 +62,7 @@ def column_batches(
     verify_crc: bool = True,
     max_rows: int = DEFAULT_MAX_ROWS,
     max_bytes: int = DEFAULT_MAX_COLUMN_BYTES,
+    timestamps: bool = False,
 ) -> Iterator[Columns]:
     """What `messages` yields, as batches of at most `max_rows` rows and `max_bytes` of keys and
     values (one row alone may have more).
@@ -65,7 +73,7 @@ def column_batches(
     """
     check_limits(max_rows, max_bytes)
     walk = DeepWalk(data, from_offset, until_offset, decompress, verify_crc)
-    return _batches(walk, keys, values, max_rows, max_bytes)
+    return _batches(walk, keys, values, max_rows, max_bytes, timestamps)
 
 
 def check_limits(max_rows: int, max_bytes: int) -> None:
@@ -76,11 +84,12 @@ def check_limits(max_rows: int, max_bytes: int) -> None:
 
 
 def _batches(
-    walk: DeepWalk, keys: bool, values: bool, max_rows: int, max_bytes: int
+    walk: DeepWalk, keys: bool, values: bool, max_rows: int, max_bytes: int, timestamps: bool
 ) -> Iterator[Columns]:
     row, error = _next_row(walk)
     while True:
         offsets = array("q")
+        times = array("q") if timestamps else None
         key_column = BinaryColumn() if keys else None
         value_column = BinaryColumn() if values else None
         size = 0
@@ -89,6 +98,8 @@ def _batches(
             if offsets and (len(offsets) >= max_rows or size > max_bytes):
                 break
             offsets.append(row.offset)
+            if times is not None:
+                times.append(row.timestamp_ms)
             if key_column is not None:
                 key_column.append(row.key)
             if value_column is not None:
@@ -98,7 +109,7 @@ def _batches(
             raise error
         more = row is not None or error is not None
         next_offset = after(offsets[-1]) if more else walk.next_offset
-        yield _finish(offsets, key_column, value_column, next_offset, more)
+        yield _finish(offsets, key_column, value_column, next_offset, more, times)
         if not more:
             return
 
@@ -122,6 +133,7 @@ def _finish(
     value: BinaryColumn | None,
     next_offset: int,
     more: bool,
+    times: array[int] | None,
 ) -> Columns:
     return Columns(
         len(offsets),
@@ -134,6 +146,7 @@ def _finish(
         None if value is None else value.validity(),
         next_offset,
         more,
+        None if times is None else times.tobytes(),
     )
 
 
@@ -177,18 +190,29 @@ def build_from_columns(
     rows: int,
     base_offset: int = 0,
     start: int = 0,
+    magic: int = 0,
+    timestamps: Buffer | None = None,
 ) -> bytearray:
-    """A set of magic-0 entries from rows [start, start + rows) of two Arrow `binary` columns.
+    """A set of entries from rows [start, start + rows) of two Arrow `binary` columns.
 
-    A column given as None is null in every row. `start` is Arrow's array offset. ValueError if a
-    buffer is too short for the rows or offsets leave the data, OverflowError above 2 GiB - 1.
+    A column given as None is null in every row. `start` is Arrow's array offset. `timestamps` are
+    i64 × (start + rows) for magic 1; None: the messages have none (-1). ValueError if a buffer is
+    too short for the rows, offsets leave the data, or the magic cannot be written or has no
+    timestamps. OverflowError above 2 GiB - 1.
     """
+    check_magic(magic)
     if not (0 <= rows <= MAX_SET_BYTES and 0 <= start <= MAX_SET_BYTES):
         raise ValueError(f"rows {rows} and start {start} must be from 0 to {MAX_SET_BYTES}")
     check_base_offset(base_offset, rows)
     keys = BinaryRows(key_offsets, key_data, key_validity, start, rows)
     values = BinaryRows(value_offsets, value_data, value_validity, start, rows)
+    times = None if timestamps is None else memoryview(timestamps).cast("B").cast("q")
+    check_timestamps(magic, times is not None, rows, rows)
+    if times is not None and len(times) < start + rows:
+        raise ValueError("fewer timestamps than rows")
     built = bytearray()
     for row in range(rows):
-        append_entry(built, base_offset + row, 0, keys[start + row], values[start + row])
+        time = NO_TIMESTAMP if times is None else times[start + row]
+        key, value = keys[start + row], values[start + row]
+        append_entry(built, base_offset + row, 0, key, value, magic, time)
     return built

@@ -1,7 +1,8 @@
 """The messages of a set, wrappers unpacked on the way (twin).
 
 Source: kafka.message.ByteBufferMessageSet.internalIterator and kafka.consumer.ConsumerIterator
-0.8.2.2; inner offsets of magic 1 as in ByteBufferMessageSet 0.10.2.2.
+0.8.2.2; inner offsets and timestamps of magic 1 as in
+org.apache.kafka.common.record.RecordsIterator 0.10.2.2.
 """
 
 from __future__ import annotations
@@ -13,18 +14,25 @@ from kafka08.kernel._python_sets import (
     check_crc,
     codec_of,
     fields,
+    signed64,
+    timestamp_of,
+    timestamp_type_of,
     walk,
 )
 from kafka08.kernel.types import (
     ENTRY_HEADER,
     ENTRY_HEADER_BYTES,
+    LOG_APPEND_TIME,
     MAGIC_POSITION,
     MAX_NESTING,
     MIN_MESSAGE_BYTES,
+    NO_TIMESTAMP,
+    NO_TIMESTAMP_TYPE,
     Buffer,
     CorruptMessage,
     Decoder,
     Decompress,
+    Unpacker,
 )
 
 K = TypeVar("K")
@@ -35,26 +43,45 @@ class MessageAndMetadata(Generic[K, V]):
     """One message as a consumer sees it. Key and value are decoded, `bytes` without a decoder; None
     is null.
 
-    `message` is another name for `value` (the JVM's word).
+    `message` is another name for `value` (the JVM's word). `timestamp` is in milliseconds since
+    1970, -1 if the message has none; `timestamp_type` is CREATE_TIME (0: the producer's),
+    LOG_APPEND_TIME (1: the broker's) or NO_TIMESTAMP_TYPE (-1: a message of magic 0).
     """
 
-    __slots__ = ("key", "offset", "partition", "topic", "value")
+    __slots__ = ("key", "offset", "partition", "timestamp", "timestamp_type", "topic", "value")
 
     def __init__(
-        self, topic: str, partition: int, offset: int, key: K | None, value: V | None
+        self,
+        topic: str,
+        partition: int,
+        offset: int,
+        key: K | None,
+        value: V | None,
+        timestamp: int = NO_TIMESTAMP,
+        timestamp_type: int = NO_TIMESTAMP_TYPE,
     ) -> None:
         self.topic = topic
         self.partition = partition
         self.offset = offset
         self.key = key
         self.value = value
+        self.timestamp = timestamp
+        self.timestamp_type = timestamp_type
 
     @property
     def message(self) -> V | None:
         return self.value
 
-    def _fields(self) -> tuple[str, int, int, Any, Any]:
-        return self.topic, self.partition, self.offset, self.key, self.value
+    def _fields(self) -> tuple[str, int, int, Any, Any, int, int]:
+        return (
+            self.topic,
+            self.partition,
+            self.offset,
+            self.key,
+            self.value,
+            self.timestamp,
+            self.timestamp_type,
+        )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, MessageAndMetadata):
@@ -68,9 +95,12 @@ class MessageAndMetadata(Generic[K, V]):
         return MessageAndMetadata, self._fields()
 
     def __repr__(self) -> str:
+        time = ""
+        if self.timestamp_type != NO_TIMESTAMP_TYPE:
+            time = f", timestamp={self.timestamp}, timestamp_type={self.timestamp_type}"
         return (
             f"MessageAndMetadata(topic={self.topic!r}, partition={self.partition}, "
-            f"offset={self.offset}, key={self.key!r}, value={self.value!r})"
+            f"offset={self.offset}, key={self.key!r}, value={self.value!r}{time})"
         )
 
 
@@ -81,15 +111,26 @@ class Frame:
     position     how far it has been read
     shift        what to add to its offsets: they are relative inside a magic-1 wrapper
     end_offset   where the walk stands once the level is read: behind its wrapper; 0 at the top
+    timestamp_ms, timestamp_type   those of its wrapper, NO_TIMESTAMP_TYPE at the top and inside
+                 a wrapper of magic 0
     """
 
-    __slots__ = ("end_offset", "position", "shift", "view")
+    __slots__ = ("end_offset", "position", "shift", "timestamp_ms", "timestamp_type", "view")
 
-    def __init__(self, view: memoryview, shift: int = 0, end_offset: int = 0) -> None:
+    def __init__(
+        self,
+        view: memoryview,
+        shift: int = 0,
+        end_offset: int = 0,
+        timestamp_ms: int = NO_TIMESTAMP,
+        timestamp_type: int = NO_TIMESTAMP_TYPE,
+    ) -> None:
         self.view = view
         self.position = 0
         self.shift = shift
         self.end_offset = end_offset
+        self.timestamp_ms = timestamp_ms
+        self.timestamp_type = timestamp_type
 
 
 class Message(NamedTuple):
@@ -98,6 +139,8 @@ class Message(NamedTuple):
     offset: int
     key: memoryview | None
     value: memoryview | None
+    timestamp_ms: int
+    timestamp_type: int
 
 
 def after(offset: int) -> int:
@@ -105,17 +148,13 @@ def after(offset: int) -> int:
     return min(offset + 1, MAX_OFFSET)
 
 
-def signed64(value: int) -> int:
-    """`value` as 64 bits hold it: sums of offsets in broken wrappers may leave them."""
-    return (value + (1 << 63)) % (1 << 64) - (1 << 63)
-
-
 class DeepWalk:
     """The messages of a set with from_offset <= offset < until_offset, unpacked as they come.
 
     `next_offset` is the offset at which a following fetch goes on: above everything seen so far,
     and `until_offset` as soon as nothing below it can follow. An error leaves the walk in front of
-    what caused it. `position` is where the outermost entry being read starts.
+    what caused it. `position` is where the outermost entry being read starts. Outermost wrappers
+    with a timestamp below `min_timestamp_ms` are passed over.
     """
 
     def __init__(
@@ -125,6 +164,7 @@ class DeepWalk:
         until_offset: int | None,
         decompress: Decompress,
         verify_crc: bool,
+        min_timestamp_ms: int | None = None,
     ) -> None:
         self.next_offset = from_offset
         self.position = 0
@@ -132,6 +172,8 @@ class DeepWalk:
         self._until_offset = MAX_OFFSET if until_offset is None else until_offset
         self._decompress = decompress
         self._verify_crc = verify_crc
+        self._min_timestamp_ms = min_timestamp_ms
+        self._left_bytes = 0
         self._frames = [Frame(memoryview(data))]
 
     def next(self) -> Message | None:
@@ -179,11 +221,14 @@ class DeepWalk:
             if self._verify_crc:
                 check_crc(view, at, offset, size)
             codec = codec_of(view, at)
-            _, key, value = fields(view, at, offset, size)
+            timestamp_ms, key, value = fields(view, at, offset, size)
         except CorruptMessage as error:
             raise self._corrupt(offset, error.reason) from None
         if codec:
-            inner = self._unpack(view[at + MAGIC_POSITION], codec, offset, value)
+            if self._is_too_old(timestamp_ms):
+                frame.position += size
+                return None
+            inner = self._unpack(view, at, codec, offset, value)
             frame.position += size
             self._frames.append(inner)
             return None
@@ -192,25 +237,49 @@ class DeepWalk:
             return None
         frame.position += size
         self.next_offset = max(self.next_offset, after(offset))
-        return Message(offset, key, value)
+        timestamp_type = timestamp_type_of(view, at)
+        if NO_TIMESTAMP_TYPE not in (timestamp_type, frame.timestamp_type):
+            timestamp_type = frame.timestamp_type
+            if timestamp_type == LOG_APPEND_TIME:
+                timestamp_ms = frame.timestamp_ms
+        return Message(offset, key, value, timestamp_ms, timestamp_type)
 
-    def _unpack(self, magic: int, codec: int, offset: int, value: memoryview | None) -> Frame:
+    def _is_too_old(self, timestamp_ms: int) -> bool:
+        if self._min_timestamp_ms is None or len(self._frames) > 1:
+            return False
+        return timestamp_ms < self._min_timestamp_ms
+
+    def _unpack(
+        self, view: memoryview, at: int, codec: int, offset: int, value: memoryview | None
+    ) -> Frame:
         if value is None:
             raise self._corrupt(offset, "compressed message without a value")
         if len(self._frames) > MAX_NESTING:
             raise self._corrupt(offset, f"more than {MAX_NESTING} levels of compressed messages")
         try:
-            inner = memoryview(self._decompress(codec, value))
+            inner = memoryview(self._decompressed(codec, value))
         except ValueError as error:
             raise self._corrupt(offset, f"cannot be decompressed: {error}") from error
         shift = 0
-        if magic == 1:
+        if view[at + MAGIC_POSITION] == 1:
             try:
                 *_, (_, last, _) = [(0, offset, 0), *walk(inner)]
             except CorruptMessage as error:
                 raise self._corrupt(offset, error.reason) from None
-            shift = offset - last
-        return Frame(inner, signed64(shift), after(offset))
+            shift = max(0, signed64(offset - last))
+        return Frame(
+            inner, shift, after(offset), timestamp_of(view, at), timestamp_type_of(view, at)
+        )
+
+    def _decompressed(self, codec: int, value: memoryview) -> Buffer:
+        decompress = self._decompress
+        if not isinstance(decompress, Unpacker):
+            return decompress(codec, value)
+        if len(self._frames) == 1:
+            self._left_bytes = decompress.max_bytes
+        inner = decompress.function(codec, value, self._left_bytes)
+        self._left_bytes -= len(inner)
+        return inner
 
     def _corrupt(self, offset: int, reason: str) -> CorruptMessage:
         return CorruptMessage(self.position, offset, reason)
@@ -257,7 +326,15 @@ class MessageIterator:
         key = decode(found.key, self._key_decoder)
         value = decode(found.value, self._value_decoder)
         self.position_offset = found.offset
-        return MessageAndMetadata(self._topic, self._partition, found.offset, key, value)
+        return MessageAndMetadata(
+            self._topic,
+            self._partition,
+            found.offset,
+            key,
+            value,
+            found.timestamp_ms,
+            found.timestamp_type,
+        )
 
 
 def decode(data: memoryview | None, decoder: Decoder | None) -> object:
@@ -291,3 +368,19 @@ def messages(
     """
     walk = DeepWalk(data, from_offset, until_offset, decompress, verify_crc)
     return MessageIterator(walk, topic, partition, key_decoder, value_decoder)
+
+
+def find_timestamp(
+    data: Buffer, target_ms: int, decompress: Decompress, from_offset: int = 0
+) -> tuple[int, int] | None:
+    """(offset, timestamp) of the first message from `from_offset` on whose timestamp is >=
+    `target_ms`, None if there is none.
+
+    Wrappers are unpacked only if their own timestamp is >= `target_ms`. CRCs are not looked at;
+    errors otherwise as `messages`. Source: FileRecords.searchForTimestamp 0.10.2.2.
+    """
+    walk = DeepWalk(data, from_offset, None, decompress, False, target_ms)
+    while (found := walk.next()) is not None:
+        if found.timestamp_ms >= target_ms:
+            return found.offset, found.timestamp_ms
+    return None

@@ -1,7 +1,8 @@
 """Message sets one level deep: check, number, search, recover, list and build entries (twin).
 
 Source: kafka.message.ByteBufferMessageSet, kafka.message.Message, kafka.log.FileMessageSet and
-kafka.log.Log.analyzeAndValidateMessageSet 0.8.2.2.
+kafka.log.Log.analyzeAndValidateMessageSet 0.8.2.2; timestamps as in
+org.apache.kafka.common.record 0.10.2.2.
 """
 
 from __future__ import annotations
@@ -20,7 +21,14 @@ from kafka08.kernel.types import (
     LENGTH,
     MAGIC_POSITION,
     MAX_CODEC,
+    MAX_MAGIC,
     MIN_MESSAGE_BYTES,
+    NO_TIMESTAMP,
+    NO_TIMESTAMP_TYPE,
+    OTHER_MAGIC_BIT,
+    TIMESTAMP_BYTES,
+    TIMESTAMP_POSITION,
+    TIMESTAMP_TYPE_BIT,
     Buffer,
     CorruptMessage,
     EntryTooLarge,
@@ -54,6 +62,9 @@ class SetSummary:
     codec          of the last compressed entry, 0 if none is compressed
     largest_entry  bytes of the largest entry, its header included
     monotonic      every offset is above the one before, and none is negative
+    magics         bit 0: an entry has magic 0; bit 1: magic 1; OTHER_MAGIC_BIT: another
+    max_timestamp_ms      the largest of the entries' own timestamps, -1 if none has one
+    max_timestamp_offset  offset of the first entry that has it, -1 if none
     """
 
     __slots__ = (
@@ -62,6 +73,9 @@ class SetSummary:
         "first_offset",
         "largest_entry",
         "last_offset",
+        "magics",
+        "max_timestamp_ms",
+        "max_timestamp_offset",
         "monotonic",
         "size",
     )
@@ -73,11 +87,32 @@ class SetSummary:
     codec: int
     largest_entry: int
     monotonic: bool
+    magics: int
+    max_timestamp_ms: int
+    max_timestamp_offset: int
 
     def __init__(self) -> None:
-        self.count = self.size = self.codec = self.largest_entry = 0
+        self.count = self.size = self.codec = self.largest_entry = self.magics = 0
         self.first_offset = self.last_offset = -1
+        self.max_timestamp_ms = NO_TIMESTAMP
+        self.max_timestamp_offset = -1
         self.monotonic = True
+
+    def add(self, view: memoryview, position: int, offset: int, size: int) -> None:
+        """Count the entry at `position`, which has `offset`."""
+        if not self.count:
+            self.first_offset = offset
+        self.monotonic = self.monotonic and offset > self.last_offset
+        self.last_offset = offset
+        self.count += 1
+        self.size += size
+        self.largest_entry = max(self.largest_entry, size)
+        self.codec = (view[position + ATTRIBUTES_POSITION] & CODEC_MASK) or self.codec
+        magic = view[position + MAGIC_POSITION]
+        self.magics |= 1 << magic if magic <= MAX_MAGIC else OTHER_MAGIC_BIT
+        timestamp_ms = timestamp_of(view, position)
+        if timestamp_ms > self.max_timestamp_ms:
+            self.max_timestamp_ms, self.max_timestamp_offset = timestamp_ms, offset
 
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}={getattr(self, name)}" for name in sorted(self.__slots__))
@@ -117,6 +152,25 @@ def codec_of(view: memoryview, position: int) -> int:
     return codec
 
 
+def signed64(value: int) -> int:
+    """`value` as 64 bits hold it: sums of offsets in broken wrappers may leave them."""
+    return (value + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
+def timestamp_of(view: memoryview, position: int) -> int:
+    """Timestamp of the whole entry at `position`: MIN_MESSAGE_BYTES has room for it."""
+    if view[position + MAGIC_POSITION] != 1:
+        return NO_TIMESTAMP
+    return int(OFFSET.unpack_from(view, position + TIMESTAMP_POSITION)[0])
+
+
+def timestamp_type_of(view: memoryview, position: int) -> int:
+    """CREATE_TIME or LOG_APPEND_TIME, NO_TIMESTAMP_TYPE for magic 0."""
+    if view[position + MAGIC_POSITION] != 1:
+        return NO_TIMESTAMP_TYPE
+    return int(bool(view[position + ATTRIBUTES_POSITION] & TIMESTAMP_TYPE_BIT))
+
+
 def validate(data: Buffer, max_entry_bytes: int) -> SetSummary:
     """Check sizes and CRC of every entry, as a leader does before it appends.
 
@@ -136,7 +190,7 @@ def validate_and_assign(
     `data` and in the summary mean nothing then, nor do those in `data` after an error. BufferError
     if `data` cannot be written, OverflowError if the offsets would leave 63 bits.
     """
-    view = _writable(data)
+    view = writable(data)
     check_base_offset(base_offset, len(view))
     return _check(view, max_entry_bytes, base_offset, verify_crc)
 
@@ -145,31 +199,20 @@ def _check(
     view: memoryview, max_entry_bytes: int, base_offset: int | None, verify_crc: bool
 ) -> SetSummary:
     summary = SetSummary()
-    last_offset = -1
-    for position, stored_offset, size in walk(view):
-        offset = stored_offset
+    for position, offset, size in walk(view):
         if size > max_entry_bytes:
             raise EntryTooLarge(position, size, max_entry_bytes)
         if verify_crc:
             check_crc(view, position, offset, size)
-        codec = codec_of(view, position)
-        if codec:
-            summary.codec = codec
+        codec_of(view, position)
         if base_offset is not None:
             offset = base_offset + summary.count
             OFFSET.pack_into(view, position, offset)
-        if not summary.count:
-            summary.first_offset = offset
-        summary.monotonic = summary.monotonic and offset > last_offset
-        last_offset = offset
-        summary.count += 1
-        summary.size += size
-        summary.largest_entry = max(summary.largest_entry, size)
-    summary.last_offset = last_offset
+        summary.add(view, position, offset, size)
     return summary
 
 
-def _writable(data: Buffer) -> memoryview:
+def writable(data: Buffer) -> memoryview:
     view = memoryview(data)
     if view.readonly:
         raise BufferError("Object is not writable.")
@@ -205,16 +248,40 @@ def find_offset(data: Buffer, target_offset: int) -> tuple[int, int] | None:
     return (position, offset) if found else None
 
 
+def scan_timestamp(data: Buffer, target_ms: int) -> ScanResult:
+    """First entry whose own timestamp is >= `target_ms`, as `scan`; a wrapper's is looked at, not
+    those inside. The timestamp must lie in `data` too: `position` of what was not found may be an
+    entry whose first 26 bytes are cut. Source: FileRecords.searchForTimestamp 0.10.2.2.
+    """
+    view = memoryview(data)
+    position = 0
+    while len(view) - position >= TIMESTAMP_POSITION + TIMESTAMP_BYTES:
+        offset, size = ENTRY_HEADER.unpack_from(view, position)
+        if size < MIN_MESSAGE_BYTES:
+            raise CorruptMessage(position, offset, f"message with corrupt size {size}")
+        if timestamp_of(view, position) >= target_ms:
+            return ScanResult(True, position, offset)
+        position += ENTRY_HEADER_BYTES + size
+    return ScanResult(False, position, -1)
+
+
 def recover(
-    data: Buffer, max_entry_bytes: int, index_interval: int, since_last_index: int
+    data: Buffer,
+    max_entry_bytes: int,
+    index_interval: int,
+    since_last_index: int,
+    max_timestamp_ms: int = NO_TIMESTAMP,
+    max_timestamp_offset: int = -1,
 ) -> RecoverResult:
     """Check the entries of a chunk of a segment that starts at an entry; see RecoverResult.
 
     An index point is due before an entry once more than `index_interval` bytes lie between it and
-    the previous point. Never raises for what `data` holds. Source: kafka.log.LogSegment.recover.
+    the previous point. `max_timestamp_ms` and `max_timestamp_offset` are what the chunk before
+    ended with. Never raises for what `data` holds. Source: kafka.log.LogSegment.recover.
     """
     view = memoryview(data)
     points: list[tuple[int, int, int]] = []
+    time_points: list[tuple[int, int]] = []
     valid_bytes = count = 0
     last_offset = -1
     error: CorruptMessage | EntryTooLarge | None = None
@@ -223,9 +290,13 @@ def recover(
             if size > max_entry_bytes:
                 raise EntryTooLarge(position, size, max_entry_bytes)
             check_crc(view, position, offset, size)
+            timestamp_ms = timestamp_of(view, position)
+            if timestamp_ms > max_timestamp_ms:
+                max_timestamp_ms, max_timestamp_offset = timestamp_ms, offset
             if since_last_index > index_interval:
                 codec = view[position + ATTRIBUTES_POSITION] & CODEC_MASK
                 points.append((position, offset, codec))
+                time_points.append((max_timestamp_ms, max_timestamp_offset))
                 since_last_index = 0
             since_last_index += size
             valid_bytes += size
@@ -233,7 +304,17 @@ def recover(
             count += 1
     except (CorruptMessage, EntryTooLarge) as found:
         error = found
-    return RecoverResult(valid_bytes, last_offset, count, points, since_last_index, error)
+    return RecoverResult(
+        valid_bytes,
+        last_offset,
+        count,
+        points,
+        since_last_index,
+        error,
+        time_points,
+        max_timestamp_ms,
+        max_timestamp_offset,
+    )
 
 
 def has_compressed(data: Buffer) -> bool:
@@ -267,7 +348,8 @@ class MessageAndOffset:
 
     `offset` as stored, `position` its first byte in the data given, `size` the bytes of its
     message as the size field says (the entry takes 12 more: `entry_size`), `timestamp_ms` -1
-    unless magic is 1 and the producer gave one. Key and value are None for null.
+    unless magic is 1 and the producer gave one, `timestamp_type` one of NO_TIMESTAMP_TYPE,
+    CREATE_TIME and LOG_APPEND_TIME. Key and value are None for null.
     """
 
     __slots__ = (
@@ -307,6 +389,12 @@ class MessageAndOffset:
     @property
     def codec(self) -> int:
         return self.attributes & CODEC_MASK
+
+    @property
+    def timestamp_type(self) -> int:
+        if self.magic != 1:
+            return NO_TIMESTAMP_TYPE
+        return int(bool(self.attributes & TIMESTAMP_TYPE_BIT))
 
     @property
     def entry_size(self) -> int:
@@ -380,35 +468,73 @@ def _field(
 
 
 def build_set(
-    messages: Iterable[KeyAndValue], base_offset: int = 0, attributes: int = 0
+    messages: Iterable[KeyAndValue],
+    base_offset: int = 0,
+    attributes: int = 0,
+    magic: int = 0,
+    timestamps: Iterable[int] | None = None,
 ) -> bytearray:
-    """A set of magic-0 entries, numbered from `base_offset`; `messages` are gone through once.
+    """A set of entries, numbered from `base_offset`; `messages` are gone through once.
 
-    OverflowError above 2 GiB - 1, or if the offsets would leave 63 bits.
+    `timestamps` has one for each message, of magic 1; without it they have none (-1). ValueError if
+    their number is another, or for a magic that cannot be written. OverflowError above 2 GiB - 1,
+    or if the offsets would leave 63 bits.
     """
+    check_magic(magic)
     pairs = list(messages)
     check_base_offset(base_offset, len(pairs))
+    times = [NO_TIMESTAMP] * len(pairs) if timestamps is None else list(timestamps)
+    check_timestamps(magic, timestamps is not None, len(times), len(pairs))
     built = bytearray()
-    for offset, (key, value) in enumerate(pairs, base_offset):
-        append_entry(built, offset, attributes, key, value)
+    for offset, ((key, value), time) in enumerate(zip(pairs, times, strict=True), base_offset):
+        append_entry(built, offset, attributes, key, value, magic, time)
     return built
 
 
-def wrap(value: Buffer, offset: int, codec: int) -> bytearray:
+def check_magic(magic: int) -> None:
+    if not 0 <= magic <= MAX_MAGIC:
+        raise ValueError(f"magic {magic} cannot be written")
+
+
+def check_timestamps(magic: int, given: bool, timestamps: int, messages: int) -> None:
+    if given and magic == 0:
+        raise ValueError("messages of magic 0 have no timestamps")
+    if timestamps != messages:
+        raise ValueError(f"{timestamps} timestamps for {messages} messages")
+
+
+def wrap(
+    value: Buffer,
+    offset: int,
+    codec: int,
+    magic: int = 0,
+    timestamp_ms: int = NO_TIMESTAMP,
+    log_append_time: bool = False,
+) -> bytearray:
     """One entry of null key around `value`, a set compressed with `codec`.
 
-    `offset` is that of the last message inside.
+    `offset` is that of the last message inside. `timestamp_ms` and its type are for magic 1.
     """
+    check_magic(magic)
     built = bytearray()
-    append_entry(built, offset, codec, None, value)
+    attributes = codec | TIMESTAMP_TYPE_BIT if magic and log_append_time else codec
+    append_entry(built, offset, attributes, None, value, magic, timestamp_ms)
     return built
 
 
 def append_entry(
-    built: bytearray, offset: int, attributes: int, key: Buffer | None, value: Buffer | None
+    built: bytearray,
+    offset: int,
+    attributes: int,
+    key: Buffer | None,
+    value: Buffer | None,
+    magic: int = 0,
+    timestamp_ms: int = NO_TIMESTAMP,
 ) -> None:
-    """Add one magic-0 entry at the end of `built`."""
-    body = bytearray((0, attributes & 0xFF))
+    """Add one entry at the end of `built`."""
+    body = bytearray((magic, attributes & 0xFF))
+    if magic:
+        body += OFFSET.pack(timestamp_ms)
     for field in (key, value):
         if field is None:
             body += LENGTH.pack(-1)

@@ -7,6 +7,13 @@ cdef enum Fault:
     BAD_CRC
     BAD_CODEC
     OVERSIZE
+    BAD_MAGIC
+    BAD_WRAPPER_MAGIC
+    NESTED
+    NO_KEY
+    BAD_KEY
+    BAD_TIME
+    BAD_TIME_TYPE
 
 
 cdef struct Walk:
@@ -17,7 +24,11 @@ cdef struct Walk:
     int64_t last_offset
     int64_t largest_entry
     int codec
+    int magics  # without bit 0, which summary_of adds
+    int64_t newer
     bint monotonic
+    int64_t max_timestamp_ms
+    int64_t max_timestamp_offset
     Fault fault
     int64_t offset
     int64_t message_size
@@ -33,6 +44,69 @@ cdef inline bint check_crc(
     return stored[0] == computed[0]
 
 
+cdef inline void begin_walk(Walk* walk) noexcept nogil:
+    memset(walk, 0, sizeof(Walk))
+    walk.first_offset = walk.last_offset = -1
+    walk.max_timestamp_ms = NO_TIMESTAMP
+    walk.max_timestamp_offset = -1
+    walk.monotonic = True
+
+
+cdef inline int64_t timestamp_of(const uint8_t* entry) noexcept nogil:
+    # MIN_MESSAGE_BYTES has room for it.
+    return load64(entry + TIMESTAMP_POSITION) if entry[MAGIC_POSITION] == 1 else NO_TIMESTAMP
+
+
+cdef inline int timestamp_type_of(const uint8_t* entry) noexcept nogil:
+    if entry[MAGIC_POSITION] != 1:
+        return NO_TIMESTAMP_TYPE
+    return (entry[ATTRIBUTES_POSITION] & TIMESTAMP_TYPE_BIT) != 0
+
+
+cdef inline void note_timestamp(const uint8_t* entry, int64_t offset, Walk* walk) noexcept nogil:
+    cdef int64_t timestamp_ms
+    if entry[MAGIC_POSITION] == 1:
+        timestamp_ms = load64(entry + TIMESTAMP_POSITION)
+        if timestamp_ms > walk.max_timestamp_ms:
+            walk.max_timestamp_ms = timestamp_ms
+            walk.max_timestamp_offset = offset
+
+
+cdef bint note_special(const uint8_t* entry, int64_t offset, Walk* walk) noexcept nogil:
+    # What the summary says of an entry that is compressed or not of magic 0; False: unknown codec.
+    cdef int codec = entry[ATTRIBUTES_POSITION] & CODEC_MASK
+    if codec:
+        walk.codec = codec
+        if codec > MAX_CODEC:
+            return False
+    if entry[MAGIC_POSITION]:
+        walk.newer += 1
+        walk.magics |= 2 if entry[MAGIC_POSITION] == 1 else OTHER_MAGIC_BIT
+        note_timestamp(entry, offset, walk)
+    return True
+
+
+cdef inline Fault note_entry(
+    const uint8_t* entry, int64_t offset, int64_t message_size, Walk* walk
+) noexcept nogil:
+    # Count an entry, which has `offset`, unless its codec is unknown. Most are plain and of magic
+    # 0: they cost one branch.
+    if unlikely(entry[MAGIC_POSITION] | (entry[ATTRIBUTES_POSITION] & CODEC_MASK)):
+        if not note_special(entry, offset, walk):
+            return BAD_CODEC
+    if not walk.count:
+        walk.first_offset = offset
+    if offset <= walk.last_offset:
+        walk.monotonic = False
+    walk.last_offset = offset
+    walk.count += 1
+    message_size += ENTRY_HEADER_BYTES
+    if message_size > walk.largest_entry:
+        walk.largest_entry = message_size
+    walk.size += message_size
+    return SOUND
+
+
 cdef void walk_set(
     uint8_t* data, Py_ssize_t size, int64_t max_entry_bytes, bint verify_crc, int64_t base_offset,
     Walk* walk,
@@ -41,10 +115,7 @@ cdef void walk_set(
     cdef uint8_t* entry = data
     cdef uint8_t* end = data + size
     cdef int64_t offset, message_size
-    cdef int codec
-    memset(walk, 0, sizeof(Walk))
-    walk.first_offset = walk.last_offset = -1
-    walk.monotonic = True
+    begin_walk(walk)
     while end - entry >= ENTRY_HEADER_BYTES:
         walk.offset = offset = load64(entry)
         walk.message_size = message_size = <int32_t>load32(entry + 8)
@@ -61,26 +132,13 @@ cdef void walk_set(
         ):
             walk.fault = BAD_CRC
             return
-        codec = entry[ATTRIBUTES_POSITION] & CODEC_MASK
-        if codec:
-            walk.codec = codec
-            if codec > MAX_CODEC:
-                walk.fault = BAD_CODEC
-                return
         if base_offset >= 0:
             offset = base_offset + walk.count
             store64(entry, offset)
-        if not walk.count:
-            walk.first_offset = offset
-        if offset <= walk.last_offset:
-            walk.monotonic = False
-        walk.last_offset = offset
-        walk.count += 1
-        message_size += ENTRY_HEADER_BYTES
-        if message_size > walk.largest_entry:
-            walk.largest_entry = message_size
-        entry += message_size
-        walk.size += message_size
+        if unlikely(note_entry(entry, offset, message_size, walk) != SOUND):
+            walk.fault = BAD_CODEC
+            return
+        entry += ENTRY_HEADER_BYTES + message_size
 
 
 cdef object walk_error(Walk* walk, int64_t limit):
@@ -109,12 +167,18 @@ cdef class SetSummary:
     cdef readonly int codec
     cdef readonly int64_t largest_entry
     cdef readonly bint monotonic
+    cdef readonly int magics
+    cdef readonly int64_t max_timestamp_ms
+    cdef readonly int64_t max_timestamp_offset
 
     def __repr__(self):
         return (
             f"SetSummary(codec={self.codec}, count={self.count}, "
             f"first_offset={self.first_offset}, largest_entry={self.largest_entry}, "
-            f"last_offset={self.last_offset}, monotonic={self.monotonic}, size={self.size})"
+            f"last_offset={self.last_offset}, magics={self.magics}, "
+            f"max_timestamp_ms={self.max_timestamp_ms}, "
+            f"max_timestamp_offset={self.max_timestamp_offset}, monotonic={self.monotonic}, "
+            f"size={self.size})"
         )
 
 
@@ -122,7 +186,6 @@ cdef SetSummary summarize(
     Py_buffer* view, int64_t max_entry_bytes, bint verify_crc, int64_t base_offset
 ):
     cdef Walk walk
-    cdef SetSummary summary
     if view.len >= GIL_RELEASE_BYTES:
         with nogil:
             walk_set(
@@ -132,7 +195,11 @@ cdef SetSummary summarize(
         walk_set(<uint8_t*>view.buf, view.len, max_entry_bytes, verify_crc, base_offset, &walk)
     if walk.fault != SOUND:
         raise walk_error(&walk, max_entry_bytes)
-    summary = SetSummary.__new__(SetSummary)
+    return summary_of(&walk)
+
+
+cdef SetSummary summary_of(Walk* walk):
+    cdef SetSummary summary = SetSummary.__new__(SetSummary)
     summary.count = walk.count
     summary.size = walk.size
     summary.first_offset = walk.first_offset
@@ -140,6 +207,9 @@ cdef SetSummary summarize(
     summary.codec = walk.codec
     summary.largest_entry = walk.largest_entry
     summary.monotonic = walk.monotonic
+    summary.magics = walk.magics | (walk.newer < walk.count)
+    summary.max_timestamp_ms = walk.max_timestamp_ms
+    summary.max_timestamp_offset = walk.max_timestamp_offset
     return summary
 
 
@@ -214,10 +284,33 @@ def find_offset(data, int64_t target_offset):
     return (found.position, found.offset) if found.found else None
 
 
+def scan_timestamp(data, int64_t target_ms):
+    cdef Py_buffer view
+    cdef const uint8_t* entry
+    cdef int64_t message_size, position = 0
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    try:
+        while view.len - position >= TIMESTAMP_END:
+            entry = <const uint8_t*>view.buf + position
+            message_size = <int32_t>load32(entry + 8)
+            if message_size < MIN_MESSAGE_BYTES:
+                raise CorruptMessage(
+                    position, load64(entry), f"message with corrupt size {message_size}"
+                )
+            if timestamp_of(entry) >= target_ms:
+                return ScanResult(True, position, load64(entry))
+            position += ENTRY_HEADER_BYTES + message_size
+    finally:
+        PyBuffer_Release(&view)
+    return ScanResult(False, position, -1)
+
+
 cdef struct IndexPoint:
     Py_ssize_t position
     int64_t offset
     int codec
+    int64_t max_timestamp_ms
+    int64_t max_timestamp_offset
 
 
 cdef struct Recovery:
@@ -228,7 +321,7 @@ cdef struct Recovery:
     Py_ssize_t point_room
 
 
-cdef bint add_point(Recovery* state, Py_ssize_t position, int64_t offset, int codec) noexcept nogil:
+cdef bint add_point(Recovery* state, const uint8_t* entry, const Walk* walk) noexcept nogil:
     # False if there is no memory.
     cdef Py_ssize_t room
     cdef void* grown
@@ -239,7 +332,10 @@ cdef bint add_point(Recovery* state, Py_ssize_t position, int64_t offset, int co
             return False
         state.points = <IndexPoint*>grown
         state.point_room = room
-    state.points[state.point_count] = IndexPoint(position, offset, codec)
+    state.points[state.point_count] = IndexPoint(
+        walk.size, walk.offset, entry[ATTRIBUTES_POSITION] & CODEC_MASK,
+        walk.max_timestamp_ms, walk.max_timestamp_offset,
+    )
     state.point_count += 1
     return True
 
@@ -248,10 +344,9 @@ cdef bint recover_set(
     const uint8_t* data, Py_ssize_t size, int64_t max_entry_bytes, Walk* walk, Recovery* state
 ) noexcept nogil:
     # Like walk_set without numbers and codecs, with index points. False if there is no memory.
+    # walk has the largest timestamp so far.
     cdef const uint8_t* entry
     cdef int64_t message_size
-    memset(walk, 0, sizeof(Walk))
-    walk.last_offset = -1
     while size - walk.size >= ENTRY_HEADER_BYTES:
         entry = data + walk.size
         walk.offset = load64(entry)
@@ -267,10 +362,9 @@ cdef bint recover_set(
         if not check_crc(entry, message_size, &walk.stored_crc, &walk.computed_crc):
             walk.fault = BAD_CRC
             return True
+        note_timestamp(entry, walk.offset, walk)
         if state.since_last_index > state.index_interval:
-            if not add_point(
-                state, walk.size, walk.offset, entry[ATTRIBUTES_POSITION] & CODEC_MASK
-            ):
+            if not add_point(state, entry, walk):
                 return False
             state.since_last_index = 0
         state.since_last_index += ENTRY_HEADER_BYTES + message_size
@@ -281,13 +375,17 @@ cdef bint recover_set(
 
 
 def recover(
-    data, int64_t max_entry_bytes, int64_t index_interval, int64_t since_last_index
+    data, int64_t max_entry_bytes, int64_t index_interval, int64_t since_last_index,
+    int64_t max_timestamp_ms=NO_TIMESTAMP, int64_t max_timestamp_offset=-1,
 ):
     cdef Py_buffer view
     cdef Walk walk
     cdef Recovery state = Recovery(index_interval, since_last_index, NULL, 0, 0)
     cdef bint enough_memory
     cdef Py_ssize_t i
+    begin_walk(&walk)
+    walk.max_timestamp_ms = max_timestamp_ms
+    walk.max_timestamp_offset = max_timestamp_offset
     PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
     try:
         with nogil:
@@ -300,12 +398,17 @@ def recover(
             (state.points[i].position, state.points[i].offset, state.points[i].codec)
             for i in range(state.point_count)
         ]
+        time_points = [
+            (state.points[i].max_timestamp_ms, state.points[i].max_timestamp_offset)
+            for i in range(state.point_count)
+        ]
     finally:
         free(state.points)
         PyBuffer_Release(&view)
     error = None if walk.fault == SOUND else walk_error(&walk, max_entry_bytes)
     return RecoverResult(
-        walk.size, walk.last_offset, walk.count, points, state.since_last_index, error
+        walk.size, walk.last_offset, walk.count, points, state.since_last_index, error,
+        time_points, walk.max_timestamp_ms, walk.max_timestamp_offset,
     )
 
 

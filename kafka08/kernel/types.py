@@ -13,7 +13,8 @@ from typing import Final, NamedTuple, TypeAlias
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 Decompress: TypeAlias = Callable[[int, memoryview], Buffer]
-"""(codec, value of a wrapper) → the message set inside. Raises ValueError if it cannot."""
+"""(codec, value of a wrapper) → the message set inside. Raises ValueError if it cannot. An
+`Unpacker` also bounds what an outermost wrapper and all wrappers in it unpack to."""
 Decoder: TypeAlias = Callable[[bytes], object]
 """Makes an object of the bytes of a key or a value; never called for null."""
 KeyAndValue: TypeAlias = tuple[Buffer | None, Buffer | None]
@@ -26,6 +27,10 @@ CRC_END: Final = ENTRY_HEADER_BYTES + 4
 """In an entry; the crc covers everything from here on."""
 MAGIC_POSITION: Final = CRC_END
 ATTRIBUTES_POSITION: Final = MAGIC_POSITION + 1
+TIMESTAMP_POSITION: Final = ATTRIBUTES_POSITION + 1
+"""In an entry of magic 1."""
+TIMESTAMP_BYTES: Final = 8
+"""What a message of magic 1 takes more than one of magic 0."""
 LENGTH: Final = Struct(">i")
 """In front of a key and of a value; negative for an absent one."""
 MIN_MESSAGE_BYTES: Final = 14
@@ -36,7 +41,23 @@ MAX_NESTING: Final = 16
 """How deep wrappers may sit in wrappers. Kafka's own broker flattens them to one level."""
 CODEC_MASK: Final = 0x07
 MAX_CODEC: Final = 3
-INTERFACE: Final = 4
+MAX_MAGIC: Final = 1
+"""Message formats: 0 without timestamps, 1 (0.10.0) with them."""
+OTHER_MAGIC_BIT: Final = 1 << (MAX_MAGIC + 1)
+"""In SetSummary.magics: an entry whose magic is unknown."""
+TIMESTAMP_TYPE_BIT: Final = 0x08
+"""In the attributes of magic 1: set for LogAppendTime, clear for CreateTime."""
+NO_TIMESTAMP: Final = -1
+"""Of a message of magic 0, or to which the producer gave none."""
+NO_TIMESTAMP_TYPE: Final = -1
+"""Of a message of magic 0."""
+CREATE_TIME: Final = 0
+"""The producer gave the timestamp."""
+LOG_APPEND_TIME: Final = 1
+"""The broker gave the timestamp."""
+ANY_DIFFERENCE_MS: Final = (1 << 63) - 1
+"""message.timestamp.difference.max.ms that no timestamp exceeds: its default."""
+INTERFACE: Final = 5
 """Rises with every change of a name, signature or meaning; `_native` carries the same number."""
 DEFAULT_MAX_ROWS: Final = 65536
 DEFAULT_MAX_COLUMN_BYTES: Final = 8 << 20
@@ -75,6 +96,22 @@ class EntryTooLarge(ValueError):
         )
 
 
+class BadTimestamp(ValueError):
+    """A timestamp that a producer may not send: too far from now, or typed LogAppendTime.
+
+    `position` as in CorruptMessage.
+    """
+
+    def __init__(self, position: int, timestamp_ms: int, reason: str) -> None:
+        super().__init__(position, timestamp_ms, reason)
+        self.position = position
+        self.timestamp_ms = timestamp_ms
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.reason} (timestamp {self.timestamp_ms}, at byte {self.position})"
+
+
 class UnknownCodec(ValueError):
     """A compression codec that 0.8 does not have."""
 
@@ -86,10 +123,57 @@ class UnknownCodec(ValueError):
         return f"{self.codec} is an unknown compression codec"
 
 
-class ScanResult(NamedTuple):
-    """Where a scan for an offset ended.
+@dataclass(frozen=True, slots=True)
+class Unpacker:
+    """A `Decompress` with one budget for an outermost wrapper and all wrappers inside it.
 
-    found     whether an entry with offset >= target was met
+    function   (codec, value, max_bytes) → the set inside; ValueError if it cannot, or if the set
+               has more than max_bytes
+    max_bytes  the budget
+    """
+
+    function: Callable[[int, Buffer, int], bytes | bytearray]
+    max_bytes: int
+
+    def __call__(self, codec: int, value: Buffer) -> bytes | bytearray:
+        return self.function(codec, value, self.max_bytes)
+
+
+class Rules(NamedTuple):
+    """What a topic asks of produced messages, from 0.9 on.
+
+    magic              the format it stores (message.format.version)
+    log_append_time    whether the broker gives the timestamps (message.timestamp.type)
+    max_difference_ms  how far a producer's timestamp may be from now; not asked under
+                       LogAppendTime (message.timestamp.difference.max.ms)
+    keys_required      whether messages must have a key (cleanup.policy contains compact)
+    """
+
+    magic: int = MAX_MAGIC
+    log_append_time: bool = False
+    max_difference_ms: int = ANY_DIFFERENCE_MS
+    keys_required: bool = False
+
+
+class Converted(NamedTuple):
+    """What `convert` did.
+
+    read     bytes of the source it is done with
+    written  bytes it wrote
+    entries  how many they are
+    wrapper  whether it stopped in front of a wrapper
+    """
+
+    read: int
+    written: int
+    entries: int
+    wrapper: bool
+
+
+class ScanResult(NamedTuple):
+    """Where a scan for an offset or a timestamp ended.
+
+    found     whether an entry with offset (timestamp) >= target was met
     position  byte of that entry; if not found, byte at which the next entry header would start,
               which may lie beyond the data
     offset    offset of that entry; -1 if not found
@@ -112,6 +196,9 @@ class RecoverResult:
                       first *inner* offset, which the caller gets by unpacking that entry
     since_last_index  bytes between the last index entry and valid_bytes; goes into the next call
     error             the error that ended the chunk, None if it ended whole or incomplete
+    time_points       for each index point (largest timestamp up to and with that entry, offset of
+                      the first entry that has it), (-1, -1) before the first timestamp
+    max_timestamp_ms, max_timestamp_offset  the same at the end of the valid part
     """
 
     valid_bytes: int
@@ -120,6 +207,9 @@ class RecoverResult:
     index_points: list[tuple[int, int, int]]
     since_last_index: int
     error: CorruptMessage | EntryTooLarge | None
+    time_points: list[tuple[int, int]]
+    max_timestamp_ms: int
+    max_timestamp_offset: int
 
 
 class Retained(NamedTuple):
@@ -156,6 +246,7 @@ class Columns:
     value_…         the same for values
     next_offset     what to fetch, or to pass as from_offset, to go on after these rows
     more            True: the data holds further rows that max_rows or max_bytes left out
+    timestamps      i64 × count, milliseconds, NO_TIMESTAMP (-1) for none
     """
 
     count: int
@@ -168,3 +259,4 @@ class Columns:
     value_validity: bytes | bytearray | None
     next_offset: int
     more: bool
+    timestamps: bytes | bytearray | None = None

@@ -3,12 +3,13 @@
     1 gzip    gzip members; bytes after the last one that are no member are ignored
     2 snappy  written in xerial's stream (snappy-java): magic, two versions, then blocks
               `size:i32 raw-snappy` of at most 32 KiB of input each; a bare raw block is read too
-    3 lz4     an LZ4 frame of independent 64 KiB blocks without checksums or content size, whose
-              header checksum is computed over the wrong bytes, see `kafka_header_checksum`
+    3 lz4     an LZ4 frame of independent 64 KiB blocks without checksums or content size; inside a
+              wrapper of magic 0 its header checksum is computed over the wrong bytes, see
+              `kafka_header_checksum`
 
 Every function is pure and thread-safe; the codec itself runs with the GIL released. Source:
 kafka.message.CompressionFactory, org.apache.kafka.common.message.KafkaLZ4Block*Stream 0.8.2.2,
-snappy-java 1.1.1.7.
+snappy-java 1.1.1.7; magic 1 as KafkaLZ4Block*Stream 0.10.2.2.
 """
 
 from __future__ import annotations
@@ -47,12 +48,15 @@ SNAPPY_MAX_RATIO: Final = 22
 LZ4_HEADER_BYTES: Final = 7
 """magic, FLG, BD, header checksum."""
 LZ4_CHECKSUM_POSITION: Final = LZ4_HEADER_BYTES - 1
+"""In a header without content size, the only kind that Kafka writes."""
 LZ4_MAGIC_BYTES: Final = 4
 LZ4_BLOCK_SIZE: Final = Struct("<I")
 LZ4_SIZE_MASK: Final = 0x7FFFFFFF
 """The highest bit says that a block is stored as it is."""
 LZ4_FLAGS_0_8: Final = frozenset({0x60, 0x70})
 """FLG that 0.8 reads: version 01, independent blocks, with or without block checksums."""
+LZ4_FLAGS_0_10: Final = frozenset(0x60 | bits for bits in range(0, 0x20, 4))
+"""FLG that 0.10 reads: with or without block checksums, content size, content checksum."""
 
 
 class DecompressionError(ValueError):
@@ -71,8 +75,8 @@ def by_name(name: str) -> int:
     raise ValueError(f"{name!r} is no compression codec: none, gzip, snappy, lz4 or 0 to 3")
 
 
-def compress(codec: int, data: Buffer) -> bytes | bytearray:
-    """`data` as the value of a wrapper of that codec; for `NONE` the bytes themselves."""
+def compress(codec: int, data: Buffer, magic: int = 0) -> bytes | bytearray:
+    """`data` as the value of a wrapper of that codec and magic; for `NONE` the bytes themselves."""
     if codec == NONE:
         return bytes(data)
     if codec == GZIP:
@@ -80,19 +84,21 @@ def compress(codec: int, data: Buffer) -> bytes | bytearray:
     if codec == SNAPPY:
         return _compress_snappy(data)
     if codec == LZ4:
-        return _compress_lz4(data)
+        return _compress_lz4(data, magic)
     raise UnknownCodec(codec)
 
 
 def decompress(
-    codec: int, data: Buffer, max_size: int, *, strict: bool = False
+    codec: int, data: Buffer, max_size: int, *, strict: bool = False, magic: int | None = None
 ) -> bytes | bytearray:
     """What the value of a wrapper of that codec holds, at most `max_size` bytes.
 
     `strict` accepts only LZ4 frames that 0.8.2.2 reads, as a broker must; without it the standard
-    header checksum (and every standard frame) is read too. DecompressionError if `data` is broken
-    or ends early, UnpacksToMore if it would unpack to more; memory for more than `max_size` is
-    never taken. UnknownCodec for a codec that 0.8 does not have.
+    header checksum (and every standard frame) is read too. `magic` instead accepts what 0.10.2.2
+    reads in a wrapper of that magic: any header checksum for 0, only the standard one for 1.
+
+    DecompressionError if `data` is broken or ends early, UnpacksToMore if it would unpack to more;
+    memory for more than `max_size` is never taken. UnknownCodec for a codec that 0.8 does not have.
     """
     if codec == NONE:
         return _check_size(bytes(data), max_size)
@@ -101,7 +107,7 @@ def decompress(
     if codec == SNAPPY:
         return _decompress_blocks(_snappy_blocks(memoryview(data)), max_size)
     if codec == LZ4:
-        return _decompress_lz4(data, max_size, strict)
+        return _decompress_lz4(_standard_lz4(data, strict, magic), max_size)
     raise UnknownCodec(codec)
 
 
@@ -116,7 +122,7 @@ def decompress_start(codec: int, data: Buffer, size: int) -> Buffer:
         blocks = _snappy_blocks(memoryview(data))
         return _decompress_blocks(blocks[:1], SNAPPY_MAX_RATIO * len(data))[:size]
     if codec == LZ4:
-        return _read_lz4(lz4.frame.LZ4FrameDecompressor(), _standard_lz4(data, False), size)
+        return _read_lz4(lz4.frame.LZ4FrameDecompressor(), _standard_lz4(data, False, None), size)
     raise UnknownCodec(codec)
 
 
@@ -212,7 +218,7 @@ def _snappy_size(block: memoryview) -> int:
     raise DecompressionError("snappy: block does not begin with its size")
 
 
-def _compress_lz4(data: Buffer) -> bytearray:
+def _compress_lz4(data: Buffer, magic: int) -> bytearray:
     frame = bytearray(
         lz4.frame.compress(
             data,
@@ -221,12 +227,12 @@ def _compress_lz4(data: Buffer) -> bytearray:
             store_size=False,
         )
     )
-    frame[LZ4_CHECKSUM_POSITION] = kafka_header_checksum(frame)
+    if magic == 0:
+        frame[LZ4_CHECKSUM_POSITION] = kafka_header_checksum(frame)
     return frame
 
 
-def _decompress_lz4(data: Buffer, max_size: int, strict: bool) -> bytes:
-    frame = _standard_lz4(data, strict)
+def _decompress_lz4(frame: bytearray, max_size: int) -> bytes:
     reader = lz4.frame.LZ4FrameDecompressor()
     # It takes memory for the largest result allowed, at once.
     unpacked = _read_lz4(reader, frame, min(max_size, _lz4_bound(frame)) + 1)
@@ -244,20 +250,35 @@ def _read_lz4(reader: Any, frame: bytearray, size: int) -> bytes:
     return unpacked
 
 
-def _standard_lz4(data: Buffer, strict: bool) -> bytearray:
-    """The frame with the header checksum that lz4 wants; `strict` as in `decompress`."""
+def _standard_lz4(data: Buffer, strict: bool, magic: int | None) -> bytearray:
+    """The frame with the header checksum of the standard; `strict`, `magic` as in `decompress`."""
     frame = bytearray(data)
     if len(frame) < LZ4_HEADER_BYTES:
         raise DecompressionError("lz4: frame ends within its header")
-    if frame[LZ4_CHECKSUM_POSITION] == kafka_header_checksum(frame):
-        frame[LZ4_CHECKSUM_POSITION] = _checksum_byte(frame[LZ4_MAGIC_BYTES:LZ4_CHECKSUM_POSITION])
-    elif strict:
-        raise DecompressionError("lz4: frame header checksum is not the one of 0.8")
-    if strict and frame[LZ4_MAGIC_BYTES] not in LZ4_FLAGS_0_8:
-        raise DecompressionError(
-            f"lz4: frame flags {frame[LZ4_MAGIC_BYTES]:#x} are not read by 0.8"
-        )
+    flags = frame[LZ4_MAGIC_BYTES]
+    at = _lz4_blocks_position(flags) - 1
+    if at >= len(frame):
+        raise DecompressionError("lz4: frame ends within its header")
+    standard = _checksum_byte(frame[LZ4_MAGIC_BYTES:at])
+    is_kafkas = frame[at] == kafka_header_checksum(frame)
+    if (strict and not is_kafkas) or (magic == 1 and frame[at] != standard):
+        raise DecompressionError(f"lz4: frame header checksum is not the one of {_release(strict)}")
+    if magic == 0 or is_kafkas:
+        frame[at] = standard
+    if (strict and flags not in LZ4_FLAGS_0_8) or (
+        magic is not None and flags not in LZ4_FLAGS_0_10
+    ):
+        raise DecompressionError(f"lz4: frame flags {flags:#x} are not read by {_release(strict)}")
     return frame
+
+
+def _release(strict: bool) -> str:
+    return "0.8" if strict else "0.10"
+
+
+def _lz4_blocks_position(flags: int) -> int:
+    """Where the first block of a frame lies, behind content size and dictionary id."""
+    return LZ4_HEADER_BYTES + (8 if flags & 0x08 else 0) + (4 if flags & 0x01 else 0)
 
 
 def _lz4_bound(frame: bytearray) -> int:
@@ -265,7 +286,7 @@ def _lz4_bound(frame: bytearray) -> int:
     flags, sizes = frame[LZ4_MAGIC_BYTES], frame[LZ4_MAGIC_BYTES + 1]
     block_bytes = 1 << 8 + 2 * (sizes >> 4 & 7)
     checksum_bytes = 4 if flags & 0x10 else 0
-    position = LZ4_HEADER_BYTES + (8 if flags & 0x08 else 0) + (4 if flags & 0x01 else 0)
+    position = _lz4_blocks_position(flags)
     bound = 0
     while len(frame) - position >= LZ4_BLOCK_SIZE.size:
         (size,) = LZ4_BLOCK_SIZE.unpack_from(frame, position)

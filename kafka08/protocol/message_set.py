@@ -2,15 +2,15 @@
 
 A set is entries `offset:i64 size:i32 message[size]` one after the other; the last may be cut off.
 In a compressed set the entries are the value of one wrapper message, whose offset is that of the
-last message inside; inner offsets are absolute. Everything here is pure and thread-safe, and the
-long parts run with the GIL released.
+last message inside; inner offsets are absolute in magic 0, relative in magic 1 (0.10). Everything
+here is pure and thread-safe, and the long parts run with the GIL released. `prepare` is what a
+leader of 0.8 does to a set; `validation.prepare` is what later ones do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from struct import error
 from typing import Final
 
@@ -19,6 +19,7 @@ from kafka08.config import LONG_MAX
 from kafka08.errors import (
     ApiError,
     InvalidMessage,
+    InvalidTimestamp,
     MessageSetSizeTooLarge,
     MessageSizeTooLarge,
     UnknownError,
@@ -28,8 +29,10 @@ from kafka08.kernel.types import (
     CODEC_MASK,
     LENGTH,
     MAX_NESTING,
-    Decompress,
+    NO_TIMESTAMP,
+    TIMESTAMP_BYTES,
     Messages,
+    Unpacker,
 )
 from kafka08.protocol import compression
 from kafka08.protocol.types import Buffer
@@ -44,28 +47,53 @@ KEY_LENGTH_POSITION: Final = ATTRIBUTES_POSITION + 1
 """In an entry of magic 0."""
 
 
-def encode(messages: Messages, codec: int = compression.NONE, base_offset: int = 0) -> bytes:
-    """A set of (key, value) pairs, None for null; one wrapper around it if `codec` is not 0."""
-    entries = kernel.build_set(messages, base_offset)
+def encode(
+    messages: Messages,
+    codec: int = compression.NONE,
+    base_offset: int = 0,
+    magic: int = 0,
+    timestamps: Sequence[int] | None = None,
+) -> bytes:
+    """A set of (key, value) pairs, None for null; one wrapper around it if `codec` is not 0.
+
+    `timestamps`: one for each message of magic 1; without it they have none.
+    """
+    is_relative = magic > 0 and codec != compression.NONE
+    first_offset = 0 if is_relative else base_offset
+    entries = kernel.build_set(messages, first_offset, magic=magic, timestamps=timestamps)
     if codec == compression.NONE or not messages:
         return bytes(entries)
     last_offset = base_offset + len(messages) - 1
-    return bytes(kernel.wrap(compression.compress(codec, entries), last_offset, codec))
+    max_timestamp_ms = max(timestamps or (), default=NO_TIMESTAMP)
+    return bytes(pack(entries, codec, last_offset, magic, max(max_timestamp_ms, NO_TIMESTAMP)))
 
 
-def unpack(codec: int, value: Buffer) -> bytes | bytearray:
-    """The set inside a wrapper of a log: what its readers give the kernel as `decompress`."""
-    return compression.decompress(codec, value, MAX_STORED_UNPACKED_BYTES)
+def pack(
+    entries: Buffer,
+    codec: int,
+    last_offset: int,
+    magic: int = 0,
+    timestamp_ms: int = NO_TIMESTAMP,
+    log_append_time: bool = False,
+) -> bytearray:
+    """One wrapper around `entries`, a set whose last message has `last_offset` in the log."""
+    value = compression.compress(codec, entries, magic)
+    return kernel.wrap(value, last_offset, codec, magic, timestamp_ms, log_append_time)
 
 
-def fetched_unpacker(fetch_bytes: int) -> Decompress:
+unpack: Final = Unpacker(compression.decompress, MAX_STORED_UNPACKED_BYTES)
+"""(codec, value of a wrapper) → the set inside: what readers of a log give the kernel as
+`decompress`. Wrappers inside count against the same limit."""
+
+
+def fetched_unpacker(fetch_bytes: int) -> Unpacker:
     """`unpack` for wrappers that a broker sent when it was asked for `fetch_bytes`
     (fetch.message.max.bytes): at most MAX_UNPACKED_BYTES, or `fetch_bytes` if that is more. A
     broker cannot make a client take the thousandfold of what it sends. The JVM has no limit."""
-    return partial(_unpack_fetched, max(MAX_UNPACKED_BYTES, fetch_bytes))
+    return Unpacker(_unpack_fetched, max(MAX_UNPACKED_BYTES, fetch_bytes))
 
 
-def _unpack_fetched(max_bytes: int, codec: int, value: Buffer) -> bytes | bytearray:
+def _unpack_fetched(codec: int, value: Buffer, max_bytes: int) -> bytes | bytearray:
     try:
         return compression.decompress(codec, value, max_bytes)
     except compression.UnpacksToMore as error:
@@ -97,6 +125,8 @@ class PreparedSet:
     last_offset   first_offset - 1 if a wrapper held no message
     count         messages, not entries: those in wrappers count
     codec         of the one wrapper that holds the set, 0 if it is not compressed
+    max_timestamp_ms      the largest timestamp, -1 if there is none
+    max_timestamp_offset  where the time index says it is, -1 if there is none
     """
 
     data: Buffer
@@ -104,6 +134,8 @@ class PreparedSet:
     last_offset: int
     count: int
     codec: int
+    max_timestamp_ms: int = NO_TIMESTAMP
+    max_timestamp_offset: int = -1
 
     @property
     def size(self) -> int:
@@ -138,9 +170,14 @@ def prepare(
             if prepared.size > max_message_bytes:
                 raise kernel.EntryTooLarge(0, prepared.size, max_message_bytes)
         else:
-            prepared = _in_place(data, summary)
+            prepared = in_place(data, summary)
     except ValueError as cause:
-        raise _produce_error(cause) from cause
+        raise produce_error(cause) from cause
+    return fitting(prepared, max_set_bytes)
+
+
+def fitting(prepared: PreparedSet, max_set_bytes: int) -> PreparedSet:
+    """`prepared`; MessageSetSizeTooLarge if no segment can hold it."""
     if prepared.size > max_set_bytes:
         raise MessageSetSizeTooLarge(
             f"message set of {prepared.size} bytes, segments have at most {max_set_bytes}"
@@ -148,17 +185,20 @@ def prepare(
     return prepared
 
 
-def _produce_error(cause: ValueError) -> ApiError:
+def produce_error(cause: ValueError) -> ApiError:
     """What a producer is told about an error of the kernel or a codec."""
     match cause:
         case kernel.CorruptMessage():
             return InvalidMessage(str(cause))
         case kernel.EntryTooLarge():
             return MessageSizeTooLarge(str(cause))
+        case kernel.BadTimestamp():
+            return InvalidTimestamp(str(cause))
     return UnknownError(str(cause))
 
 
-def _in_place(data: Buffer, summary: kernel.SetSummary) -> PreparedSet:
+def in_place(data: Buffer, summary: kernel.SetSummary) -> PreparedSet:
+    """The caller's buffer, cut behind its last whole entry."""
     whole = summary.size == len(data)
     return PreparedSet(
         data if whole else memoryview(data)[: summary.size],
@@ -166,6 +206,8 @@ def _in_place(data: Buffer, summary: kernel.SetSummary) -> PreparedSet:
         summary.last_offset,
         summary.count,
         summary.codec,
+        summary.max_timestamp_ms,
+        summary.max_timestamp_offset,
     )
 
 
@@ -199,20 +241,22 @@ class _Flattened:
             if not run.codec:
                 yield entries[run.start : run.end]
                 continue
-            value = _wrapper_value(entries[run.start : run.end])
+            value = wrapper_value(entries[run.start : run.end])
             inner = compression.decompress(run.codec, value, self._left, strict=True)
             self._left -= len(inner)
             yield from self.runs(memoryview(inner), depth + 1)
 
 
-def _wrapper_value(entry: memoryview) -> memoryview:
-    """The value of an entry, read as magic 0 whatever its magic says.
+def wrapper_value(entry: memoryview, magic: int = 0) -> memoryview:
+    """The value of an entry, read as `magic` whatever its own says. ValueError if it has none.
 
-    # 0.8: so a magic-1 wrapper fails, as its timestamp is taken for the length of a key.
+    # 0.8: read as magic 0 a magic-1 wrapper fails, as its timestamp is taken for the length of a
+    # key.
     """
+    key_position = KEY_LENGTH_POSITION + TIMESTAMP_BYTES * magic
     try:
-        (key_length,) = LENGTH.unpack_from(entry, KEY_LENGTH_POSITION)
-        position = KEY_LENGTH_POSITION + LENGTH.size + max(0, key_length)
+        (key_length,) = LENGTH.unpack_from(entry, key_position)
+        position = key_position + LENGTH.size + max(0, key_length)
         (length,) = LENGTH.unpack_from(entry, position)
     except error as cause:
         raise ValueError("compressed message without a value") from cause

@@ -34,15 +34,25 @@ def raw_entry(offset: int, body: bytes) -> bytes:
     return pack(">qiI", offset, 4 + len(body), zlib.crc32(body)) + body
 
 
-def plain(messages: Sequence[KeyAndValue], base_offset: int = 0) -> bytes:
+def plain(messages: Sequence[KeyAndValue], base_offset: int = 0, magic: int = 0) -> bytes:
+    """Of magic 1 the message with offset o is stamped 1000 + o."""
     return b"".join(
-        entry(offset, None if key is None else bytes(key), None if value is None else bytes(value))
+        entry(
+            offset,
+            None if key is None else bytes(key),
+            None if value is None else bytes(value),
+            magic=magic,
+            timestamp_ms=1000 + offset,
+        )
         for offset, (key, value) in enumerate(messages, base_offset)
     )
 
 
-def wrapper(offset: int, inner: bytes, *, magic: int = 0, codec: int = GZIP) -> bytes:
-    return entry(offset, None, zlib.compress(inner), magic=magic, attributes=codec)
+def wrapper(
+    offset: int, inner: bytes, *, magic: int = 0, codec: int = GZIP, timestamp_ms: int = -1
+) -> bytes:
+    value = zlib.compress(inner)
+    return entry(offset, None, value, magic=magic, attributes=codec, timestamp_ms=timestamp_ms)
 
 
 def unpack(codec: int, value: Buffer) -> bytes:

@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka08.kernel import _python
-from kafka08.kernel.types import CorruptMessage, EntryTooLarge, UnknownCodec
+from kafka08.kernel.types import (
+    BadTimestamp,
+    CorruptMessage,
+    EntryTooLarge,
+    Rules,
+    UnknownCodec,
+    Unpacker,
+)
 from tests import strategies
 from tests.kernel.conftest import native_or_skip
 from tests.kernel.sets import entry, plain, unpack, wrapper
@@ -24,7 +31,9 @@ SAMPLE = (
         12, wrapper(1, entry(0, b"k", b"1", magic=1) + entry(1, b"k", b"2", magic=1), magic=1)
     )
 )
-KNOWN = (CorruptMessage, EntryTooLarge, UnknownCodec)
+KNOWN = (BadTimestamp, CorruptMessage, EntryTooLarge, UnknownCodec)
+STRICT = Rules(magic=1, max_difference_ms=500, keys_required=True)
+APPENDED = Rules(magic=1, log_append_time=True)
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +64,9 @@ def recover(kernel: ModuleType, data: bytes) -> Any:
         found.index_points,
         found.since_last_index,
         repr(found.error),
+        found.time_points,
+        found.max_timestamp_ms,
+        found.max_timestamp_offset,
     )
 
 
@@ -69,13 +81,16 @@ def runs(kernel: ModuleType, data: bytes) -> Any:
 def entries(kernel: ModuleType, data: bytes) -> Any:
     return gather(
         kernel.entries(data, verify_crc=True),
-        lambda e: (e.offset, e.magic, e.attributes, e.crc, e.key, e.value, e.position, e.size),
+        lambda e: (
+            (e.offset, e.magic, e.attributes, e.crc, e.key, e.value, e.position, e.size),
+            (e.timestamp_ms, e.timestamp_type),
+        ),
     )
 
 
 def messages(kernel: ModuleType, data: bytes, verify_crc: bool = True) -> Any:
     iterator = kernel.messages(data, "t", 0, 6, unpack, None, None, verify_crc, 12)
-    found = gather(iterator, lambda message: (message.offset, message.key, message.value))
+    found = gather(iterator, repr)
     return found, iterator.next_offset, iterator.position_offset
 
 
@@ -86,7 +101,7 @@ def unchecked_messages(kernel: ModuleType, data: bytes) -> Any:
 
 def columns(kernel: ModuleType, data: bytes) -> Any:
     return gather(
-        kernel.column_batches(data, 6, 12, unpack, verify_crc=False, max_rows=2),
+        kernel.column_batches(data, 6, 12, unpack, verify_crc=False, max_rows=2, timestamps=True),
         lambda c: (
             c.count,
             bytes(c.offsets),
@@ -98,6 +113,7 @@ def columns(kernel: ModuleType, data: bytes) -> Any:
             c.value_validity,
             c.next_offset,
             c.more,
+            bytes(c.timestamps),
         ),
     )
 
@@ -107,6 +123,62 @@ def compaction(kernel: ModuleType, data: bytes) -> Any:
     refused = offset_map.add(data, 6)
     output = bytearray(len(data))
     return refused, len(offset_map), offset_map.retain(data, output, False), output
+
+
+def stamp(kernel: ModuleType, data: bytes, rules: Rules = STRICT) -> Any:
+    target = bytearray(data)
+    try:
+        found = kernel.validate_and_stamp(target, 100, 1 << 20, rules, 1000)
+    except KNOWN as error:
+        return type(error), str(error), target
+    return repr(found), target
+
+
+def stamp_append_time(kernel: ModuleType, data: bytes) -> Any:
+    return stamp(kernel, data, APPENDED)
+
+
+def check_messages(kernel: ModuleType, data: bytes) -> Any:
+    return repr(kernel.check_messages(data, STRICT, 1000))
+
+
+def check_messages_inside(kernel: ModuleType, data: bytes) -> Any:
+    return repr(kernel.check_messages(data, Rules(), 1000, 0))
+
+
+def set_wrapper(kernel: ModuleType, data: bytes) -> Any:
+    target = bytearray(data)
+    kernel.set_wrapper(target, 77, 1006, False)
+    return target
+
+
+def convert(kernel: ModuleType, data: bytes) -> Any:
+    """Up, down, and into little room."""
+    found = []
+    for magic, room in ((0, len(data)), (1, 2 * len(data)), (1, len(data) // 2)):
+        output = bytearray(room)
+        found.append((kernel.convert(data, output, magic, 3, 5000, True), output))
+    return found
+
+
+def scan_timestamp(kernel: ModuleType, data: bytes) -> Any:
+    return [kernel.scan_timestamp(data, target) for target in (-1, 0, 1007, 1 << 62)]
+
+
+def find_timestamp(kernel: ModuleType, data: bytes) -> Any:
+    return [kernel.find_timestamp(data, target, unpack, 6) for target in (-1, 0, 1007, 1 << 62)]
+
+
+def budget(kernel: ModuleType, data: bytes) -> Any:
+    """The sizes allowed, in the order of the wrappers."""
+    limits: list[int] = []
+
+    def unpack_some(codec: int, value: Any, limit: int) -> bytes:
+        limits.append(limit)
+        return unpack(codec, value)
+
+    walk = kernel.messages(data, "t", 0, 0, Unpacker(unpack_some, 1000), verify_crc=False)
+    return gather(walk, repr), limits
 
 
 def gather(iterator: Any, show: Callable[[Any], Any]) -> list[Any]:
@@ -132,6 +204,15 @@ CALLS = [
     unchecked_messages,
     columns,
     compaction,
+    stamp,
+    stamp_append_time,
+    check_messages,
+    check_messages_inside,
+    set_wrapper,
+    convert,
+    scan_timestamp,
+    find_timestamp,
+    budget,
 ]
 
 
@@ -170,6 +251,7 @@ def test_every_byte_flipped(native: ModuleType, call: Callable[..., Any]) -> Non
 @each_call
 @given(
     pairs=strategies.pairs,
+    magic=st.integers(0, 1),
     nested=st.booleans(),
     changes=st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(0, 255)), max_size=4),
     cut=st.integers(0, 40),
@@ -178,13 +260,15 @@ def test_any_set_with_any_damage(
     native: ModuleType,
     call: Callable[..., Any],
     pairs: list[tuple[bytes | None, bytes | None]],
+    magic: int,
     nested: bool,
     changes: list[tuple[int, int]],
     cut: int,
 ) -> None:
     """Damage inside wrappers too, where no CRC of the wrapper gives it away."""
-    inner = damaged(plain(pairs, 5), changes)
-    data = wrapper(9, inner) + wrapper(12, inner, magic=1) if nested else inner
+    inner = damaged(plain(pairs, 5, magic), changes)
+    wrappers = wrapper(9, inner) + wrapper(12, inner, magic=1, timestamp_ms=1010)
+    data = wrappers if nested else inner
     assert_same(native, call, data[: len(data) - cut])
 
 

@@ -274,6 +274,36 @@ def test_lz4_standard_checksum_is_refused_where_08_refuses_it() -> None:
     assert decompress(LZ4, framed, LIMIT) == b"data"
 
 
+def test_lz4_of_magic_1_has_the_standard_header() -> None:
+    """0.10.2.2 writes and wants the standard checksum there."""
+    assert compress(LZ4, TEXT, 1) == standard_lz4(TEXT)
+    assert decompress(LZ4, standard_lz4(TEXT), LIMIT, magic=1) == TEXT
+    with pytest.raises(DecompressionError, match=r"header checksum is not the one of 0\.10"):
+        decompress(LZ4, compress(LZ4, TEXT), LIMIT, magic=1)
+
+
+def test_lz4_of_magic_0_has_any_header_checksum_for_0_10() -> None:
+    """0.10.2.2 passes over it."""
+    for checksum in range(256):
+        framed = bytearray(standard_lz4(TEXT))
+        framed[6] = checksum
+        assert decompress(LZ4, framed, LIMIT, magic=0) == TEXT
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_lz4_frames_that_010_reads(magic: int) -> None:
+    """Content size (which moves the header checksum) and checksums, but no linked blocks."""
+    for options in ({"store_size": True}, {"content_checksum": True}, {"block_checksum": True}):
+        framed = standard_lz4(TEXT, **options)
+        assert decompress(LZ4, framed, LIMIT, magic=magic) == TEXT
+    linked = standard_lz4(TEXT, block_linked=True)
+    with pytest.raises(DecompressionError, match=r"flags 0x40 are not read by 0\.10"):
+        decompress(LZ4, linked, LIMIT, magic=magic)
+    cut_header = standard_lz4(TEXT, store_size=True)[:14]
+    with pytest.raises(DecompressionError, match="within its header"):
+        decompress(LZ4, cut_header, LIMIT, magic=magic)
+
+
 @pytest.mark.parametrize(
     "options", [{"content_checksum": True}, {"store_size": True}, {"block_linked": True}]
 )

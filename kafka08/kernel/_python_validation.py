@@ -1,0 +1,187 @@
+"""What a leader asks of produced messages from 0.9 on, and what it writes into them (twin).
+
+Source: kafka.log.LogValidator and org.apache.kafka.common.record.ByteBufferLogInputStream 0.10.2.2.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+from kafka08.kernel._python_sets import (
+    CRC,
+    OFFSET,
+    SetSummary,
+    check_base_offset,
+    check_crc,
+    codec_of,
+    timestamp_of,
+    timestamp_type_of,
+    walk,
+    writable,
+)
+from kafka08.kernel.types import (
+    ANY_DIFFERENCE_MS,
+    ATTRIBUTES_POSITION,
+    CODEC_MASK,
+    CRC_END,
+    ENTRY_HEADER_BYTES,
+    LENGTH,
+    LOG_APPEND_TIME,
+    MAGIC_POSITION,
+    MAX_MAGIC,
+    TIMESTAMP_BYTES,
+    TIMESTAMP_POSITION,
+    TIMESTAMP_TYPE_BIT,
+    BadTimestamp,
+    Buffer,
+    CorruptMessage,
+    EntryTooLarge,
+    Rules,
+)
+
+
+def validate_and_stamp(
+    data: Buffer, base_offset: int, max_entry_bytes: int, rules: Rules, now_ms: int
+) -> SetSummary:
+    """`validate`, and if all entries are plain and of the topic's magic, take them in as they lie:
+    check them against `rules`, number them from `base_offset` and give them the append time.
+
+    Otherwise (the summary's codec is not 0, or its magics are others than the topic's) the messages
+    must be checked by `check_messages` and packed or converted; only offsets of plain entries in
+    `data` may have changed then. Errors of sizes, CRCs and codecs come first: CorruptMessage,
+    EntryTooLarge, UnknownCodec; then those of `check_messages`. The summary's largest timestamp is
+    that of the time index: under LogAppendTime `now_ms`, at the first offset.
+    """
+    view = writable(data)
+    check_base_offset(base_offset, len(view))
+    summary = SetSummary()
+    refused: ValueError | None = None
+    in_place = True
+    for position, offset, size in walk(view):
+        if size > max_entry_bytes:
+            raise EntryTooLarge(position, size, max_entry_bytes)
+        check_crc(view, position, offset, size)
+        in_place = in_place and not codec_of(view, position)
+        in_place = in_place and view[position + MAGIC_POSITION] == rules.magic
+        if in_place:
+            refused = refused or _refusal(view, position, offset, size, rules, now_ms)
+            offset = base_offset + summary.count
+            OFFSET.pack_into(view, position, offset)
+        summary.add(view, position, offset, size)
+    if in_place and refused is not None:
+        raise refused
+    if in_place and rules.log_append_time and rules.magic:
+        for position, _, size in walk(view):
+            set_time(view, position, size, now_ms, True)
+        if summary.count:
+            summary.max_timestamp_ms = now_ms
+            summary.max_timestamp_offset = summary.first_offset
+    return summary
+
+
+def _refusal(
+    view: memoryview, position: int, offset: int, size: int, rules: Rules, now_ms: int
+) -> ValueError | None:
+    try:
+        check_key(view, position, offset, size, rules)
+        if rules.magic:
+            check_time(view, position, rules, now_ms)
+            check_type(view, position)
+    except (CorruptMessage, BadTimestamp) as error:
+        return error
+    return None
+
+
+def check_messages(
+    data: Buffer,
+    rules: Rules,
+    now_ms: int,
+    wrapper_magic: int = -1,
+    unstamped_too: bool = False,
+) -> SetSummary:
+    """Check messages that must be packed or converted, or that lie in a wrapper.
+
+    `wrapper_magic` is that of the wrapper they were in, -1 if in none. With `unstamped_too`
+    messages of magic 0 count as stamped -1, and topics of magic 0 ask for timestamps as well: what
+    0.10.2.2 does where it converts plain sets. A partial entry at the end is left out.
+
+    CorruptMessage: sizes, CRC, an unknown magic or another than the wrapper's, compressed inside a
+    wrapper, a key missing. BadTimestamp: more than `max_difference_ms` from `now_ms`, or typed
+    LogAppendTime (inside a wrapper the wrapper's own type counts, which the caller looks at).
+    """
+    view = memoryview(data)
+    summary = SetSummary()
+    for position, offset, size in walk(view):
+        magic = view[position + MAGIC_POSITION]
+        if magic > MAX_MAGIC:
+            raise CorruptMessage(position, offset, f"magic {magic} is not known")
+        if wrapper_magic not in (-1, magic):
+            reason = f"magic {magic} inside a compressed message of magic {wrapper_magic}"
+            raise CorruptMessage(position, offset, reason)
+        if view[position + ATTRIBUTES_POSITION] & CODEC_MASK:
+            raise CorruptMessage(position, offset, "compressed message inside a compressed one")
+        check_key(view, position, offset, size, rules)
+        if unstamped_too or (magic and rules.magic):
+            check_time(view, position, rules, now_ms)
+            if wrapper_magic == -1:
+                check_type(view, position)
+        check_crc(view, position, offset, size)
+        summary.add(view, position, offset, size)
+    return summary
+
+
+def check_key(view: memoryview, position: int, offset: int, size: int, rules: Rules) -> None:
+    if not rules.keys_required:
+        return
+    at = position + TIMESTAMP_POSITION
+    at += TIMESTAMP_BYTES if view[position + MAGIC_POSITION] else 0
+    if position + size - at < LENGTH.size:
+        raise CorruptMessage(position, offset, "key or value leaves the message")
+    if LENGTH.unpack_from(view, at)[0] < 0:
+        raise CorruptMessage(position, offset, "compacted topics take no message without a key")
+
+
+def check_time(view: memoryview, position: int, rules: Rules, now_ms: int) -> None:
+    """ANY_DIFFERENCE_MS refuses nothing: the JVM's subtraction wraps around 64 bits."""
+    if rules.log_append_time or rules.max_difference_ms == ANY_DIFFERENCE_MS:
+        return
+    timestamp_ms = timestamp_of(view, position)
+    if abs(timestamp_ms - now_ms) > rules.max_difference_ms:
+        reason = f"more than {rules.max_difference_ms} ms from the broker's time {now_ms}"
+        raise BadTimestamp(position, timestamp_ms, reason)
+
+
+def check_type(view: memoryview, position: int) -> None:
+    if timestamp_type_of(view, position) == LOG_APPEND_TIME:
+        reason = "a producer may not type a timestamp as LogAppendTime"
+        raise BadTimestamp(position, timestamp_of(view, position), reason)
+
+
+def set_wrapper(data: Buffer, offset: int, timestamp_ms: int, log_append_time: bool) -> None:
+    """Number the first entry of `data`, of magic 1, and give it its timestamp; its CRC is computed
+    again only if timestamp or type change. Source: ByteBufferLogEntry.setCreateTime.
+
+    CorruptMessage unless a whole entry of magic 1 is there, BufferError if it cannot be written.
+    """
+    view = writable(data)
+    for position, _, size in walk(view):
+        if view[position + MAGIC_POSITION] != 1:
+            break
+        OFFSET.pack_into(view, position, offset)
+        same_type = (timestamp_type_of(view, position) == LOG_APPEND_TIME) == log_append_time
+        if not same_type or timestamp_of(view, position) != timestamp_ms:
+            set_time(view, position, size, timestamp_ms, log_append_time)
+        return
+    raise CorruptMessage(0, -1, "no whole message of magic 1")
+
+
+def set_time(
+    view: memoryview, position: int, size: int, timestamp_ms: int, log_append_time: bool
+) -> None:
+    """Timestamp, its type and the CRC of an entry of magic 1."""
+    attributes = view[position + ATTRIBUTES_POSITION] & ~TIMESTAMP_TYPE_BIT
+    attributes |= TIMESTAMP_TYPE_BIT if log_append_time else 0
+    view[position + ATTRIBUTES_POSITION] = attributes
+    OFFSET.pack_into(view, position + TIMESTAMP_POSITION, timestamp_ms)
+    crc = zlib.crc32(view[position + CRC_END : position + size])
+    CRC.pack_into(view, position + ENTRY_HEADER_BYTES, crc)

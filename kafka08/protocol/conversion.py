@@ -1,0 +1,130 @@
+"""Messages of one magic made into messages of another: for old consumers and for new topics.
+
+A plain message is written again with or without a timestamp. A wrapper is unpacked, its messages
+are converted, and it is packed again with its codec; its offset stays. Source: AbstractRecords.
+toMessageFormat 0.10.2.2, which makes one wrapper of all wrappers of an answer where this makes one
+of each.
+"""
+
+from __future__ import annotations
+
+from kafka08 import kernel
+from kafka08.kernel.types import (
+    ATTRIBUTES_POSITION,
+    CODEC_MASK,
+    EMPTY_ENTRY_BYTES,
+    ENTRY_HEADER,
+    ENTRY_HEADER_BYTES,
+    MAGIC_POSITION,
+    MAX_MAGIC,
+    NO_TIMESTAMP,
+    TIMESTAMP_BYTES,
+)
+from kafka08.protocol import compression
+from kafka08.protocol.message_set import (
+    MAX_STORED_UNPACKED_BYTES,
+    NO_LIMIT,
+    pack,
+    wrapper_value,
+)
+from kafka08.protocol.types import Buffer
+
+
+class Converter:
+    """The entries of a log as entries of `magic`, piece by piece.
+
+        converter = Converter(magic=0)
+        for piece in pieces:                    # of any size, cut anywhere
+            for converted in converter.convert(piece):
+                send(converted)
+
+    Memory: a piece, its conversion, one entry that pieces cut, and of a wrapper what it holds,
+    at most `max_unpacked_bytes`. `pending` are the bytes of the entry that the last piece cut. If
+    no entry was whole there is nothing: 0.10.2.2 then sends the bytes as they are, from which a
+    consumer learns that its fetch size is too small.
+    """
+
+    def __init__(self, magic: int, max_unpacked_bytes: int = MAX_STORED_UNPACKED_BYTES) -> None:
+        self._magic = magic
+        self._max_unpacked_bytes = max_unpacked_bytes
+        self._rest: Buffer = b""
+
+    @property
+    def pending(self) -> int:
+        return len(self._rest)
+
+    def convert(self, piece: Buffer) -> list[Buffer]:
+        """Whole entries, converted, in order; `piece` goes on where the last one ended.
+
+        What lies in front of a broken entry comes first; the next call raises: CorruptMessage,
+        UnknownCodec, or another ValueError for a wrapper that cannot be unpacked.
+        """
+        view = memoryview(b"".join((self._rest, piece)) if self._rest else piece)
+        output = memoryview(bytearray(_room(len(view))))
+        found: list[Buffer] = []
+        try:
+            while view:
+                done = kernel.convert(view, output, self._magic)
+                if done.written:
+                    found.append(output[: done.written])
+                view, output = view[done.read :], output[done.written :]
+                if done.wrapper:
+                    _, size = ENTRY_HEADER.unpack_from(view)
+                    found.append(self._convert_wrapper(view[: ENTRY_HEADER_BYTES + size]))
+                    view = view[ENTRY_HEADER_BYTES + size :]
+                elif not done.entries:
+                    break
+        except ValueError:
+            if not found:
+                raise
+        self._rest = bytes(view)
+        return found
+
+    def _convert_wrapper(self, entry: memoryview) -> Buffer:
+        magic = entry[MAGIC_POSITION]
+        (offset, _) = ENTRY_HEADER.unpack_from(entry)
+        if magic == self._magic:
+            return entry
+        if magic > MAX_MAGIC:
+            raise kernel.CorruptMessage(0, offset, f"magic {magic} is not known")
+        codec = entry[ATTRIBUTES_POSITION] & CODEC_MASK
+        value = wrapper_value(entry, magic)
+        inner = compression.decompress(codec, value, self._max_unpacked_bytes)
+        summary = kernel.validate(inner, NO_LIMIT)
+        if summary.codec:
+            raise kernel.CorruptMessage(0, offset, "compressed message inside a compressed one")
+        if not summary.count:
+            return b""
+        if magic:
+            shift = max(0, offset - summary.last_offset)
+        else:
+            shift = -summary.first_offset
+        messages = convert_plain(inner, summary.count, self._magic, shift)
+        return pack(messages, codec, offset, self._magic)
+
+
+def convert_plain(
+    data: Buffer,
+    count: int,
+    magic: int,
+    shift: int = 0,
+    timestamp_ms: int = NO_TIMESTAMP,
+    log_append_time: bool = False,
+) -> memoryview:
+    """The `count` entries of a plain set, as `kernel.convert` writes them; errors likewise."""
+    view = memoryview(data)
+    output = memoryview(bytearray(len(view) + TIMESTAMP_BYTES * count * magic))
+    written = 0
+    while count:
+        done = kernel.convert(view, output[written:], magic, shift, timestamp_ms, log_append_time)
+        view = view[done.read :]
+        written += done.written
+        if not done.entries:
+            break
+        count -= done.entries
+    return output[:written]
+
+
+def _room(size: int) -> int:
+    """Bytes that the entries in `size` bytes take at most, whatever becomes of their magic."""
+    return size + TIMESTAMP_BYTES * (size // EMPTY_ENTRY_BYTES)

@@ -1,0 +1,302 @@
+"""Timestamps of magic 1, wherever sets are built, read and searched."""
+
+from __future__ import annotations
+
+from array import array
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from kafka08.kernel.types import Buffer, CorruptMessage, Unpacker
+from tests.kernel.sets import entry, plain, refuse, unpack, wrapper
+
+THREE = [(b"k", b"value"), (None, b"x" * 10), (b"", None)]
+CREATE, APPEND, NONE = 0, 1, -1
+
+
+def times(kernel: ModuleType, data: Buffer) -> list[tuple[int, int, int]]:
+    """(offset, timestamp, type) of each message."""
+    found = kernel.messages(data, "t", 0, 0, unpack)
+    return [(message.offset, message.timestamp, message.timestamp_type) for message in found]
+
+
+# ---- read ----
+
+
+def test_messages_of_both_magics(kernel: ModuleType) -> None:
+    """-1 and type -1 for magic 0; magic 1 says which clock it was."""
+    data = (
+        entry(5, None, b"old")
+        + entry(6, None, b"v", magic=1, timestamp_ms=77)
+        + entry(7, None, b"v", magic=1, timestamp_ms=78, attributes=8)
+        + entry(8, None, b"v", magic=1, timestamp_ms=-1)
+    )
+    expected = [(5, -1, NONE), (6, 77, CREATE), (7, 78, APPEND), (8, -1, CREATE)]
+    assert expected == times(kernel, data)
+    assert expected == [
+        (found.offset, found.timestamp_ms, found.timestamp_type) for found in kernel.entries(data)
+    ]
+
+
+def test_create_time_inside_a_wrapper(kernel: ModuleType) -> None:
+    """Every message has its own, the type is the wrapper's."""
+    inner = entry(0, None, b"a", magic=1, timestamp_ms=3, attributes=8) + entry(
+        1, None, b"b", magic=1, timestamp_ms=2
+    )
+    data = wrapper(101, inner, magic=1, timestamp_ms=3)
+    assert [(100, 3, CREATE), (101, 2, CREATE)] == times(kernel, data)
+
+
+def test_append_time_inside_a_wrapper(kernel: ModuleType) -> None:
+    """All messages have the wrapper's timestamp, whatever the producer gave them."""
+    data = bytearray(wrapper(102, plain(THREE, 0, 1), magic=1, codec=1 | 8, timestamp_ms=5000))
+    assert [(100 + i, 5000, APPEND) for i in range(3)] == times(kernel, data)
+
+
+def test_wrapper_of_magic_0_has_no_time_to_give(kernel: ModuleType) -> None:
+    """Messages in it keep what they have."""
+    data = wrapper(6, plain([(None, b"a")], 5) + plain([(None, b"b")], 6, 1))
+    assert [(5, -1, NONE), (6, 1006, CREATE)] == times(kernel, data)
+
+
+def test_wrapper_offset_below_its_last_inner_one(kernel: ModuleType) -> None:
+    """Where the base would be below 0 offsets are as they lie inside, as 0.10.2.2 reads them."""
+    assert [0, 1, 2] == [o for o, *_ in times(kernel, wrapper(0, plain(THREE, 0, 1), magic=1))]
+    assert [5, 6, 7] == [o for o, *_ in times(kernel, wrapper(7, plain(THREE, 5, 1), magic=1))]
+    gaps = entry(1, None, b"", magic=1) + entry(4, None, b"", magic=1)
+    assert [97, 100] == [o for o, *_ in times(kernel, wrapper(100, gaps, magic=1))]
+
+
+def test_message_is_a_value_with_its_time(kernel: ModuleType) -> None:
+    """Equal only with the same timestamp; its text shows it."""
+    first, second = kernel.messages(
+        entry(5, b"k", b"v", magic=1, timestamp_ms=7) + entry(5, b"k", b"v"), "t", 0, 0, refuse
+    )
+    assert first != second
+    assert first == kernel.MessageAndMetadata("t", 0, 5, b"k", b"v", 7, CREATE)
+    assert repr(first).endswith(", timestamp=7, timestamp_type=0)")
+    assert "timestamp" not in repr(second)
+
+
+def test_column_of_timestamps(kernel: ModuleType) -> None:
+    """i64 in native order, over batches, only if asked for."""
+    data = entry(3, None, b"v") + wrapper(6, plain(THREE, 0, 1), magic=1) + plain(THREE, 7, 1)
+    found = array("q")
+    for batch in kernel.column_batches(data, 4, None, unpack, max_rows=2, timestamps=True):
+        assert len(batch.timestamps) == 8 * batch.count
+        found.frombytes(bytes(batch.timestamps))
+    assert [1000, 1001, 1002, 1007, 1008, 1009] == list(found)
+    (batch,) = kernel.column_batches(data, 4, None, unpack)
+    assert batch.timestamps is None
+    (batch,) = kernel.column_batches(b"", 4, None, unpack, timestamps=True)
+    assert b"" == batch.timestamps
+
+
+# ---- summaries, recovery ----
+
+
+def test_summary_has_magics_and_the_largest_timestamp(kernel: ModuleType) -> None:
+    """Of shallow entries, as a follower and recovery take it."""
+    data = entry(3, None, b"v") + plain(THREE, 4, 1) + entry(9, b"", b"", magic=1, timestamp_ms=2)
+    summary = kernel.validate(data, 1 << 20)
+    assert (0b11, 1006, 6) == (
+        summary.magics,
+        summary.max_timestamp_ms,
+        summary.max_timestamp_offset,
+    )
+    summary = kernel.validate(plain(THREE), 1 << 20)
+    assert (0b01, -1, -1) == (
+        summary.magics,
+        summary.max_timestamp_ms,
+        summary.max_timestamp_offset,
+    )
+
+
+def test_recovery_gives_time_points(kernel: ModuleType) -> None:
+    """With each index point the largest timestamp up to and with its entry; goes on over chunks."""
+    first = b"".join(
+        entry(i, None, b"x" * 10, magic=1, timestamp_ms=time)
+        for i, time in enumerate((10, 30, 20, 40))
+    )
+    found = kernel.recover(first, 1 << 20, 40, 0)
+    assert [1, 2, 3] == [offset for _, offset, _ in found.index_points]
+    assert [(30, 1), (30, 1), (40, 3)] == found.time_points
+    assert (40, 3) == (found.max_timestamp_ms, found.max_timestamp_offset)
+    later = entry(4, None, b"", magic=1, timestamp_ms=39)
+    found = kernel.recover(
+        later, 1 << 20, 40, 41, found.max_timestamp_ms, found.max_timestamp_offset
+    )
+    assert ([(40, 3)], 40, 3) == (
+        found.time_points,
+        found.max_timestamp_ms,
+        found.max_timestamp_offset,
+    )
+
+
+def test_broken_entry_has_no_time(kernel: ModuleType) -> None:
+    """Recovery ends in front of it."""
+    data = bytearray(plain(THREE, 0, 1))
+    data[-1] ^= 1
+    found = kernel.recover(data, 1 << 20, 0, 1)
+    assert (1001, 1, 2) == (found.max_timestamp_ms, found.max_timestamp_offset, found.count)
+
+
+# ---- search ----
+
+STORED = (
+    entry(0, None, b"old")
+    + plain(THREE, 1, 1)
+    + wrapper(6, plain(THREE, 4, 1), magic=1, timestamp_ms=1006)
+)
+
+
+def test_scan_for_a_timestamp(kernel: ModuleType) -> None:
+    """The first shallow entry at or behind it."""
+    assert (True, 0, 0) == kernel.scan_timestamp(STORED, -1)
+    assert (True, 29, 1) == kernel.scan_timestamp(STORED, 0)
+    assert (True, 29, 1) == kernel.scan_timestamp(STORED, 1001)
+    found = kernel.scan_timestamp(STORED, 1004)
+    assert (True, 6) == (found.found, found.offset)
+    assert (False, len(STORED), -1) == kernel.scan_timestamp(STORED, 1007)
+
+
+def test_scan_needs_the_timestamp(kernel: ModuleType) -> None:
+    """26 bytes of an entry; of a shorter one the position says where to read on."""
+    data = entry(5, None, b"v" * 50, magic=1, timestamp_ms=9)
+    for size in range(26):
+        assert (False, 0, -1) == kernel.scan_timestamp(data[:size], 9)
+    assert (True, 0, 5) == kernel.scan_timestamp(data[:26], 9)
+    assert (False, len(data), -1) == kernel.scan_timestamp(data[:26], 10)
+
+
+def test_find_a_timestamp(kernel: ModuleType) -> None:
+    """The first message at or behind it, inside wrappers too."""
+    for target, expected in (
+        (-1, (0, -1)),
+        (0, (1, 1001)),
+        (1003, (3, 1003)),
+        (1005, (5, 1005)),
+        (1006, (6, 1006)),
+        (1007, None),
+    ):
+        assert expected == kernel.find_timestamp(STORED, target, unpack)
+    assert (5, 1005) == kernel.find_timestamp(STORED, 0, unpack, 5)
+
+
+def test_older_wrappers_are_not_unpacked(kernel: ModuleType) -> None:
+    """Their own timestamp is the largest inside."""
+    data = wrapper(2, plain(THREE, 0, 1), magic=1, timestamp_ms=1002)
+    assert kernel.find_timestamp(data, 1003, refuse) is None
+    assert kernel.find_timestamp(wrapper(2, plain(THREE)), 0, refuse) is None
+
+
+def test_find_in_a_wrapper_of_append_time(kernel: ModuleType) -> None:
+    """Its first message has the wrapper's timestamp."""
+    data = wrapper(12, plain(THREE, 0, 1), magic=1, codec=1 | 8, timestamp_ms=5000)
+    assert (10, 5000) == kernel.find_timestamp(data, 4000, unpack)
+
+
+# ---- build ----
+
+
+def test_build_with_timestamps(kernel: ModuleType) -> None:
+    """One for each message; without any they have none."""
+    assert plain(THREE, 5, 1) == kernel.build_set(THREE, 5, 0, 1, (1005, 1006, 1007))
+    assert entry(0, b"k", b"v", magic=1) == kernel.build_set([(b"k", b"v")], magic=1)
+
+
+def test_build_refuses_what_cannot_be(kernel: ModuleType) -> None:
+    """Magics that are not written, timestamps where none can be, more or fewer than messages."""
+    for magic, given, reason in (
+        (2, None, "magic 2 cannot be written"),
+        (-1, None, "magic -1 cannot be written"),
+        (0, [1, 2, 3], "magic 0 have no timestamps"),
+        (1, [1, 2], "2 timestamps for 3 messages"),
+    ):
+        with pytest.raises(ValueError, match=reason):
+            kernel.build_set(THREE, magic=magic, timestamps=given)
+
+
+def test_wrapper_with_a_timestamp(kernel: ModuleType) -> None:
+    """Of either type; magic 0 has neither."""
+    assert entry(5, None, b"v", magic=1, attributes=2, timestamp_ms=7) == kernel.wrap(
+        b"v", 5, 2, 1, 7
+    )
+    assert entry(5, None, b"v", magic=1, attributes=10, timestamp_ms=7) == kernel.wrap(
+        b"v", 5, 2, 1, 7, True
+    )
+    assert entry(5, None, b"v", attributes=2) == kernel.wrap(b"v", 5, 2, 0, 7, True)
+
+
+def test_builder_with_timestamps(kernel: ModuleType) -> None:
+    """The capacity counts them, and the largest is known for the wrapper."""
+    builder = kernel.SetBuilder(118, None, kernel.Place, 1)
+    assert builder.max_timestamp_ms == -1
+    for i, (key, value) in enumerate(THREE):
+        assert builder.append(key, value, None, 1000 + i).index == i
+    assert builder.append(b"", b"", None, 9999) is None
+    assert builder.max_timestamp_ms == 1002
+    assert plain(THREE, 0, 1) == builder.finish()
+    with pytest.raises(ValueError, match="magic 2"):
+        kernel.SetBuilder(118, None, kernel.Place, 2)
+
+
+def test_build_from_columns_with_timestamps(kernel: ModuleType) -> None:
+    """From Arrow's i64 buffer, from row `start` on."""
+    offsets, data = array("i", [0, 1, 2, 3]).tobytes(), b"abc"
+    stamps = array("q", [7, 8, 9]).tobytes()
+    expected = entry(5, None, b"b", magic=1, timestamp_ms=8) + entry(
+        6, None, b"c", magic=1, timestamp_ms=9
+    )
+
+    def build(magic: int, times: Any) -> Any:
+        return kernel.build_from_columns(
+            None, None, None, offsets, data, None, 2, 5, 1, magic, times
+        )
+
+    assert expected == build(1, stamps)
+    assert entry(5, None, b"b", magic=1) + entry(6, None, b"c", magic=1) == build(1, None)
+    for magic, times, reason in (
+        (1, stamps[:-8], "fewer timestamps"),
+        (0, stamps, "no timestamps"),
+        (2, None, "magic 2"),
+    ):
+        with pytest.raises(ValueError, match=reason):
+            build(magic, times)
+
+
+# ---- the budget ----
+
+
+def test_one_budget_for_an_outermost_wrapper(kernel: ModuleType) -> None:
+    """Wrappers inside get what is left, the next outermost one gets all again."""
+    limits = []
+
+    def unpack_some(codec: int, value: Buffer, limit: int) -> bytes:
+        limits.append(limit)
+        return unpack(codec, value)
+
+    innermost = plain([(None, b"x" * 74)])
+    middle = wrapper(0, innermost) + wrapper(1, innermost)
+    data = wrapper(1, middle) + wrapper(2, innermost)
+    walk = kernel.messages(data, "t", 0, 0, Unpacker(unpack_some, 1000), verify_crc=False)
+    list(walk)
+    assert [1000, 1000 - len(middle), 900 - len(middle), 1000] == limits
+
+
+def test_beyond_the_budget(kernel: ModuleType) -> None:
+    """What does not fit is an error of the set, for messages and columns."""
+
+    def unpack_some(codec: int, value: Buffer, limit: int) -> bytes:
+        inner = unpack(codec, value)
+        if len(inner) > limit:
+            raise ValueError("too large")
+        return inner
+
+    data = wrapper(0, wrapper(0, plain([(None, b"x" * 74)])))
+    decompress = Unpacker(unpack_some, 130)
+    with pytest.raises(CorruptMessage, match="too large"):
+        list(kernel.messages(data, "t", 0, 0, decompress))
+    with pytest.raises(CorruptMessage, match="too large"):
+        list(kernel.column_batches(data, 0, None, decompress))

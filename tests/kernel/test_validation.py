@@ -1,0 +1,260 @@
+"""What a leader from 0.9 on asks of messages, and what it writes into them."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import pytest
+
+from kafka08.kernel.types import (
+    OTHER_MAGIC_BIT,
+    BadTimestamp,
+    CorruptMessage,
+    EntryTooLarge,
+    Rules,
+    UnknownCodec,
+)
+from tests.kernel.sets import entry, plain, wrapper
+
+NOW = 1_500_000
+LIMIT = 1 << 20
+THREE = [(b"k", b"value"), (b"l", b"x" * 10), (b"", None)]
+APPENDED = Rules(log_append_time=True)
+NEAR = Rules(max_difference_ms=10)
+COMPACTED = Rules(keys_required=True)
+OLD = Rules(magic=0)
+
+
+def stamped(*times: int, attributes: int = 0) -> bytearray:
+    return bytearray(
+        b"".join(
+            entry(i, b"k", b"v", magic=1, timestamp_ms=time, attributes=attributes)
+            for i, time in enumerate(times)
+        )
+    )
+
+
+# ---- plain sets, where they lie ----
+
+
+def test_plain_set_is_numbered_where_it_lies(kernel: ModuleType) -> None:
+    """CreateTime: offsets change, every other byte stays."""
+    data = stamped(5, 7, 6)
+    summary = kernel.validate_and_stamp(data, 100, LIMIT, Rules(), NOW)
+    expected = b"".join(
+        entry(100 + i, b"k", b"v", magic=1, timestamp_ms=time) for i, time in enumerate((5, 7, 6))
+    )
+    assert expected == data
+    assert (3, 100, 102, 0, 2) == (
+        summary.count,
+        summary.first_offset,
+        summary.last_offset,
+        summary.codec,
+        summary.magics,
+    )
+
+
+def test_largest_timestamp_is_that_of_the_first_message_that_has_it(kernel: ModuleType) -> None:
+    """The time index wants the first of equals; -1 and -1 if no message has a timestamp."""
+    for times, expected in (((5, 7, 7), (7, 101)), ((-1, -1), (-1, -1)), ((-1, 0), (0, 101))):
+        summary = kernel.validate_and_stamp(stamped(*times), 100, LIMIT, Rules(), NOW)
+        assert expected == (summary.max_timestamp_ms, summary.max_timestamp_offset)
+
+
+def test_append_time_is_written_into_every_message(kernel: ModuleType) -> None:
+    """LogAppendTime: time, type and CRC; the time index gets the first offset."""
+    data = stamped(5, -1)
+    summary = kernel.validate_and_stamp(data, 100, LIMIT, APPENDED, NOW)
+    expected = b"".join(
+        entry(100 + i, b"k", b"v", magic=1, timestamp_ms=NOW, attributes=8) for i in range(2)
+    )
+    assert expected == data
+    assert (NOW, 100) == (summary.max_timestamp_ms, summary.max_timestamp_offset)
+
+
+def test_topic_of_magic_0_has_no_append_time(kernel: ModuleType) -> None:
+    """There is no place for it in the message."""
+    data = bytearray(plain(THREE))
+    rules = Rules(magic=0, log_append_time=True)
+    summary = kernel.validate_and_stamp(data, 7, LIMIT, rules, NOW)
+    assert plain(THREE, 7) == data
+    assert (-1, 1) == (summary.max_timestamp_ms, summary.magics)
+
+
+def test_empty_set(kernel: ModuleType) -> None:
+    """Nothing to number or to stamp."""
+    summary = kernel.validate_and_stamp(bytearray(), 7, LIMIT, APPENDED, NOW)
+    assert (0, -1, -1) == (summary.count, summary.first_offset, summary.max_timestamp_ms)
+
+
+@pytest.mark.parametrize("rules", [Rules(), APPENDED], ids=["CreateTime", "LogAppendTime"])
+def test_other_magics_and_wrappers_are_told_and_not_stamped(
+    kernel: ModuleType, rules: Rules
+) -> None:
+    """The caller converts or packs: messages keep timestamps and CRCs, wrappers their offsets."""
+    wrapped = wrapper(2, plain(THREE, 0, 1), magic=1)
+    for tail, codec, magics in (
+        (plain(THREE), 0, 0b11),
+        (wrapped, 1, 0b10),
+        (entry(0, None, None, magic=2), 0, 0b10 | OTHER_MAGIC_BIT),
+    ):
+        head = stamped(5)
+        data = head + tail
+        summary = kernel.validate_and_stamp(data, 100, LIMIT, rules, NOW)
+        assert (codec, magics) == (summary.codec, summary.magics)
+        assert head[8:] == data[8 : len(head)]
+        assert tail == data[len(head) :]
+
+
+def test_timestamp_too_far_from_now(kernel: ModuleType) -> None:
+    """Both ways, strictly more than the limit; -1 counts as a timestamp; one refuses all."""
+    for time in (NOW - 10, NOW + 10):
+        assert kernel.validate_and_stamp(stamped(time), 0, LIMIT, NEAR, NOW).count == 1
+    for time in (NOW - 11, NOW + 11, -1, -(1 << 63), (1 << 63) - 1):
+        with pytest.raises(BadTimestamp) as raised:
+            kernel.validate_and_stamp(stamped(NOW, time), 0, LIMIT, NEAR, NOW)
+        assert (36, time) == (raised.value.position, raised.value.timestamp_ms)
+        assert "more than 10 ms" in str(raised.value)
+
+
+def test_any_timestamp_by_default_and_under_append_time(kernel: ModuleType) -> None:
+    """The default limit refuses nothing, and the broker's own time is never too far."""
+    strict = Rules(log_append_time=True, max_difference_ms=0)
+    for rules in (Rules(), strict):
+        data = stamped(-1, -5, -(1 << 63), (1 << 63) - 1)
+        assert kernel.validate_and_stamp(data, 0, LIMIT, rules, NOW).count == 4
+
+
+@pytest.mark.parametrize("rules", [Rules(), APPENDED], ids=["CreateTime", "LogAppendTime"])
+def test_producer_may_not_type_its_timestamps(kernel: ModuleType, rules: Rules) -> None:
+    """LogAppendTime is the broker's word, whatever the topic's type."""
+    with pytest.raises(BadTimestamp, match="LogAppendTime"):
+        kernel.validate_and_stamp(stamped(5, attributes=8), 0, LIMIT, rules, NOW)
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_compacted_topics_want_keys(kernel: ModuleType, magic: int) -> None:
+    """A null key is refused, an empty one is a key."""
+    rules = Rules(magic=magic, keys_required=True)
+    with_keys = bytearray(plain(THREE, 0, magic))
+    assert kernel.validate_and_stamp(with_keys, 0, LIMIT, rules, NOW).count == 3
+    with pytest.raises(CorruptMessage, match="without a key"):
+        kernel.validate_and_stamp(with_keys + plain([(None, b"v")], 3, magic), 0, LIMIT, rules, NOW)
+
+
+def test_sizes_crcs_and_codecs_come_before_rules(kernel: ModuleType) -> None:
+    """0.10.2.2 looks at these of all entries before it looks at the first timestamp."""
+    bad_crc = stamped(5)
+    bad_crc[-1] ^= 1
+    for tail, error in (
+        (bad_crc, CorruptMessage),
+        (stamped(5) + bytes(11) + b"\x01", CorruptMessage),
+        (entry(0, None, b"", magic=1, attributes=4), UnknownCodec),
+        (entry(0, None, b"x" * 100, magic=1), EntryTooLarge),
+    ):
+        with pytest.raises(error):
+            kernel.validate_and_stamp(stamped(5) + tail, 0, 100, NEAR, NOW)
+
+
+def test_partial_entry_is_left_out(kernel: ModuleType) -> None:
+    """At every cut the whole entries are taken, as `validate_and_assign` takes them."""
+    data = stamped(5, 7)
+    for size in range(len(data)):
+        cut = data[:size]
+        summary = kernel.validate_and_stamp(cut, 0, LIMIT, APPENDED, NOW)
+        assert (size // 36, size // 36 * 36) == (summary.count, summary.size)
+        assert data[summary.size : size] == cut[summary.size :]
+
+
+def test_read_only_data_is_refused(kernel: ModuleType) -> None:
+    """Offsets are written where the set lies."""
+    with pytest.raises(BufferError):
+        kernel.validate_and_stamp(bytes(stamped(5)), 0, LIMIT, Rules(), NOW)
+    with pytest.raises(OverflowError):
+        kernel.validate_and_stamp(stamped(5), -1, LIMIT, Rules(), NOW)
+
+
+# ---- messages of a wrapper, or that must be converted ----
+
+
+def test_messages_of_a_wrapper(kernel: ModuleType) -> None:
+    """Their offsets and largest timestamp decide whether the wrapper stays."""
+    summary = kernel.check_messages(stamped(5, 9, 9), Rules(), NOW, 1)
+    assert (3, 0, 2, True, 9, 1, 0b10) == (
+        summary.count,
+        summary.first_offset,
+        summary.last_offset,
+        summary.monotonic,
+        summary.max_timestamp_ms,
+        summary.max_timestamp_offset,
+        summary.magics,
+    )
+
+
+def test_what_a_wrapper_may_not_hold(kernel: ModuleType) -> None:
+    """Another magic, a compressed message, an unknown magic, a bad CRC, a bad size, no key."""
+    bad_crc = stamped(5)
+    bad_crc[-1] ^= 1
+    for data, rules, magic, reason in (
+        (plain(THREE), Rules(), 1, "magic 0 inside a compressed message of magic 1"),
+        (stamped(5), Rules(), 0, "magic 1 inside a compressed message of magic 0"),
+        (stamped(5, attributes=1), Rules(), 1, "compressed message inside"),
+        (entry(0, b"", b"", magic=2), Rules(), 1, "magic 2 is not known"),
+        (bad_crc, Rules(), 1, "stored crc"),
+        (bytes(12), Rules(), 1, "corrupt size 0"),
+        (plain([(None, b"v")], 0, 1), COMPACTED, 1, "without a key"),
+    ):
+        with pytest.raises(CorruptMessage, match=reason):
+            kernel.check_messages(data, rules, NOW, magic)
+
+
+def test_type_of_messages_inside_is_the_wrappers(kernel: ModuleType) -> None:
+    """Their own bit is not looked at; that of a plain message is."""
+    assert kernel.check_messages(stamped(5, attributes=8), Rules(), NOW, 1).count == 1
+    with pytest.raises(BadTimestamp):
+        kernel.check_messages(stamped(5, attributes=8), Rules(), NOW)
+
+
+def test_timestamps_of_magic_0(kernel: ModuleType) -> None:
+    """Count as -1 in plain sets that are converted, and are not asked for elsewhere (0.10.2.2)."""
+    for rules in (NEAR, Rules(magic=0, max_difference_ms=10)):
+        assert kernel.check_messages(plain(THREE), rules, NOW).count == 3
+        with pytest.raises(BadTimestamp):
+            kernel.check_messages(plain(THREE), rules, NOW, unstamped_too=True)
+    with pytest.raises(BadTimestamp):
+        kernel.check_messages(stamped(NOW - 11), NEAR, NOW)
+    assert kernel.check_messages(stamped(NOW - 11), OLD._replace(max_difference_ms=10), NOW).count
+
+
+# ---- the wrapper ----
+
+
+def test_wrapper_gets_offset_and_time(kernel: ModuleType) -> None:
+    """Its CRC is made again if time or type change; what it holds stays."""
+    inner = plain(THREE, 0, 1)
+    for time, by_broker in ((1002, False), (7, False), (1002, True)):
+        data = bytearray(wrapper(2, inner, magic=1, timestamp_ms=1002))
+        kernel.set_wrapper(data, 102, time, by_broker)
+        (found,) = kernel.entries(data, verify_crc=True)
+        expected = (102, time, 1 | 8 * by_broker)
+        assert expected == (found.offset, found.timestamp_ms, found.attributes)
+        assert wrapper(2, inner, magic=1, timestamp_ms=1002)[26:] == data[26:]
+
+
+def test_wrapper_that_keeps_its_time_keeps_its_crc(kernel: ModuleType) -> None:
+    """Nothing is computed for it: even a wrong CRC stays, which was checked before."""
+    data = bytearray(wrapper(2, b"", magic=1, timestamp_ms=5))
+    data[15] ^= 1
+    expected = data[8:]
+    kernel.set_wrapper(data, 102, 5, False)
+    assert expected == data[8:]
+
+
+def test_only_wrappers_of_magic_1_are_stamped(kernel: ModuleType) -> None:
+    """Magic 0 has no timestamp; a cut entry cannot be written."""
+    whole = bytearray(wrapper(2, b"", magic=1))
+    for data in (bytearray(wrapper(2, b"")), whole[:-1], bytearray()):
+        with pytest.raises(CorruptMessage, match="no whole message of magic 1"):
+            kernel.set_wrapper(data, 0, 0, False)
+    with pytest.raises(BufferError):
+        kernel.set_wrapper(bytes(whole), 0, 0, False)
