@@ -14,6 +14,8 @@ from kafka08.cli.commands import LEVEL, Commands
 from kafka08.cli.options import (
     example,
     json_option,
+    level_keys,
+    level_option,
     profile_keys,
     profile_option,
     read_config,
@@ -47,17 +49,21 @@ def broker() -> None:
     metavar="KEY=VALUE",
     help="Set one configuration key (repeat for more); stronger than the file.",
 )
+@level_option
 @profile_option
 @handles_stop_signals
-def start_broker(config: str, overrides: tuple[str, ...], profile: str | None) -> None:
+def start_broker(
+    config: str, overrides: tuple[str, ...], level: str | None, profile: str | None
+) -> None:
     """Run a broker in the foreground; CONFIG is a server.properties of Kafka 0.8.
 
     SIGTERM and Ctrl-C stop it cleanly: leaders are moved away, logs are flushed and closed.
     """
     from kafka08.broker.main import run
 
-    level = click.get_current_context().meta.get(LEVEL, "info")
-    sys.exit(run(read_config(config, overrides, options=profile_keys(profile)), level))
+    log_level = click.get_current_context().meta.get(LEVEL, "info")
+    options = {**level_keys(level), **profile_keys(profile)}
+    sys.exit(run(read_config(config, overrides, options=options), log_level))
 
 
 @broker.command(epilog=example("kafka08 broker ping localhost:9092,localhost:9093"))

@@ -9,6 +9,7 @@ import click
 from click.core import ParameterSource
 
 from kafka08.config import load_properties, parse_overrides
+from kafka08.levels import LEVELS
 from kafka08.profile import PROFILES
 from kafka08.topic_name import fault_of
 
@@ -131,6 +132,20 @@ def config_options(function: Function) -> Function:
         type=click.Path(dir_okay=False),
         help="A Java .properties file with Kafka's own keys.",
     )(function)
+
+
+def level_option(function: Function) -> Function:
+    """--level 0.8.2|0.9.0|0.10.2, for `level_keys`."""
+    return click.option(
+        "--level",
+        type=click.Choice(LEVELS),
+        help="The Kafka release that brokers speak as. Default: 0.8.2.",
+    )(function)
+
+
+def level_keys(level: str | None) -> dict[str, str]:
+    """The broker keys that the option stands for; {} if it was not given."""
+    return {} if level is None else {"api.level": level}
 
 
 def profile_option(function: Function) -> Function:

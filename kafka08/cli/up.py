@@ -19,6 +19,8 @@ from kafka08.cli.options import (
     config_options,
     example,
     json_option,
+    level_keys,
+    level_option,
     profile_keys,
     profile_option,
     read_config,
@@ -65,6 +67,7 @@ data_dir_option = click.option(
     "--detach, one for each user.",
 )
 @click.option("--detach", is_flag=True, help="Return when it is ready, and let it run.")
+@level_option
 @profile_option
 @json_option("One JSON object: what status --json prints.")
 @config_options
@@ -76,6 +79,7 @@ def up(
     data_dir: Path | None,
     detach: bool,
     as_json: bool,
+    level: str | None,
     profile: str | None,
     config_file: str | None,
     overrides: tuple[str, ...],
@@ -92,11 +96,11 @@ def up(
         return
     if detach:
         interrupt_on_stop_signals()
-        config = keys_for_all(config_file, overrides, profile)
+        config = keys_for_all(config_file, overrides, profile, level)
         show(start_detached(open_own_directory(data_dir), brokers, config))
         return
     stopping = stop_event()
-    run(brokers, keys_for_all(config_file, overrides, profile), data_dir, stopping)
+    run(brokers, keys_for_all(config_file, overrides, profile, level), data_dir, stopping)
 
 
 def broker_command(verb: Verb, text: str) -> None:
@@ -183,17 +187,21 @@ def open_own_directory(data_dir: Path | None) -> ClusterDirectory:
 
 
 def keys_for_all(
-    config_file: str | None, overrides: tuple[str, ...], profile: str | None
+    config_file: str | None,
+    overrides: tuple[str, ...],
+    profile: str | None,
+    level: str | None = None,
 ) -> dict[str, str]:
-    """The keys given but those that each broker has for itself: the file of one broker has them by
-    nature, an override of them is BadParameter, for it would go unheard."""
+    """The keys given without those that each broker has for itself. The file of one broker may have
+    them; an override of them is BadParameter, for it would have no effect."""
     from kafka08.embedded.broker import OWN_KEYS
 
     for key in parse_overrides(overrides):
         if key in OWN_KEYS:
             reason = f"`up` sets {key} for each broker; use `kafka08 broker start` for one of yours"
             raise click.BadParameter(reason, param_hint="--override")
-    config = read_config(config_file, overrides, options=profile_keys(profile))
+    options = {**level_keys(level), **profile_keys(profile)}
+    config = read_config(config_file, overrides, options=options)
     return {key: value for key, value in config.items() if key not in OWN_KEYS}
 
 

@@ -64,6 +64,7 @@ class EmbeddedCluster(Startable):
     """ZooKeeper and `brokers` brokers with ids 0, 1, … on 127.0.0.1.
 
     config      Kafka keys for every broker
+    level       the release that they speak as: 0.8.2, 0.9.0 or 0.10.2; `api.level` of `config`
     data_dir    kept when given, and used again by a later cluster, at the same addresses if they
                 are free; None: temporary, removed at stop
     ports       of ZooKeeper and then of each broker, to be taken where they are free; others are
@@ -78,6 +79,7 @@ class EmbeddedCluster(Startable):
         config: Mapping[str, Any] | None = None,
         data_dir: Path | str | None = None,
         *,
+        level: str | None = None,
         ports: Sequence[int] = (),
         cuttable: bool = False,
     ) -> None:
@@ -85,6 +87,8 @@ class EmbeddedCluster(Startable):
         self.data_dir = Path(data_dir or tempfile.mkdtemp(prefix="kafka08-cluster-")).absolute()
         self._count = brokers
         self._config = DEFAULTS | {key: str(value) for key, value in (config or {}).items()}
+        if level is not None:
+            self._config["api.level"] = level
         self._guard = Guard(self.data_dir if self._temporary else None)
         self._ports = list(ports)
         self.zookeeper = ZooKeeperServer(

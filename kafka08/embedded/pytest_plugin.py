@@ -35,6 +35,7 @@ _TOPICS: Final = pytest.StashKey[int]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("kafka08_brokers", "brokers of kafka08_cluster", default="3")
+    parser.addini("kafka08_level", "the release that they speak as, such as 0.10.2", default="")
     parser.addini(
         "kafka08_config", "KEY=VALUE lines: configuration of its brokers", type="linelist"
     )
@@ -67,7 +68,8 @@ def kafka08_cluster(request: pytest.FixtureRequest) -> Iterator[EmbeddedCluster]
     brokers = int(config.getini("kafka08_brokers"))
     keys = parse_overrides(config.getini("kafka08_config"))
     try:
-        with EmbeddedCluster(brokers, keys, cuttable=True) as cluster:
+        level = config.getini("kafka08_level") or None
+        with EmbeddedCluster(brokers, keys, level=level, cuttable=True) as cluster:
             config.stash[_CLUSTER] = cluster
             yield cluster
             del config.stash[_CLUSTER]

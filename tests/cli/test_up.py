@@ -230,6 +230,12 @@ def test_the_file_of_one_broker_is_for_all(tmp_path: Path) -> None:
     assert keys_for_all(str(file), (), None) == {"num.partitions": "2"}
 
 
+def test_the_level_is_a_key_for_all() -> None:
+    """An override of it is stronger."""
+    assert keys_for_all(None, (), None, "0.10.2") == {"api.level": "0.10.2"}
+    assert keys_for_all(None, ("api.level=0.9.0",), None, "0.10.2") == {"api.level": "0.9.0"}
+
+
 def test_ping_tells_the_broker_that_is_silent(kafka08: Commands) -> None:
     """Each broker is asked by itself; one that does not answer makes it fail."""
     kafka08("up", "--detach", "--brokers", "1")

@@ -17,6 +17,8 @@ from kafka08.admin import AdminClient
 from kafka08.embedded import EmbeddedCluster
 from kafka08.embedded.ports import is_free
 from kafka08.errors import KafkaError
+from kafka08.network.connection import Connection
+from kafka08.protocol.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
 from tests.embedded.test_process import eventually, state_of
@@ -163,3 +165,19 @@ def test_a_port_that_is_taken_meanwhile_is_replaced(monkeypatch: pytest.MonkeyPa
         with EmbeddedCluster(brokers=2, ports=[0, taken]) as cluster:
             assert taken not in {broker.port for broker in cluster.brokers}
             cluster.create_topic("t", 2)
+
+
+@pytest.mark.parametrize("level", ["0.9.0", "0.10.2"])
+def test_its_brokers_speak_as_the_level_says(level: str) -> None:
+    """They serve a topic, register as that release does, and 0.10.2 says what it serves."""
+    with EmbeddedCluster(brokers=2, level=level) as cluster:
+        cluster.create_topic("t", 1, 2)
+        with ZkClient(cluster.zookeeper.connect_string) as zk:
+            registrations = ClusterStore(zk).registrations()
+        expected = {"0.9.0": 2, "0.10.2": 4}[level]
+        assert [expected] * 2 == [found.version for found in registrations.values()]
+        if level == "0.10.2":
+            with Connection("127.0.0.1", cluster.brokers[0].port) as connection:
+                answer = connection.send(ApiVersionsRequest())
+            assert isinstance(answer, ApiVersionsResponse)
+            assert [*range(21)] == [api.key for api in answer.apis]
