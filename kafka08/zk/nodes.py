@@ -127,7 +127,8 @@ class ConsumerRegistration:
 class ConfigChange:
     """/config/changes/config_change_N: whose configuration was altered.
 
-    entity_type is "topics", or "clients" in the form of 0.9 (never written here).
+    entity_type is "topics"; in the forms of 0.9 and 0.10 (never written here) also "clients",
+    "users" or "brokers".
     """
 
     name: str
@@ -314,12 +315,15 @@ def encode_config_change(change: ConfigChange) -> str:
 
 
 def decode_config_change(text: str | None) -> ConfigChange:
-    """Reads the quoted name of 0.8 and the object of 0.9."""
+    """Reads the quoted name of 0.8, the object of 0.9, and that of 0.10.1 with its path."""
     what = "configuration change"
     parsed = _parse(text, what)
     if isinstance(parsed, str):
         return ConfigChange(parsed)
     fields = _mapping(parsed, what)
+    if "entity_path" in fields:
+        entity_type, _, name = str(fields["entity_path"]).partition("/")
+        return ConfigChange(name, entity_type)
     if "entity_name" not in fields:
         raise ZooKeeperError(f"{what}: no entity_name in {text!r}")
     return ConfigChange(str(fields["entity_name"]), str(fields.get("entity_type", "topics")))

@@ -285,3 +285,15 @@ def test_any_text_parses_or_raises_zookeeper_error(decode: Callable[[str], Any])
                     decode(damaged)
                 except ZooKeeperError:
                     continue
+
+
+@pytest.mark.parametrize(
+    ("path", "change"),
+    [
+        ("topics/t", nodes.ConfigChange("t")),
+        ("users/u/clients/c", nodes.ConfigChange("u/clients/c", "users")),
+    ],
+)
+def test_a_configuration_change_of_0_10_has_a_path(path: str, change: nodes.ConfigChange) -> None:
+    """AdminUtils.getConfigChangeZnodeData 0.10.2.2: a topic altered by its tools reaches us."""
+    assert change == nodes.decode_config_change(f'{{"version":2,"entity_path":"{path}"}}')
