@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from kafka08.errors import ZooKeeperError
+from kafka08.errors import SessionLost, ZooKeeperError
 from kafka08.log.manager import LogManager
 from kafka08.runtime import BrokerRuntime, Greenlet
 from kafka08.zk import nodes, paths
@@ -94,6 +94,8 @@ class TopicConfigChanges:
                 return False
             overrides = self._store.topic_config(topic)
             self._log_manager.update_topic_config(topic, overrides)
+        except SessionLost:
+            raise  # it says nothing about the change, which is read again
         except ZooKeeperError as error:
             log.error("Config change %d is ignored: %s", number, error)
             return False

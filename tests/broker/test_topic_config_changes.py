@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kafka08.broker.topic_config_changes import TopicConfigChanges
+from kafka08.errors import SessionLost
 from kafka08.structs import TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
@@ -69,6 +70,25 @@ def test_a_configuration_that_cannot_be_read_changes_nothing(
     changing.world.log_manager.update_topic_config("t", {"retention.ms": "7"})
     changing.change("t")
     zk.put(paths.topic_config("t"), "no json")
+    changing.process()
+    assert 7 == changing.retention_ms("t")
+
+
+def test_a_session_that_is_lost_loses_no_change(
+    changing: Changing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The change is applied once its configuration can be read: it had been skipped for good."""
+    changing.world.lead("t")
+    changing.change("t", retention_ms="7")
+    read = ClusterStore.topic_config
+    failures = [SessionLost("/config/topics/t: no answer from ZooKeeper")]
+
+    def topic_config(store: ClusterStore, topic: str) -> dict[str, str]:
+        if failures:
+            raise failures.pop()
+        return read(store, topic)
+
+    monkeypatch.setattr(ClusterStore, "topic_config", topic_config)
     changing.process()
     assert 7 == changing.retention_ms("t")
 
