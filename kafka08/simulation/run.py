@@ -40,7 +40,7 @@ from kafka08.simulation.workload import (
 )
 from kafka08.simulation.zookeeper import ADDRESS, SimZooKeeper
 from kafka08.structs import TopicPartition
-from kafka08.zk import paths
+from kafka08.zk import nodes, paths
 from kafka08.zk.model.server import Server
 
 STEPS_MAX: Final = 20_000_000
@@ -336,9 +336,16 @@ class Run:
 
     def _check_logs(self) -> None:
         """Each log is sound; under the safe profile replicas are the same byte for byte."""
+        topic = self.zookeeper.server.find(paths.topic(TOPIC))
+        assert topic is not None
+        assert topic.data is not None
+        assignment = nodes.decode_assignment(topic.data.decode())
         for tp in self.target.partitions:
             logs = {}
+            # 0.8: a broker that was down while a partition moved away keeps its log.
             for broker in self.brokers:
+                if broker.id not in assignment[tp.partition]:
+                    continue
                 directory = broker.directory / partition_directory(tp)
                 if not directory.exists():
                     continue

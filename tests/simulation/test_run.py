@@ -11,7 +11,7 @@ import pytest
 from kafka08.profile import CLASSIC
 from kafka08.simulation.run import simulate
 
-SEEDS = [1, 5, 9, 13, 17, 18]
+SEEDS = [1, 5, 9, 13, 17, 18, 2080]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
