@@ -22,9 +22,11 @@ STOP_SECONDS: Final = 60.0
 
 
 class Faults:
-    """director    whose tasks wait for the time of a repair
-    clients     processes that may be stopped, with their hosts cut off
-    say         told of every fault and repair
+    """Makes the faults of a plan, each with its repair.
+
+    director   whose tasks wait for the time of a repair
+    members    consumers that may be stopped, with their hosts cut off
+    say        called with a sentence for every fault and repair
     """
 
     def __init__(
