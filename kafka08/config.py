@@ -25,7 +25,7 @@ from kafka08.errors import ConfigError
 from kafka08.levels import Level
 from kafka08.nearest import did_you_mean, nearest
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 INT_MAX: Final = 2**31 - 1
 INT_MIN: Final = -(2**31)
@@ -208,9 +208,9 @@ class Config:
     def log_notes(self) -> None:
         """Say at start what was not understood or does nothing. Called once by the owner."""
         for name in self.unknown:
-            log.warning("Property %s is not valid%s", name, self._hint(name))
+            logger.warning("Property %s is not valid%s", name, self._hint(name))
         for name in self.without_effect:
-            log.warning("Property %s is accepted but has no effect here", name)
+            logger.warning("Property %s is accepted but has no effect here", name)
 
     def _hint(self, unknown: str) -> str:
         """Which levels have the key, or which key was probably meant."""

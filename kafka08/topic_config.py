@@ -16,7 +16,7 @@ from kafka08.config import INT_MAX, LONG_MAX, Key, parse_value
 from kafka08.errors import ConfigError
 from kafka08.nearest import nearest
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 TopicConfigValue = int | float | bool | str
 UNCLEAN_ELECTIONS: Final = "unclean.leader.election.enable"
@@ -77,14 +77,14 @@ def parse_stored_config(topic: str, overrides: Mapping[str, str]) -> dict[str, T
     an error in the log: one topic's mistake must not keep a broker from serving it and others."""
     unknown = sorted(set(overrides) - set(TOPIC_KEYS))
     if unknown:
-        log.warning("Topic %s: skipping unknown configuration %s", topic, ", ".join(unknown))
+        logger.warning("Topic %s: skipping unknown configuration %s", topic, ", ".join(unknown))
     values: dict[str, TopicConfigValue] = {}
     for name, text in overrides.items():
         if name in TOPIC_KEYS:
             try:
                 values[name] = _parse(name, text, _unbounded(TOPIC_KEYS[name].declared))
             except ConfigError as error:
-                log.error("Topic %s: %s; the broker's default holds", topic, error)
+                logger.error("Topic %s: %s; the broker's default holds", topic, error)
     return values
 
 

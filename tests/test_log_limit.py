@@ -10,7 +10,7 @@ import pytest
 
 from kafka08.log_limit import CHARACTERS_MAX, KEYS_MAX, LINES_MAX, LineLimit, caused_by
 
-log = logging.getLogger("limited")
+logger = logging.getLogger("limited")
 
 
 class Written:
@@ -30,14 +30,14 @@ class Written:
 @pytest.fixture
 def written() -> Iterator[Written]:
     written = Written()
-    log.addHandler(written.handler)
-    log.setLevel(logging.INFO)
+    logger.addHandler(written.handler)
+    logger.setLevel(logging.INFO)
     yield written
-    log.removeHandler(written.handler)
+    logger.removeHandler(written.handler)
 
 
 def complain(peer: str, number: int = 0) -> None:
-    log.info("bad request %d", number, extra=caused_by(peer))
+    logger.info("bad request %d", number, extra=caused_by(peer))
 
 
 def test_the_first_lines_are_written_and_the_others_counted(written: Written) -> None:
@@ -59,7 +59,7 @@ def test_peers_and_places_have_limits_of_their_own(written: Written) -> None:
     for _ in range(100):
         complain("h")
     complain("other", 1)
-    log.info("something else", extra=caused_by("h"))
+    logger.info("something else", extra=caused_by("h"))
     assert written.lines[LINES_MAX:] == ["bad request 1", "something else"]
 
 
@@ -73,11 +73,11 @@ def test_many_peers_share_a_limit(written: Written) -> None:
 def test_other_lines_pass(written: Written) -> None:
     """Those that no peer causes."""
     for _ in range(100):
-        log.info("a state change")
+        logger.info("a state change")
     assert written.lines == ["a state change"] * 100
 
 
 def test_a_line_has_an_end(written: Written) -> None:
     """A peer chooses names as long as it likes."""
-    log.info("client %s", "x" * 100_000, extra=caused_by("h"))
+    logger.info("client %s", "x" * 100_000, extra=caused_by("h"))
     assert written.lines == [f"client {'x' * (CHARACTERS_MAX - 7)}... (100007 characters)"]

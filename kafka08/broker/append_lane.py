@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 NATIVE_MIN_BYTES: Final = 64 << 10
 """Compressed sets below this are handled inline: a hop to a thread and back costs 45 µs."""
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 AppendDone = Callable[["AppendInfo | None", Exception | None], None]
 """Called in the hub with what was appended, or with the error."""
@@ -48,7 +48,7 @@ class LaneAppend:
         try:
             self.done(info, error)
         except Exception:
-            log.exception("Uncaught exception while answering an append")
+            logger.exception("Uncaught exception while answering an append")
 
     def fail(self, error: BaseException) -> None:
         """Tell that its native job failed."""

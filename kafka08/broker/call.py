@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kafka08.broker.context import BrokerContext
     from kafka08.network.exchange import Answer, Exchange
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class Later(enum.Enum):
@@ -104,7 +104,7 @@ class Call:
         if isinstance(error, StorageError):
             halt_on(error, self._broker.runtime)
         if not isinstance(error, ApiError):
-            log.error(
+            logger.error(
                 "error when handling request %s", self.request, exc_info=error, extra=self.cause
             )
         return self._refuse(self.request, code_of(error))
@@ -121,7 +121,7 @@ class Call:
                     response = self.refusal(error)
                 self.answer(response)
             except Exception:  # root of a greenlet: a client that gets no answer must hear it
-                log.exception("error when answering request %s", self.request)
+                logger.exception("error when answering request %s", self.request)
                 self.close("its request could not be answered")
 
         self._broker.runtime.spawn(answer, name=f"{name} for {self.peer}")

@@ -23,7 +23,7 @@ from kafka08.runtime import BrokerRuntime
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
 
-log = logging.getLogger("kafka.server.KafkaServer")
+logger = logging.getLogger("kafka.server.KafkaServer")
 
 
 def request_controlled_shutdown(
@@ -34,38 +34,38 @@ def request_controlled_shutdown(
     A connection to ZooKeeper that has just been lost is waited for as in any call, once; a session
     that must be over by now is not.
     """
-    log.info("[Kafka Server %d], Starting controlled shutdown", config.broker_id)
+    logger.info("[Kafka Server %d], Starting controlled shutdown", config.broker_id)
     for attempt in range(config.controlled_shutdown_max_retries):
         if not has_session(store.zk, runtime):
-            log.warning("The ZooKeeper session is over: nobody can be asked to move leaders")
+            logger.warning("The ZooKeeper session is over: nobody can be asked to move leaders")
             break
         if attempt:
             runtime.sleep(config.controlled_shutdown_retry_backoff_ms / 1000)
-            log.warning("Retrying controlled shutdown after the previous attempt failed...")
+            logger.warning("Retrying controlled shutdown after the previous attempt failed...")
         try:
             response = _ask(config, runtime, store)
         except ClientError as error:
-            log.warning(
+            logger.warning(
                 "Error during controlled shutdown, possibly because leader movement took longer "
                 "than the configured socket.timeout.ms: %s",
                 error,
             )
             continue
         except SessionLost as error:
-            log.warning("ZooKeeper cannot be reached to find the controller: %s", error)
+            logger.warning("ZooKeeper cannot be reached to find the controller: %s", error)
             break
         except KafkaError as error:
-            log.warning("Controlled shutdown could not be requested: %s", error)
+            logger.warning("Controlled shutdown could not be requested: %s", error)
             continue
         if response is None:
             continue
         if response.error_code == 0 and not response.partitions_remaining:
-            log.info("[Kafka Server %d], Controlled shutdown succeeded", config.broker_id)
+            logger.info("[Kafka Server %d], Controlled shutdown succeeded", config.broker_id)
             return True
         remaining = [f"[{item.topic},{item.partition}]" for item in response.partitions_remaining]
-        log.info("Remaining partitions to move: %s", ",".join(remaining))
-        log.info("Error code from controller: %d", response.error_code)
-    log.warning(
+        logger.info("Remaining partitions to move: %s", ",".join(remaining))
+        logger.info("Error code from controller: %d", response.error_code)
+    logger.warning(
         "Proceeding to do an unclean shutdown as all the controlled shutdown attempts failed"
     )
     return False

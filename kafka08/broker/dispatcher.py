@@ -72,7 +72,7 @@ from kafka08.protocol.sync_group import SyncGroupRequest
 from kafka08.protocol.types import Request, Response
 from kafka08.protocol.update_metadata import UpdateMetadataRequest
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 HANDLERS: Final[dict[type[Request], tuple[ApiHandler, Refuse]]] = {
     request: (module.handle, module.refuse)
@@ -179,7 +179,7 @@ class Dispatcher:
             if self._served.closes_on_unsupported:
                 raise
             cause = caused_by(link.peer.rpartition(":")[0])
-            log.error("no response to a request from %s: %s", link.peer, error, extra=cause)
+            logger.error("no response to a request from %s: %s", link.peer, error, extra=cause)
             return b""
         return self._handle(header, request, link)
 

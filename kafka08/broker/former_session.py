@@ -26,7 +26,7 @@ from kafka08.runtime.system_disk import SYSTEM_DISK
 from kafka08.zk.client import ZkClient
 from kafka08.zk.zookeeper import ConnectionState, SessionSettings
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 FILE_NAME: Final = ".zookeeper-session"
 VERSION: Final = 1
@@ -88,14 +88,14 @@ class FormerSession:
         successor.start()
         try:
             if not settled.wait(PATIENCE_SECONDS):
-                log.warning(
+                logger.warning(
                     "Cannot end the former ZooKeeper session 0x%x within %g s; its znodes stay "
                     "until it times out",
                     session_id,
                     PATIENCE_SECONDS,
                 )
             else:
-                log.info("Ended the former ZooKeeper session 0x%x of this broker", session_id)
+                logger.info("Ended the former ZooKeeper session 0x%x of this broker", session_id)
         finally:
             successor.close()
 
@@ -108,7 +108,7 @@ class FormerSession:
         try:
             return _parse(data, connect)
         except (ValueError, TypeError, KeyError, RecursionError) as error:
-            log.warning("%s is not a session file and is ignored: %s", self._path, error)
+            logger.warning("%s is not a session file and is ignored: %s", self._path, error)
             return None
 
 

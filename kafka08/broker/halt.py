@@ -10,11 +10,11 @@ from kafka08.errors import StorageError
 if TYPE_CHECKING:
     from kafka08.runtime import BrokerRuntime
 
-log = logging.getLogger("kafka.server.KafkaServer")
+logger = logging.getLogger("kafka.server.KafkaServer")
 
 
 def halt_on(error: StorageError, runtime: BrokerRuntime) -> None:
     """Log and end the process with status 1, as every JVM thread that meets the disk does. The next
     start finds no clean-shutdown marker and recovers. Does not return in a real runtime."""
-    log.critical("Halting due to unrecoverable I/O error: %s", error, exc_info=error)
+    logger.critical("Halting due to unrecoverable I/O error: %s", error, exc_info=error)
     runtime.halt(1)

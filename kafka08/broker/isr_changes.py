@@ -26,7 +26,7 @@ from kafka08.runtime import BrokerRuntime
 from kafka08.structs import LeaderAndIsr, TopicPartition
 from kafka08.zk.store import ClusterStore
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 BURST: Final = 200
 """Most ISRs that are written together: making their texts holds the hub for a few ms."""
@@ -58,7 +58,7 @@ class IsrChanges:
     def begin(self, partition: Partition, isr: tuple[int, ...]) -> None:
         """Have `isr` written. Returns at once; never switches."""
         verb = "Expanding" if len(isr) > len(partition.isr) else "Shrinking"
-        log.info(
+        logger.info(
             "%s ISR for partition %s from %s to %s",
             verb,
             partition.topic_partition,
@@ -83,7 +83,7 @@ class IsrChanges:
                 try:
                     unknown |= self._write(wanted)
                 except Exception:  # the greenlet's root: a change must end, or its HW stays
-                    log.exception("Error while writing %d ISRs; writing them again", len(wanted))
+                    logger.exception("Error while writing %d ISRs; writing them again", len(wanted))
                     unknown |= wanted
         finally:
             self._writing = False
@@ -100,7 +100,7 @@ class IsrChanges:
             elif isinstance(answer, BadVersion | NoNode):
                 conflicts[tp] = item
             else:
-                log.warning("The new ISR of %s is not known to be written: %s", tp, answer)
+                logger.warning("The new ISR of %s is not known to be written: %s", tp, answer)
                 unknown[tp] = item
         return {**unknown, **self._resolve(conflicts)}
 
@@ -119,7 +119,7 @@ class IsrChanges:
         try:
             found = self._store.leader_and_isr(conflicts)
         except ZooKeeperError as error:
-            log.warning("Cannot read states after conflicts: %s", error)
+            logger.warning("Cannot read states after conflicts: %s", error)
             return conflicts
         for tp, (partition, change) in conflicts.items():
             state = found.get(tp)
@@ -127,7 +127,7 @@ class IsrChanges:
                 self._end(partition, change, state)
             else:
                 # 0.8: a leader whose version is stale waits for the controller's next word.
-                log.info(
+                logger.info(
                     "Cached zkVersion [%d] not equal to that in zookeeper, skip updating ISR of %s",
                     change.zk_version,
                     tp,

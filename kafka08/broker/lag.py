@@ -12,7 +12,7 @@ from typing import Final
 
 from kafka08.runtime import BrokerRuntime, Cancellable
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 PERIOD_SECONDS: Final = 1.0
 ALLOWED_SECONDS: Final = 0.1
@@ -39,4 +39,4 @@ class LagMeter:
         late = self._runtime.monotonic() - self._due
         self._wind()
         if late > ALLOWED_SECONDS:
-            log.warning("The event loop was held for %d ms", late * 1000)
+            logger.warning("The event loop was held for %d ms", late * 1000)

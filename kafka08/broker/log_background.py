@@ -12,7 +12,7 @@ from kafka08.log.background import PendingFlush
 from kafka08.runtime import BrokerRuntime
 from kafka08.runtime.disk import Close
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class LogBackground:
@@ -50,4 +50,4 @@ class LogBackground:
     def _failed(self, error: BaseException) -> None:
         if isinstance(error, StorageError):
             halt_on(error, self._runtime)
-        log.error("background work of a log failed", exc_info=error)
+        logger.error("background work of a log failed", exc_info=error)

@@ -18,7 +18,7 @@ from kafka08.log.throttle import Throttle
 from kafka08.runtime import BrokerRuntime, Greenlet
 from kafka08.structs import TopicPartition
 
-log = logging.getLogger("kafka.log.LogCleaner")
+logger = logging.getLogger("kafka.log.LogCleaner")
 
 SHORTEST_BACKOFF_SECONDS: Final = 0.01
 
@@ -45,7 +45,7 @@ class CleanerWorkers:
 
     def start(self) -> None:
         if self._count:
-            log.info("Starting the log cleaner")
+            logger.info("Starting the log cleaner")
             self._replica_manager.log_manager.cleaner_points.create_files()
         self._tasks = [
             self._runtime.spawn(self._work, name=f"kafka-log-cleaner-{number}")
@@ -73,5 +73,5 @@ class CleanerWorkers:
             except StorageError as error:
                 halt_on(error, self._runtime)
             except Exception:
-                log.exception("Error in the log cleaner")
+                logger.exception("Error in the log cleaner")
             self._runtime.sleep(self._backoff_seconds)

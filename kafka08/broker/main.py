@@ -62,14 +62,14 @@ def run(properties: Mapping[str, str], log_level: str = "info") -> int:
     from kafka08.broker.server import KafkaServer
     from kafka08.errors import ConfigError, KafkaError
 
-    log = logging.getLogger("kafka.Kafka")
+    logger = logging.getLogger("kafka.Kafka")
     try:
         config = BrokerConfig(properties)
     except ConfigError as error:
-        log.critical("%s", error)
+        logger.critical("%s", error)
         return 1
     for name in sorted(config.given):
-        log.debug("Property %s is overridden to %s", name, properties.get(name))
+        logger.debug("Property %s is overridden to %s", name, properties.get(name))
     config.log_notes()
     runtime = GeventRuntime()
     runtime.every(limit.interval_s, limit.end_interval, name="log-limit")
@@ -88,7 +88,7 @@ def run(properties: Mapping[str, str], log_level: str = "info") -> int:
     for wanted in stop_signals():
         runtime.on_signal(wanted, stop)
     if stop_was_requested():
-        log.info("[Kafka Server %d], stopped before it started", config.broker_id)
+        logger.info("[Kafka Server %d], stopped before it started", config.broker_id)
         return 0
     try:
         server.startup()

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from kafka08.log.log import Log
     from kafka08.log.slices import AppendInfo, LogSlice
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 UNKNOWN_LOG_END: Final = -1
 """log_end_offset of a follower that has not fetched since this broker began to lead."""

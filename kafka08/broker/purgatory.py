@@ -14,7 +14,7 @@ from collections.abc import Hashable, Sequence
 
 from kafka08.broker.timer import Timer, TimerTask
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class Wait:
@@ -98,7 +98,7 @@ class Purgatory:
             wait.finish()
         except Exception:
             # Root of somebody's answer: who touched the key has nothing to do with it.
-            log.exception("Uncaught exception while finishing a waiting request")
+            logger.exception("Uncaught exception while finishing a waiting request")
 
     def _forget(self, wait: Wait) -> None:
         assert wait.task is not None
@@ -116,5 +116,5 @@ def _is_over(wait: Wait, key: Hashable) -> bool:
     try:
         return wait.is_satisfied_by(key)
     except Exception:
-        log.exception("Uncaught exception while looking at a waiting request")
+        logger.exception("Uncaught exception while looking at a waiting request")
         return True

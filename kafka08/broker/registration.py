@@ -19,7 +19,7 @@ from kafka08.zk.nodes import ADDRESS_ALONE, Advertised
 from kafka08.zk.session import SessionEvent
 from kafka08.zk.store import ClusterStore
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class RegistrationKeeper:
@@ -63,7 +63,7 @@ class RegistrationKeeper:
         self._store.register_broker(
             self._broker, timestamp_ms=self._runtime.time_ms(), advertised=self._advertised
         )
-        log.info("Registered broker %d at %s:%d.", *self._broker)
+        logger.info("Registered broker %d at %s:%d.", *self._broker)
 
     def _keep(self) -> None:
         """Register again after each expiry, until it works: any news of the session is a reason to
@@ -71,23 +71,23 @@ class RegistrationKeeper:
         while True:
             if self._events.get() is not SessionEvent.EXPIRED:
                 continue
-            log.info("re-registering broker info in ZK for broker %d", self._broker.id)
+            logger.info("re-registering broker info in ZK for broker %d", self._broker.id)
             while not self._register_again():
                 with suppress(queue.Empty):
                     self._events.get(timeout=self._retry_seconds)
-            log.info("done re-registering broker")
+            logger.info("done re-registering broker")
 
     def _register_again(self) -> bool:
         """False if it must be tried again."""
         try:
             self._register()
         except BrokerIdTaken as error:
-            log.error("Cannot register again, others reach another broker by this id: %s", error)
+            logger.error("Cannot register again, others reach another broker by this id: %s", error)
             return False
         except ZooKeeperError as error:
-            log.warning("Cannot register again yet: %s", error)
+            logger.warning("Cannot register again yet: %s", error)
             return False
         except Exception:  # the greenlet's root: a broker that is not registered serves nobody
-            log.exception("Cannot register again yet")
+            logger.exception("Cannot register again yet")
             return False
         return True

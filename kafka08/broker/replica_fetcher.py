@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from kafka08.log.manager import LogManager
     from kafka08.zk.store import ClusterStore
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 CONNECTION_BACKOFF_SECONDS: Final = 0.25
 """Pause after a leader could not be reached. 0.8.2.2 has none and fills its log."""
@@ -176,17 +176,17 @@ class ReplicaFetcher:
 
     def run(self) -> None:
         """Fetch until stopped. Switches."""
-        log.info("[%s], Starting", self.name)
+        logger.info("[%s], Starting", self.name)
         try:
             while not self._stopped:
                 try:
                     self.round()
                 except Exception:  # the greenlet's root: other partitions are copied all the same
-                    log.exception("[%s], Error due to", self.name)
+                    logger.exception("[%s], Error due to", self.name)
                     self._changed.wait(CONNECTION_BACKOFF_SECONDS)
         finally:
             self._connection.close()
-        log.info("[%s], Stopped", self.name)
+        logger.info("[%s], Stopped", self.name)
 
     def round(self) -> None:
         """One request and what its answer brings, or a wait for something to ask for. Switches."""
@@ -217,7 +217,7 @@ class ReplicaFetcher:
             if wanted[tp] is self._followed.get(tp):
                 self._take(tp, wanted[tp], data, refused)
         for partitions, reason in refused:
-            log.error("[%s], Error for %s: %s", self.name, partitions, reason)
+            logger.error("[%s], Error for %s: %s", self.name, partitions, reason)
 
     def _connect(self) -> bool:
         """Have a connection before the request is built. Connecting switches, and a partition that
@@ -233,7 +233,7 @@ class ReplicaFetcher:
     def _back_off(self, error: Exception) -> None:
         """Wait after a failure of the connection, unless it was broken to tell us something."""
         if not self._changed.is_set():
-            log.warning("[%s], Error in fetch. Possible cause: %s", self.name, error)
+            logger.warning("[%s], Error in fetch. Possible cause: %s", self.name, error)
             self._changed.wait(CONNECTION_BACKOFF_SECONDS)
 
     def _in_turn(self, ready: dict[TopicPartition, Followed]) -> dict[TopicPartition, Followed]:
@@ -297,7 +297,7 @@ class ReplicaFetcher:
             if tp not in unreadable:
                 wanted[tp].unsettled = None
         for tp, problem in unreadable.items():
-            log.error("[%s], The log of %s cannot be read: %s", self.name, tp, problem)
+            logger.error("[%s], The log of %s cannot be read: %s", self.name, tp, problem)
             self._pause(wanted[tp])
             del answers[tp]
 
@@ -343,7 +343,7 @@ class ReplicaFetcher:
         except OffsetOutOfRange:
             self._reset(tp, followed)
         except InvalidMessage as error:
-            log.error("Found invalid messages during fetch for partition %s: %s", tp, error)
+            logger.error("Found invalid messages during fetch for partition %s: %s", tp, error)
             self._pause(followed)
         except StorageError as error:
             halt_on(error, self._runtime)
@@ -378,7 +378,7 @@ class ReplicaFetcher:
                 f"{self._leader.id}, where max.message.bytes is {most}; check its log there"
             )
         followed.max_bytes = followed.expected_bytes = needed
-        log.warning(
+        logger.warning(
             "A message of %s is larger than replica.fetch.max.bytes: fetching %d bytes for it",
             tp,
             needed,
@@ -404,7 +404,7 @@ class ReplicaFetcher:
         except StorageError as error:
             halt_on(error, self._runtime)
         except KafkaError as error:
-            log.error("Error getting offset for partition %s: %s", tp, error)
+            logger.error("Error getting offset for partition %s: %s", tp, error)
             self._pause(followed)
 
     def _cut(self, tp: TopicPartition, followed: Followed, leader_end: int) -> None:
@@ -415,7 +415,7 @@ class ReplicaFetcher:
         if followed is not self._followed.get(tp):
             return
         if not allowed:
-            log.critical(
+            logger.critical(
                 "Halting because log truncation is not allowed for topic %s, Current leader %d's "
                 "latest offset %d is less than replica %d's latest offset %d",
                 tp.topic,
@@ -428,7 +428,7 @@ class ReplicaFetcher:
         for unreadable in self._log_manager.truncate_to({tp: leader_end}).values():
             raise unreadable
         self._clamp(followed)
-        log.warning(
+        logger.warning(
             "Replica %d for partition %s reset its fetch offset from %d to current leader %d's "
             "latest offset %d",
             me,
@@ -443,7 +443,7 @@ class ReplicaFetcher:
         end = followed.position
         self._log_manager.truncate_fully_and_start_at(tp, leader_start)
         self._clamp(followed)
-        log.warning(
+        logger.warning(
             "Replica %d for partition %s reset its fetch offset from %d to current leader %d's "
             "start offset %d",
             self._config.broker_id,
@@ -498,4 +498,4 @@ def _same_entries(log: Log, offset: int, message_set: Buffer) -> kernel.SetSumma
     try:
         return kernel.validate(own, NO_LIMIT)
     except ValueError as error:
-        raise CorruptLog(f"{log.name} from offset {offset} on: {error}") from error
+        raise CorruptLog(f"{logger.name} from offset {offset} on: {error}") from error

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kafka08.log.manager import LogManager
     from kafka08.zk.store import ClusterStore
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 STOP_SECONDS: Final = 5.0
 """Longest wait for a fetcher to notice that it is stopped."""
@@ -75,7 +75,7 @@ class ReplicaFetchers:
             by_source.setdefault(source, []).append(partition)
         for source, added in by_source.items():
             self._fetcher(source).add(added)
-            log.info(
+            logger.info(
                 "[ReplicaFetcherManager on broker %d] Added fetcher for partitions %s to %s",
                 self._config.broker_id,
                 ",".join(str(partition.topic_partition) for partition in added),

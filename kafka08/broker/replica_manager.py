@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 state_change_log = logging.getLogger("state.change.logger")
 
 ZOOKEEPER_RETRY_SECONDS: Final = 1.0
@@ -278,7 +278,7 @@ class ReplicaManager:
         """A follower's fetch says how far it is; UnknownError if it is no assigned replica."""
         partition = self._partitions.get(topic_partition)
         if partition is None:
-            log.warning(
+            logger.warning(
                 "While recording the follower position, the partition %s hasn't been created, "
                 "skip updating leader HW",
                 topic_partition,
@@ -388,7 +388,7 @@ class ReplicaManager:
             topic_partition = partition.topic_partition
             created = self.log_manager.get_or_create(topic_partition)
             if created.log_end_offset and topic_partition not in self._checkpointed:
-                log.warning(
+                logger.warning(
                     "No checkpointed highwatermark is found for partition %s", topic_partition
                 )
             partition.attach_log(created, self._checkpointed.get(topic_partition, 0))
@@ -423,7 +423,7 @@ class ReplicaManager:
             try:
                 return self._store.topic_configs(topics)
             except SessionLost as error:
-                log.warning("Broker %d obeys once ZooKeeper is back: %s", self.broker_id, error)
+                logger.warning("Broker %d obeys once ZooKeeper is back: %s", self.broker_id, error)
                 self._runtime.sleep(ZOOKEEPER_RETRY_SECONDS)
         raise Closed(f"broker {self.broker_id} stops, and makes no logs any more")
 

@@ -47,7 +47,7 @@ from kafka08.zk.client import ZkClient
 from kafka08.zk.nodes import Advertised
 from kafka08.zk.store import ClusterStore
 
-log = logging.getLogger("kafka.server.KafkaServer")
+logger = logging.getLogger("kafka.server.KafkaServer")
 
 LOG_RETENTION_DELAY_SECONDS = 30.0
 """The first look for expired segments, and the first checkpoints, come this long after start."""
@@ -100,10 +100,10 @@ class KafkaServer:
             self._start()
         except (KafkaError, OSError) as error:
             if self._stopping:
-                log.info("%sstopped while it was starting: %s", self._ident, error)
+                logger.info("%sstopped while it was starting: %s", self._ident, error)
                 self._stopped.wait()
                 raise
-            log.critical(
+            logger.critical(
                 "%sFatal error during KafkaServer startup. Prepare to shutdown: %s",
                 self._ident,
                 error,
@@ -396,10 +396,10 @@ class KafkaServer:
         try:
             stop()
         except Exception:
-            log.warning("%serror while shutting down", self._ident, exc_info=True)
+            logger.warning("%serror while shutting down", self._ident, exc_info=True)
 
     def _say(self, text: str) -> None:
-        log.info("%s%s", self._ident, text)
+        logger.info("%s%s", self._ident, text)
 
 
 def broker_at(broker_id: int, endpoint: Endpoint) -> Broker:

@@ -20,7 +20,7 @@ from typing import Final
 
 from kafka08.runtime import BrokerRuntime, Cancellable
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 TICK_MS: Final = 1
 WHEEL_SIZE: Final = 20
@@ -131,7 +131,7 @@ class Timer:
             task.call()
         except Exception:
             # Root of a callback: the other tasks must run, and the next alarm be set.
-            log.exception("Uncaught exception in a timer task")
+            logger.exception("Uncaught exception in a timer task")
 
     def _set_alarm(self) -> None:
         if self._alarm is not None:

@@ -18,7 +18,7 @@ from kafka08.zk import nodes, paths
 from kafka08.zk.session import SessionEvent
 from kafka08.zk.store import ClusterStore
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 EXPIRATION_MS: Final = 15 * 60 * 1000
 RETRY_SECONDS: Final = 1.0
@@ -58,9 +58,9 @@ class TopicConfigChanges:
             try:
                 self._process(self._zk.watch_children(paths.CONFIG_CHANGES, self._events.put))
             except ZooKeeperError as error:
-                log.error("Error processing config change: %s", error)
+                logger.error("Error processing config change: %s", error)
             except Exception:  # the greenlet's root: later changes must be seen
-                log.exception("Error processing config change")
+                logger.exception("Error processing config change")
             else:
                 continue
             self._runtime.sleep(RETRY_SECONDS)
@@ -97,9 +97,9 @@ class TopicConfigChanges:
         except SessionLost:
             raise  # it says nothing about the change, which is read again
         except ZooKeeperError as error:
-            log.error("Config change %d is ignored: %s", number, error)
+            logger.error("Config change %d is ignored: %s", number, error)
             return False
-        log.info(
+        logger.info(
             "Processed topic config change %d for topic %s, setting new config to %s.",
             number,
             topic,
@@ -116,5 +116,5 @@ class TopicConfigChanges:
                 continue
             if self._runtime.time_ms() - stat.created_ms <= EXPIRATION_MS:
                 return
-            log.debug("Purging config change notification %s", name)
+            logger.debug("Purging config change notification %s", name)
             self._zk.delete(path, missing_ok=True)

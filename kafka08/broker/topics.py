@@ -22,7 +22,7 @@ from kafka08.topic_name import fault_of
 from kafka08.zk import paths
 from kafka08.zk.store import ClusterStore
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class TopicCreator:
@@ -86,7 +86,7 @@ class TopicCreator:
             self._store.create_topic(topic, assignment, {**overrides, **config})
         except NodeExists:
             return  # another broker or a tool was faster
-        log.info(
+        logger.info(
             "Auto creation of topic %s with %d partitions and replication factor %d is successful!",
             topic,
             partitions,

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kafka08.consumer import ConsumerConfig, ConsumerConnector, KafkaStream
     from kafka08.consumer.subscription import TopicFilter
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 def offset_text(_: click.Context, parameter: click.Parameter, value: str) -> str:
@@ -210,4 +210,4 @@ def remove_group(connector: ConsumerConnector) -> None:
     try:
         connector.delete_group()
     except KafkaError as error:
-        log.warning("%s was left in ZooKeeper: %s", connector.config.group_id, error)
+        logger.warning("%s was left in ZooKeeper: %s", connector.config.group_id, error)

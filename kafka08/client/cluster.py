@@ -45,7 +45,7 @@ from kafka08.runtime import Runtime
 from kafka08.runtime.threads import THREADS
 from kafka08.structs import Broker, TopicPartition
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -227,7 +227,7 @@ class ClusterClient:
             except Closed:
                 raise
             except (ClientError, ProtocolError) as error:
-                log.warning("%s to %s:%d failed: %s", type(request).__name__, host, port, error)
+                logger.warning("%s to %s:%d failed: %s", type(request).__name__, host, port, error)
                 failures.append(f"{host}:{port}: {error}")
             else:
                 yield answer

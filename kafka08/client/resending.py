@@ -8,7 +8,7 @@ from kafka08.errors import Closed, ConnectionFailed, RequestTimeout
 from kafka08.network.connection import Connection
 from kafka08.protocol.types import Request, Response
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class PendingRequest:
@@ -54,7 +54,7 @@ class ResendingConnection:
             try:
                 self._connection.write(request)
             except (ConnectionFailed, RequestTimeout) as error:
-                log.info("Reconnect due to socket error: %s", error)
+                logger.info("Reconnect due to socket error: %s", error)
             else:
                 self._pending = pending
             return pending
@@ -82,14 +82,14 @@ class ResendingConnection:
         try:
             pending.response = self._connection.read()
         except (ConnectionFailed, RequestTimeout) as error:
-            log.info("Reconnect due to socket error: %s", error)
+            logger.info("Reconnect due to socket error: %s", error)
 
     def _exchange(self, request: Request) -> Response:
         self._check_open()
         try:
             return self._connection.send(request)
         except (ConnectionFailed, RequestTimeout) as error:
-            log.info("Reconnect due to socket error: %s", error)
+            logger.info("Reconnect due to socket error: %s", error)
         self._check_open()
         return self._connection.send(request)
 

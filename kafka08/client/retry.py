@@ -17,7 +17,7 @@ from kafka08.errors import (
     UnknownError,
 )
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -87,7 +87,7 @@ def retry(
         except KafkaError as error:
             if not passes(error) or tries_left == 0:
                 raise
-            log.info("%s: %s; %d tries left", what, error, tries_left)
+            logger.info("%s: %s; %d tries left", what, error, tries_left)
             failed = error
             clock.sleep(policy.backoff_ms / 1000)
     raise AssertionError("the last try returns or raises")

@@ -61,7 +61,7 @@ from kafka08.zk.migration_protocol import Storage
 from kafka08.zk.nodes import MEMBER_STREAMS_MAX, STREAMS_MAX
 from kafka08.zk.session import SessionEvent
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -288,14 +288,14 @@ class ConsumerConnector:
         self._closing.set()
         if self._unread is not None:
             self._unread.look_last()
-        log.info("[%s] ZKConsumerConnector shutting down", self.consumer_id)
+        logger.info("[%s] ZKConsumerConnector shutting down", self.consumer_id)
         self._fetchers.stop()
         for stream in self._streams.values():
             stream.close()
         if self._rebalancer is not None:
             self._rebalancer.post(Event.STOP)
             if not self._rebalancer.join(JOIN_PATIENCE_S):
-                log.warning("[%s] a rebalance did not end in time", self.consumer_id)
+                logger.warning("[%s] a rebalance did not end in time", self.consumer_id)
         if self._ownership is not None and self.config.auto_commit_enable:
             self._commit_finally(self._ownership)
         self._status.closed()
@@ -303,7 +303,7 @@ class ConsumerConnector:
         self._coordinators.close()
         self._zk.close()
         self._fetchers.join(JOIN_PATIENCE_S)
-        log.info("[%s] ZKConsumerConnector shutdown completed", self.consumer_id)
+        logger.info("[%s] ZKConsumerConnector shutdown completed", self.consumer_id)
 
     def delete_group(self) -> None:
         """Remove the group from ZooKeeper, offsets included, after `shutdown`: for a group that was
@@ -471,10 +471,10 @@ class ConsumerConnector:
             try:
                 self._ownership.commit()
             except KafkaError as error:
-                log.warning("[%s] automatic commit failed: %s", self.consumer_id, error)
+                logger.warning("[%s] automatic commit failed: %s", self.consumer_id, error)
             except Exception:
                 # The root of a thread: without it nothing would be committed any more.
-                log.exception("[%s] automatic commit met a bug", self.consumer_id)
+                logger.exception("[%s] automatic commit met a bug", self.consumer_id)
 
     def _commit_finally(self, ownership: Ownership) -> None:
         """One commit with its retries, the search for the coordinator and another thread's commit
@@ -487,14 +487,16 @@ class ConsumerConnector:
                 backoff_ms=self.config.offsets_channel_backoff_ms,
             )
         except Closed:
-            log.warning(
+            logger.warning(
                 "[%s] offsets were not committed at shutdown: no coordinator took them within %d "
                 "ms (offsets.channel.socket.timeout.ms)",
                 self.consumer_id,
                 patience_ms,
             )
         except KafkaError as error:
-            log.warning("[%s] offsets were not committed at shutdown: %s", self.consumer_id, error)
+            logger.warning(
+                "[%s] offsets were not committed at shutdown: %s", self.consumer_id, error
+            )
         finally:
             end.cancel()
 

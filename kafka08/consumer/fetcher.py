@@ -49,7 +49,7 @@ from kafka08.protocol.offsets import OffsetsPartitionResponse, OffsetsResponse
 from kafka08.runtime import ClientRuntime, Task
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, NO_OFFSET, TopicPartition
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 FETCH_BYTES_MAX: Final = 64 * 1024 * 1024
 """Up to here a fetch grows for an oversize message (fetch.message.max.bytes may be more)."""
@@ -139,7 +139,7 @@ class PartitionFetcher:
                 self._round()
             except Exception:
                 # The root of a thread: its partitions must not be lost, whatever this bug is.
-                log.exception("[%s] failed", self._name)
+                logger.exception("[%s] failed", self._name)
                 self._connection.close()
                 self._lose(self._current())
         self._connection.close()
@@ -157,7 +157,7 @@ class PartitionFetcher:
                 self._wait()
         except (ClientError, ProtocolError) as error:
             if not self._stopping:
-                log.warning("[%s] Error in fetch. Possible cause: %s", self._name, error)
+                logger.warning("[%s] Error in fetch. Possible cause: %s", self._name, error)
                 self._lose(partitions)
 
     def _current(self) -> list[OwnedPartition]:
@@ -249,7 +249,7 @@ class PartitionFetcher:
             elif error is OffsetOutOfRange:
                 out_of_range.append(partition)
             else:
-                log.warning("[%s] %s: %s", self._name, tp, error(f"code {result.error_code}"))
+                logger.warning("[%s] %s: %s", self._name, tp, error(f"code {result.error_code}"))
                 lost.append(partition)
         self._lose(lost)
         if out_of_range:
@@ -277,7 +277,7 @@ class PartitionFetcher:
         try:
             needed = fetched.size_needed(self._bytes_max)
         except (MessageTooLarge, InvalidMessage) as error:
-            log.error("[%s] %s", self._name, error)
+            logger.error("[%s] %s", self._name, error)
             return Chunk(partition, b"", offset, offset, error=error, hold=True)
         if needed is not None:
             partition.fetch_bytes = needed
@@ -294,7 +294,7 @@ class PartitionFetcher:
                 f"{tp} at {self._connection}: asked for offset {offset}, the broker answered with "
                 f"messages up to offset {summary.last_offset} alone"
             )
-            log.error("[%s] %s", self._name, behind)
+            logger.error("[%s] %s", self._name, behind)
             return Chunk(partition, b"", offset, offset, error=behind, hold=True)
         return Chunk(partition, data, offset, next_offset, verified=summary.codec == 0)
 
@@ -313,11 +313,11 @@ class PartitionFetcher:
     def _move(self, partition: OwnedPartition, result: OffsetsPartitionResponse | None) -> bool:
         error: type[KafkaError] | None = error_for(result.error_code) if result else ProtocolError
         if result is None or error is not None or not result.offsets or result.offsets[0] < 0:
-            log.warning("[%s] no offset of %s: %s", self._name, partition.topic_partition, error)
+            logger.warning("[%s] no offset of %s: %s", self._name, partition.topic_partition, error)
             return False
         old, new = partition.fetch_offset, result.offsets[0]
         if partition.sink.reset(partition, old, new) and old != NO_OFFSET:
-            log.warning(
+            logger.warning(
                 "Current offset %d for partition %s out of range; reset offset to %d",
                 old,
                 partition.topic_partition,

@@ -19,7 +19,7 @@ from kafka08.network.connection import Connection
 from kafka08.runtime import ClientRuntime, Task
 from kafka08.structs import Broker
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 FetcherKey = tuple[Broker, int]
 IDLE_CHECK_S: Final = 1.0
@@ -82,7 +82,7 @@ class FetcherManager:
         give_up_at = self._runtime.monotonic() + timeout_s
         for fetcher in self._all():
             if not fetcher.join(max(0.0, give_up_at - self._runtime.monotonic())):
-                log.warning("[%s] a fetch thread did not end in time", self._consumer_id)
+                logger.warning("[%s] a fetch thread did not end in time", self._consumer_id)
         if self._finder is not None:
             self._finder.join(max(0.0, give_up_at - self._runtime.monotonic()))
 
@@ -105,11 +105,11 @@ class FetcherManager:
                 self._assign(found)
             except KafkaError as error:
                 if not self._stopping:
-                    log.warning("[%s] Failed to find leader: %s", self._consumer_id, error)
+                    logger.warning("[%s] Failed to find leader: %s", self._consumer_id, error)
                 found = {}
             except Exception:
                 # The root of a thread: the search must go on whatever this bug is.
-                log.exception("[%s] the search for leaders failed", self._consumer_id)
+                logger.exception("[%s] the search for leaders failed", self._consumer_id)
                 found = {}
             with self._condition:
                 self._leaderless.extend(p for p in wanted if p not in found)
@@ -133,7 +133,7 @@ class FetcherManager:
             try:
                 found[partition] = metadata.leader(partition.topic_partition)
             except ApiError as error:
-                log.debug("[%s] %s: %s", self._consumer_id, partition.topic_partition, error)
+                logger.debug("[%s] %s: %s", self._consumer_id, partition.topic_partition, error)
         return found
 
     def _assign(self, found: dict[OwnedPartition, Broker]) -> None:

@@ -36,7 +36,7 @@ from kafka08.zk.client import ZkClient
 from kafka08.zk.migration_protocol import Order, Storage, decode_order, encode_answer
 from kafka08.zk.operations import ANY_VERSION, Check, Create, Set
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class MemberStorage:
@@ -107,7 +107,7 @@ class MemberStorage:
             try:
                 self._carry_over(order.storage, owned)
             except (ApiError, ClientError, ProtocolError) as error:
-                log.warning(
+                logger.warning(
                     "[%s] cannot commit to %s yet: %s",
                     self._consumer_id,
                     order.storage.value,
@@ -143,7 +143,7 @@ class MemberStorage:
 
     def _switch(self, order: Order) -> None:
         old, self._storage = self._storage, order.storage
-        log.info(
+        logger.info(
             "[%s] step %d of the migration of %s: offsets go to %s, not %s as before",
             self._consumer_id,
             order.step,
@@ -153,7 +153,7 @@ class MemberStorage:
         )
         if order.storage is not self._configured:
             wanted = ", ".join(f"{key}={value}" for key, value in order.storage.properties.items())
-            log.warning("[%s] its configuration should say: %s", self._consumer_id, wanted)
+            logger.warning("[%s] its configuration should say: %s", self._consumer_id, wanted)
 
     def _answer(self, order: Order) -> None:
         """In one transaction with a look at the member's registration, so that nobody answers who
@@ -167,6 +167,6 @@ class MemberStorage:
             self._zk.multi([Check(registered, ANY_VERSION), write])
         except (NoNode, NodeExists) as error:
             # The migration was removed, or an earlier session's answer is just going away.
-            log.info("[%s] not answered yet: %s", self._consumer_id, error)
+            logger.info("[%s] not answered yet: %s", self._consumer_id, error)
             return
         self._answered = order

@@ -46,7 +46,7 @@ from kafka08.zk.client import ZkClient
 from kafka08.zk.group_store import GroupStore
 from kafka08.zk.operations import ANY_VERSION, Check, Create, Exists, Set
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 Offsets: TypeAlias = dict[TopicPartition, int]
 COMMIT_TRIES = 3
@@ -178,7 +178,7 @@ class KafkaOffsetStore:
             except (ClientError, ProtocolError, ApiError) as error:
                 if self._is_interrupted() or self._clock.monotonic() >= give_up_at:
                     raise
-                log.warning("Error while fetching offsets of %s: %s", self._group, error)
+                logger.warning("Error while fetching offsets of %s: %s", self._group, error)
             self._clock.sleep(self._backoff_ms / 1000)
 
     def fetch_once(self, partitions: Collection[TopicPartition]) -> Offsets:

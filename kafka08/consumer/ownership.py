@@ -21,7 +21,7 @@ from kafka08.errors import KafkaError
 from kafka08.runtime import ClientRuntime
 from kafka08.structs import NO_OFFSET, TopicPartition
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 COMMIT_PATIENCE_S: Final = 30.0
 """How long a commit, release or fetch of offsets waits for another one of the same member."""
@@ -95,7 +95,7 @@ class Ownership:
                 if commit:
                     self._commit({p.topic_partition: p.consumed_offset for p in going})
             except KafkaError as error:
-                log.warning("offsets were not committed before the release: %s", error)
+                logger.warning("offsets were not committed before the release: %s", error)
             finally:
                 self._forget(going)
 

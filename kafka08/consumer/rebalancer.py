@@ -39,7 +39,7 @@ from kafka08.consumer.subscription import Subscription
 from kafka08.errors import KafkaError
 from kafka08.runtime import ClientRuntime, Task
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 GATHER_S: Final = 0.02
 """A change is acted on after so long: members rarely come or go alone."""
@@ -131,13 +131,13 @@ class Rebalancer:
         return self._config.rebalance_backoff_ms / 1000 if self._store.is_behind else None
 
     def _run(self) -> None:
-        log.info("[%s] starting watcher executor thread", self._consumer_id)
+        logger.info("[%s] starting watcher executor thread", self._consumer_id)
         try:
             while self._take_up(self._next_events(self._idle_s)):
                 self._settle()
         finally:
             self._first.set()
-            log.info("[%s] stopping watcher executor thread", self._consumer_id)
+            logger.info("[%s] stopping watcher executor thread", self._consumer_id)
 
     def _next_events(self, timeout_s: float | None) -> set[Event]:
         """What was posted, gathered for a moment; empty after the timeout."""
@@ -159,13 +159,13 @@ class Rebalancer:
         self._status.rebalancing()
         attempt = 0
         while True:
-            log.info("[%s] begin rebalancing consumer try #%d", self._consumer_id, attempt)
+            logger.info("[%s] begin rebalancing consumer try #%d", self._consumer_id, attempt)
             failure = self._failure_of_attempt()
             if failure is None:
                 break
-            log.info("[%s] try #%d failed: %s", self._consumer_id, attempt, failure)
+            logger.info("[%s] try #%d failed: %s", self._consumer_id, attempt, failure)
             if self._runtime.monotonic() >= give_up_at and self._status.stalled(failure):
-                log.warning("[%s] %s", self._consumer_id, self._status.stall_cause)
+                logger.warning("[%s] %s", self._consumer_id, self._status.stall_cause)
                 self._first.set()
                 self._on_stall()
             if not self._take_up(self._next_events(self._config.rebalance_backoff_ms / 1000)):
@@ -174,7 +174,7 @@ class Rebalancer:
             attempt += 1
         self._status.settled()
         self._first.set()
-        log.info("[%s] end rebalancing consumer try #%d", self._consumer_id, attempt)
+        logger.info("[%s] end rebalancing consumer try #%d", self._consumer_id, attempt)
 
     def _failure_of_attempt(self) -> Exception | None:
         """One attempt; what kept it from succeeding, if anything."""
@@ -184,7 +184,7 @@ class Rebalancer:
             return error
         except Exception as error:
             # The root of a thread: a member that stops here would own its partitions for ever.
-            log.exception("[%s] a rebalance met a bug", self._consumer_id)
+            logger.exception("[%s] a rebalance met a bug", self._consumer_id)
             return error
         return None
 
@@ -197,7 +197,7 @@ class Rebalancer:
         if self._view is None:
             self._view = self._read()
         if self._view is None:
-            log.warning("[%s] no brokers found when trying to rebalance.", self._consumer_id)
+            logger.warning("[%s] no brokers found when trying to rebalance.", self._consumer_id)
             return
         strategy = self._config.partition_assignment_strategy
         wanted = assign(self._view, self._consumer_id, strategy)
@@ -207,7 +207,7 @@ class Rebalancer:
             self._registry.release(todo.release)
         if todo.claim:
             self._claim(todo.claim)
-        log.info("[%s] owns %d partitions", self._consumer_id, len(wanted))
+        logger.info("[%s] owns %d partitions", self._consumer_id, len(wanted))
 
     def _begin_session(self) -> None:
         """Register, and own nothing: what was owned in an earlier session is gone already.
@@ -228,7 +228,7 @@ class Rebalancer:
         except RegistrationGone as error:
             if self._session_id != self._registry.session_id:
                 raise  # it went with its session; the next attempt begins a new one
-            log.warning("[%s] %s; registering again", self._consumer_id, error)
+            logger.warning("[%s] %s; registering again", self._consumer_id, error)
             self._registry.register(self._subscription, self._runtime.time_ms())
             return self._registry.view(self._subscription)
 

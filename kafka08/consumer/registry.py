@@ -28,7 +28,7 @@ from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.operations import ANY_VERSION, Check, Create, Delete
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 ID_POLL_MS: Final = 200
 """How often to try again while the member's id is taken."""

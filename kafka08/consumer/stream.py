@@ -31,7 +31,7 @@ from kafka08.protocol.message_set import fetched_unpacker
 from kafka08.runtime import ClientRuntime
 from kafka08.structs import TopicPartition
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 Decoder = Callable[[bytes], Any]
 T = TypeVar("T", bool, MessageBatch)
@@ -246,7 +246,7 @@ class MemberStream:
             partition.fetch_again()
             raise chunk.error
         if chunk.from_offset > partition.consumed_offset:
-            log.warning(
+            logger.warning(
                 "%s: messages from %d to %d are gone; reading goes on at %d",
                 partition.topic_partition,
                 partition.consumed_offset,
@@ -435,7 +435,7 @@ class MemberStream:
         give_up_at = self._monotonic() + FENCE_PATIENCE_S
         while self._busy:
             if self._monotonic() > give_up_at:
-                log.error("a decoder has kept a stream busy for %d s", FENCE_PATIENCE_S)
+                logger.error("a decoder has kept a stream busy for %d s", FENCE_PATIENCE_S)
                 return
             self._runtime.sleep(0.0002)
 

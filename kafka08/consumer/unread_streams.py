@@ -11,7 +11,7 @@ from kafka08.consumer.stream import MemberStream
 from kafka08.listing import some_of
 from kafka08.runtime import ClientRuntime, Event
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 StreamKey = tuple[str | None, str]
 """(topic, or None for all topics of a filter; thread id)."""
@@ -66,7 +66,7 @@ class UnreadStreams:
                     return
             except Exception:
                 # The root of a thread: a member works without these warnings.
-                log.exception("[%s] the look for unread streams failed", self._consumer_id)
+                logger.exception("[%s] the look for unread streams failed", self._consumer_id)
                 return
 
     def _warn(self, key: StreamKey) -> None:
@@ -76,7 +76,7 @@ class UnreadStreams:
             for tp, owner in self._assignment().items()
             if owner == thread and topic in {None, tp.topic}
         )
-        log.warning(
+        logger.warning(
             "[%s] stream %s is not read: %s wait. Read each stream in a thread of its own, or "
             "make one stream",
             self._consumer_id,

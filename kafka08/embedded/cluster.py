@@ -40,7 +40,7 @@ from kafka08.zk.client import ZkClient
 from kafka08.zk.faults import end_session
 from kafka08.zk.store import ClusterStore
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 START_SECONDS = 60.0
 TOPIC_SECONDS = 20.0
@@ -129,7 +129,7 @@ class EmbeddedCluster(Startable):
         connect = self.zookeeper.connect_string
         self.zookeeper.await_ready()
         if self.zookeeper.connect_string != connect:
-            log.warning("ZooKeeper had to take another port; starting the brokers again")
+            logger.warning("ZooKeeper had to take another port; starting the brokers again")
             for broker in self.brokers:
                 broker.kill()
             self._start_brokers()
@@ -144,7 +144,7 @@ class EmbeddedCluster(Startable):
             except KafkaError:
                 if all(b.running or is_free(b.host, b.listen_port) for b in self.brokers):
                     raise
-            log.warning("A port was taken meanwhile; starting the brokers again")
+            logger.warning("A port was taken meanwhile; starting the brokers again")
             for broker in self.brokers:
                 self.kill(broker)
             self._start_brokers()

@@ -16,7 +16,7 @@ from kafka08.embedded.control import ControlServer, Verb
 from kafka08.embedded.detached import ClusterDirectory, ClusterState
 from kafka08.errors import KafkaError
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.2
 
@@ -97,7 +97,7 @@ class Supervisor:
         try:
             self.announce()
         except OSError as error:
-            log.warning("`kafka08 status` shows an old state of the brokers: %s", error)
+            logger.warning("`kafka08 status` shows an old state of the brokers: %s", error)
 
     def _find(self, broker_id: int) -> EmbeddedBroker:
         brokers = {broker.id: broker for broker in self._cluster.brokers}

@@ -34,7 +34,7 @@ from kafka08.log.manager import LogManager
 from kafka08.log.throttle import Throttle
 from kafka08.structs import TopicPartition
 
-log = logging.getLogger("kafka.log.LogCleaner")
+logger = logging.getLogger("kafka.log.LogCleaner")
 
 Committed = Callable[[TopicPartition], int]
 
@@ -96,9 +96,9 @@ class LogCleaner:
         try:
             self._clean(one, dirty.first_dirty_offset)
         except CleaningAborted:
-            log.info("The cleaning for partition %s is aborted", topic_partition)
+            logger.info("The cleaning for partition %s is aborted", topic_partition)
         except CleaningFailed as error:
-            log.error("Cannot clean log for partition %s: %s", topic_partition, error)
+            logger.error("Cannot clean log for partition %s: %s", topic_partition, error)
             self._set_aside[topic_partition] = one, one.active_base_offset
         finally:
             self._in_progress.discard(topic_partition)
@@ -146,10 +146,10 @@ class LogCleaner:
         self._set_aside.pop(one.topic_partition, None)
         self._manager.cleaner_points.record(one.directory.parent, one.topic_partition, end_offset)
         self.last_stats = stats = cleaning.stats
-        log.info("%s", stats)
+        logger.info("%s", stats)
         if stats.messages_unkeyed:
             self.messages_unkeyed += stats.messages_unkeyed
-            log.warning(
+            logger.warning(
                 "Dropped %d messages without a key from compacted log %s",
                 stats.messages_unkeyed,
                 one.name,

@@ -18,7 +18,7 @@ from kafka08.runtime.disk import Disk
 from kafka08.runtime.system_disk import SYSTEM_DISK
 from kafka08.structs import TopicPartition
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class CleanerPoints:
@@ -77,5 +77,5 @@ def _read(file: OffsetCheckpoint) -> dict[TopicPartition, int]:
     try:
         return file.read()
     except CorruptLog as error:
-        log.warning("%s; compacted logs in there are cleaned from their start again", error)
+        logger.warning("%s; compacted logs in there are cleaned from their start again", error)
         return {}

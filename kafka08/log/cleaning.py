@@ -38,7 +38,7 @@ from kafka08.log.throttle import Throttle
 
 T = TypeVar("T")
 
-log = logging.getLogger("kafka.log.LogCleaner")
+logger = logging.getLogger("kafka.log.LogCleaner")
 
 NOT_REFUSED: Final = -1
 
@@ -119,7 +119,7 @@ class Cleaning:
         maps a stretch of it. (0.8.2.2's cleaner dies of it.)
         """
         stats = self.stats
-        log.info("Beginning cleaning of log %s.", self._log.name)
+        logger.info("Beginning cleaning of log %s.", self._log.name)
         start, whole = self._first_dirty_offset, False
         began = self._clock.monotonic()
         while not whole:
@@ -201,7 +201,7 @@ class Cleaning:
                 )
                 self._clean_segment(segment, offset_map, cleaned, keep_tombstones)
             self._step(cleaned.finish, modified_ns(self._log.disk, group[-1].log_path))
-            log.info(
+            logger.info(
                 "Swapping in cleaned segment %d for segment(s) %s in log %s.",
                 cleaned.base_offset,
                 ",".join(str(segment.base_offset) for segment in group),
@@ -232,7 +232,7 @@ class Cleaning:
         cleaned: CleanedSegment,
         keep_tombstones: bool,
     ) -> None:
-        log.info(
+        logger.info(
             "Cleaning segment %d in log %s into %d, %s deletes.",
             segment.base_offset,
             self._log.name,

@@ -38,7 +38,7 @@ from kafka08.log.recovery import Recovered, recover_messages
 from kafka08.log.segment import LogSegment
 from kafka08.runtime.disk import Disk, OpenMode
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 OpenSegment = Callable[[int], LogSegment]
 """base offset → the open segment."""
@@ -84,16 +84,16 @@ def load_segments(
     for number, segment in enumerate(segments):
         found = None
         if number >= unflushed:
-            log.info(
+            logger.info(
                 "Recovering unflushed segment %d in log %s.", segment.base_offset, directory.name
             )
         elif segment.base_offset in without_index:
-            log.error(
+            logger.error(
                 "Could not find index file corresponding to log file %s, rebuilding index...",
                 segment.log_path,
             )
         elif (problem := segment.index.problem(segment.size)) is not None:
-            log.warning("Rebuilding index %s: %s", segment.index.path, problem)
+            logger.warning("Rebuilding index %s: %s", segment.index.path, problem)
         else:
             continue
         found, cut = _recover(segment, max_message_bytes, index_bytes)
@@ -102,7 +102,7 @@ def load_segments(
         end = _end_of(segment, found)
         next_base = segments[number + 1].base_offset if number + 1 < len(segments) else end
         if cut or (end < next_base and not may_have_gaps):
-            log.warning(
+            logger.warning(
                 "Corruption found in segment %d of log %s, truncating to offset %d.",
                 segment.base_offset,
                 directory.name,
@@ -130,7 +130,7 @@ def _recover(
 ) -> tuple[Recovered, int]:
     found = segment.check(max_message_bytes)
     if found.problem is not None:
-        log.warning(
+        logger.warning(
             "Found invalid messages in log segment %s at byte offset %d: %s.",
             segment.log_path,
             found.valid_bytes,
@@ -143,7 +143,7 @@ def _delete_after(segments: list[LogSegment], number: int) -> None:
     """Delete the segments behind one that was cut: their offsets would leave a hole."""
     while len(segments) > number + 1:
         segment = segments.pop()
-        log.warning("Deleting %s, which follows the corruption.", segment.log_path)
+        logger.warning("Deleting %s, which follows the corruption.", segment.log_path)
         segment.index.forget()
         segment.remove_files()
 
@@ -158,7 +158,7 @@ def _finish_interrupted(disk: Disk, directory: Path) -> None:
             if target.name.endswith(INDEX_SUFFIX):
                 remove(disk, path)
             elif target.name.endswith(LOG_SUFFIX):
-                log.info("Found log file %s from interrupted swap operation, repairing.", path)
+                logger.info("Found log file %s from interrupted swap operation, repairing.", path)
                 _remove_replaced(disk, directory, path)
                 remove(disk, target.with_suffix(INDEX_SUFFIX))
                 # They must not come back beside the segment that replaces them.
@@ -177,7 +177,7 @@ def _remove_replaced(disk: Disk, directory: Path, swap: Path) -> None:
         ).last_offset
     for base_offset in _base_offsets(disk, directory):
         if base_offset_of(swap) < base_offset <= last_offset:
-            log.info("Deleting segment %d, which %s replaces.", base_offset, swap)
+            logger.info("Deleting segment %d, which %s replaces.", base_offset, swap)
             remove(disk, log_file(directory, base_offset))
             remove(disk, index_file(directory, base_offset))
 
@@ -189,6 +189,8 @@ def _base_offsets(disk: Disk, directory: Path) -> list[int]:
         if path.name.endswith(LOG_SUFFIX):
             bases.append(base_offset_of(path))
         elif path.name.endswith(INDEX_SUFFIX) and not exists(disk, path.with_suffix(LOG_SUFFIX)):
-            log.warning("Found an orphaned index file, %s, with no corresponding log file.", path)
+            logger.warning(
+                "Found an orphaned index file, %s, with no corresponding log file.", path
+            )
             remove(disk, path)
     return sorted(bases)

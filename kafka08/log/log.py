@@ -51,7 +51,7 @@ from kafka08.runtime.disk import Disk, Syncable
 from kafka08.runtime.system_disk import SYSTEM_DISK
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 DrawJitter = Callable[[int], int]
 """limit → a number in [0, limit); how a segment's roll jitter is drawn."""
@@ -134,7 +134,9 @@ class Log:
         self.recovery_point = (
             self._log_end_offset if clean_shutdown else min(recovery_point, self._log_end_offset)
         )
-        log.info("Completed load of log %s with log end offset %d", self.name, self._log_end_offset)
+        logger.info(
+            "Completed load of log %s with log end offset %d", self.name, self._log_end_offset
+        )
 
     # What it is
 
@@ -311,13 +313,15 @@ class Log:
             index_file(self.directory, base_offset),
         ):
             if exists(self.disk, path):
-                log.warning("Newly rolled segment file %s already exists; deleting it first", path)
+                logger.warning(
+                    "Newly rolled segment file %s already exists; deleting it first", path
+                )
                 remove(self.disk, path)
         self._active.seal()
         self._crash(crashpoints.ROLL_SEALED)
         self._add_segment(base_offset)
         self._crash(crashpoints.ROLL_CREATED)
-        log.info("Rolled new log segment for '%s' at offset %d.", self.name, base_offset)
+        logger.info("Rolled new log segment for '%s' at offset %d.", self.name, base_offset)
         flush = self.begin_flush()
         if flush is not None:
             self._background.flush_soon(flush)
@@ -484,12 +488,12 @@ class Log:
         """
         assert offset >= 0, f"cannot truncate to a negative offset ({offset})"
         if offset > self._log_end_offset:
-            log.info(
+            logger.info(
                 "Truncating %s to %d has no effect as the largest offset in the log is %d.",
                 self.name, offset, self._log_end_offset - 1,
             )  # fmt: skip
             return
-        log.info("Truncating log %s to offset %d.", self.name, offset)
+        logger.info("Truncating log %s to offset %d.", self.name, offset)
         if self._bases[0] > offset:
             self.truncate_fully_and_start_at(offset)
             return
@@ -513,7 +517,7 @@ class Log:
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Delete every message; the log goes on, empty, at `offset`."""
-        log.info("Truncating log %s fully, to start at offset %d.", self.name, offset)
+        logger.info("Truncating log %s fully, to start at offset %d.", self.name, offset)
         self._truncations += 1
         self.sealed_changes += 1
         self._delete_segments(0, len(self._segments))
@@ -549,7 +553,7 @@ class Log:
         if end == len(self._segments):
             segments.reverse()
         for segment in segments:
-            log.info(
+            logger.info(
                 "Scheduling log segment %d for log %s for deletion.", segment.base_offset, self.name
             )
             segment.mark_deleted(self._crash)

@@ -28,7 +28,7 @@ from kafka08.runtime.disk import Disk
 from kafka08.runtime.system_disk import SYSTEM_DISK
 from kafka08.structs import TopicPartition
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 LOGS_PER_TURN: Final = 200
 """Logs looked at between two pauses."""
@@ -117,7 +117,7 @@ class LogManager:
         Raises CorruptLog for directories and files that are no logs, and StorageError; the locks
         are released then.
         """
-        log.info("Loading logs.")
+        logger.info("Loading logs.")
         try:
             jobs = [job for directory in self._directories for job in self._load_jobs(directory)]
             for directory in self._directories:
@@ -133,12 +133,12 @@ class LogManager:
         except (CorruptLog, StorageError):
             self._release()
             raise
-        log.info("Logs loading complete.")
+        logger.info("Logs loading complete.")
 
     def _load_jobs(self, directory: LogDirectory) -> list[LoadJob]:
         recovery_points = self._checkpointed[directory.path] = directory.recovery_points.read()
         if directory.was_clean:
-            log.debug("Found clean shutdown file. Skipping recovery in %s", directory.path)
+            logger.debug("Found clean shutdown file. Skipping recovery in %s", directory.path)
         jobs: list[LoadJob] = []
         for path in directory.partition_directories():
             topic_partition = parse_partition_directory(path)
@@ -167,7 +167,7 @@ class LogManager:
 
         StorageError if a flush fails; the directories are unlocked without a marker then.
         """
-        log.info("Shutting down.")
+        logger.info("Shutting down.")
         try:
             for one in self.logs.values():
                 one.flush()
@@ -178,7 +178,7 @@ class LogManager:
                 directory.write_marker()
         finally:
             self._release()
-        log.info("Shutdown complete.")
+        logger.info("Shutdown complete.")
 
     # Logs
 
@@ -197,7 +197,7 @@ class LogManager:
         self._log_counts[directory] += 1
         if self._is_checkpointed_too_high(created):
             self.checkpoint_recovery_points()
-        log.info(
+        logger.info(
             "Created log for partition %s in %s with properties {%s}.",
             topic_partition, directory, created.config,
         )  # fmt: skip
@@ -216,7 +216,7 @@ class LogManager:
             del self._topics[topic_partition.topic]
         self.cleaner_points.forget(directory, topic_partition)
         removed.delete()
-        log.info("Deleted log for partition %s in %s.", topic_partition, removed.directory)
+        logger.info("Deleted log for partition %s in %s.", topic_partition, removed.directory)
         return True
 
     def _add(self, one: Log) -> None:

@@ -20,7 +20,7 @@ from kafka08.migration.facts import GroupFacts
 from kafka08.protocol.offset_records import OffsetKey, decode_key, decode_offset_value
 from kafka08.structs import OFFSETS_TOPIC, TopicPartition
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 RECORDS: Final = 200_000
 """Read of a partition of the offsets topic at most: some seconds."""
@@ -51,7 +51,7 @@ class CommitTimes:
                     self._read[number] = self._times(TopicPartition(OFFSETS_TOPIC, number))
                 times = self._read[number]
         except KafkaError as error:
-            log.warning("when offsets of group %s were committed is not known: %s", group, error)
+            logger.warning("when offsets of group %s were committed is not known: %s", group, error)
             return {}
         keys = {tp: OffsetKey(group, *tp) for tp in partitions}
         return {tp: times[key] for tp, key in keys.items() if key in times}
@@ -65,7 +65,7 @@ class CommitTimes:
                 try:
                     _note(times, message.key, message.value)
                 except ProtocolError as error:
-                    log.debug("%s, offset %d: %s", tp, message.offset, error)
+                    logger.debug("%s, offset %d: %s", tp, message.offset, error)
         return times
 
 

@@ -30,7 +30,7 @@ from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest
 from kafka08.protocol.types import Request, Response
 from kafka08.structs import Broker, OffsetAndMetadata, TopicPartition
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
@@ -105,7 +105,7 @@ class Coordinators:
             if left:
                 if self._clock.monotonic() >= give_up_at:
                     break
-                log.info("%d groups are asked for again: %s", len(left), results[left[0]])
+                logger.info("%d groups are asked for again: %s", len(left), results[left[0]])
                 self._clock.sleep(BACKOFF_S)
         return results
 

@@ -52,7 +52,7 @@ from kafka08.zk.group_store import GroupStore
 from kafka08.zk.migration_protocol import Storage
 from kafka08.zk.operations import Delete
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 ANSWER_PATIENCE_S: Final = 60.0
 MOVEMENT_PAUSE_S: Final = 0.5
@@ -194,7 +194,7 @@ class OffsetMigration(Closeable):
             patience_s=self._answer_patience_s,
         )
         plan = raised(starting.run()[self.group])
-        log.info("copied %d offsets of group %s to Kafka", len(plan.copies), self.group)
+        logger.info("copied %d offsets of group %s to Kafka", len(plan.copies), self.group)
         return plan
 
     def verify(self, watching: Watching = Watching()) -> Verification:

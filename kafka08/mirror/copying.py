@@ -21,7 +21,7 @@ from kafka08.mirror.settings import MirrorSettings, OnFailure
 from kafka08.mirror.stats import MirrorStats
 from kafka08.structs import TopicPartition
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 COPIED_AT_ONCE: Final = BatchLimits(max_messages=16_384, max_bytes=1024 * 1024)
 """As much as one fetch brings of a partition by default."""
@@ -86,7 +86,7 @@ class StreamCopier:
             except StopIteration:
                 return
             except ConsumerRebalanceFailed as error:
-                log.warning("%s", error)  # the member keeps trying by itself
+                logger.warning("%s", error)  # the member keeps trying by itself
                 continue
             self.copy(batch)
 
@@ -101,7 +101,7 @@ class StreamCopier:
         singly = False
         while todo:
             if not self._owns(batch.topic_partition):
-                log.warning(
+                logger.warning(
                     "%s: another member owns it now and copies its last %d messages",
                     batch.topic_partition,
                     len(todo),
@@ -166,11 +166,13 @@ class StreamCopier:
         )
         if self._settings.on_failure is OnFailure.ABORT:
             raise MirrorFailed(f"{text}. They are not committed: another run tries them again")
-        log.error("%s. They are skipped", text)
+        logger.error("%s. They are skipped", text)
         self._stats.skipped(len(refused))
 
     def _wait_after(self, batch: MessageBatch, error: KafkaError) -> None:
-        log.warning("%s: not stored by the target: %s; trying again", batch.topic_partition, error)
+        logger.warning(
+            "%s: not stored by the target: %s; trying again", batch.topic_partition, error
+        )
         if self._stopping.wait(RESEND_AFTER_S):
             raise Interrupted
 

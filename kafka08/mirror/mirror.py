@@ -41,7 +41,7 @@ from kafka08.structs import TopicPartition
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 POLL_MS: Final = 100
 """How often a stream without messages looks whether it should stop."""
@@ -117,7 +117,7 @@ class Mirror:
         for thread in threads:
             thread.join(max(0.0, deadline - time.monotonic()))
         if any(thread.is_alive() for thread in threads):
-            log.warning("the target has not acknowledged everything: that will be copied again")
+            logger.warning("the target has not acknowledged everything: that will be copied again")
             close_all(producers)  # ends the waits of the threads
         for thread in threads:
             thread.join()
@@ -159,7 +159,7 @@ def commit(connector: ConsumerConnector) -> None:
     try:
         connector.commit_offsets()
     except KafkaError as error:
-        log.warning("not committed, so it will be copied again: %s", error)
+        logger.warning("not committed, so it will be copied again: %s", error)
 
 
 def source_addresses(config: ConsumerConfig) -> set[Address]:
@@ -186,6 +186,6 @@ def close_all(producers: list[KafkaProducer]) -> None:
         try:
             producer.close(timeout=0)
         except FailedToSend as error:
-            log.info("%s", error)
+            logger.info("%s", error)
         except KafkaError as error:
-            log.warning("%s", error)
+            logger.warning("%s", error)

@@ -23,7 +23,7 @@ from kafka08.runtime import Runtime, Stream
 from kafka08.runtime.threads import THREADS
 from kafka08.runtime.transport import BOTH_WAYS, PEEK
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 DEFAULT_TIMEOUT_MS: Final = 30_000
 MAX_RESPONSE_BYTES: Final = 256 * 1024 * 1024
@@ -215,7 +215,7 @@ class Connection(Closeable):
             try:
                 stream.shutdown(BOTH_WAYS)
             except OSError as error:
-                log.debug("%s was gone before it was aborted: %s", self, error)
+                logger.debug("%s was gone before it was aborted: %s", self, error)
 
     def close(self) -> None:
         """Close, and forget what is in flight. May be called again."""

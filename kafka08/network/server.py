@@ -23,7 +23,7 @@ from kafka08.protocol.frame import BufferPool, FrameReader
 from kafka08.runtime import BrokerRuntime, IoWatch, Listener, Stream
 from kafka08.runtime.transport import MORE, PEEK, Address
 
-log = logging.getLogger("kafka.network.Processor")
+logger = logging.getLogger("kafka.network.Processor")
 
 ACCEPTS_MAX: Final = 64
 """Connections accepted in one callback."""
@@ -222,7 +222,7 @@ class ServerConnection(Exchange):
         """End because of an error, in the words of 0.8.2.2. What was answered before is sent,
         unless the socket is what failed."""
         if isinstance(error, ProtocolError):
-            log.info(
+            logger.info(
                 "Closing socket connection to /%s due to invalid request: %s",
                 self.host,
                 error,
@@ -231,7 +231,7 @@ class ServerConnection(Exchange):
         elif isinstance(error, OSError):
             self.close(str(error))
         else:
-            log.error(
+            logger.error(
                 "Closing socket for /%s because of error",
                 self.host,
                 exc_info=error,
@@ -263,7 +263,7 @@ class ServerConnection(Exchange):
         self._server.forget(self)
 
     def _tell(self, reason: str) -> None:
-        log.info(
+        logger.info(
             "Closing socket connection to /%s: %s",
             self.host,
             reason,
@@ -360,7 +360,7 @@ class SocketServer:
             except BlockingIOError:
                 return
             except OSError as error:
-                log.error("Error while accepting connection: %s", error, extra=caused_by(""))
+                logger.error("Error while accepting connection: %s", error, extra=caused_by(""))
                 if error.errno in {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}:
                     self._pause_accepting()
                 return
@@ -369,7 +369,7 @@ class SocketServer:
             except Exception as error:
                 accepted.close()
                 expected = isinstance(error, OSError)
-                log.error(
+                logger.error(
                     "Closing socket connection to /%s, which was just accepted: %s",
                     address[0],
                     error,
@@ -393,7 +393,7 @@ class SocketServer:
         count = self._by_host.get(host, 0) + 1
         limit = self._overrides.get(host, self._connections_per_ip)
         if count > limit:
-            log.info(
+            logger.info(
                 "Rejected connection from /%s, address already has the configured maximum of %d "
                 "connections.",
                 host,
@@ -442,5 +442,7 @@ class SocketServer:
             try:
                 resolved[self.runtime.resolve(host)] = limit
             except OSError as error:
-                log.warning("max.connections.per.ip.overrides: cannot resolve %s: %s", host, error)
+                logger.warning(
+                    "max.connections.per.ip.overrides: cannot resolve %s: %s", host, error
+                )
         return resolved

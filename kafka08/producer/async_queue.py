@@ -17,7 +17,7 @@ from kafka08.producer.flat_messages import WIDTH, FlatMessages
 from kafka08.producer.message import KeyedMessage
 from kafka08.runtime import ClientRuntime
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 BACKLOG_BYTES: Final = 1 << 20
 Handle = Callable[[Sequence[KeyedMessage]], None]
@@ -127,7 +127,7 @@ class AsyncQueue:
     def _run(self) -> None:
         while batch := self._next_batch():
             self._send(batch)
-        log.info("Shutdown ProducerSendThread complete")
+        logger.info("Shutdown ProducerSendThread complete")
 
     def _next_batch(self) -> FlatMessages:
         """Wait for a batch; empty when the queue is closed and empty."""
@@ -166,7 +166,7 @@ class AsyncQueue:
         try:
             self._handle(batch)
         except Exception:  # the thread's root: an encoder's error must not end it
-            log.exception("Error in handling batch of %d events", len(batch))
+            logger.exception("Error in handling batch of %d events", len(batch))
 
     def _send_with_hooks(self, batch: list[KeyedMessage], hooks: CallbackHandler) -> None:
         batch = self._hooked("after_dequeue", hooks.after_dequeue, batch)
@@ -175,7 +175,7 @@ class AsyncQueue:
             if batch:
                 self._handle(batch)
         except Exception as error:  # the thread's root, as above
-            log.exception("Error in handling batch of %d events", len(batch))
+            logger.exception("Error in handling batch of %d events", len(batch))
             self._hooked("on_error", partial(hooks.on_error, error=error), lost(batch, error))
             return
         self._hooked("after_sending", hooks.after_sending, batch)
@@ -190,7 +190,7 @@ class AsyncQueue:
         try:
             changed = hook(messages)
         except Exception:  # the user's code: it must not cost the messages
-            log.exception("Error executing the callback handler's %s", name)
+            logger.exception("Error executing the callback handler's %s", name)
             return messages
         return messages if changed is None else changed
 

@@ -15,7 +15,7 @@ from kafka08.runtime import ClientRuntime, Event
 from kafka08.runtime.threads import THREADS
 from kafka08.structs import NO_OFFSET, TopicPartition
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 Append = Callable[..., Any]
 Callback = Callable[[RecordMetadata | None, KafkaError | None], Any]
@@ -177,7 +177,9 @@ class RecordBatch:
             try:
                 callback(metadata, error)
             except Exception:  # the user's code: it must not stop the sender
-                log.exception("Error executing user-provided callback on message for %s", self.tp)
+                logger.exception(
+                    "Error executing user-provided callback on message for %s", self.tp
+                )
         for call in late:
             call()
 

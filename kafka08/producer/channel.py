@@ -21,7 +21,7 @@ from kafka08.protocol.types import Request, Response
 from kafka08.runtime import ClientRuntime, Connecting, Stream
 from kafka08.runtime.transport import Address
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 MAX_RESPONSE_BYTES: Final = 64 << 20
 

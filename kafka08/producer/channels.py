@@ -17,7 +17,7 @@ from kafka08.protocol.types import Request
 from kafka08.runtime import ClientRuntime
 from kafka08.runtime.transport import Address
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 CONNECT_SECONDS_MAX: Final = 10.0
 
@@ -194,7 +194,7 @@ class Channels:
         self._forget(channel)
         without_frames(error)
         lost = channel.close(error, retry_at)
-        log.log(logging.WARNING if lost else logging.INFO, "%s", error)
+        logger.log(logging.WARNING if lost else logging.INFO, "%s", error)
         self._lost.append(Lost(lost, error))
 
     def _take_lost(self) -> list[Answer | Lost]:
@@ -230,7 +230,7 @@ class Channels:
                     late = RequestTimeout(f"{channel} did not answer a {name} in time")
                     self._close(channel, late, retry_at)
             elif 0 < self._max_idle_s <= now - channel.used_at:
-                log.info("Closing the idle connection to %s", channel)
+                logger.info("Closing the idle connection to %s", channel)
                 self._forget(channel)
                 channel.close(None, 0.0)
 

@@ -33,7 +33,7 @@ from kafka08.protocol.types import Buffer
 from kafka08.structs import Broker, TopicPartition
 from kafka08.topic_name import fault_of
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 """Reasons that the text of a FailedToSend gives; its `messages` hold everything."""
 
@@ -119,7 +119,7 @@ class EventHandler:
             try:
                 one = Encoded.of((message,), self._encoder, self._key_encoder)
             except Exception as error:  # the user's code, or what it was given
-                log.exception("Error serializing message for topic %s", message.topic)
+                logger.exception("Error serializing message for topic %s", message.topic)
                 bad = Encoded((place,), (str(message.topic),), (None,), (None,), (None,))
                 failures.append((bad, KafkaError(f"it cannot be encoded: {error!r}")))
                 continue
@@ -130,7 +130,7 @@ class EventHandler:
 
     def _back_off(self, outstanding: Encoded, tries: int) -> None:
         """Wait for the election that may be under way, then look who leads now."""
-        log.info(
+        logger.info(
             "Back off for %d ms before retrying send. Remaining retries = %d",
             self._config.retry_backoff_ms,
             self._config.message_send_max_retries - tries + 1,
@@ -153,7 +153,7 @@ class EventHandler:
         try:
             self._cluster.refresh(topics)
         except KafkaError as error:
-            log.warning("Metadata refresh failed: %s", error)
+            logger.warning("Metadata refresh failed: %s", error)
         self._router.forget()
 
     # -------------------------------------------------------------------------------- sending
@@ -234,7 +234,7 @@ class EventHandler:
             except Exception as error:  # the partitioner's
                 if self._config.producer_type == "sync":
                     raise
-                log.exception("Failed to choose a partition of topic %s", topic)
+                logger.exception("Failed to choose a partition of topic %s", topic)
                 unroutable = KafkaError(f"the partitioner failed: {error!r}")
                 failures.append((outstanding.at([row]), unroutable))
                 continue
@@ -270,7 +270,7 @@ class EventHandler:
 def failed(broker: Broker, batch: Batch, error: KafkaError) -> Failures:
     """All messages of `batch` with `error`, which is logged with their partitions."""
     names = ", ".join(map(str, batch))
-    log.warning("Failed to send produce request to broker %s for %s: %s", broker, names, error)
+    logger.warning("Failed to send produce request to broker %s for %s: %s", broker, names, error)
     return [(part, error) for part in batch.values()]
 
 
@@ -283,7 +283,7 @@ def failed_to_send(
         reasons.update(zip(part.topics, repeat(str(error)), strict=False))
     lost = tuple(messages[place] for part, _ in failures for place in part.places)
     shown = [f"{n} for {topic}: {why}" for (topic, why), n in reasons.items()]
-    log.error("Failed to send requests for topics %s", ",".join(sorted({t for t, _ in reasons})))
+    logger.error("Failed to send requests for topics %s", ",".join(sorted({t for t, _ in reasons})))
     result = FailedToSend(
         f"Failed to send messages after {tries} tries: {len(lost)} of {len(messages)}: "
         + some_of(shown, "; ", "reasons"),

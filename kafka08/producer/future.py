@@ -12,7 +12,7 @@ from kafka08.producer.batch import RecordBatch, first_late
 from kafka08.producer.record import RecordMetadata
 from kafka08.structs import NO_OFFSET, TopicPartition
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class RecordFuture(kernel.Place):
@@ -121,4 +121,4 @@ def _call(callback: Callable[[RecordFuture], Any], future: RecordFuture) -> None
     try:
         callback(future)
     except Exception:  # the user's code: it must not stop the sender
-        log.exception("Error executing user-provided callback on %r", future)
+        logger.exception("Error executing user-provided callback on %r", future)

@@ -13,7 +13,7 @@ from kafka08.errors import KafkaError
 from kafka08.producer.batch import Callback
 from kafka08.producer.record import ProducerRecord, RecordMetadata
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class ProducerInterceptor(Protocol):
@@ -41,7 +41,7 @@ class Interceptors:
             try:
                 record = interceptor.on_send(record)
             except Exception:  # the user's code: it must not stop the record
-                log.exception("Error executing interceptor on_send of %r", interceptor)
+                logger.exception("Error executing interceptor on_send of %r", interceptor)
         return record
 
     def around(self, callback: Callback | None) -> Callback | None:
@@ -54,7 +54,7 @@ class Interceptors:
                 try:
                     interceptor.on_acknowledgement(metadata, error)
                 except Exception:  # the user's code: it must not stop the sender
-                    log.exception("Error executing on_acknowledgement of %r", interceptor)
+                    logger.exception("Error executing on_acknowledgement of %r", interceptor)
             if callback is not None:
                 callback(metadata, error)
 
@@ -65,4 +65,4 @@ class Interceptors:
             try:
                 interceptor.close()
             except Exception:  # the user's code: the others are to be closed too
-                log.exception("Error closing %r", interceptor)
+                logger.exception("Error closing %r", interceptor)

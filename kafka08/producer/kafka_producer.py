@@ -46,7 +46,7 @@ from kafka08.runtime.threads import THREADS
 from kafka08.structs import TopicPartition
 from kafka08.topic_name import fault_of
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 NO_PARTITION: Final = -1
 """Partition in the future of a record that failed before one was chosen."""

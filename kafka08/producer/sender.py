@@ -40,7 +40,7 @@ from kafka08.protocol.types import Buffer
 from kafka08.runtime import ClientRuntime, Task
 from kafka08.structs import NO_OFFSET, Broker, TopicPartition
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 Batches = dict[TopicPartition, list[RecordBatch]]
 """What one request carries: the batches of each partition, in order."""
@@ -125,7 +125,7 @@ class Sender:
             while not self._giving_up and not self._is_finished():
                 self.run_once()
         except Exception:  # the thread's root: nobody may wait for ever on its account
-            log.exception("Uncaught error in the producer's sender")
+            logger.exception("Uncaught error in the producer's sender")
         self._accumulator.close()
         self._channels.close()
         unsent = self._accumulator.take_all()
@@ -273,7 +273,7 @@ class Sender:
         for batch in again:
             batch.attempts += 1
             batch.retry_at = retry_at
-        log.log(
+        logger.log(
             logging.INFO if again else logging.WARNING,
             "%s: %s; %d of %d batches are sent again",
             *(parts[0].tp, error, len(again), len(parts)),

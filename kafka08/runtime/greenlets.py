@@ -28,7 +28,7 @@ from kafka08.runtime.system_disk import SYSTEM_DISK
 from kafka08.runtime.transport import Address, IoWatch, Stream
 from kafka08.zk.zookeeper import SessionSettings, ZooKeeper
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -73,7 +73,7 @@ class GeventRuntime:
                 try:
                     call()
                 except Exception:
-                    log.exception("Uncaught exception in scheduled task '%s'", name)
+                    logger.exception("Uncaught exception in scheduled task '%s'", name)
                 gevent.sleep(seconds)
 
         return self.spawn(run, name=name)
@@ -86,7 +86,7 @@ class GeventRuntime:
             try:
                 call(*args)
             except Exception:
-                log.exception("Uncaught exception in greenlet '%s'", name)
+                logger.exception("Uncaught exception in greenlet '%s'", name)
 
         greenlet = GreenTask(run)
         greenlet.name = name
@@ -268,7 +268,7 @@ class NativePool:
                 done(result, error)
             except Exception:
                 # Root of a callback: the results behind it belong to others.
-                log.exception("Uncaught exception in the end of a native job")
+                logger.exception("Uncaught exception in the end of a native job")
 
 
 original_socket: Any = gevent.monkey.get_original("socket", "socket")

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from kafka08.runtime.transport import Address, Readiness, Stream
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 UNDER_WAY: Final = frozenset({0, errno.EINPROGRESS, errno.EWOULDBLOCK})
 BACKLOG: Final = 1024
@@ -157,7 +157,7 @@ class SocketPoller:
         except BlockingIOError:
             pass  # as good: it has not yet read the earlier ones
         except OSError as error:
-            log.debug("the poller was closed: %s", error)
+            logger.debug("the poller was closed: %s", error)
 
     def close(self) -> None:
         self._selector.close()

@@ -21,7 +21,7 @@ from kafka08.runtime.transport import Address, Connecting, Poller, Stream
 if TYPE_CHECKING:
     from kafka08.zk.zookeeper import SessionSettings, ZooKeeper
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class ThreadRuntime:
@@ -55,7 +55,7 @@ class ThreadRuntime:
             try:
                 call(*args)
             except Exception:
-                log.exception("Uncaught exception in thread '%s'", name)
+                logger.exception("Uncaught exception in thread '%s'", name)
 
         thread = threading.Thread(target=run, name=name, daemon=True)
         thread.start()

@@ -14,7 +14,7 @@ from greenlet import GreenletExit
 from kafka08.simulation.scheduler import Scheduler, Timer
 from kafka08.simulation.task import SimTask, Ticket
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 START_WALL_MS: Final = 1_400_000_000_000
 """The wall clock when a run begins: in May 2014."""
@@ -158,5 +158,5 @@ class Process:
         try:
             call(*args)
         except Exception as error:
-            log.exception("Uncaught exception in the event loop of %s", self.name)
+            logger.exception("Uncaught exception in the event loop of %s", self.name)
             self.on_uncaught("the event loop", error)

@@ -29,7 +29,7 @@ from kafka08.zk.zookeeper import SessionSettings
 
 T = TypeVar("T")
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class SimBrokerRuntime(SimRuntime):
                 try:
                     call()
                 except Exception as error:
-                    log.exception("Uncaught exception in scheduled task '%s'", name)
+                    logger.exception("Uncaught exception in scheduled task '%s'", name)
                     self.process.on_uncaught(name, error)
                 self.sleep(seconds)
 

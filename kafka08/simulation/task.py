@@ -13,7 +13,7 @@ from kafka08.simulation.scheduler import Timer
 if TYPE_CHECKING:
     from kafka08.simulation.process import Process
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class Ticket:
@@ -116,7 +116,7 @@ class SimTask:
             pass
         except BaseException as error:
             if not self.process.is_dead:
-                log.exception("Uncaught exception in task '%s'", self.name)
+                logger.exception("Uncaught exception in task '%s'", self.name)
                 self.process.on_uncaught(self.name, error)
         finally:
             self.is_ended = True

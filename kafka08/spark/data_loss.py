@@ -10,7 +10,7 @@ from kafka08.errors import ClientError
 from kafka08.spark.ranges import OffsetRange
 from kafka08.structs import TopicPartition
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class Advised(ClientError):
@@ -81,4 +81,4 @@ def report(losses: Iterable[Loss], *, fail: bool) -> None:
             "To read what is there, set failOnDataLoss to false",
         )
     for loss in listed:
-        log.warning("%d offsets are missing and passed over: %s", loss.missing, loss)
+        logger.warning("%d offsets are missing and passed over: %s", loss.missing, loss)

@@ -28,7 +28,7 @@ from kafka08.spark.rates import PidRate, RateLimit
 from kafka08.spark.rdd import Handle, KafkaRDD
 from kafka08.structs import TopicPartition
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 MAX_RETRIES: Final = "spark.streaming.kafka.maxRetries"
 RETRY_BACKOFF_MS: Final = 200
@@ -199,7 +199,7 @@ def group_starts(
         if earliest[tp] <= offset <= latest[tp]:
             starts[tp] = offset
         else:
-            log.warning(
+            logger.warning(
                 "%s: offset %d of the group is not in the log, which has [%d, %d); reading from %d",
                 *(tp, offset, earliest[tp], latest[tp], reset[tp]),
             )
@@ -244,7 +244,7 @@ class GroupCommitter:
         for output in info.outputOperationInfos().values():
             if output.failureReason() is not None and not self._failed:
                 self._failed = True
-                log.error(
+                logger.error(
                     "an output of the interval until %d ms failed; group %s commits nothing from "
                     "there on: start the stream again to have its messages again",
                     *(info.batchTime().milliseconds(), self._group),
@@ -256,7 +256,7 @@ class GroupCommitter:
             if ends:
                 commit_offsets(self._cluster.client, self._group, ends, "zookeeper")
         except KafkaError as error:
-            log.warning("offsets of group %s: %s; tried with the next batch", self._group, error)
+            logger.warning("offsets of group %s: %s; tried with the next batch", self._group, error)
 
 
 def observe_rate(pid: PidRate, ranges: list[OffsetRange], info: Any) -> None:

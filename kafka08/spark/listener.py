@@ -17,7 +17,7 @@ from kafka08.spark.committed import commit_offsets
 from kafka08.spark.settings import ClusterAddress, ReadSettings
 from kafka08.spark.stream_offsets import StreamOffset
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class GroupCommitListener(StreamingQueryListener):
@@ -68,4 +68,4 @@ class GroupCommitListener(StreamingQueryListener):
         try:
             commit_offsets(self._cluster, self._group, end.ends, self._storage)
         except KafkaError as error:
-            log.warning("offsets of group %s in %s: %s", self._group, self._storage, error)
+            logger.warning("offsets of group %s in %s: %s", self._group, self._storage, error)

@@ -44,7 +44,7 @@ from kafka08.spark.ranges import OffsetRange
 from kafka08.spark.settings import ReadSettings
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, Broker
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class RangeReader:
@@ -154,7 +154,7 @@ class RangeReader:
         try:
             self._send(self._connected(), offset)
         except KafkaError as error:
-            log.info("%s: the fetch ahead failed: %s", self._tp, error)
+            logger.info("%s: the fetch ahead failed: %s", self._tp, error)
             self._disconnect()
 
     def _send(self, connection: Connection, offset: int) -> None:
@@ -201,20 +201,20 @@ class RangeReader:
 
     def _recover(self, error: KafkaError) -> None:
         """Wait a little and look the leader up again: behind an error it may be anywhere."""
-        log.info("%s at offset %d: %s; trying again", self._tp, self.position, error)
+        logger.info("%s at offset %d: %s; trying again", self._tp, self.position, error)
         self._disconnect()
         self._clock.sleep(self._settings.backoff_ms / 1000)
         self._leader = None
         try:
             self._cluster.refresh()  # of all topics: asked for by name, a deleted one is made anew
         except ClientError as failed:
-            log.info("%s: no metadata: %s", self._tp, failed)
+            logger.info("%s: no metadata: %s", self._tp, failed)
 
     def _give_up(self, failure: KafkaError) -> None:
         """Nothing came in time: an error, or the end of the range if the leader's log ends before
         it and that loss is accepted."""
         if isinstance(failure, DataLost) and not self._settings.fail_on_data_loss:
-            log.warning("%d offsets are passed over: %s", self._left().size, failure)
+            logger.warning("%d offsets are passed over: %s", self._left().size, failure)
             return
         waited = f"no progress in {self._settings.poll_timeout_ms} ms at offset {self.position}"
         raise type(failure)(f"{self._tp}: {waited}: {failure}") from failure

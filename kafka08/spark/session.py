@@ -23,7 +23,7 @@ from kafka08.errors import ClientError
 from kafka08.spark import register
 from kafka08.stop_signals import stop_signals
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 STOP_TIMEOUT_S: Final = 20
 LOG_TAIL_CHARACTERS: Final = 4000
@@ -102,7 +102,7 @@ def _stop(spark: SparkSession) -> None:
         try:
             spark.stop()
         except (Py4JError, OSError) as error:
-            log.debug("Spark's Java had ended: %s", error)
+            logger.debug("Spark's Java had ended: %s", error)
 
 
 @contextmanager

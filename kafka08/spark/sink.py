@@ -32,7 +32,7 @@ from kafka08.spark.rows import Partitioner, by_partition, counts_text, message_s
 from kafka08.spark.write_options import WriteOptions
 from kafka08.structs import TopicPartition
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 COLUMN_TYPES = {
     "key": (StringType, BinaryType),
@@ -129,10 +129,10 @@ class BatchWriter(DataSourceArrowWriter):
         return RowWriter(self._options).write(iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        log.info("written: %s", counts_text(total(messages)))
+        logger.info("written: %s", counts_text(total(messages)))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        log.warning("a write failed; what stays: %s and more", counts_text(total(messages)))
+        logger.warning("a write failed; what stays: %s and more", counts_text(total(messages)))
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
@@ -145,10 +145,10 @@ class StreamWriter(DataSourceStreamArrowWriter):
         return RowWriter(self._options).write(iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        log.info("batch %d written: %s", batchId, counts_text(total(messages)))
+        logger.info("batch %d written: %s", batchId, counts_text(total(messages)))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        log.warning("batch %d failed; what stays: %s", batchId, counts_text(total(messages)))
+        logger.warning("batch %d failed; what stays: %s", batchId, counts_text(total(messages)))
 
 
 def total(messages: Sequence[WriterCommitMessage | None]) -> dict[str, tuple[int, int]]:

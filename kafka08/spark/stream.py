@@ -34,7 +34,7 @@ from kafka08.spark.stream_offsets import (
 from kafka08.spark.tasks import RangePartition, RangeTasks
 from kafka08.structs import TopicPartition
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 Position = dict[str, Any]
 
@@ -138,7 +138,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         try:
             commit_offsets(self._resolver.cluster, group, offsets, storage)
         except KafkaError as error:
-            log.warning("offsets of group %s in %s: %s", group, storage, error)
+            logger.warning("offsets of group %s in %s: %s", group, storage, error)
 
     def stop(self) -> None:
         close_all()
@@ -162,7 +162,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             behind = [tp for tp, offset in begin.ends.items() if found.get(tp, -1) < offset]
             if not behind:
                 break
-            log.info("the logs of %s end before the stream; asking again", behind)
+            logger.info("the logs of %s end before the stream; asking again", behind)
             self._clock.sleep(settings.retry_interval_ms / 1000)
             again = self._latest()
             found.update({tp: min(again[tp], begin.ends[tp]) for tp in behind if tp in again})

@@ -22,7 +22,7 @@ from kafka08.spark.sink import check_types
 
 __all__ = ["SparkSession", "open_files", "plan_read", "read_to_files", "write_to_topic"]
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 Progress = Callable[[int, int], None]
 """Tasks done and tasks in all, of the stages that run now."""
@@ -135,7 +135,7 @@ def _watch(tracker: StatusTracker, ended: threading.Event, progress: Progress) -
         try:
             stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
         except Py4JError as error:
-            log.warning("no progress to be shown: %s", type(error).__name__)
+            logger.warning("no progress to be shown: %s", type(error).__name__)
             return
         known = [stage for stage in stages if stage is not None]
         progress(

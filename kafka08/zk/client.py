@@ -45,7 +45,7 @@ from kafka08.zk.session import SessionListener, SessionState, SessionTracker
 from kafka08.zk.waiting import waiting_for
 from kafka08.zk.zookeeper import Adapter, ConnectionState, SessionSettings, ZooKeeper
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 PIPELINE_WINDOW = 200
 """Outstanding calls of a burst: enough to hide the round trip, few enough not to starve others."""
@@ -408,7 +408,7 @@ class ZkClient:
                     return
                 if not ours:
                     raise NodeExists(f"{path} exists already with {node.data!r}") from conflict
-            log.info("%s is left from an earlier session of ours; waiting for its end", path)
+            logger.info("%s is left from an earlier session of ours; waiting for its end", path)
             self._wait_for_change(path)
 
     def _wait_for_change(self, path: str) -> None:

@@ -23,7 +23,7 @@ from kafka08.errors import KafkaError, NodeExists, ZooKeeperError
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class ControllerElection:
@@ -99,11 +99,11 @@ class ControllerElection:
     def _take_office(self) -> bool:
         self._elected = True
         self.controller_id = self._broker_id
-        log.info("broker %d successfully elected as controller", self._broker_id)
+        logger.info("broker %d successfully elected as controller", self._broker_id)
         try:
             self._on_elected()
         except KafkaError as error:
-            log.error("broker %d cannot be controller, resigning: %s", self._broker_id, error)
+            logger.error("broker %d cannot be controller, resigning: %s", self._broker_id, error)
             self.resign()
         return self._elected
 
@@ -111,7 +111,7 @@ class ControllerElection:
         self.controller_id = successor
         if self._elected:
             self._elected = False
-            log.info("broker %d is no longer controller", self._broker_id)
+            logger.info("broker %d is no longer controller", self._broker_id)
             self._on_resigned()
 
     def _holds_znode(self) -> bool:
@@ -126,5 +126,5 @@ def _controller_of(text: str | None) -> int | None:
     try:
         return nodes.decode_controller(text).broker_id
     except ZooKeeperError as error:
-        log.warning("%s: %s", paths.CONTROLLER, error)
+        logger.warning("%s: %s", paths.CONTROLLER, error)
         return None

@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 from kafka08.zk.zookeeper import ConnectionState
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class SessionEvent(enum.Enum):
@@ -76,7 +76,7 @@ class SessionTracker:
             self.state = SessionState.GONE
 
     def _tell(self, event: SessionEvent) -> None:
-        log.log(
+        logger.log(
             logging.INFO if event is SessionEvent.CONNECTED else logging.WARNING,
             "ZooKeeper session: %s",
             event.value,

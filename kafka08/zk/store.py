@@ -20,7 +20,7 @@ from kafka08.zk.client import ZkClient
 from kafka08.zk.operations import Check, Create, Set, WatchCallback
 from kafka08.zk.typed_reads import decode_at, read_all, read_one
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 def reachable(
@@ -32,7 +32,7 @@ def reachable(
         try:
             found[broker_id] = registration.broker(broker_id, listener)
         except ZooKeeperError as error:
-            log.warning("%s", error)
+            logger.warning("%s", error)
     return found
 
 
@@ -309,7 +309,7 @@ def _logged(path: str, advice: str) -> Iterator[None]:
     try:
         yield
     except ZooKeeperError as error:
-        log.error("%s: %s. %s", path, error, advice)
+        logger.error("%s: %s. %s", path, error, advice)
 
 
 def _at_version(state: LeaderAndIsr, zk_version: int) -> LeaderAndIsr:

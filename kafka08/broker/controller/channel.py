@@ -21,7 +21,7 @@ from kafka08.protocol.types import Response
 from kafka08.runtime import BrokerRuntime
 from kafka08.structs import Broker
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 state_change_log = logging.getLogger("state.change.logger")
 
 BACKOFF_SECONDS: Final = 0.3
@@ -91,7 +91,7 @@ class BrokerChannel:
             try:
                 self._on_answer(outgoing.request, response)
             except Exception:  # the greenlet's root: what is queued must reach the broker
-                log.exception("%s Uncaught error while handling an answer", self._prefix)
+                logger.exception("%s Uncaught error while handling an answer", self._prefix)
         self._connection.close()
 
     def _exchange(self, outgoing: Outgoing) -> Response | None:
@@ -105,7 +105,7 @@ class BrokerChannel:
                 if self._stopped.is_set():
                     break
                 expected = isinstance(error, ClientError | ProtocolError)
-                log.warning(
+                logger.warning(
                     "%s fails to send %s to broker %s (%s). Reconnecting to broker.",
                     self._prefix,
                     type(outgoing.request.request).__name__,
@@ -121,7 +121,7 @@ class BrokerChannel:
     def _try(self, outgoing: Outgoing) -> Response:
         if not self._connection.is_open:
             self._connection.open()
-            log.info("%s connected to %s for sending requests", self._prefix, self.broker)
+            logger.info("%s connected to %s for sending requests", self._prefix, self.broker)
         request = outgoing.request.request
         self._connection.write_frame(
             outgoing.frame, outgoing.correlation_id, type(request), version=request.version
@@ -174,7 +174,7 @@ class ChannelManager:
         for wanted in requests:
             channel = self._channels.get(wanted.broker_id)
             if channel is None:
-                log.debug("Not sending %s: its broker is offline", wanted)
+                logger.debug("Not sending %s: its broker is offline", wanted)
                 continue
             key = id(wanted.request)
             if key not in frames:

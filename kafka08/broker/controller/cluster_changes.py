@@ -22,7 +22,7 @@ from kafka08.broker.controller.topic_deletion import TopicDeletion
 from kafka08.errors import BrokerNotAvailable
 from kafka08.structs import LeaderAndIsr, TopicPartition
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class ClusterChanges:
@@ -134,7 +134,7 @@ class ClusterChanges:
         wanted = []
         for tp in sorted(partitions):
             if tp not in context.leadership or context.is_queued_for_deletion(tp.topic):
-                log.error("Skipping preferred replica election for %s: no such partition", tp)
+                logger.error("Skipping preferred replica election for %s: no such partition", tp)
             else:
                 wanted.append(tp)
         if wanted:

@@ -30,7 +30,7 @@ from kafka08.zk.election import ControllerElection
 from kafka08.zk.session import SessionEvent, SessionState
 from kafka08.zk.store import ClusterStore
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 FIRST_EPOCH: Final = 1
 RETRY_SECONDS: Final = 1.0
@@ -132,7 +132,7 @@ class Controller:
     def _shut_down(self, broker_id: int) -> set[TopicPartition]:
         if self._term is None:
             raise NotController("Controller moved to another broker. Aborting controlled shutdown")
-        log.info("%s Shutting down broker %d", self._prefix, broker_id)
+        logger.info("%s Shutting down broker %d", self._prefix, broker_id)
         return self._term.shut_down(broker_id)
 
     # The greenlet
@@ -153,13 +153,13 @@ class Controller:
             try:
                 event.act()
             except ControllerMoved as moved:
-                log.info("%s %s", self._prefix, moved)
+                logger.info("%s %s", self._prefix, moved)
                 self._give_up()
             except KafkaError as error:
-                log.error("%s Error while handling %s: %s", self._prefix, event.name, error)
+                logger.error("%s Error while handling %s: %s", self._prefix, event.name, error)
                 self._give_up()
             except Exception:  # a bug may leave the context half-changed: start anew
-                log.exception("%s Uncaught error while handling %s", self._prefix, event.name)
+                logger.exception("%s Uncaught error while handling %s", self._prefix, event.name)
                 self._give_up()
 
     def _give_up(self) -> None:
@@ -167,16 +167,16 @@ class Controller:
         stays would keep the whole cluster busy with elections."""
         if self._term is not None:
             story = self._term.context.history.story()
-            log.error("%s The term ends. What happened before:\n%s", self._prefix, story)
+            logger.error("%s The term ends. What happened before:\n%s", self._prefix, story)
         self._end_term()
         self._pausing = True
         self._runtime.call_later(RETRY_SECONDS, self._post, None, self._recover)
         try:
             self._election.resign()
         except KafkaError as error:
-            log.warning("%s cannot resign now: %s", self._prefix, error)
+            logger.warning("%s cannot resign now: %s", self._prefix, error)
         except Exception:  # the greenlet must live to recover
-            log.exception("%s Uncaught error while resigning", self._prefix)
+            logger.exception("%s Uncaught error while resigning", self._prefix)
 
     def _recover(self) -> None:
         """After the pause: a znode of ours may still stand, so remove it; then take part again."""
@@ -200,12 +200,12 @@ class Controller:
             self._post("session expired", self._on_expired)
 
     def _on_expired(self) -> None:
-        log.info("%s ZK expired; shut down all controller components and re-elect", self._prefix)
+        logger.info("%s ZK expired; shut down all controller components and re-elect", self._prefix)
         if not self._pausing:
             self._election.session_expired()
 
     def _begin_term(self) -> None:
-        log.info("%s starting become controller state transition", self._prefix)
+        logger.info("%s starting become controller state transition", self._prefix)
         epoch, zk_version = self._raise_epoch()
         term = Term(
             self._runtime,
@@ -227,7 +227,7 @@ class Controller:
         if self._term is not None:
             self._term.close()
             self._term = None
-            log.info("%s resigned", self._prefix)
+            logger.info("%s resigned", self._prefix)
 
     def _raise_epoch(self) -> tuple[int, int]:
         """Write the next controller epoch, which fences every controller before us; (epoch, version

@@ -31,7 +31,7 @@ from kafka08.broker.controller.topic_deletion import TopicDeletion
 from kafka08.listing import some_of
 from kafka08.structs import LeaderAndIsr, TopicPartition
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class ReassignmentZnodes(Protocol):
@@ -75,11 +75,13 @@ class Reassignments:
                 continue
             refusal = self._refusal(tp, replicas)
             if refusal is None:
-                log.info("Handling reassignment of partition %s to new replicas %s", tp, replicas)
+                logger.info(
+                    "Handling reassignment of partition %s to new replicas %s", tp, replicas
+                )
                 context.reassigning[tp] = replicas
                 started.append(tp)
             else:
-                log.error(
+                logger.error(
                     "Reassignment of %s to [%s] is refused: %s", tp, some_of(replicas), refusal
                 )
                 refused.append(tp)
@@ -140,7 +142,9 @@ class Reassignments:
         added = []
         for tp in partitions:
             old, new = context.assignments[tp], context.reassigning[tp]
-            log.info("New replicas %s of %s are not yet caught up with the leader", list(new), tp)
+            logger.info(
+                "New replicas %s of %s are not yet caught up with the leader", list(new), tp
+            )
             context.assignments[tp] = (*new, *(r for r in old if r not in new))
             added += [PartitionReplica(*tp, replica) for replica in new if replica not in old]
         widened = {tp: context.assignments[tp] for tp in partitions}
@@ -188,7 +192,7 @@ class Reassignments:
         self._znodes.write_assignments({tp: context.assignments[tp] for tp in finished})
         for tp in finished:
             del context.reassigning[tp]
-            log.info("Reassignment of partition %s to %s is done", tp, context.assignments[tp])
+            logger.info("Reassignment of partition %s to %s is done", tp, context.assignments[tp])
         self._znodes.remove_reassignments(finished)
         batch = self._changes.new_batch()
         batch.add_update_metadata(finished)

@@ -20,7 +20,7 @@ from kafka08.zk.errors import unless_gone
 from kafka08.zk.operations import Check, Delete, Get, Set, WatchCallback, Write
 from kafka08.zk.store import ClusterStore
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -56,7 +56,7 @@ class RequestZnodes:
         try:
             return decode(node.data)
         except ZooKeeperError as error:
-            log.error("Removing %s, which cannot be read: %s", path, error)
+            logger.error("Removing %s, which cannot be read: %s", path, error)
             self._write_one(Delete(path))
             return None
 

@@ -31,7 +31,7 @@ from kafka08.broker.controller.state_table import IllegalTransition, StateTable
 from kafka08.errors import KafkaError
 from kafka08.structs import LeaderAndIsr, TopicPartition
 
-log = logging.getLogger("state.change.logger")
+logger = logging.getLogger("state.change.logger")
 
 K = TypeVar("K")
 S = TypeVar("S", bound=Enum)
@@ -196,9 +196,9 @@ class StateChanges:
         for tp, election in elected.items():
             self._context.leadership[tp] = election.state
             batch.add_leader_and_isr(election.receivers, tp, self._context.assignments[tp])
-            log.info("%s elected %s", tp, election.state)
+            logger.info("%s elected %s", tp, election.state)
             if election.unclean:
-                log.warning(
+                logger.warning(
                     "No broker in ISR is alive for %s. Elect leader %d. There's potential data "
                     "loss.",
                     tp,
@@ -345,7 +345,7 @@ class StateChanges:
             try:
                 table.check(key, target)
             except IllegalTransition as illegal:
-                log.error("%s", illegal)
+                logger.error("%s", illegal)
             else:
                 legal.append(key)
         return legal
@@ -353,4 +353,4 @@ class StateChanges:
     @staticmethod
     def _log_failures(failures: dict[TopicPartition, KafkaError]) -> None:
         for tp, reason in failures.items():
-            log.error("State change of %s failed: %s", tp, reason)
+            logger.error("State change of %s failed: %s", tp, reason)

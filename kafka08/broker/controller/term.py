@@ -36,7 +36,7 @@ from kafka08.zk import nodes, paths
 from kafka08.zk.operations import Get, Node, Watcher
 from kafka08.zk.store import ClusterStore, reachable
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 FIRST_BALANCE_SECONDS: Final = 5.0
 """After the start of a term, before leaders are looked at for the first time."""
@@ -114,7 +114,7 @@ class Term:
             context.topics_to_delete = context.topics.intersection(self._watch_deletions())
         context.history.add(f"began: {context}")
         self._changes.take_over()
-        log.info(
+        logger.info(
             "Broker %d is ready to serve as the new controller: %s", self._config.broker_id, context
         )
         if self._config.delete_topic_enable:
@@ -142,14 +142,16 @@ class Term:
         joined = self._reachable({i: r for i, r in now.items() if before.get(i) != r})
         self._registrations = now
         if left:
-            log.info("Deleted brokers: %s, all live brokers: %s", left, sorted(now))
+            logger.info("Deleted brokers: %s, all live brokers: %s", left, sorted(now))
             for broker_id in left:
                 self.context.brokers.pop(broker_id, None)
                 self.context.listed.pop(broker_id, None)
                 self._channels.remove(broker_id)
             self._changes.brokers_failed(left)
         if joined:
-            log.info("Newly added brokers: %s, all live brokers: %s", sorted(joined), sorted(now))
+            logger.info(
+                "Newly added brokers: %s, all live brokers: %s", sorted(joined), sorted(now)
+            )
             self.context.listed.update(listed(now, joined))
             for broker in joined.values():
                 self.context.brokers[broker.id] = broker
@@ -166,7 +168,7 @@ class Term:
             self._changes.topics_vanished(gone)
         if new:
             assignments = self._read_assignments(new)
-            log.info("New topics: %s with %d partitions", sorted(new), len(assignments))
+            logger.info("New topics: %s with %d partitions", sorted(new), len(assignments))
             self.context.topics |= new
             self._changes.topics_created(assignments)
 
@@ -180,9 +182,9 @@ class Term:
             if tp not in self.context.assignments
         }
         if added and self.context.is_queued_for_deletion(topic):
-            log.error("Skipping adding partitions for topic %s: it is being deleted", topic)
+            logger.error("Skipping adding partitions for topic %s: it is being deleted", topic)
         elif added:
-            log.info("New partitions of %s: %s", topic, sorted(tp.partition for tp in added))
+            logger.info("New partitions of %s: %s", topic, sorted(tp.partition for tp in added))
             self._changes.topics_created(added)
 
     def deletions_changed(self) -> None:
@@ -191,7 +193,7 @@ class Term:
         for topic in sorted(wanted - self.context.topics):
             if self._zk.exists(paths.topic(topic)):
                 continue  # Its creation is an event on its way; the request is looked at after it.
-            log.warning("Ignoring request to delete non-existing topic %s", topic)
+            logger.warning("Ignoring request to delete non-existing topic %s", topic)
             self._requests.remove_deletion(topic)
         new = wanted & self.context.topics - self.context.topics_to_delete
         if new:
@@ -241,7 +243,7 @@ class Term:
         names = self._zk.watch_children(paths.BROKER_TOPICS, self._changed)
         faults = {name: fault for name in names if (fault := fault_of(name))}
         for name, fault in faults.items():
-            log.error(
+            logger.error(
                 "%.300s is not taken for a topic: %.300s. Delete that znode",
                 paths.topic(name),
                 fault,
@@ -332,7 +334,7 @@ def listed(
         try:
             listeners = registration.listeners()
         except ZooKeeperError as error:
-            log.error("%s: %s. Its address alone is told", paths.broker(broker_id), error)
+            logger.error("%s: %s. Its address alone is told", paths.broker(broker_id), error)
         else:
             found[broker_id] = LiveBroker.of(broker_id, listeners, registration.rack)
     return found
@@ -349,7 +351,7 @@ def partitions_of_znode(topic: str, text: str | None) -> dict[TopicPartition, tu
     try:
         assignment = nodes.decode_assignment(text)
     except ZooKeeperError as error:
-        log.error(
+        logger.error(
             "%s: %s. The topic has no leaders until the assignment that stood there is put back",
             paths.topic(topic),
             error,

@@ -25,7 +25,7 @@ from kafka08.broker.controller.state_changes import StateChanges
 from kafka08.errors import NO_ERROR
 from kafka08.protocol.stop_replica import StopReplicaResponse
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class TopicDeletion:
@@ -70,7 +70,7 @@ class TopicDeletion:
             self._changes.replicas_to_deletion_successful([replica])
             self._advance(topic)
         else:
-            log.error("Broker %d failed to delete %s: %s", replica.replica, replica, response)
+            logger.error("Broker %d failed to delete %s: %s", replica.replica, replica, response)
             self.failed([replica])
 
     def failed(self, replicas: Iterable[PartitionReplica]) -> None:
@@ -83,7 +83,7 @@ class TopicDeletion:
 
     def _halt(self, topics: Collection[str]) -> None:
         if topics:
-            log.info("Halted deletion of topics %s", ",".join(sorted(topics)))
+            logger.info("Halted deletion of topics %s", ",".join(sorted(topics)))
             self._context.topics_ineligible.update(topics)
 
     def _advance(self, topic: str) -> None:
@@ -92,15 +92,15 @@ class TopicDeletion:
         if states <= {ReplicaState.DELETION_SUCCESSFUL}:
             self._complete(topic, replicas)
         elif ReplicaState.DELETION_STARTED in states:
-            log.info("Deletion of topic %s is in progress", topic)
+            logger.info("Deletion of topic %s is in progress", topic)
         elif any(tp.topic == topic for tp in self._context.reassigning):
-            log.info("Deletion of topic %s waits for the reassignment of its partitions", topic)
+            logger.info("Deletion of topic %s waits for the reassignment of its partitions", topic)
         elif topic not in self._context.topics_ineligible:
             self._start(topic, replicas)
 
     def _start(self, topic: str, replicas: list[PartitionReplica]) -> None:
         context, changes = self._context, self._changes
-        log.info("Deletion of topic %s (re)started", topic)
+        logger.info("Deletion of topic %s (re)started", topic)
         batch = changes.new_batch()
         batch.add_update_metadata(context.partitions_of({topic}))
         changes.send(batch)
@@ -123,4 +123,4 @@ class TopicDeletion:
         self._changes.partitions_to_nonexistent(partitions)
         self._remove(topic)
         self._context.forget_topics({topic})
-        log.info("Deletion of topic %s successfully completed", topic)
+        logger.info("Deletion of topic %s successfully completed", topic)

@@ -29,7 +29,7 @@ from kafka08.broker.timer import Timer, TimerTask
 from kafka08.protocol.group_records import StoredGroup
 from kafka08.runtime import BrokerRuntime
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 AppendGroup = Callable[[str, StoredGroup, Callable[[int], object]], object]
 
@@ -126,7 +126,7 @@ class CoordinatedGroup:
 
     def _start_rebalance(self, delay_ms: float) -> None:
         group = self.group
-        log.info(
+        logger.info(
             "Preparing to restabilize group %s with old generation %d", group.name, group.generation
         )
 
@@ -142,7 +142,7 @@ class CoordinatedGroup:
             self._rebalance = None
         group = self.group
         if group.state is GroupState.AWAITING_SYNC:
-            log.info("Stabilized group %s generation %d", group.name, group.generation)
+            logger.info("Stabilized group %s generation %d", group.name, group.generation)
 
     def _store(self, action: StoreGroup) -> None:
         group = self.group
@@ -150,11 +150,11 @@ class CoordinatedGroup:
             text = "Assignment received from leader for group %s for generation %d"
         else:
             text = "Group %s with generation %d is now empty"
-        log.info(text, group.name, action.generation)
+        logger.info(text, group.name, action.generation)
 
         def stored(error_code: int) -> None:
             if error_code:
-                log.warning(
+                logger.warning(
                     "The record of group %s generation %d was not stored: error code %d",
                     group.name,
                     action.generation,

@@ -55,7 +55,7 @@ from kafka08.protocol.sync_group import SyncGroupRequest
 from kafka08.runtime import BrokerRuntime
 from kafka08.structs import OffsetAndMetadata, TopicPartition
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 LOADING: Final = OffsetsLoadInProgress.code
 NOT_COORDINATOR: Final = NotCoordinatorForConsumer.code
@@ -248,7 +248,9 @@ class GroupCoordinator:
                 group, actions = Group.loaded(
                     name, self._level, record, self._runtime.monotonic() * 1000
                 )
-                log.info("Loading group metadata for %s with generation %d", name, group.generation)
+                logger.info(
+                    "Loading group metadata for %s with generation %d", name, group.generation
+                )
                 self._add(group, partition, actions)
             elif self._level >= Level.V0_10_2 and self._offsets.has_offsets(partition, name):
                 self._add(Group(name, self._level), partition)
@@ -259,7 +261,7 @@ class GroupCoordinator:
         for name in unloaded:
             del self._groups[name]
         for name, found in unloaded.items():
-            log.info(
+            logger.info(
                 "Unloading group metadata for %s with generation %d", name, found.group.generation
             )
             found.perform(found.group.unload())

@@ -59,7 +59,7 @@ from kafka08.protocol.offset_records import (
 from kafka08.runtime import BrokerRuntime, Greenlet
 from kafka08.structs import NO_OFFSET, OFFSETS_TOPIC, OffsetAndMetadata, TopicPartition
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 EXPIRY_INTERVAL_SECONDS: Final = 600.0
 """0.8: offsets.retention.check.interval.ms is read and not used."""
@@ -255,7 +255,7 @@ class OffsetManager:
 
         def appended(results: AppendResults) -> None:
             if results[target].error is not None:
-                log.error("Failed to delete groups from %s: %s", target, results[target].error)
+                logger.error("Failed to delete groups from %s: %s", target, results[target].error)
 
         self._append_tombstones_to(target, [encode_key(GroupKey(name)) for name in names], appended)
 
@@ -325,7 +325,7 @@ class OffsetManager:
     def on_follower(self, partition: int) -> None:
         """Another broker answers for these groups: forget them."""
         dropped = self._cache.drop(partition)
-        log.info("Dropped %d offsets of [%s,%d]", dropped, OFFSETS_TOPIC, partition)
+        logger.info("Dropped %d offsets of [%s,%d]", dropped, OFFSETS_TOPIC, partition)
         if self.groups is not None:
             self.groups.unload_groups(partition)
 
@@ -340,10 +340,10 @@ class OffsetManager:
         target = TopicPartition(OFFSETS_TOPIC, number)
         found = self._replica_manager.find(target)
         if found is None or found.log is None:
-            log.warning("No log found for %s", target)
+            logger.warning("No log found for %s", target)
             return
         started = self._runtime.monotonic()
-        log.info("Loading offsets from %s", target)
+        logger.info("Loading offsets from %s", target)
         groups: dict[str, bytes | None] = {}
         try:
             count = self._load_log(found, found.log, generation, groups)
@@ -353,7 +353,7 @@ class OffsetManager:
             return
         except Exception as error:
             expected = isinstance(error, KafkaError | CorruptMessage)
-            log.error(
+            logger.error(
                 "Error in loading offsets from %s: %s. Its groups wait until it can be read; check "
                 "it with `kafka08 log check`. Trying again in %d s",
                 target,
@@ -366,7 +366,7 @@ class OffsetManager:
         if self._cache.is_current(number, generation):
             self._cache.finish_load(number, generation)
             self._loads.pop(number, None)
-            log.info(
+            logger.info(
                 "Finished loading %d records of offsets from %s in %d milliseconds.",
                 count,
                 target,
@@ -425,7 +425,9 @@ class OffsetManager:
                 return
             value = None if message.value is None else decode_offset_value(message.value)
         except ProtocolError as error:
-            log.error("[%s,%d] skipped offset %d: %s", OFFSETS_TOPIC, number, message.offset, error)
+            logger.error(
+                "[%s,%d] skipped offset %d: %s", OFFSETS_TOPIC, number, message.offset, error
+            )
             return
         self._cache.apply(number, message.offset, key, value)
 
@@ -449,7 +451,7 @@ class OffsetManager:
         try:
             return decode_group(value)
         except ProtocolError as error:
-            log.error("skipped the record of group %s: %s", name, error)
+            logger.error("skipped the record of group %s: %s", name, error)
             return None
 
     # Expiry
@@ -483,7 +485,7 @@ class OffsetManager:
         def appended(results: AppendResults) -> None:
             result = results[target]
             if result.error is not None:
-                log.error(
+                logger.error(
                     "Failed to mark %d stale offsets for deletion in %s: %s",
                     len(keys),
                     target,
@@ -492,7 +494,7 @@ class OffsetManager:
                 return
             for log_offset, key in enumerate(keys, result.base_offset):
                 self._cache.apply(number, log_offset, key, None)
-            log.info("Removed %d stale offsets from %s", len(keys), target)
+            logger.info("Removed %d stale offsets from %s", len(keys), target)
 
         self._append_tombstones_to(target, [self._key(key) for key in keys], appended)
 

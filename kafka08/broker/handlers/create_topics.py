@@ -35,7 +35,7 @@ from kafka08.protocol.create_topics import (
     NewTopic,
 )
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 def handle(
@@ -59,7 +59,7 @@ def create(broker: BrokerContext, request: CreateTopicsRequest, call: Call) -> C
         try:
             written[topic] = create_one(broker, wanted, validate_only=request.validate_only)
         except KafkaError as error:
-            log.info("Error processing create topic request for topic %s: %s", topic, error)
+            logger.info("Error processing create topic request for topic %s: %s", topic, error)
             results[topic] = CreateTopicResult(topic, code_of(error), str(error))
         else:
             results[topic] = CreateTopicResult(topic, 0)

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from kafka08.log.slices import LogSlice
     from kafka08.network.exchange import Answer
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 NO_HIGH_WATERMARK = -1
 Reads: TypeAlias = dict[TopicPartition, "PartitionData[LogSlice]"]
@@ -155,7 +155,7 @@ def read(
                 topic_partition.partition, 0, high_watermark, found
             )
     for partitions, reason in refused:
-        log.warning(
+        logger.warning(
             "Fetch request with correlation id %d from client %s on %s failed due to %s",
             call.header.correlation_id,
             call.header.client_id,
@@ -168,7 +168,7 @@ def read(
 
 def report(error: Exception, topic_partition: TopicPartition, offset: int, call: Call) -> None:
     header = call.header
-    log.error(
+    logger.error(
         "Error when processing fetch request for partition %s offset %d from %s with correlation "
         "id %d. Possible cause: %s",
         topic_partition,

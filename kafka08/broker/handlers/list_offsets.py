@@ -29,7 +29,7 @@ from kafka08.structs import (
     TopicPartition,
 )
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 refuse = offsets.refuse
 
@@ -51,7 +51,7 @@ def handle(broker: BrokerContext, request: OffsetsRequest, call: Call) -> Offset
             answer.offset = find(broker, tp, wanted.time_ms, request.replica_id)
         except ApiError as error:
             answer.error_code = code_of(error)
-            log.debug(
+            logger.debug(
                 "Offset request with correlation id %d from client %s on partition %s failed due "
                 "to %s",
                 call.header.correlation_id,

@@ -37,7 +37,7 @@ from kafka08.protocol.types import NULL_NAME, Response
 from kafka08.structs import OffsetAndMetadata, TopicPartition
 from kafka08.zk.group_store import GroupStore
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 ZOOKEEPER_VERSION: Final = 0
 """The one version that keeps offsets in ZooKeeper."""
@@ -104,7 +104,9 @@ def commit_to_zookeeper(broker: BrokerContext, request: OffsetCommitRequest) -> 
                 accepted[tp] = item.offset
     failed = GroupStore(broker.store.zk).commit_offsets(request.group, accepted)
     for tp, error in failed.items():
-        log.error("cannot commit offset %d of %s: %s", accepted[tp], tp, error, extra=caused_by(""))
+        logger.error(
+            "cannot commit offset %d of %s: %s", accepted[tp], tp, error, extra=caused_by("")
+        )
         codes[tp] = UnknownError.code
     return respond(request, lambda tp: codes.get(tp, NO_ERROR))
 

@@ -33,7 +33,7 @@ from kafka08.protocol.types import NULL_NAME, Response
 from kafka08.structs import TopicPartition
 from kafka08.zk.group_store import GroupStore
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 ZOOKEEPER_VERSION: Final = 0
 """The one version that reads offsets from ZooKeeper."""
@@ -90,7 +90,7 @@ def fetch_one(broker: BrokerContext, group: str, tp: TopicPartition) -> FetchedO
     try:
         offset = GroupStore(broker.store.zk).offsets(group, [tp]).get(tp)
     except ZooKeeperError as error:
-        log.error(
+        logger.error(
             "cannot read the offset of group %s for %s: %s", group, tp, error, extra=caused_by("")
         )
         return FetchedOffset(error_code=UnknownError.code)

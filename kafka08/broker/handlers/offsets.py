@@ -23,7 +23,7 @@ from kafka08.protocol.offsets import (
 )
 from kafka08.structs import DEBUGGING_CONSUMER, ORDINARY_CONSUMER, TopicPartition
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 def handle(broker: BrokerContext, request: OffsetsRequest, call: Call) -> OffsetsResponse:
@@ -40,7 +40,7 @@ def handle(broker: BrokerContext, request: OffsetsRequest, call: Call) -> Offset
             OffsetsPartitionResponse(topic_partition.partition, code, offsets)
         )
     for partitions, reason in refused:
-        log.warning(
+        logger.warning(
             "Offset request with correlation id %d from client %s on %s failed due to %s",
             call.header.correlation_id,
             call.header.client_id,

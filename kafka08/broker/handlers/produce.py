@@ -27,12 +27,12 @@ from kafka08.protocol.produce import (
 )
 from kafka08.structs import NO_OFFSET
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 def handle(broker: BrokerContext, request: ProduceRequest, call: Call) -> ProduceResponse | Later:
     if request.required_acks not in {-1, 0, 1}:
-        log.warning(
+        logger.warning(
             "Client %s from %s sent a produce request with request.required.acks of %d, which is "
             "now deprecated. Valid values are -1, 0 or 1.",
             call.header.client_id,
@@ -107,7 +107,7 @@ def report(results: AppendResults, call: Call) -> None:
 
 
 def tell(level: int, partitions: str, error: Exception, call: Call) -> None:
-    log.log(
+    logger.log(
         level,
         "Produce request with correlation id %d from client %s on %s failed due to %s",
         call.header.correlation_id,

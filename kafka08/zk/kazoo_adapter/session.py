@@ -37,7 +37,7 @@ from kafka08.zk.operations import (
 from kafka08.zk.reachability import explain
 from kafka08.zk.zookeeper import ConnectionState, Event, SessionSettings, StateListener
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 kazoo_log = logging.getLogger("kafka08.zk.kazoo")
 kazoo_log.setLevel(logging.ERROR)  # what matters of its chatter, the session tracker says
 
@@ -102,7 +102,7 @@ class KazooSession:
             self._kazoo.stop()
             self._kazoo.close()
         except WriterNotClosedException:
-            log.warning("the connection to %s did not close in time", self._hosts)
+            logger.warning("the connection to %s did not close in time", self._hosts)
 
     def send(self, operation: Operation) -> KazooAnswer:
         send, read = _CALLS[type(operation)]
