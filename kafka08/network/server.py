@@ -14,13 +14,13 @@ import errno
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from typing import Final, Protocol
+from typing import Final
 
 from kafka08.errors import ProtocolError
 from kafka08.log_limit import caused_by
 from kafka08.network.exchange import Exchange, FileSlice, RequestHandler
 from kafka08.protocol.frame import BufferPool, FrameReader
-from kafka08.runtime import BrokerRuntime, IoWatch, Listener, Stream
+from kafka08.runtime import BrokerRuntime, Cancellable, IoWatch, Listener, Stream
 from kafka08.runtime.transport import MORE, PEEK, Address
 
 logger = logging.getLogger("kafka.network.Processor")
@@ -33,10 +33,6 @@ COPIED_BYTES_MAX: Final = 16 << 10
 """A slice up to this size is read and sent with its header by one call: cheaper than sendfile."""
 ACCEPT_PAUSE_SECONDS: Final = 0.1
 """Pause after accept failed for want of descriptors."""
-
-
-class Cancellable(Protocol):
-    def cancel(self) -> object: ...
 
 
 CallLater = Callable[[float, Callable[[], object]], Cancellable]

@@ -13,6 +13,7 @@ import time
 import uuid
 from _queue import SimpleQueue
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import gevent
@@ -23,6 +24,7 @@ import gevent.queue
 import gevent.socket
 
 from kafka08.runtime.interface import Cancellable, Event, Greenlet, Lock, Queue
+from kafka08.runtime.series import repeat
 from kafka08.runtime.sockets import SocketListener, connect_socket
 from kafka08.runtime.system_disk import SYSTEM_DISK
 from kafka08.runtime.transport import Address, IoWatch, Stream
@@ -67,16 +69,8 @@ class GeventRuntime:
         name: str,
         first: float | None = None,
     ) -> Greenlet:
-        def run() -> None:
-            gevent.sleep(seconds if first is None else first)
-            while True:
-                try:
-                    call()
-                except Exception:
-                    logger.exception("Uncaught exception in scheduled task '%s'", name)
-                gevent.sleep(seconds)
-
-        return self.spawn(run, name=name)
+        series = partial(repeat, call, seconds, first, name=name, sleep=self.sleep)
+        return self.spawn(series, name=name)
 
     def call_soon(self, call: Callable[..., object], *args: object) -> object:
         return self._loop.run_callback(call, *args)

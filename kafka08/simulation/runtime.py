@@ -8,12 +8,14 @@ import logging
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Any, TypeVar
 
 from greenlet import GreenletExit
 
 from kafka08.runtime.interface import Lock
+from kafka08.runtime.series import repeat
 from kafka08.runtime.system_disk import SYSTEM_DISK
 from kafka08.runtime.transport import Address, Connecting
 from kafka08.simulation.network import Network
@@ -144,17 +146,16 @@ class SimBrokerRuntime(SimRuntime):
         name: str,
         first: float | None = None,
     ) -> SimTask:
-        def run() -> None:
-            self.sleep(seconds if first is None else first)
-            while True:
-                try:
-                    call()
-                except Exception as error:
-                    logger.exception("Uncaught exception in scheduled task '%s'", name)
-                    self.process.on_uncaught(name, error)
-                self.sleep(seconds)
-
-        return self.spawn(run, name=name)
+        series = partial(
+            repeat,
+            call,
+            seconds,
+            first,
+            name=name,
+            sleep=self.sleep,
+            on_error=partial(self.process.on_uncaught, name),
+        )
+        return self.spawn(series, name=name)
 
     def queue(self) -> SimQueue:
         return SimQueue(self.process)
