@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -42,6 +43,7 @@ from kafka08.log.manager import LoadJob, LogManager
 from kafka08.network.server import SocketServer
 from kafka08.protocol.served import SERVED
 from kafka08.runtime import BrokerRuntime, Greenlet, Listener
+from kafka08.runtime.cluster_id import new_cluster_id
 from kafka08.structs import Broker, Endpoint
 from kafka08.zk.client import ZkClient
 from kafka08.zk.nodes import Advertised
@@ -198,7 +200,7 @@ class KafkaServer:
         store.create_common_paths()
         if config.is_safe:
             store.put_profile(config.kafka08_profile)
-        self._cluster_id = store.cluster_id(self.runtime.new_cluster_id)
+        self._cluster_id = store.cluster_id(partial(new_cluster_id, self.runtime.random))
         self._say(f"Cluster ID = {self._cluster_id}")
         return store
 

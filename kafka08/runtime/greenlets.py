@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import gc
 import logging
 import os
@@ -10,7 +9,6 @@ import random
 import socket
 import sys
 import time
-import uuid
 from _queue import SimpleQueue
 from collections.abc import Callable
 from functools import partial
@@ -86,10 +84,6 @@ class GeventRuntime:
         greenlet.name = name
         greenlet.start()
         return greenlet
-
-    def new_cluster_id(self) -> str:
-        identifier = uuid.UUID(int=self.random.getrandbits(128), version=4)
-        return base64.urlsafe_b64encode(identifier.bytes).decode().rstrip("=")
 
     def canonical_host_name(self) -> str:
         return socket.getfqdn()

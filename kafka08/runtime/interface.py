@@ -205,9 +205,6 @@ class BrokerRuntime(Runtime, Protocol):
 
     def queue(self) -> Queue: ...
 
-    def new_cluster_id(self) -> str:
-        """22 characters of URL-safe base64: a random UUID without its padding."""
-
     def canonical_host_name(self) -> str:
         """What this machine calls itself, as far as it can be resolved."""
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import errno
 import logging
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -159,10 +157,6 @@ class SimBrokerRuntime(SimRuntime):
 
     def queue(self) -> SimQueue:
         return SimQueue(self.process)
-
-    def new_cluster_id(self) -> str:
-        identifier = uuid.UUID(int=self.random.getrandbits(128), version=4)
-        return base64.urlsafe_b64encode(identifier.bytes).decode().rstrip("=")
 
     def canonical_host_name(self) -> str:
         return self.process.host

@@ -223,9 +223,6 @@ class FakeRuntime:
     def zookeeper(self, settings: SessionSettings) -> ZooKeeper:
         raise AssertionError("a fake runtime has no ZooKeeper")
 
-    def new_cluster_id(self) -> str:
-        return "A" * 22
-
     def canonical_host_name(self) -> str:
         return "localhost"
 
