@@ -46,7 +46,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "kernel",
         "log",
         "network.connection",
-        "network.exchange",
+        "network.server_connection",
         "network.server",
         "zk",
     },
@@ -105,7 +105,16 @@ FILE_METHODS = {
     *("touch", "unlink", "write_bytes", "write_text"),
 }
 """What a Path does that is not arithmetic."""
-NOT_PATHS = {"disk", "zk", "runtime", "connection", "self", "waits", "fetch_waits", "produce_waits"}
+NOT_PATHS = {
+    "disk",
+    "zk",
+    "runtime",
+    "connection",
+    "self",
+    "waits",
+    "fetch_purgatory",
+    "produce_purgatory",
+}
 """What has methods of these names too: a variable or attribute so called, with or without "_"."""
 ON_ANY_DISK = ("log", "broker", "network")
 """The rooms that this holds for."""

@@ -27,11 +27,11 @@ STARTERS = frozenset(
 )
 
 ROOTS = {
-    "broker/append_lane.py AppendLane._start run_native_later": "the lane goes on with the next",
-    "broker/append_lane.py AppendLane._finish run_native_later": "the lane goes on with the next",
-    "broker/call.py Call.run_slowly spawn": "becomes the answer, or closes the connection",
-    "broker/controller/channel.py BrokerChannel.__init__ spawn": "the request is sent again; an "
-    "answer that cannot be handled is logged",
+    "broker/append_queue.py AppendQueue._start run_native_later": "the queue goes on",
+    "broker/append_queue.py AppendQueue._finish run_native_later": "the queue goes on",
+    "broker/call.py Call.run_in_greenlet spawn": "becomes the answer, or closes the connection",
+    "broker/controller/broker_channel.py BrokerChannel.__init__ spawn": "the request is sent "
+    "again; an answer that cannot be handled is logged",
     "broker/controller/controller.py Controller.startup spawn": "ends the term, tries the next",
     "broker/controller/controller.py Controller._give_up call_later": "it only queues an event",
     "broker/controller/term.py Term._balance_after call_later": "it only queues an event",
@@ -41,14 +41,15 @@ ROOTS = {
     "broker/coordinator/group_coordinator.py GroupCoordinator.forget_partitions spawn": "the "
     "offsets stay until they expire",
     "broker/isr_changes.py IsrChanges.begin spawn": "writes what is not written again",
-    "broker/lag.py LagMeter._wind call_later": "the next timer is set first",
+    "broker/event_loop_monitor.py EventLoopMonitor._wind call_later": "the next timer is set first",
     "broker/log_background.py LogBackground.flush_soon run_native_later": "a storage error halts "
     "the broker; else what is not flushed is so by the next flush",
     "broker/log_background.py LogBackground.close_soon run_native_later": "only close(2) can fail",
     "broker/log_cleaner.py CleanerWorkers.start spawn": "cleans again after the pause",
     "broker/main.py run every": "the next interval ends in time",
     "broker/registration.py RegistrationKeeper.start spawn": "registers again",
-    "broker/replica_fetchers.py ReplicaFetchers._fetcher spawn": "the next round begins",
+    "broker/replica_fetcher_manager.py ReplicaFetcherManager._fetcher spawn": "the next round "
+    "begins",
     "broker/server.py KafkaServer._every every": "a storage error halts the broker; else the "
     "series goes on",
     "broker/timer.py Timer._set_alarm call_later": "each task is guarded; the next alarm is set",
@@ -56,12 +57,12 @@ ROOTS = {
     "consumer/connector.py ConsumerConnector._commit_finally call_later": "it only closes",
     "consumer/connector.py ConsumerConnector._join_group spawn": "commits the next time",
     "consumer/fetcher.py PartitionFetcher.start spawn": "its partitions find a leader again",
-    "consumer/fetchers.py FetcherManager.add spawn": "the search goes on",
+    "consumer/fetcher_manager.py FetcherManager.add spawn": "the search goes on",
     "consumer/rebalancer.py Rebalancer.start spawn": "the attempt is made again",
     "consumer/unread_streams.py UnreadStreams.start spawn": "no more warnings",
-    "network/server.py ServerConnection.__init__ when_readable": "ends that connection",
-    "network/server.py ServerConnection._schedule call_soon": "ends that connection",
-    "network/server.py ServerConnection._flush when_writable": "ends that connection",
+    "network/server.py AcceptedConnection.__init__ when_readable": "ends that connection",
+    "network/server.py AcceptedConnection._schedule call_soon": "ends that connection",
+    "network/server.py AcceptedConnection._flush when_writable": "ends that connection",
     "network/server.py SocketServer.start when_acceptable": "ends that one, accepts the next",
     "network/server.py SocketServer._pause_accepting _call_later": "it only starts a watcher",
     "network/server.py SocketServer._take _call_later": "the next connection sets the check anew",

@@ -15,7 +15,7 @@ from kafka08.protocol.types import Request, Response
 
 if TYPE_CHECKING:
     from kafka08.broker.context import BrokerContext
-    from kafka08.network.exchange import Answer, Exchange
+    from kafka08.network.server_connection import ResponseFrame, ServerConnection
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ class ApiHandler(Protocol):
 
     def __call__(
         self, broker: BrokerContext, request: Any, call: Call, /
-    ) -> Response | Answer | Later: ...
+    ) -> Response | ResponseFrame | Later: ...
 
 
 class Refuse(Protocol):
@@ -54,7 +54,7 @@ class Call:
     def __init__(
         self,
         broker: BrokerContext,
-        link: Exchange,
+        link: ServerConnection,
         header: RequestHeader,
         request: Request,
         refuse: Refuse,
@@ -84,7 +84,7 @@ class Call:
         else:
             self.answer_encoded(frame)
 
-    def answer_encoded(self, answer: Answer) -> None:
+    def answer_encoded(self, answer: ResponseFrame) -> None:
         """As `answer`, for who built the frame itself (Fetch, whose sets stay in their files)."""
         self._link.on_close = None
         self._link.answer(answer)
@@ -109,7 +109,7 @@ class Call:
             )
         return self._refuse(self.request, code_of(error))
 
-    def run_slowly(self, name: str, run: Callable[[], Response]) -> Later:
+    def run_in_greenlet(self, name: str, run: Callable[[], Response]) -> Later:
         """Park, and answer with what `run` returns from a greenlet of that name, where it may
         switch; an exception becomes the refusal. For ZooKeeper, whole-broker changes and fsync."""
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from kafka08.broker.coordinator.offset_manager import OffsetManager
     from kafka08.broker.metadata_cache import MetadataCache
     from kafka08.broker.replica_manager import ReplicaManager
+    from kafka08.broker.topic_creator import TopicCreator
     from kafka08.broker.topic_waits import TopicWaits
-    from kafka08.broker.topics import TopicCreator
     from kafka08.runtime import BrokerRuntime
     from kafka08.zk.store import ClusterStore
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, cast
 
-from kafka08.broker.purgatory import Wait
+from kafka08.broker.purgatory import DelayedOperation
 from kafka08.errors import NotLeaderForPartition, OffsetOutOfRange, UnknownTopicOrPartition
 from kafka08.structs import TopicPartition
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kafka08.log.slices import LogOffset
 
 
-class DelayedFetch(Wait):
+class DelayedFetch(DelayedOperation):
     """Waits under its partitions; `done` reads and answers, in the hub."""
 
     __slots__ = (
@@ -82,7 +82,7 @@ class DelayedFetch(Wait):
     def _readable_of(self, topic_partition: TopicPartition) -> int | None:
         """Bytes from the start to the end; None if they lie in different segments."""
         start = self._starts[topic_partition]
-        partition = self._replica_manager.leader(topic_partition)
+        partition = self._replica_manager.leader_partition(topic_partition)
         log = partition.leader_log()
         end = log.log_end
         if not self._from_follower and partition.high_watermark < end.offset:
@@ -91,5 +91,5 @@ class DelayedFetch(Wait):
             return None
         return max(0, end.position - start.position)
 
-    def finish(self) -> None:
+    def complete(self) -> None:
         self._done()

@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kafka08.broker.purgatory import Wait
+from kafka08.broker.purgatory import DelayedOperation
 from kafka08.errors import ApiError, RequestTimedOut
 from kafka08.structs import TopicPartition
 
@@ -39,7 +39,7 @@ class AppendResult:
 AppendResults = dict[TopicPartition, AppendResult]
 
 
-class DelayedProduce(Wait):
+class DelayedProduce(DelayedOperation):
     """Waits under its partitions; `done` hears the results, in the hub."""
 
     __slots__ = ("_done", "_pending", "_replica_manager", "_required_acks", "results")
@@ -85,5 +85,5 @@ class DelayedProduce(Wait):
             self._settle(tp, None)
         return True
 
-    def finish(self) -> None:
+    def complete(self) -> None:
         self._done(self.results)

@@ -45,7 +45,7 @@ from kafka08.broker.handlers import (
 from kafka08.errors import ProtocolError, StorageError
 from kafka08.levels import Level
 from kafka08.log_limit import caused_by
-from kafka08.network.exchange import Answer, Exchange
+from kafka08.network.server_connection import ResponseFrame, ServerConnection
 from kafka08.protocol.api_versions import ApiVersionsRequest
 from kafka08.protocol.codec import RequestHeader, decode_request, encode_response
 from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest
@@ -153,7 +153,7 @@ class Dispatcher:
             if divmod(number, 1 << 16) in served.rows
         }
 
-    def __call__(self, payload: memoryview, link: Exchange) -> Answer | None:
+    def __call__(self, payload: memoryview, link: ServerConnection) -> ResponseFrame | None:
         """The answer, or None if the call is parked. ProtocolError for what closes the connection:
         what is not served, bytes that are not the layout, or too many of them."""
         if len(payload) > REQUEST_BYTES_MAX:
@@ -183,7 +183,9 @@ class Dispatcher:
             return b""
         return self._handle(header, request, link)
 
-    def _handle(self, header: RequestHeader, request: Request, link: Exchange) -> Answer | None:
+    def _handle(
+        self, header: RequestHeader, request: Request, link: ServerConnection
+    ) -> ResponseFrame | None:
         handle, refuse = self._handlers[type(request)]
         call = Call(self._broker, link, header, request, refuse)
         try:

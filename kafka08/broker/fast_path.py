@@ -22,7 +22,7 @@ from struct import Struct
 from struct import error as struct_error
 from typing import TYPE_CHECKING, Final
 
-from kafka08.broker.append_lane import needs_lane
+from kafka08.broker.append_queue import needs_queue
 from kafka08.errors import ApiError
 from kafka08.protocol.codec import CORRELATION_ID, FRAME_AND_CORRELATION_ID, REQUEST_HEADER
 from kafka08.protocol.fetch import FRAME_HEADER
@@ -31,7 +31,7 @@ from kafka08.structs import ORDINARY_CONSUMER
 
 if TYPE_CHECKING:
     from kafka08.broker.context import BrokerContext
-    from kafka08.network.exchange import Answer
+    from kafka08.network.server_connection import ResponseFrame
 
 API_NUMBER: Final = Struct(">I")
 PRODUCE: Final = Struct(">hiih")
@@ -69,13 +69,13 @@ class FastPath:
         self._partitions = broker.replica_manager.by_name_on_the_wire
         self._metadata_cache = broker.metadata_cache
         self._question_prefix = broker.question_prefix
-        self.methods: Final[dict[int, Callable[[memoryview], Answer | None]]] = {
+        self.methods: Final[dict[int, Callable[[memoryview], ResponseFrame | None]]] = {
             api_number(0, 0): self.produce,
             api_number(1, 0): self.fetch,
             **{api_number(3, version): self.metadata for version in METADATA_VERSIONS},
         }
 
-    def produce(self, payload: memoryview) -> Answer | None:
+    def produce(self, payload: memoryview) -> ResponseFrame | None:
         """Append one set; the answer, which is empty for acks 0."""
         try:
             _, _, correlation_id, client = REQUEST_HEADER.unpack_from(payload)
@@ -85,7 +85,7 @@ class FastPath:
             end = start + length + COUNT_AND_PARTITION_BYTES
             name = bytes(payload[start - NAME_LENGTH_BYTES : end])
             partition = self._partitions.get(name)
-            if partition is None or topics != 1 or partition.lane is not None:
+            if partition is None or topics != 1 or partition.append_queue is not None:
                 return None
             (size,) = PRODUCE_PARTITION.unpack_from(payload, end)
         except struct_error:
@@ -95,7 +95,7 @@ class FastPath:
         data = payload[end + PRODUCE_PARTITION.size : end + PRODUCE_PARTITION.size + size]
         if len(data) != size or partition.is_internal:
             return None
-        if needs_lane(partition, data):
+        if needs_queue(partition, data):
             return None
         try:
             info = partition.append(data, acks)
@@ -112,7 +112,7 @@ class FastPath:
             PRODUCE_RESULT.pack(0, info.first_offset),
         )
 
-    def fetch(self, payload: memoryview) -> Answer | None:
+    def fetch(self, payload: memoryview) -> ResponseFrame | None:
         """Read one partition; its set stays in the file."""
         try:
             _, _, correlation_id, client = REQUEST_HEADER.unpack_from(payload)
@@ -147,7 +147,7 @@ class FastPath:
         )
         return (header, found) if size else header
 
-    def metadata(self, payload: memoryview) -> Answer | None:
+    def metadata(self, payload: memoryview) -> ResponseFrame | None:
         """The answer to the same question, if nothing has changed since it was given."""
         try:
             _, _, correlation_id, client = REQUEST_HEADER.unpack_from(payload)

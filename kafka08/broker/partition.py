@@ -32,7 +32,7 @@ from kafka08.protocol.types import Buffer
 from kafka08.structs import INTERNAL_TOPICS, NO_LEADER, LeaderAndIsr, TopicPartition
 
 if TYPE_CHECKING:
-    from kafka08.broker.append_lane import AppendLane
+    from kafka08.broker.append_queue import AppendQueue
     from kafka08.log.log import Log
     from kafka08.log.slices import AppendInfo, LogSlice
 
@@ -96,10 +96,11 @@ class Partition:
     log               the local log; None only until this broker first leads or follows
     high_watermark    first offset a consumer may not see; 0 <= HW <= LEO, and only rises while
                       leading
-    lane              appends waiting for a native job, in order; None when there is none
+    append_queue              appends waiting for a native job, in order; None when there is none
     """
 
     __slots__ = (
+        "append_queue",
         "broker_id",
         "controller_epoch",
         "followers",
@@ -108,7 +109,6 @@ class Partition:
         "is_leader",
         "isr",
         "isr_change",
-        "lane",
         "leader",
         "leader_epoch",
         "least_in_sync",
@@ -140,7 +140,7 @@ class Partition:
         self.followers: dict[int, FollowerReplica] = {}
         self.log: Log | None = None
         self.high_watermark = 0
-        self.lane: AppendLane | None = None
+        self.append_queue: AppendQueue | None = None
 
     def __str__(self) -> str:
         return (

@@ -1,10 +1,11 @@
 """Purgatory: requests that wait for something to happen to their partitions, or for their time.
 
-A wait says when it is satisfied and what to do then. It is checked once when it comes, watched
-under all of its keys, checked for one of them whenever that is touched, and finished exactly once:
-by being satisfied, by its time, or abandoned because its client is gone. Then it leaves every watch
-list at once. The JVM checks a second time after watching, to close the race between its threads;
-here nothing runs between check and watch. Source: kafka.server.RequestPurgatory 0.8.2.2.
+An operation says when it is satisfied and how to complete. It is checked once when it is added,
+then watched under all of its keys and checked again whenever something happens to one of them. It
+is completed exactly once, because it is satisfied or because its time is over, or it is abandoned
+because its client is gone. Then it leaves every watch list at once. The JVM checks a second time
+after watching, to close the race between its threads; here nothing runs between check and watch.
+Source: kafka.server.RequestPurgatory 0.8.2.2.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from kafka08.broker.timer import Timer, TimerTask
 logger = logging.getLogger(__name__)
 
 
-class Wait:
-    """Base of what waits. Subclasses list their cases."""
+class DelayedOperation:
+    """Base of the requests that wait. Subclasses list their cases."""
 
     __slots__ = ("keys", "task")
 
@@ -26,95 +27,95 @@ class Wait:
     task: TimerTask | None
 
     def is_satisfied(self) -> bool:
-        """Whether the wait is over. May update what it has seen so far; never switches."""
+        """Whether it can complete. May update what it has seen so far; never switches."""
         raise NotImplementedError
 
     def is_satisfied_by(self, key: Hashable) -> bool:
         """The same after something happened to `key` alone: what is known of other keys still
-        holds, so a wait of many keys need not look at all of them again."""
+        holds, so an operation of many keys need not look at all of them again."""
         return self.is_satisfied()
 
-    def finish(self) -> None:
-        """Answer: satisfied, or out of time. Called at most once; never switches."""
+    def complete(self) -> None:
+        """Send the response: satisfied, or out of time. Called at most once; never switches."""
         raise NotImplementedError
 
 
 class Purgatory:
-    """All waits of one kind, by key. Nothing here switches."""
+    """All operations of one kind, by key. Nothing here switches."""
 
     def __init__(self, timer: Timer) -> None:
         self._timer = timer
-        self._watchers: dict[Hashable, dict[Wait, None]] = {}
+        self._watchers: dict[Hashable, dict[DelayedOperation, None]] = {}
 
     def __contains__(self, key: Hashable) -> bool:
-        """Whether anybody waits for the key: the check that costs nothing when nobody does."""
+        """Whether an operation watches the key: a cheap check for the usual case of none."""
         return key in self._watchers
 
     def __len__(self) -> int:
-        """The number of waits."""
-        return len({wait for watchers in self._watchers.values() for wait in watchers})
+        """The number of operations."""
+        return len({operation for watchers in self._watchers.values() for operation in watchers})
 
-    def add(self, wait: Wait, keys: Sequence[Hashable], timeout_ms: float) -> bool:
-        """Finish the wait now if it is satisfied (True), else watch it for at most `timeout_ms`."""
-        wait.keys = keys
-        wait.task = None
-        if wait.is_satisfied():
-            wait.finish()
+    def add(self, operation: DelayedOperation, keys: Sequence[Hashable], timeout_ms: float) -> bool:
+        """Complete it now if it is satisfied (True), else watch it for at most `timeout_ms`."""
+        operation.keys = keys
+        operation.task = None
+        if operation.is_satisfied():
+            operation.complete()
             return True
         for key in keys:
-            self._watchers.setdefault(key, {})[wait] = None
-        wait.task = self._timer.add(timeout_ms, lambda: self._end(wait))
+            self._watchers.setdefault(key, {})[operation] = None
+        operation.task = self._timer.add(timeout_ms, lambda: self._end(operation))
         return False
 
-    def touch(self, key: Hashable) -> int:
-        """Something happened to `key`: finish the waits that it satisfies; their number. A wait
-        that cannot be asked is finished too, for who touched the key has nothing to do with it."""
+    def check_and_complete(self, key: Hashable) -> int:
+        """Something happened to `key`: complete the operations that it satisfies; their number.
+        One whose check raises is completed too: its error must not reach our caller."""
         watchers = self._watchers.get(key)
         if watchers is None:
             return 0
-        satisfied = [wait for wait in watchers if _is_over(wait, key)]
-        finished = 0
-        for wait in satisfied:
-            # Finishing one may answer a client and so, in the end, touch another.
-            if wait.task is not None:
-                self._end(wait)
-                finished += 1
-        return finished
+        satisfied = [operation for operation in watchers if _is_over(operation, key)]
+        completed = 0
+        for operation in satisfied:
+            # Completing one may send a response and so, in the end, complete another.
+            if operation.task is not None:
+                self._end(operation)
+                completed += 1
+        return completed
 
     def expire(self, key: Hashable) -> None:
-        """Finish every wait for `key` now, as if its time were over."""
-        for wait in list(self._watchers.get(key, ())):
-            if wait.task is not None:
-                self._end(wait)
+        """Complete every operation for `key` now, as if its time were over."""
+        for operation in list(self._watchers.get(key, ())):
+            if operation.task is not None:
+                self._end(operation)
 
-    def abandon(self, wait: Wait) -> None:
-        """Forget the wait; it is never finished. Harmless if it is over."""
-        if wait.task is not None:
-            self._forget(wait)
+    def abandon(self, operation: DelayedOperation) -> None:
+        """Forget it; it is never completed. Harmless if it is over."""
+        if operation.task is not None:
+            self._forget(operation)
 
-    def _end(self, wait: Wait) -> None:
-        self._forget(wait)
+    def _end(self, operation: DelayedOperation) -> None:
+        self._forget(operation)
         try:
-            wait.finish()
+            operation.complete()
         except Exception:
-            # Root of somebody's answer: who touched the key has nothing to do with it.
-            logger.exception("Uncaught exception while finishing a waiting request")
+            # Our caller changed the key and has nothing to do with this response.
+            logger.exception("Uncaught exception while completing a delayed operation")
 
-    def _forget(self, wait: Wait) -> None:
-        assert wait.task is not None
-        wait.task.cancel()
-        wait.task = None
-        for key in wait.keys:
+    def _forget(self, operation: DelayedOperation) -> None:
+        assert operation.task is not None
+        operation.task.cancel()
+        operation.task = None
+        for key in operation.keys:
             watchers = self._watchers.get(key)
             if watchers is not None:
-                watchers.pop(wait, None)
+                watchers.pop(operation, None)
                 if not watchers:
                     del self._watchers[key]
 
 
-def _is_over(wait: Wait, key: Hashable) -> bool:
+def _is_over(operation: DelayedOperation, key: Hashable) -> bool:
     try:
-        return wait.is_satisfied_by(key)
+        return operation.is_satisfied_by(key)
     except Exception:
-        logger.exception("Uncaught exception while looking at a waiting request")
+        logger.exception("Uncaught exception while checking a delayed operation")
         return True

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from kafka08.broker.append_lane import AppendLane, needs_lane
+from kafka08.broker.append_queue import AppendQueue, needs_queue
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.delayed_produce import (
     AppendResult,
@@ -30,7 +30,7 @@ from kafka08.broker.isr_changes import IsrChanges, without
 from kafka08.broker.metadata_cache import MetadataCache
 from kafka08.broker.partition import Partition
 from kafka08.broker.purgatory import Purgatory
-from kafka08.broker.replica_fetchers import Followers
+from kafka08.broker.replica_fetcher_manager import Followers
 from kafka08.broker.timer import Timer
 from kafka08.broker.turns import in_turns
 from kafka08.errors import (
@@ -94,9 +94,9 @@ class ReplicaManager:
     """All partitions of one broker.
 
     controller_epoch   the highest seen in a controller's request; 0 at first
-    fetch_waits        parked fetches of consumers by partition; a move of the HW ends them
-    follower_waits     parked fetches of followers by partition; an append ends them
-    produce_waits      parked produces by partition
+    fetch_purgatory        parked fetches of consumers by partition; a move of the HW ends them
+    follower_fetch_purgatory     parked fetches of followers by partition; an append ends them
+    produce_purgatory      parked produces by partition
     by_name_on_the_wire    the partitions that have a log, by Partition.name_on_the_wire
     """
 
@@ -114,9 +114,9 @@ class ReplicaManager:
         self.broker_id = config.broker_id
         self.controller_epoch = 0
         self.log_manager = log_manager
-        self.fetch_waits: Purgatory = Purgatory(timer)
-        self.follower_waits: Purgatory = Purgatory(timer)
-        self.produce_waits: Purgatory = Purgatory(timer)
+        self.fetch_purgatory: Purgatory = Purgatory(timer)
+        self.follower_fetch_purgatory: Purgatory = Purgatory(timer)
+        self.produce_purgatory: Purgatory = Purgatory(timer)
         self._config = config
         self._runtime = runtime
         self._store = store
@@ -166,14 +166,14 @@ class ReplicaManager:
             )
         return partition
 
-    def leader(self, topic_partition: TopicPartition) -> Partition:
+    def leader_partition(self, topic_partition: TopicPartition) -> Partition:
         """The partition if this broker leads it; UnknownTopicOrPartition or NotLeaderForPartition
         otherwise."""
         partition = self.partition(topic_partition)
         partition.leader_log()
         return partition
 
-    def replica(self, topic_partition: TopicPartition) -> Partition:
+    def hosted_partition(self, topic_partition: TopicPartition) -> Partition:
         """The partition with its local log, led or not; ReplicaNotAvailable if there is none."""
         partition = self._partitions.get(topic_partition)
         if partition is None or partition.log is None:
@@ -240,9 +240,9 @@ class ReplicaManager:
             if topic_partition.topic in INTERNAL_TOPICS and not internal:
                 raise InvalidTopic(f"Cannot append to internal topic {topic_partition.topic}")
             partition = self.partition(topic_partition)
-            if partition.lane is not None or needs_lane(partition, message_set):
-                lane = partition.lane or AppendLane(partition, self._runtime)
-                lane.submit(bytearray(message_set), required_acks, appended)
+            if partition.append_queue is not None or needs_queue(partition, message_set):
+                append_queue = partition.append_queue or AppendQueue(partition, self._runtime)
+                append_queue.submit(bytearray(message_set), required_acks, appended)
                 return
             info = partition.append(message_set, required_acks)
         except Exception as error:  # noqa: BLE001 - becomes the partition's code in the answer
@@ -262,15 +262,15 @@ class ReplicaManager:
             done(results)
             return None
         wait = DelayedProduce(self, required_acks, results, done)
-        finished = self.produce_waits.add(wait, list(results), timeout_ms)
+        finished = self.produce_purgatory.add(wait, list(results), timeout_ms)
         return None if finished else wait
 
     def wake(self, topic_partition: TopicPartition) -> None:
         """After an append, a move of the HW or of the leadership: finish the waits that it
         satisfies."""
-        for waits in (self.follower_waits, self.fetch_waits, self.produce_waits):
+        for waits in (self.follower_fetch_purgatory, self.fetch_purgatory, self.produce_purgatory):
             if topic_partition in waits:
-                waits.touch(topic_partition)
+                waits.check_and_complete(topic_partition)
 
     def record_follower_fetch(
         self, topic_partition: TopicPartition, broker_id: int, offset: int
@@ -288,10 +288,10 @@ class ReplicaManager:
         raised = partition.record_follower_fetch(broker_id, offset, self._runtime.monotonic())
         if partition.joins_isr(broker_id):
             self._isr_changes.begin(partition, (*partition.isr, broker_id))
-        if raised and topic_partition in self.fetch_waits:
-            self.fetch_waits.touch(topic_partition)
-        if topic_partition in self.produce_waits:
-            self.produce_waits.touch(topic_partition)
+        if raised and topic_partition in self.fetch_purgatory:
+            self.fetch_purgatory.check_and_complete(topic_partition)
+        if topic_partition in self.produce_purgatory:
+            self.produce_purgatory.check_and_complete(topic_partition)
 
     def shrink_isrs(self) -> None:
         """Begin to put followers that are stuck or slow out of the ISRs. Switches."""
@@ -318,9 +318,9 @@ class ReplicaManager:
         leader and below the HW, followers (ids >= 0) to the LEO, a DEBUGGING_CONSUMER from any
         replica below the HW. Raises what Log.read does, and 3, 6 or 9 for the partition."""
         if replica_id == DEBUGGING_CONSUMER:
-            partition = self.replica(topic_partition)
+            partition = self.hosted_partition(topic_partition)
         else:
-            partition = self.leader(topic_partition)
+            partition = self.leader_partition(topic_partition)
         slice_ = partition.read(offset, max_bytes, committed_only=replica_id < 0)
         return slice_, partition.high_watermark
 
@@ -471,7 +471,7 @@ class ReplicaManager:
             state_change_log.info("Broker %d leads %s", self.broker_id, partition)
             self.wake(partition.topic_partition)
             # How far followers are is forgotten; only their next fetch says it, so have it now.
-            self.follower_waits.expire(partition.topic_partition)
+            self.follower_fetch_purgatory.expire(partition.topic_partition)
             listener = self._listeners.get(state.topic)
             if listener is not None:
                 listener.on_leadership(state.partition)

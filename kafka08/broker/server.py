@@ -21,20 +21,20 @@ from kafka08.broker.controller.controller import Controller
 from kafka08.broker.coordinator.group_coordinator import GroupCoordinator
 from kafka08.broker.coordinator.offset_manager import OffsetManager
 from kafka08.broker.dispatcher import Dispatcher
+from kafka08.broker.event_loop_monitor import EventLoopMonitor
 from kafka08.broker.former_session import FormerSession
 from kafka08.broker.halt import halt_on
-from kafka08.broker.lag import LagMeter
 from kafka08.broker.log_background import LogBackground
 from kafka08.broker.log_cleaner import CleanerWorkers
 from kafka08.broker.metadata_cache import MetadataCache
 from kafka08.broker.protocol_version import LEAST_REGISTRATION, inter_broker
 from kafka08.broker.registration import RegistrationKeeper
-from kafka08.broker.replica_fetchers import ReplicaFetchers
+from kafka08.broker.replica_fetcher_manager import ReplicaFetcherManager
 from kafka08.broker.replica_manager import ReplicaManager
 from kafka08.broker.timer import Timer
 from kafka08.broker.topic_config_changes import TopicConfigChanges
+from kafka08.broker.topic_creator import TopicCreator
 from kafka08.broker.topic_waits import TopicWaits
-from kafka08.broker.topics import TopicCreator
 from kafka08.config import LONG_MAX
 from kafka08.errors import ConfigError, KafkaError, StorageError
 from kafka08.levels import Level
@@ -80,7 +80,7 @@ class KafkaServer:
         self._log_manager: LogManager | None = None
         self._former_session: FormerSession | None = None
         self._listeners: dict[str, Listener] = {}
-        self._fetchers: ReplicaFetchers | None = None
+        self._fetchers: ReplicaFetcherManager | None = None
         self._replica_manager: ReplicaManager | None = None
         self._offset_manager: OffsetManager | None = None
         self._group_coordinator: GroupCoordinator | None = None
@@ -88,7 +88,7 @@ class KafkaServer:
         self._socket_servers: list[SocketServer] = []
         self._config_changes: TopicConfigChanges | None = None
         self._registration: RegistrationKeeper | None = None
-        self._lag_meter: LagMeter | None = None
+        self._event_loop_monitor: EventLoopMonitor | None = None
         self._cleaner: CleanerWorkers | None = None
         self._scheduled: list[Greenlet] = []
 
@@ -118,7 +118,7 @@ class KafkaServer:
     def _start(self) -> None:
         runtime = self.runtime
         timer = Timer(runtime)
-        self._lag_meter = LagMeter(runtime)
+        self._event_loop_monitor = EventLoopMonitor(runtime)
         store = self._store = self._connect_zookeeper()
         log_manager = self._log_manager = self._load_logs(store, timer)
         config = self._settle_id(store)
@@ -131,7 +131,7 @@ class KafkaServer:
         endpoint = self.endpoint = broker_at(config.broker_id, advertised[0])
 
         metadata_cache = MetadataCache(config.broker_id)
-        self._fetchers = ReplicaFetchers(config, runtime, log_manager, store)
+        self._fetchers = ReplicaFetcherManager(config, runtime, log_manager, store)
         replica_manager = self._replica_manager = ReplicaManager(
             config,
             runtime,
@@ -369,8 +369,8 @@ class KafkaServer:
             self._swallow(task.kill)
         if self._cleaner is not None:
             self._swallow(self._cleaner.stop)
-        if self._lag_meter is not None:
-            self._swallow(self._lag_meter.stop)
+        if self._event_loop_monitor is not None:
+            self._swallow(self._event_loop_monitor.stop)
         if self._fetchers is not None:
             self._swallow(self._fetchers.shutdown)
         if self._replica_manager is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from kafka08.broker.metadata_cache import MetadataCache
-from kafka08.broker.purgatory import Purgatory, Wait
+from kafka08.broker.purgatory import DelayedOperation, Purgatory
 from kafka08.broker.timer import Timer
 from kafka08.runtime import BrokerRuntime
 from kafka08.structs import TopicPartition
@@ -16,7 +16,7 @@ from kafka08.structs import TopicPartition
 IsDone = Callable[[str], bool]
 
 
-class TopicWait(Wait):
+class TopicWait(DelayedOperation):
     """Over when `is_done` holds for each of its topics."""
 
     __slots__ = ("_done", "_is_done", "_topics")
@@ -29,7 +29,7 @@ class TopicWait(Wait):
     def is_satisfied(self) -> bool:
         return all(map(self._is_done, self._topics))
 
-    def finish(self) -> None:
+    def complete(self) -> None:
         self._done()
 
 
@@ -44,7 +44,7 @@ class TopicWaits:
     def topic_updated(self, topic: str) -> None:
         """The controller told of a topic. Never switches."""
         if topic in self._waits:
-            self._waits.touch(topic)
+            self._waits.check_and_complete(topic)
 
     def await_leaders(self, partitions: Mapping[str, Sequence[int]], timeout_ms: int) -> set[str]:
         """Until each of these partitions has a live leader; the topics that have none after

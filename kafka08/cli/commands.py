@@ -66,7 +66,7 @@ def log_level_option() -> click.Option:
 def _set_log_level(context: click.Context, _: click.Parameter, level: str | None) -> None:
     if level is None or context.resilient_parsing:
         return
-    from kafka08.cli.talk import show_from
+    from kafka08.cli.stderr_logging import show_from
 
     context.meta[LEVEL] = level
     show_from(logging.getLevelNamesMapping()[level.upper()])

@@ -81,7 +81,7 @@ def fail(error: Exception) -> NoReturn:
 
 def report(error: Exception) -> int:
     """Say on stderr what happened and what can be done; the exit code."""
-    from kafka08.cli.talk import say
+    from kafka08.cli.stderr_logging import say
 
     say(f"Error: {text_of(error)}")
     if (advice := advice_for(error)) is not None:

@@ -328,7 +328,7 @@ def carry_out(
     of_group: GroupOffsets, plan: ChangePlan, store: str, as_json: bool, *, execute: bool
 ) -> None:
     """Show the plan; carry it out if that is wanted. Exits 1 if it is refused."""
-    from kafka08.zk.migration_protocol import Storage
+    from kafka08.zk.migration_protocol import OffsetStorage
 
     rows = [
         (
@@ -350,7 +350,7 @@ def carry_out(
     if not execute:
         click.echo("Nothing was changed.", err=True)
         return
-    count = of_group.carry_out(plan, Storage(STORES[store]))
+    count = of_group.carry_out(plan, OffsetStorage(STORES[store]))
     click.echo(f"Set the offsets of {counted(count, 'partition')} of group {plan.group}", err=True)
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from kafka08.client.requests import OffsetsStorage, commit_results, committed_results
+from kafka08.client.requests import StorageName, commit_results, committed_results
 from kafka08.errors import (
     NO_ERROR,
     ApiError,
@@ -28,7 +28,7 @@ from kafka08.protocol.types import Response
 from kafka08.structs import NO_OFFSET, TopicPartition
 
 
-def error_codes(response: Response, storage: OffsetsStorage) -> dict[TopicPartition, int]:
+def error_codes(response: Response, storage: StorageName) -> dict[TopicPartition, int]:
     """partition → error code of an answer to OffsetFetch or OffsetCommit; NO_ERROR where nothing is
     committed, in either store."""
     if isinstance(response, OffsetCommitResponse):

@@ -48,11 +48,11 @@ from kafka08.protocol.produce import (
 from kafka08.protocol.types import Buffer, Response
 from kafka08.structs import ORDINARY_CONSUMER, Broker, OffsetAndMetadata, TopicPartition
 
-OffsetsStorage = Literal["zookeeper", "kafka"]
+StorageName = Literal["zookeeper", "kafka"]
 """Where a request reads or writes a group's offsets, by the words of offsets.storage: version 0 of
 it, or version 1. Where a member keeps them, which may be both, is
-kafka08.zk.migration_protocol.Storage."""
-STORAGE_VERSIONS: Final[dict[OffsetsStorage, int]] = {"zookeeper": 0, "kafka": 1}
+kafka08.zk.migration_protocol.OffsetStorage."""
+STORAGE_VERSIONS: Final[dict[StorageName, int]] = {"zookeeper": 0, "kafka": 1}
 
 
 def coordinator_of(group: str, response: Response) -> Broker:
@@ -126,7 +126,7 @@ def offsets_results(response: OffsetsResponse) -> dict[TopicPartition, OffsetsPa
 
 
 def commit_request(
-    group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata], storage: OffsetsStorage
+    group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata], storage: StorageName
 ) -> OffsetCommitRequest:
     """Commit from outside any generation. ZooKeeper's version sends no time."""
     return OffsetCommitRequest(
@@ -149,7 +149,7 @@ def commit_results(
 
 
 def committed_request(
-    group: str, partitions: Iterable[TopicPartition], storage: OffsetsStorage
+    group: str, partitions: Iterable[TopicPartition], storage: StorageName
 ) -> OffsetFetchRequest:
     return OffsetFetchRequest(
         group,

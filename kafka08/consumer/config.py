@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Unpack, get_args
 
-from kafka08.client.requests import OffsetsStorage
+from kafka08.client.requests import StorageName
 from kafka08.config import INT_MAX, Config, key
 from kafka08.errors import ConfigError
 
@@ -106,10 +106,10 @@ class ConsumerConfig(Config):
 
     def validate(self) -> None:
         self._resolve("offsets_storage", self.offsets_storage.lower())
-        if self.offsets_storage not in get_args(OffsetsStorage):
+        if self.offsets_storage not in get_args(StorageName):
             raise ConfigError(
                 f"offsets.storage: {self.offsets_storage!r} is not one of "
-                f"{', '.join(get_args(OffsetsStorage))}"
+                f"{', '.join(get_args(StorageName))}"
             )
         self._default("client_id", self.group_id)
         self._default("dual_commit_enabled", self.offsets_storage == "kafka")

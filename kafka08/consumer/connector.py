@@ -26,7 +26,7 @@ from kafka08.consumer.assignors import Assignment
 from kafka08.consumer.brokers import BrokersFromZooKeeper
 from kafka08.consumer.config import ConsumerConfig
 from kafka08.consumer.fetcher import answer_bytes_max
-from kafka08.consumer.fetchers import FetcherManager
+from kafka08.consumer.fetcher_manager import FetcherManager
 from kafka08.consumer.kafka_stream import KafkaStream
 from kafka08.consumer.member_storage import MemberStorage
 from kafka08.consumer.offset_store import KafkaOffsetStore, Offsets, ZooKeeperOffsetStore
@@ -57,7 +57,7 @@ from kafka08.structs import Broker, TopicPartition
 from kafka08.topic_name import fault_of
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
-from kafka08.zk.migration_protocol import Storage
+from kafka08.zk.migration_protocol import OffsetStorage
 from kafka08.zk.nodes import MEMBER_STREAMS_MAX, STREAMS_MAX
 from kafka08.zk.session import SessionEvent
 
@@ -128,7 +128,7 @@ class ConsumerConnector:
         return self._status.stall_cause
 
     @property
-    def storage(self) -> Storage | None:
+    def storage(self) -> OffsetStorage | None:
         """Where this member commits now, which a migration of its group may change while it runs;
         None before it has streams."""
         return None if self._storage is None else self._storage.storage
@@ -394,7 +394,7 @@ class ConsumerConnector:
             self._zk,
             config.group_id,
             self.consumer_id,
-            Storage.of(config.offsets_storage, config.dual_commit_enabled),
+            OffsetStorage.of(config.offsets_storage, config.dual_commit_enabled),
             zookeeper=ZooKeeperOffsetStore(self._zk, config.group_id, id_path, self._gate.check),
             kafka=kafka,
             on_order=lambda: self._post(Event.CHANGE),

@@ -33,7 +33,7 @@ from kafka08.errors import ApiError, ClientError, NodeExists, NoNode, ProtocolEr
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
-from kafka08.zk.migration_protocol import Order, Storage, decode_order, encode_answer
+from kafka08.zk.migration_protocol import OffsetStorage, Order, decode_order, encode_answer
 from kafka08.zk.operations import ANY_VERSION, Check, Create, Set
 
 logger = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ class MemberStorage:
         zk: ZkClient,
         group: str,
         consumer_id: str,
-        configured: Storage,
+        configured: OffsetStorage,
         *,
         zookeeper: ZooKeeperOffsetStore,
         kafka: KafkaOffsetStore,
@@ -63,10 +63,10 @@ class MemberStorage:
         self._configured = configured
         self._zookeeper = zookeeper
         self._kafka = kafka
-        self._stores: dict[Storage, OffsetStore] = {
-            Storage.ZOOKEEPER: zookeeper,
-            Storage.DUAL: DualOffsetStore(kafka, zookeeper),
-            Storage.KAFKA: kafka,
+        self._stores: dict[OffsetStorage, OffsetStore] = {
+            OffsetStorage.ZOOKEEPER: zookeeper,
+            OffsetStorage.DUAL: DualOffsetStore(kafka, zookeeper),
+            OffsetStorage.KAFKA: kafka,
         }
         self._on_order = on_order
         self._storage = configured
@@ -75,7 +75,7 @@ class MemberStorage:
         self._order: Order | None = None
 
     @property
-    def storage(self) -> Storage:
+    def storage(self) -> OffsetStorage:
         """Where commits go now."""
         return self._storage
 
@@ -132,7 +132,7 @@ class MemberStorage:
         self._unread = True
         self._on_order()
 
-    def _carry_over(self, storage: Storage, owned: Collection[TopicPartition]) -> None:
+    def _carry_over(self, storage: OffsetStorage, owned: Collection[TopicPartition]) -> None:
         if not owned:
             return
         in_zookeeper, in_kafka = self._zookeeper.fetch(owned), self._kafka.fetch_once(owned)

@@ -20,7 +20,7 @@ from kafka08.client.cluster import ClusterClient
 from kafka08.client.committed import error_codes
 from kafka08.client.metadata import ClusterMetadata
 from kafka08.client.requests import (
-    OffsetsStorage,
+    StorageName,
     commit_request,
     committed_request,
     committed_results,
@@ -289,7 +289,7 @@ class SimpleConsumer(Closeable):
         self,
         group: str,
         offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
-        storage: OffsetsStorage = "zookeeper",
+        storage: StorageName = "zookeeper",
     ) -> None:
         """Store the group's offsets: through this broker in ZooKeeper (metadata is dropped), or at
         the group's coordinator, found and found again as needed, in Kafka. Raises the first
@@ -309,7 +309,7 @@ class SimpleConsumer(Closeable):
         self,
         group: str,
         partitions: Iterable[TopicPartition],
-        storage: OffsetsStorage = "zookeeper",
+        storage: StorageName = "zookeeper",
     ) -> dict[TopicPartition, OffsetAndMetadata]:
         """What the group has committed in that store; offset NO_OFFSET where nothing is. In Kafka a
         partition that no broker knows raises UnknownTopicOrPartition; ZooKeeper cannot tell."""
@@ -329,7 +329,7 @@ class SimpleConsumer(Closeable):
     def _at_store(
         self,
         group: str,
-        storage: OffsetsStorage,
+        storage: StorageName,
         request: Request,
         read: Callable[[Response, str], T],
     ) -> T:

@@ -15,7 +15,7 @@ from typing import Final
 
 from kafka08.admin import AdminClient
 from kafka08.client import ClusterClient, parse_bootstrap
-from kafka08.client.requests import OffsetsStorage
+from kafka08.client.requests import StorageName
 from kafka08.consumer import SimpleConsumer
 from kafka08.demo import corpus
 from kafka08.demo.ledger import Content, Ledger
@@ -140,7 +140,7 @@ class Job:
     def _consume(
         self,
         title: str,
-        storage: OffsetsStorage,
+        storage: StorageName,
         changes: list[tuple[int, str, str]],
         until: int,
         migrate: Callable[[], None] | None = None,
@@ -188,7 +188,7 @@ class Job:
         else:
             self.cluster.kill(int(name))
 
-    def _group_fault(self, storage: OffsetsStorage) -> str:
+    def _group_fault(self, storage: StorageName) -> str:
         """What is wrong with what the group read and committed; empty if nothing."""
         position = self.tally.next_offsets()
         expected = self.ledger.below(position)
@@ -254,7 +254,7 @@ class Job:
                 ends[partition] = consumer.earliest_or_latest(tp, LATEST_OFFSET)
         return ends
 
-    def committed(self, storage: OffsetsStorage) -> dict[int, int]:
+    def committed(self, storage: StorageName) -> dict[int, int]:
         """partition → the group's committed offset in one store, of those that have one."""
         host, port = parse_bootstrap(self.cluster.bootstrap)[0]
         with SimpleConsumer(host, port) as consumer:

@@ -17,7 +17,7 @@ from kafka08.errors import ConfigError, ZooKeeperError
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.errors import unless_gone
-from kafka08.zk.migration_protocol import Order, Storage, decode_order
+from kafka08.zk.migration_protocol import OffsetStorage, Order, decode_order
 from kafka08.zk.nodes import ConsumerRegistration
 from kafka08.zk.operations import Children, Get, Node
 
@@ -76,15 +76,15 @@ class Member:
         return self._configuration is not None
 
     @property
-    def configured(self) -> Storage | None:
+    def configured(self) -> OffsetStorage | None:
         """Where its configuration commits; None: it is not ours, and not known."""
         if (says := self._configuration) is None:
             return None
         is_dual = says.get("dual.commit.enabled") == "true"
-        return Storage.of(says.get("offsets.storage", ""), is_dual)
+        return OffsetStorage.of(says.get("offsets.storage", ""), is_dual)
 
     @property
-    def storage(self) -> Storage | None:
+    def storage(self) -> OffsetStorage | None:
         """Where it commits now, as far as is known."""
         return self.configured if self.answer is None else self.answer.storage
 

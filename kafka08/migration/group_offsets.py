@@ -18,7 +18,7 @@ from kafka08.migration.writing import commit_to_kafka
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.group_store import GroupStore
-from kafka08.zk.migration_protocol import Storage
+from kafka08.zk.migration_protocol import OffsetStorage
 
 
 class GroupOffsets:
@@ -68,7 +68,7 @@ class GroupOffsets:
     def plan_set(self, offsets: Mapping[TopicPartition, int]) -> ChangePlan:
         return plan_set(self._facts_of(offsets), offsets)
 
-    def carry_out(self, plan: ChangePlan, storage: Storage) -> int:
+    def carry_out(self, plan: ChangePlan, storage: OffsetStorage) -> int:
         """Write the plan into the stores named, Kafka first; how many partitions were written.
         MigrationError with the plan's refusals, or if members have come."""
         members = read_members(self._connections.zk, self.group)

@@ -25,7 +25,7 @@ from kafka08.migration.results import raised
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
-from kafka08.zk.migration_protocol import Order, Storage
+from kafka08.zk.migration_protocol import OffsetStorage, Order
 from kafka08.zk.operations import Create, Delete, Get, Node, Set
 
 VERSION: Final = 1
@@ -51,15 +51,15 @@ class State(enum.Enum):
     ROLLED_BACK = "rolled back"
 
 
-ORDERS: Final[dict[State, Storage]] = {
-    State.DUAL: Storage.DUAL,
-    State.VERIFIED: Storage.DUAL,
-    State.FINISHING: Storage.KAFKA,
-    State.FINISHED: Storage.KAFKA,
-    State.ROLLING_TO_NEWEST: Storage.DUAL,
-    State.RETURNING: Storage.ZOOKEEPER,
-    State.ROLLING_TO_SNAPSHOT: Storage.ZOOKEEPER,
-    State.ROLLED_BACK: Storage.ZOOKEEPER,
+ORDERS: Final[dict[State, OffsetStorage]] = {
+    State.DUAL: OffsetStorage.DUAL,
+    State.VERIFIED: OffsetStorage.DUAL,
+    State.FINISHING: OffsetStorage.KAFKA,
+    State.FINISHED: OffsetStorage.KAFKA,
+    State.ROLLING_TO_NEWEST: OffsetStorage.DUAL,
+    State.RETURNING: OffsetStorage.ZOOKEEPER,
+    State.ROLLING_TO_SNAPSHOT: OffsetStorage.ZOOKEEPER,
+    State.ROLLED_BACK: OffsetStorage.ZOOKEEPER,
 }
 """What members are to do from a state on. COPYING leaves them as they were."""
 
@@ -239,7 +239,7 @@ _ADVICE: Final[dict[State | None, str]] = {
 }
 
 
-def next_order(order: Order | None, storage: Storage | None) -> Order | None:
+def next_order(order: Order | None, storage: OffsetStorage | None) -> Order | None:
     """The order that follows; the same one if members have nothing to change."""
     if storage is None or (order is not None and order.storage is storage):
         return order
@@ -273,5 +273,5 @@ def decode(text: str) -> Entry:
         for number, (zookeeper, kafka) in partitions.items()
     }
     storage = fields["storage"]
-    order = None if storage is None else Order(int(fields["step"]), Storage(storage))
+    order = None if storage is None else Order(int(fields["step"]), OffsetStorage(storage))
     return Entry(State(fields["state"]), snapshot, int(fields["updated"]), order)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kafka08.groups.members import Member
-from kafka08.zk.migration_protocol import Order, Storage
+from kafka08.zk.migration_protocol import OffsetStorage, Order
 
 
 def behind(members: Iterable[Member], order: Order) -> list[str]:
@@ -16,7 +16,7 @@ def behind(members: Iterable[Member], order: Order) -> list[str]:
     return [m.consumer_id for m in members if m.is_ours and m.answer != order]
 
 
-def instructions(members: Iterable[Member], storage: Storage) -> list[str]:
+def instructions(members: Iterable[Member], storage: OffsetStorage) -> list[str]:
     """What somebody has to do for `storage` by hand, one line for each member that is not ours."""
     keys = " and ".join(f"{key}={value}" for key, value in storage.properties.items())
     return [

@@ -49,7 +49,7 @@ from kafka08.runtime import ClientRuntime
 from kafka08.runtime.threads import THREADS
 from kafka08.zk import paths
 from kafka08.zk.group_store import GroupStore
-from kafka08.zk.migration_protocol import Storage
+from kafka08.zk.migration_protocol import OffsetStorage
 from kafka08.zk.operations import Delete
 
 logger = logging.getLogger(__name__)
@@ -147,7 +147,7 @@ class OffsetMigration(Closeable):
         """The same, also of what both stores have lost since the migration began."""
         return read_facts(self.group, self.connections, entry.snapshot, everywhere=self._everywhere)
 
-    def _watch(self, storage: Storage, watching: Watching, entry: Entry) -> Verification:
+    def _watch(self, storage: OffsetStorage, watching: Watching, entry: Entry) -> Verification:
         return watch(
             self.connections,
             self.group,
@@ -203,7 +203,7 @@ class OffsetMigration(Closeable):
         entry = self._journal.read()
         self._journal.check(State.VERIFIED, entry)
         assert entry is not None, "check refuses a migration that has not begun"
-        found = self._watch(Storage.DUAL, watching, entry)
+        found = self._watch(OffsetStorage.DUAL, watching, entry)
         if found.is_verified:
             self._journal.enter(State.VERIFIED, entry, self._clock.time_ms())
         return found
@@ -220,7 +220,7 @@ class OffsetMigration(Closeable):
         if entry.state is not State.FINISHED:
             entry = self._journal.enter(State.FINISHING, entry, self._clock.time_ms())
         self._await_answers("finish", entry)
-        found = self._watch(Storage.KAFKA, watching, entry)
+        found = self._watch(OffsetStorage.KAFKA, watching, entry)
         if found.is_verified and entry.state is not State.FINISHED:
             self._journal.enter(State.FINISHED, entry, self._clock.time_ms())
         return found
@@ -243,7 +243,9 @@ class OffsetMigration(Closeable):
             facts, _ = self._newest_of_both(entry)
             entry = self._journal.enter(State.ROLLING_TO_NEWEST, entry, self._clock.time_ms())
             self._await_answers("rollback", entry)
-            self._refuse("rollback", instructions(self._kafka_only(facts, entry), Storage.DUAL))
+            self._refuse(
+                "rollback", instructions(self._kafka_only(facts, entry), OffsetStorage.DUAL)
+            )
             _, rollback = self._newest_of_both(entry)
         elif entry.state not in RETURNED:
             facts = self._known_facts(entry)

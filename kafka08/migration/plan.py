@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from kafka08.groups.members import Member
 from kafka08.migration.facts import GroupFacts, Offset, PartitionFacts
 from kafka08.structs import TopicPartition
-from kafka08.zk.migration_protocol import Storage
+from kafka08.zk.migration_protocol import OffsetStorage
 
 
 class Action(enum.Enum):
@@ -108,7 +108,7 @@ def _trap(facts: GroupFacts, partition: PartitionFacts) -> str | None:
     if owner is None or not partition.is_ahead_in_kafka:
         return None
     text = f"{partition.topic_partition}: its live owner {owner.consumer_id} "
-    if owner.storage is Storage.ZOOKEEPER:
+    if owner.storage is OffsetStorage.ZOOKEEPER:
         return (
             f"{text}goes by ZooKeeper's {partition.zookeeper}, but an old offset {partition.kafka} "
             "in Kafka is larger, and with both stores the larger one wins: members would skip; "

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from kafka08.migration.facts import GroupFacts, PartitionFacts, Snapshot
 from kafka08.structs import TopicPartition
-from kafka08.zk.migration_protocol import Storage
+from kafka08.zk.migration_protocol import OffsetStorage
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ def without_old(facts: GroupFacts, snapshot: Snapshot) -> GroupFacts:
 
     def is_old(p: PartitionFacts) -> bool:
         owner = facts.owner(p)
-        by_zookeeper = owner is not None and owner.storage in {None, Storage.ZOOKEEPER}
+        by_zookeeper = owner is not None and owner.storage in {None, OffsetStorage.ZOOKEEPER}
         return by_zookeeper and snapshot.get(p.topic_partition, (None, None))[1] == p.kafka
 
     partitions = tuple(replace(p, kafka=None) if is_old(p) else p for p in facts.partitions)

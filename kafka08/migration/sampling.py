@@ -16,7 +16,7 @@ from itertools import pairwise
 
 from kafka08.migration.facts import GroupFacts, Offset, PartitionFacts
 from kafka08.structs import TopicPartition
-from kafka08.zk.migration_protocol import Storage
+from kafka08.zk.migration_protocol import OffsetStorage
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Rules:
     """
 
     interval_ms: int
-    storage: Storage
+    storage: OffsetStorage
     allow_idle: bool = False
     retention_ms: int | None = None
     now_ms: int = 0
@@ -91,7 +91,7 @@ def _judge_one(
     (notes if _came_up_again(kafka) else problems).extend(_went_back("Kafka", kafka))
     if not samples:
         pass
-    elif rules.storage is Storage.DUAL:
+    elif rules.storage is OffsetStorage.DUAL:
         problems += _disagreements(pairs, rules.interval_ms)
         if whole:
             problems += _one_store_only(moved)

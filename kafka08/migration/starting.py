@@ -27,7 +27,7 @@ from kafka08.migration.plan import Plan, make_plan
 from kafka08.migration.results import errors_of, refusal
 from kafka08.migration.waiting import await_answers, unanswered
 from kafka08.migration.writing import raise_in_kafka_of
-from kafka08.zk.migration_protocol import Order, Storage
+from kafka08.zk.migration_protocol import OffsetStorage, Order
 
 BEGINS_ANEW = frozenset({None, State.COPYING, State.ROLLED_BACK})
 
@@ -153,7 +153,7 @@ class Starting:
 
 
 def _has_read_kafka(member: Member) -> bool:
-    return not member.is_ours or member.configured is Storage.KAFKA
+    return not member.is_ours or member.configured is OffsetStorage.KAFKA
 
 
 def _entry(start: _Start) -> Entry:

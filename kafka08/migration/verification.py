@@ -15,7 +15,7 @@ from kafka08.migration.plan import group_refusals, verification_problems
 from kafka08.migration.reading import read_facts, zookeeper_offsets
 from kafka08.migration.sampling import PartitionVerdict, Rules, Sample, judge
 from kafka08.structs import NO_OFFSET, TopicPartition
-from kafka08.zk.migration_protocol import Storage
+from kafka08.zk.migration_protocol import OffsetStorage
 
 COMMIT_SLACK_MS = 2000
 """How long a commit itself may take."""
@@ -59,7 +59,7 @@ class Verification:
     """
 
     group: str
-    storage: Storage
+    storage: OffsetStorage
     facts: GroupFacts
     partitions: tuple[PartitionVerdict, ...]
     problems: tuple[str, ...]
@@ -77,7 +77,7 @@ class Verification:
 def watch(
     connections: Connections,
     group: str,
-    storage: Storage,
+    storage: OffsetStorage,
     watching: Watching,
     entry: Entry,
     *,
@@ -105,11 +105,11 @@ def watch(
         connections.runtime.time_ms(),
     )
     verdicts = tuple(judge(facts, samples, rules))
-    if storage is Storage.DUAL and not facts.is_live:
+    if storage is OffsetStorage.DUAL and not facts.is_live:
         problems = verification_problems(facts)
     else:
         problems = group_refusals(facts)
-    if storage is Storage.KAFKA and facts.unavailable is None:
+    if storage is OffsetStorage.KAFKA and facts.unavailable is None:
         problems += [p.disagreement for p in facts.behind_in_kafka if p.kafka is None]
     if facts.is_live and entry.order is not None:
         problems += [f"{m} has not answered" for m in behind(facts.members, entry.order)]

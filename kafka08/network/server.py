@@ -1,11 +1,11 @@
 """SocketServer: accept, frames in, answers out, on the event loop of a BrokerRuntime.
 
-A connection has no greenlet: one io watch of the loop calls its Exchange in the hub. A callback
-receives at most four times, handles each time at most 64 requests or 2 ms of them, and sends their
-answers joined; message sets above 16 KB go from their files to the socket by sendfile. When a
-socket takes no more, reading stops until it does. Limits: size of a request, connections from one
-address, time without a request. Source: kafka.network.SocketServer 0.8.2.2; ARCHITECTURE.md, "Who
-runs where".
+A connection has no greenlet: one io watch of the loop calls its ServerConnection in the hub. A
+callback receives at most four times, handles each time at most 64 requests or 2 ms of them, and
+sends their answers joined; message sets above 16 KB go from their files to the socket by sendfile.
+When a socket takes no more, reading stops until it does. Limits: size of a request, connections
+from one address, time without a request. Source: kafka.network.SocketServer 0.8.2.2;
+ARCHITECTURE.md, "Who runs where".
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Final
 
 from kafka08.errors import ProtocolError
 from kafka08.log_limit import caused_by
-from kafka08.network.exchange import Exchange, FileSlice, RequestHandler
+from kafka08.network.server_connection import FileSlice, RequestHandler, ServerConnection
 from kafka08.protocol.frame import BufferPool, FrameReader
 from kafka08.runtime import BrokerRuntime, Cancellable, IoWatch, Listener, Stream
 from kafka08.runtime.transport import MORE, PEEK, Address
@@ -39,7 +39,7 @@ CallLater = Callable[[float, Callable[[], object]], Cancellable]
 """`call_later(ms, call)`: the broker's timing wheel."""
 
 
-class ServerConnection(Exchange):
+class AcceptedConnection(ServerConnection):
     """An accepted stream and its watches. Everything runs in the hub and nothing switches."""
 
     __slots__ = ("_reading", "_server", "_stream", "_writing", "host", "last_read", "scheduled")
@@ -325,7 +325,7 @@ class SocketServer:
         self._overrides = self._resolve(connections_overrides)
         self._by_host: dict[str, int] = {}
         self._idle_seconds = idle_ms / 1000
-        self._by_age: OrderedDict[ServerConnection, float] = OrderedDict()
+        self._by_age: OrderedDict[AcceptedConnection, float] = OrderedDict()
         """Connections by when they were last known to have sent something, oldest first."""
         self._idle_check: Cancellable | None = None
 
@@ -399,12 +399,12 @@ class SocketServer:
             accepted.close()
             return
         self._by_host[host] = count
-        connection = ServerConnection(self, accepted, address)
+        connection = AcceptedConnection(self, accepted, address)
         self._by_age[connection] = connection.last_read
         if self._idle_check is None:
             self._idle_check = self._call_later(self._idle_seconds * 1000, self._close_idle)
 
-    def forget(self, connection: ServerConnection) -> None:
+    def forget(self, connection: AcceptedConnection) -> None:
         """A connection has closed."""
         del self._by_age[connection]
         count = self._by_host[connection.host] - 1

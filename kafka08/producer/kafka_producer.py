@@ -30,11 +30,11 @@ from kafka08.listing import some_of
 from kafka08.producer.accumulator import PartitionQueue, RecordAccumulator
 from kafka08.producer.batch import Callback, RecordBatch, first_late
 from kafka08.producer.bulk import Bulk, Values, as_bytes, by_partition, queue_of, too_large
-from kafka08.producer.channels import Channels
 from kafka08.producer.future import BatchFuture, RecordFuture, Stretch
 from kafka08.producer.hash_partitioner import RecordPartitioner, partition_for_key
 from kafka08.producer.interceptors import Interceptors, ProducerInterceptor
 from kafka08.producer.kafka_producer_config import KafkaProducerConfig
+from kafka08.producer.network_client import NetworkClient
 from kafka08.producer.producer_metadata import ProducerMetadata
 from kafka08.producer.record import ProducerRecord
 from kafka08.producer.sender import Sender, SenderSettings
@@ -86,7 +86,7 @@ class KafkaProducer(Closeable):
         self._runtime = runtime
         self._record_bytes_max = min(config.max_request_size, config.buffer_memory)
         self._routes: dict[str, TopicRoute] = {}
-        self._channels = Channels(
+        self._network = NetworkClient(
             client_id=config.client_id,
             max_in_flight=config.max_in_flight_requests_per_connection,
             reconnect_s=config.reconnect_backoff_ms / 1000,
@@ -101,7 +101,7 @@ class KafkaProducer(Closeable):
             linger_s=config.linger_ms / 1000,
             codec=config.codec,
             ordered=config.max_in_flight_requests_per_connection == 1,
-            on_batch=self._channels.wake_up,
+            on_batch=self._network.wake_up,
             runtime=runtime,
         )
         self._metadata = ProducerMetadata(
@@ -115,7 +115,7 @@ class KafkaProducer(Closeable):
             sender_settings(config),
             self._accumulator,
             self._metadata,
-            self._channels,
+            self._network,
             runtime,
         )
         self._is_closed = False
@@ -214,7 +214,7 @@ class KafkaProducer(Closeable):
         it: the futures tell. TimeoutError after `timeout` seconds."""
         waiting = self._accumulator.begin_flush()
         try:
-            self._channels.wake_up()
+            self._network.wake_up()
             late = first_late(waiting, timeout)
             if late is not None:
                 raise TimeoutError(f"{late.tp}: not sent within {timeout} s")
@@ -236,7 +236,7 @@ class KafkaProducer(Closeable):
         name server, say. From within a callback it does not wait, nor raise.
         """
         self._accumulator.close()
-        self._channels.wake_up()
+        self._network.wake_up()
         if self._is_closed or self._sender.is_current:
             return
         # Without a lock: a signal handler may close what its own thread is closing.
@@ -340,7 +340,7 @@ class KafkaProducer(Closeable):
         while True:
             if self._accumulator.closed:
                 raise ProducerClosed("the producer is closed")
-            self._channels.wake_up()
+            self._network.wake_up()
             left = deadline - self._runtime.monotonic()
             answered = self._metadata.await_update(version, min(left, CLOSED_POLL_SECONDS))
             version = self._metadata.version

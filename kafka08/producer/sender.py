@@ -30,8 +30,8 @@ from kafka08.errors import (
 )
 from kafka08.producer.accumulator import RecordAccumulator
 from kafka08.producer.batch import RecordBatch
-from kafka08.producer.channel import Answer, Sent
-from kafka08.producer.channels import Channels, Lost
+from kafka08.producer.broker_channel import ClientResponse, InFlightRequest
+from kafka08.producer.network_client import LostRequests, NetworkClient
 from kafka08.producer.producer_metadata import ProducerMetadata
 from kafka08.producer.record import ProducerRecord
 from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
@@ -74,13 +74,13 @@ class Sender:
         settings: SenderSettings,
         accumulator: RecordAccumulator,
         metadata: ProducerMetadata,
-        channels: Channels,
+        network: NetworkClient,
         runtime: ClientRuntime,
     ) -> None:
         self._settings = settings
         self._accumulator = accumulator
         self._metadata = metadata
-        self._channels = channels
+        self._network = network
         self._runtime = runtime
         self._metadata_in_flight = False
         self._giving_up = False
@@ -109,7 +109,7 @@ class Sender:
     def give_up(self) -> None:
         """End soon, whatever is left; `unsent` tells it then. Any thread."""
         self._giving_up = True
-        self._channels.wake_up()
+        self._network.wake_up()
 
     def unsent(self) -> list[ProducerRecord]:
         """What was given up, as it was serialized, by partition: while the thread has not ended,
@@ -127,7 +127,7 @@ class Sender:
         except Exception:  # the thread's root: nobody may wait for ever on its account
             logger.exception("Uncaught error in the producer's sender")
         self._accumulator.close()
-        self._channels.close()
+        self._network.close()
         unsent = self._accumulator.take_all()
         self._unsent = [record for batch in unsent for record in batch.records()]
         error = ProducerClosed("the producer was closed before this was acknowledged")
@@ -137,7 +137,7 @@ class Sender:
         return self._accumulator.closed and not self._accumulator.incomplete_count
 
     def run_once(self) -> None:
-        """One round. Waits for the network, for a batch to be due or for `Channels.wake_up`."""
+        """One round. Waits for the network, for a batch to be due or for a wake-up."""
         now = self._runtime.monotonic()
         with self._accumulator.lock:
             ready = self._accumulator.ready(now)
@@ -145,11 +145,11 @@ class Sender:
         if ready.unknown_leaders:
             self._metadata.request_update()
         for broker in sorted(ready.leaders):
-            if self._channels.is_ready((broker.host, broker.port), now):
+            if self._network.is_ready((broker.host, broker.port), now):
                 self._send_to(broker, now)
         wait_s = min(ready.wait_s, self._ask_for_metadata(now), self._expire(now))
-        for event in self._channels.poll(wait_s):
-            if isinstance(event, Answer):
+        for event in self._network.poll(wait_s):
+            if isinstance(event, ClientResponse):
                 self._answered(event)
             else:
                 self._lost(event)
@@ -168,7 +168,7 @@ class Sender:
             timeout_ms=settings.ack_timeout_ms,
         )
         try:
-            self._channels.send(
+            self._network.send(
                 (broker.host, broker.port),
                 request,
                 batches,
@@ -188,12 +188,12 @@ class Sender:
             return due_in
         if not topics:
             return float("inf")  # who waited has just given up; to ask for none is to ask for all
-        address = self._channels.least_loaded(self._metadata.addresses, now)
+        address = self._network.least_loaded(self._metadata.addresses, now)
         if address is None:
             return float("inf")  # a connection is on its way, or a timer of `channels` tells
         self._metadata.asking(now)
         self._metadata_in_flight = True
-        self._channels.send(
+        self._network.send(
             address,
             MetadataRequest(topics),
             None,
@@ -210,7 +210,7 @@ class Sender:
         timeout_s = self._settings.request_timeout_s
         self._expire_at = now + min(1.0, timeout_s / 4)
         brokers = self._metadata.cluster.brokers.values()
-        reachable = {b for b in brokers if self._channels.is_open((b.host, b.port))}
+        reachable = {b for b in brokers if self._network.is_open((b.host, b.port))}
         for batch in self._accumulator.take_overdue(now - timeout_s, reachable):
             text = f"{batch.tp}: no leader could be sent to within {timeout_s * 1000:.0f} ms"
             self._accumulator.complete([batch], error=RequestTimeout(text))
@@ -218,7 +218,7 @@ class Sender:
 
     # -------------------------------------------------------------------------------- answers
 
-    def _answered(self, answer: Answer) -> None:
+    def _answered(self, answer: ClientResponse) -> None:
         response, batches = answer.response, answer.sent.context
         if isinstance(response, MetadataResponse):
             self._metadata_in_flight = False
@@ -240,14 +240,14 @@ class Sender:
             else:
                 self._failed(parts, error)
 
-    def _lost(self, lost: Lost) -> None:
+    def _lost(self, lost: LostRequests) -> None:
         """The connection is gone. The newest request comes first, so that what goes back to the
         front of the queues ends up in the order it was sent in."""
         self._metadata.request_update()
         for sent in reversed(lost.sent):
             self._lost_one(sent, lost.error if sent is lost.sent[0] else None)
 
-    def _lost_one(self, sent: Sent, error: KafkaError | None) -> None:
+    def _lost_one(self, sent: InFlightRequest, error: KafkaError | None) -> None:
         if sent.context is None:
             self._metadata_in_flight = False
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kafka08.client.requests import OffsetsStorage
+from kafka08.client.requests import StorageName
 from kafka08.consumer.config import ConsumerConfig
 from kafka08.consumer.connector import ConsumerConnector
 from kafka08.errors import ConsumerTimeout, KafkaError
@@ -47,7 +47,7 @@ class SimMember:
     """One place in the group, and the process that has it, if one does."""
 
     def __init__(
-        self, hosts: Hosts, number: int, target: Target, handed: Handed, storage: OffsetsStorage
+        self, hosts: Hosts, number: int, target: Target, handed: Handed, storage: StorageName
     ) -> None:
         self.host = f"member-{number}"
         self.process: Process | None = None
@@ -83,7 +83,7 @@ class Member:
     """One member of the group, which reads until it is told to end."""
 
     def __init__(
-        self, runtime: SimClientRuntime, target: Target, handed: Handed, storage: OffsetsStorage
+        self, runtime: SimClientRuntime, target: Target, handed: Handed, storage: StorageName
     ) -> None:
         self.runtime = runtime
         self.is_ending = False

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import get_args
 
-from kafka08.client.requests import OffsetsStorage
+from kafka08.client.requests import StorageName
 from kafka08.simulation.network import NetworkSettings
 from kafka08.simulation.zookeeper import ADDRESS
 
@@ -68,7 +68,7 @@ class Plan:
     fault_seconds: float
     silent_share: float
     members: int
-    offsets_storage: OffsetsStorage
+    offsets_storage: StorageName
 
 
 def draw_plan(seed: int, profile: str) -> Plan:
@@ -119,5 +119,5 @@ def draw_plan(seed: int, profile: str) -> Plan:
         fault_seconds=random.choice([0.1, 1.0, 5.0, 15.0]),
         silent_share=random.choice([0.0, 0.5]),
         members=random.choice([0, 1, 2, 3]),
-        offsets_storage=random.choice(get_args(OffsetsStorage)),
+        offsets_storage=random.choice(get_args(StorageName)),
     )

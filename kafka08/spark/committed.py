@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from kafka08.client.cluster import ClusterClient
 from kafka08.client.committed import error_codes
 from kafka08.client.requests import (
-    OffsetsStorage,
+    StorageName,
     commit_request,
     committed_request,
     committed_results,
@@ -24,7 +24,7 @@ def committed_only(
     cluster: ClusterClient,
     group: str,
     partitions: Sequence[TopicPartition],
-    storage: OffsetsStorage,
+    storage: StorageName,
 ) -> dict[TopicPartition, int]:
     """What the group has committed; partitions without a commit are left out. `partitions` exist:
     one that the coordinator does not know yet is asked for again (why: client.committed)."""
@@ -41,14 +41,14 @@ def commit_offsets(
     cluster: ClusterClient,
     group: str,
     offsets: Mapping[TopicPartition, int],
-    storage: OffsetsStorage,
+    storage: StorageName,
 ) -> None:
     """Commit for the group. Raises the first partition's error; the others are stored."""
     values = {tp: OffsetAndMetadata(offset) for tp, offset in offsets.items()}
     _ask(cluster, group, commit_request(group, values, storage), storage)
 
 
-def _ask(cluster: ClusterClient, group: str, request: Request, storage: OffsetsStorage) -> Response:
+def _ask(cluster: ClusterClient, group: str, request: Request, storage: StorageName) -> Response:
     """An answer without errors. ZooKeeper's version is served by any broker, Kafka's by the
     group's coordinator, which is asked again while it is loading, or does not know a partition."""
     if storage == "zookeeper":
@@ -60,7 +60,7 @@ def _ask(cluster: ClusterClient, group: str, request: Request, storage: OffsetsS
     return cluster.ask_coordinator(group, ask, passes=is_retriable)
 
 
-def _checked(response: Response, group: str, storage: OffsetsStorage) -> Response:
+def _checked(response: Response, group: str, storage: StorageName) -> Response:
     """The response; raises the first partition's error."""
     for tp, code in error_codes(response, storage).items():
         check(code, f"{tp} of group {group} in {storage}")

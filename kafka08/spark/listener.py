@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from kafka08.client.bootstrap import parse_bootstrap
-from kafka08.client.requests import OffsetsStorage
+from kafka08.client.requests import StorageName
 from kafka08.errors import KafkaError
 from kafka08.spark.access import cluster_at
 from kafka08.spark.committed import commit_offsets
@@ -37,14 +37,14 @@ class GroupCommitListener(StreamingQueryListener):
         spark: SparkSession,
         bootstrap: str,
         group: str,
-        storage: OffsetsStorage = "zookeeper",
+        storage: StorageName = "zookeeper",
         *,
         query_name: str,
     ) -> None:
         brokers = tuple(parse_bootstrap(bootstrap))
         self._cluster = cluster_at(ClusterAddress(brokers), ReadSettings())
         self._group = group
-        self._storage: OffsetsStorage = storage
+        self._storage: StorageName = storage
         self._query_name = query_name
         spark.streams.addListener(self)
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from kafka08.client.requests import OffsetsStorage
+from kafka08.client.requests import StorageName
 from kafka08.consumer.java_pattern import compile_java_pattern
 from kafka08.errors import ConfigError
 from kafka08.spark.bounds import (
@@ -97,8 +97,8 @@ class ReadOptions:
     include_headers: bool
     push_filters: bool
     group: str
-    storage: OffsetsStorage
-    commit_to: OffsetsStorage | None
+    storage: StorageName
+    commit_to: StorageName | None
 
 
 def parse_read_options(options: Mapping[str, str], *, streaming: bool = False) -> ReadOptions:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kafka08.client.bootstrap import parse_bootstrap
-from kafka08.client.requests import OffsetsStorage
+from kafka08.client.requests import StorageName
 from kafka08.client.retry import RetryPolicy
 from kafka08.config import INT_MAX, Config, key
 from kafka08.errors import ConfigError
@@ -103,7 +103,7 @@ class ReadSettings:
         return RetryPolicy(self.retries + 1, self.retry_interval_ms)
 
 
-def take_settings(text: OptionText) -> tuple[ClusterAddress, ReadSettings, str, OffsetsStorage]:
+def take_settings(text: OptionText) -> tuple[ClusterAddress, ReadSettings, str, StorageName]:
     """(address, settings, group, storage of its offsets) out of the options."""
     given: dict[str, Any] = text.take_kafka_keys(REFUSED_KEYS)
     zookeeper = text.take("zookeeper.connect")
@@ -124,7 +124,7 @@ def take_settings(text: OptionText) -> tuple[ClusterAddress, ReadSettings, str, 
         retry_interval_ms=text.take_number("fetchOffset.retryIntervalMs", RETRY_INTERVAL_MS, low=0),
         fail_on_data_loss=text.take_bool("failOnDataLoss", True),
     )
-    storage: OffsetsStorage = "kafka" if keys.offsets_storage == "kafka" else "zookeeper"
+    storage: StorageName = "kafka" if keys.offsets_storage == "kafka" else "zookeeper"
     return address_of(keys), settings, keys.group_id, storage
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from kafka08.errors import ZooKeeperError
 
 
-class Storage(enum.Enum):
+class OffsetStorage(enum.Enum):
     """Where the members of a group commit, and start from."""
 
     ZOOKEEPER = "zookeeper"
@@ -25,27 +25,27 @@ class Storage(enum.Enum):
 
     @property
     def in_zookeeper(self) -> bool:
-        return self is not Storage.KAFKA
+        return self is not OffsetStorage.KAFKA
 
     @property
     def in_kafka(self) -> bool:
-        return self is not Storage.ZOOKEEPER
+        return self is not OffsetStorage.ZOOKEEPER
 
     @property
     def properties(self) -> Mapping[str, str]:
         """The keys of consumer.properties that make a member of 0.8.2.2 do so."""
         keys = {
             "offsets.storage": "kafka" if self.in_kafka else "zookeeper",
-            "dual.commit.enabled": "true" if self is Storage.DUAL else "false",
+            "dual.commit.enabled": "true" if self is OffsetStorage.DUAL else "false",
         }
         return keys if self.in_kafka else {"offsets.storage": "zookeeper"}
 
     @staticmethod
-    def of(offsets_storage: str, dual_commit_enabled: bool) -> Storage:
+    def of(offsets_storage: str, dual_commit_enabled: bool) -> OffsetStorage:
         """What a member's configuration means."""
         if offsets_storage == "zookeeper":
-            return Storage.ZOOKEEPER
-        return Storage.DUAL if dual_commit_enabled else Storage.KAFKA
+            return OffsetStorage.ZOOKEEPER
+        return OffsetStorage.DUAL if dual_commit_enabled else OffsetStorage.KAFKA
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Order:
     """From `step` on (1, 2, … of a group) commit to `storage`; also the form of an answer."""
 
     step: int
-    storage: Storage
+    storage: OffsetStorage
 
 
 def decode_order(text: str | None) -> Order | None:
@@ -65,7 +65,7 @@ def decode_order(text: str | None) -> Order | None:
         fields: Mapping[str, Any] = json.loads(text)
         if fields.get("storage") is None:
             return None
-        return Order(int(fields["step"]), Storage(fields["storage"]))
+        return Order(int(fields["step"]), OffsetStorage(fields["storage"]))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ZooKeeperError(f"migration order: cannot be read: {text[:100]!r}") from error
 

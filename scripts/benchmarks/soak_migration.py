@@ -25,7 +25,7 @@ from kafka08.errors import KafkaError, MigrationError
 from kafka08.migration import OffsetMigration, Watching
 from kafka08.migration.connections import Connections
 from kafka08.structs import TopicPartition
-from kafka08.zk.migration_protocol import Storage
+from kafka08.zk.migration_protocol import OffsetStorage
 from scripts.benchmarks.soak import Outcome, soak, soak_parser
 from tests.histories.offsets import OffsetHistory
 from tests.interop.jvm import JvmKafka
@@ -109,7 +109,7 @@ class Round:
         self.history = OffsetHistory(ordered=False)
         self.connections = Connections(zookeeper, bootstrap)
         self.load = Load(bootstrap, self.partitions, RATE)
-        self._storage = Storage.ZOOKEEPER
+        self._storage = OffsetStorage.ZOOKEEPER
         """What members of the JVM are configured for."""
         self._named = 0
         self._seats = [Seat(program, self._member(program)) for program in programs]
@@ -125,14 +125,14 @@ class Round:
         ):
             until(lambda: self.history.count > 50, "messages", STEP_PATIENCE_S)
             for storage, step in (
-                (Storage.ZOOKEEPER, migration.start),
-                (Storage.DUAL, lambda: _verified(migration)),
-                (Storage.KAFKA, lambda: _finished(migration)),
-                (Storage.DUAL, migration.rollback),
+                (OffsetStorage.ZOOKEEPER, migration.start),
+                (OffsetStorage.DUAL, lambda: _verified(migration)),
+                (OffsetStorage.KAFKA, lambda: _finished(migration)),
+                (OffsetStorage.DUAL, migration.rollback),
             ):
                 self._configure(storage)
                 self._under_fire(step)
-            self._configure(Storage.ZOOKEEPER)
+            self._configure(OffsetStorage.ZOOKEEPER)
             ends = self.load.stop()
             until(lambda: not self._skipped(ends), "the end of the logs", STEP_PATIENCE_S)
             for seat in self._seats:
@@ -150,7 +150,7 @@ class Round:
 
     def _member(self, program: Callable[..., list[str]]) -> MemberProcess:
         self._named += 1
-        storage = Storage.ZOOKEEPER if program is our_member else self._storage
+        storage = OffsetStorage.ZOOKEEPER if program is our_member else self._storage
         keys = {
             "group.id": self.group,
             "consumer.id": f"m{self._named}",
@@ -164,7 +164,7 @@ class Round:
         }
         return MemberProcess(self.group, keys, self.history, program)
 
-    def _configure(self, storage: Storage) -> None:
+    def _configure(self, storage: OffsetStorage) -> None:
         """Start the JVM's members anew with the properties of a step, one after the other."""
         if storage is self._storage:
             return

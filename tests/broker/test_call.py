@@ -21,5 +21,5 @@ def test_a_request_whose_refusal_fails_closes_its_connection(tmp_path: Path) -> 
 
     request: Request = MetadataRequest([])
     call = Call(world.context, world.client, RequestHeader(3, 0, 1, "c"), request, fail)
-    call.run_slowly("Metadata", fail)
+    call.run_in_greenlet("Metadata", fail)
     assert world.client.ending

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from kafka08.broker.purgatory import Purgatory, Wait
+from kafka08.broker.purgatory import DelayedOperation, Purgatory
 from kafka08.broker.timer import Timer
 from tests.broker.fake_runtime import FakeRuntime
 
 
-class Note(Wait):
+class Note(DelayedOperation):
     """Satisfied when the test says so; counts how often it was finished."""
 
     def __init__(self) -> None:
@@ -17,7 +17,7 @@ class Note(Wait):
     def is_satisfied(self) -> bool:
         return self.satisfied
 
-    def finish(self) -> None:
+    def complete(self) -> None:
         self.finished += 1
 
 
@@ -41,10 +41,10 @@ def test_touching_any_key_finishes_a_satisfied_wait_once() -> None:
     runtime, purgatory = setup()
     wait = Note()
     assert purgatory.add(wait, ["a", "b"], 100) is False
-    assert 0 == purgatory.touch("a")
+    assert 0 == purgatory.check_and_complete("a")
     wait.satisfied = True
-    assert 1 == purgatory.touch("b")
-    assert 0 == purgatory.touch("a")
+    assert 1 == purgatory.check_and_complete("b")
+    assert 0 == purgatory.check_and_complete("a")
     runtime.advance(1)
     assert 1 == wait.finished
     assert 0 == len(purgatory)
@@ -71,7 +71,7 @@ def test_an_abandoned_wait_is_never_finished() -> None:
     purgatory.abandon(wait)
     purgatory.abandon(wait)
     wait.satisfied = True
-    assert 0 == purgatory.touch("a")
+    assert 0 == purgatory.check_and_complete("a")
     runtime.advance(1)
     assert 0 == wait.finished
     assert 0 == len(purgatory)
@@ -97,15 +97,15 @@ def test_finishing_one_wait_may_finish_another() -> None:
     second = Note()
 
     class Chain(Note):
-        def finish(self) -> None:
-            super().finish()
-            purgatory.touch("a")
+        def complete(self) -> None:
+            super().complete()
+            purgatory.check_and_complete("a")
 
     first = Chain()
     purgatory.add(first, ["a"], 100)
     purgatory.add(second, ["a"], 100)
     first.satisfied = second.satisfied = True
-    purgatory.touch("a")
+    purgatory.check_and_complete("a")
     assert (1, 1) == (first.finished, second.finished)
 
 
@@ -124,7 +124,7 @@ def test_a_wait_that_cannot_be_asked_is_finished_alone() -> None:
     purgatory.add(broken, ["a"], 100)
     purgatory.add(good, ["a"], 100)
     broken.broken = good.satisfied = True
-    assert 2 == purgatory.touch("a")
+    assert 2 == purgatory.check_and_complete("a")
     assert (1, 1) == (broken.finished, good.finished)
     assert 0 == len(purgatory)
 

@@ -145,13 +145,13 @@ def test_who_is_asked_for_a_partition_says_what_it_lacks(tmp_path: Path) -> None
     """3 not here, 6 not led here, 9 no replica here."""
     world = World(tmp_path)
     with pytest.raises(UnknownTopicOrPartition):
-        world.replica_manager.leader(TP)
+        world.replica_manager.leader_partition(TP)
     with pytest.raises(ReplicaNotAvailable):
-        world.replica_manager.replica(TP)
+        world.replica_manager.hosted_partition(TP)
     obey(world, state(0, leader=2))
     with pytest.raises(NotLeaderForPartition):
-        world.replica_manager.leader(TP)
-    assert world.replica_manager.replica(TP) is world.partition("t")
+        world.replica_manager.leader_partition(TP)
+    assert world.replica_manager.hosted_partition(TP) is world.partition("t")
 
 
 def test_stop_replica_with_delete_takes_partition_and_directory(tmp_path: Path) -> None:

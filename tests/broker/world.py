@@ -19,12 +19,12 @@ from kafka08.broker.metadata_cache import MetadataCache
 from kafka08.broker.partition import Partition
 from kafka08.broker.replica_manager import ReplicaManager
 from kafka08.broker.timer import Timer
+from kafka08.broker.topic_creator import TopicCreator
 from kafka08.broker.topic_waits import TopicWaits
-from kafka08.broker.topics import TopicCreator
 from kafka08.errors import BadVersion, BrokerNotAvailable, NodeExists, ZooKeeperError
 from kafka08.levels import Level
 from kafka08.log.manager import LogManager
-from kafka08.network.exchange import Exchange, FileSlice
+from kafka08.network.server_connection import FileSlice, ServerConnection
 from kafka08.protocol.codec import decode_response, encode_request
 from kafka08.protocol.frame import FrameReader
 from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest, PartitionStateInfo
@@ -138,7 +138,7 @@ class NoController:
         raise BrokerNotAvailable(f"broker {broker_id} is not known here")
 
 
-class Client(Exchange):
+class Client(ServerConnection):
     """A connection of the world: bytes in, frames out."""
 
     def __init__(self, world: World, handle: Dispatcher | None = None) -> None:

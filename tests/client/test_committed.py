@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafka08.client.committed import committed_in_kafka, error_codes, refused_commits
-from kafka08.client.requests import OffsetsStorage
+from kafka08.client.requests import StorageName
 from kafka08.errors import (
     NO_ERROR,
     ApiError,
@@ -53,7 +53,7 @@ def test_error_3_is_nothing_committed_only_where_zookeeper_was_read() -> None:
 
 
 @pytest.mark.parametrize("storage", ["zookeeper", "kafka"])
-def test_other_errors_stay_what_they_are(storage: OffsetsStorage) -> None:
+def test_other_errors_stay_what_they_are(storage: StorageName) -> None:
     """In either store; loading, for one."""
     assert error_codes(fetched((LOADING, NO_OFFSET)), storage) == {T0: LOADING}
 

@@ -11,7 +11,7 @@ from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.group_store import GroupStore
-from kafka08.zk.migration_protocol import Order, Storage, decode_order
+from kafka08.zk.migration_protocol import OffsetStorage, Order, decode_order
 from tests.consumer.store_cluster import StoreCluster
 
 TPS = [TopicPartition("t", number) for number in range(3)]
@@ -31,7 +31,7 @@ class Member:
             zk,
             "g",
             "g_a",
-            Storage.ZOOKEEPER,
+            OffsetStorage.ZOOKEEPER,
             zookeeper=ZooKeeperOffsetStore(zk, "g", id_path),
             kafka=KafkaOffsetStore(
                 self.cluster, "g", clock=self.cluster.clock, backoff_ms=1, patience_ms=0
@@ -42,7 +42,7 @@ class Member:
     def _on_order(self) -> None:
         self.orders_seen += 1
 
-    def order(self, step: int, storage: Storage) -> None:
+    def order(self, step: int, storage: OffsetStorage) -> None:
         """The journal says so now."""
         self.zk.put(paths.migration("g"), ORDER % (step, storage.value))
         self.zk.ensure(paths.migration_answers("g"))
@@ -74,31 +74,31 @@ def test_without_orders_the_configuration_counts(member: Member) -> None:
 def test_there_and_back(member: Member) -> None:
     """At each step what it owns is where the next step looks for it, before it answers."""
     member.storage.commit({TPS[0]: 5, TPS[1]: 6})
-    member.order(1, Storage.DUAL)
+    member.order(1, OffsetStorage.DUAL)
     assert member.storage.is_behind
     member.storage.follow(TPS)
     assert member.cluster.committed == {TPS[0]: 5, TPS[1]: 6}
-    assert member.answer() == Order(1, Storage.DUAL)
-    member.order(2, Storage.KAFKA)
+    assert member.answer() == Order(1, OffsetStorage.DUAL)
+    member.order(2, OffsetStorage.KAFKA)
     member.storage.follow(TPS)
     member.storage.commit({TPS[0]: 50, TPS[2]: 7})
     assert member.in_zookeeper() == {TPS[0]: 5, TPS[1]: 6}
-    member.order(3, Storage.DUAL)
+    member.order(3, OffsetStorage.DUAL)
     member.storage.follow(TPS)
     assert member.in_zookeeper() == {TPS[0]: 50, TPS[1]: 6, TPS[2]: 7}
-    member.order(4, Storage.ZOOKEEPER)
+    member.order(4, OffsetStorage.ZOOKEEPER)
     member.storage.follow(TPS)
     member.storage.commit({TPS[0]: 60})
     assert member.in_zookeeper()[TPS[0]] == 60
     assert member.cluster.committed[TPS[0]] == 50
-    assert member.answer() == Order(4, Storage.ZOOKEEPER)
+    assert member.answer() == Order(4, OffsetStorage.ZOOKEEPER)
 
 
 def test_carrying_over_lowers_nothing(member: Member) -> None:
     """Kafka has more already: that stays."""
     member.storage.commit({TPS[0]: 5})
     member.cluster.committed[TPS[0]] = 9
-    member.order(1, Storage.DUAL)
+    member.order(1, OffsetStorage.DUAL)
     member.storage.follow(TPS)
     assert member.cluster.committed[TPS[0]] == 9
 
@@ -107,27 +107,27 @@ def test_a_coordinator_that_is_away_leaves_it_behind(member: Member) -> None:
     """It goes on as before, does not answer, and follows when it is asked again."""
     member.storage.commit({TPS[0]: 5})
     member.cluster.refuse(TPS[0], OffsetsLoadInProgress.code)
-    member.order(1, Storage.DUAL)
+    member.order(1, OffsetStorage.DUAL)
     member.storage.follow(TPS)
-    assert (member.storage.storage, member.answer()) == (Storage.ZOOKEEPER, None)
+    assert (member.storage.storage, member.answer()) == (OffsetStorage.ZOOKEEPER, None)
     assert member.storage.is_behind
     member.storage.follow(TPS)
-    assert member.answer() == Order(1, Storage.DUAL)
+    assert member.answer() == Order(1, OffsetStorage.DUAL)
 
 
 def test_a_new_session_reads_and_answers_anew(member: Member) -> None:
     """Whoever registers is waited for, so it must know the order before it claims anything."""
-    member.order(1, Storage.DUAL)
+    member.order(1, OffsetStorage.DUAL)
     member.storage.follow(())
     member.zk.delete(paths.migration_answer("g", "g_a"))
     member.storage.begin_session()
-    assert member.answer() == Order(1, Storage.DUAL)
+    assert member.answer() == Order(1, OffsetStorage.DUAL)
 
 
 def test_who_is_not_registered_does_not_answer(member: Member) -> None:
     """A former member would let the migration go on without the present one."""
     member.zk.delete(paths.consumer_id("g", "g_a"))
-    member.order(1, Storage.DUAL)
+    member.order(1, OffsetStorage.DUAL)
     member.storage.follow(())
     assert member.answer() is None
 
@@ -140,7 +140,7 @@ def test_an_order_that_cannot_be_read_is_an_error(member: Member) -> None:
         member.storage.follow(TPS)
     member.zk.delete(paths.migration("g"))
     member.storage.follow(TPS)
-    assert member.storage.storage is Storage.ZOOKEEPER
+    assert member.storage.storage is OffsetStorage.ZOOKEEPER
 
 
 def test_an_order_that_was_not_read_is_read_again(
@@ -148,7 +148,7 @@ def test_an_order_that_was_not_read_is_read_again(
 ) -> None:
     """A connection lost while the order is read used to pass for "no order": the member went on
     by its configuration, and the migration waited for its answer in vain."""
-    member.order(1, Storage.DUAL)
+    member.order(1, OffsetStorage.DUAL)
 
     def lose(*_: object) -> None:
         raise SessionLost("no answer")
@@ -159,4 +159,4 @@ def test_an_order_that_was_not_read_is_read_again(
             member.storage.follow(())
     assert member.storage.is_behind
     member.storage.follow(())
-    assert member.answer() == Order(1, Storage.DUAL)
+    assert member.answer() == Order(1, OffsetStorage.DUAL)

@@ -20,7 +20,7 @@ from kafka08.protocol.offset_fetch import OffsetFetchResponse
 from kafka08.structs import Broker, OffsetAndMetadata, TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.group_store import GroupStore
-from kafka08.zk.migration_protocol import Storage
+from kafka08.zk.migration_protocol import OffsetStorage
 from tests.histories.offsets import OffsetHistory
 from tests.interop.jvm import JvmKafka
 from tests.interop.jvm_member import jvm_member
@@ -117,7 +117,9 @@ def test_there_and_back_with_a_jvm_member(jvm_kafka: JvmKafka, connections: Conn
     history = OffsetHistory(ordered=False)
     load = Load(jvm_kafka.bootstrap, partitions, 100)
 
-    def member(name: str, program: Callable[..., list[str]], storage: Storage) -> MemberProcess:
+    def member(
+        name: str, program: Callable[..., list[str]], storage: OffsetStorage
+    ) -> MemberProcess:
         keys = {
             "group.id": GROUP,
             "consumer.id": name,
@@ -130,8 +132,8 @@ def test_there_and_back_with_a_jvm_member(jvm_kafka: JvmKafka, connections: Conn
         }
         return MemberProcess(TOPIC, keys, history, program)
 
-    ours = member("ours", our_member, Storage.ZOOKEEPER)
-    jvm = member("jvm", jvm_member, Storage.ZOOKEEPER)
+    ours = member("ours", our_member, OffsetStorage.ZOOKEEPER)
+    jvm = member("jvm", jvm_member, OffsetStorage.ZOOKEEPER)
     joins = 1
     migration = OffsetMigration(group=GROUP, connections=connections, answer_patience_s=30)
 
@@ -142,7 +144,7 @@ def test_there_and_back_with_a_jvm_member(jvm_kafka: JvmKafka, connections: Conn
         names = sorted(m.consumer_id for m in owners if m is not None)
         return names == [f"{GROUP}_jvm"] * 2 + [f"{GROUP}_ours"] * 2
 
-    def restarted(storage: Storage) -> MemberProcess:
+    def restarted(storage: OffsetStorage) -> MemberProcess:
         nonlocal joins
         jvm.stop()
         joins += 1
@@ -162,7 +164,7 @@ def test_there_and_back_with_a_jvm_member(jvm_kafka: JvmKafka, connections: Conn
             assert not any(f"{GROUP}_ours" in problem for problem in problems)
             with mirrored(migration):
                 until(lambda: is_verified(migration), "the mirror to keep up")
-            jvm = restarted(Storage.DUAL)
+            jvm = restarted(OffsetStorage.DUAL)
             until(lambda: is_verified(migration), "both stores to agree")
             make_loading_slow(connections)
             [broker] = jvm_kafka.brokers
@@ -178,12 +180,12 @@ def test_there_and_back_with_a_jvm_member(jvm_kafka: JvmKafka, connections: Conn
             found = migration.finish(WATCHING)
             assert any("still moves" in problem for problem in found.problems)
             assert "dual.commit.enabled=false" in found.to_do[0]
-            jvm = restarted(Storage.KAFKA)
+            jvm = restarted(OffsetStorage.KAFKA)
             until(lambda: not migration.finish(WATCHING).problems, "ZooKeeper to stand still")
             impatient = OffsetMigration(group=GROUP, connections=connections, answer_patience_s=0.5)
             with pytest.raises(MigrationError, match=f"{GROUP}_jvm.*dual.commit.enabled=true"):
                 impatient.rollback()
-            jvm = restarted(Storage.DUAL)
+            jvm = restarted(OffsetStorage.DUAL)
             migration.rollback()
             entry = migration.journal()
             assert entry is not None
@@ -232,6 +234,6 @@ def test_a_commit_without_a_position_is_told_apart(
 
     commit(0)
     watching = Watching(1.0, 500, period_s=0.1, allow_idle=True, on_sample=disturb)
-    found = watch(connections, group, Storage.DUAL, watching, Entry(State.DUAL, {}, 0))
+    found = watch(connections, group, OffsetStorage.DUAL, watching, Entry(State.DUAL, {}, 0))
     assert found.problems == ()
     assert any("vanished for a moment" in note for note in found.notes)

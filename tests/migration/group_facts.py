@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from kafka08.groups.members import Member
 from kafka08.migration.facts import GroupFacts, Offset, PartitionFacts
 from kafka08.structs import TopicPartition
-from kafka08.zk.migration_protocol import Order, Storage
+from kafka08.zk.migration_protocol import OffsetStorage, Order
 from kafka08.zk.nodes import ConsumerRegistration
 
 TP = TopicPartition("t", 0)
@@ -31,7 +31,7 @@ def facts(zookeeper: Offset, kafka: Offset, start: Offset = 0, end: Offset = 100
     return PartitionFacts(TP, zookeeper, kafka, start, end)
 
 
-def ours(consumer_id: str, configured: Storage, answer: Order | None = None) -> Member:
+def ours(consumer_id: str, configured: OffsetStorage, answer: Order | None = None) -> Member:
     """A kafka08 member."""
     says = ConsumerRegistration({}, kafka08=configured.properties)
     return Member(consumer_id, says, session=1, answer=answer)

@@ -25,7 +25,7 @@ from kafka08.migration.results import raised
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
-from kafka08.zk.migration_protocol import Order, Storage, decode_order
+from kafka08.zk.migration_protocol import OffsetStorage, Order, decode_order
 
 SNAPSHOT = {TopicPartition("t", 0): (5, None)}
 offsets = st.none() | st.integers(0, 2**63 - 1)
@@ -44,7 +44,7 @@ def begin(zk: ZkClient, snapshot: Snapshot, now_ms: int, previous: Entry | None)
 @given(
     snapshots,
     st.sampled_from(State),
-    st.none() | st.builds(Order, st.integers(1, 99), st.sampled_from(Storage)),
+    st.none() | st.builds(Order, st.integers(1, 99), st.sampled_from(OffsetStorage)),
 )
 def test_reads_what_it_writes(
     snapshot: dict[TopicPartition, tuple[int | None, int | None]], state: State, order: Order | None
@@ -115,7 +115,14 @@ def test_steps_count_what_members_have_to_do() -> None:
     nothing of them leaves it as it is."""
     order = None
     seen = []
-    for storage in (None, Storage.DUAL, Storage.DUAL, Storage.KAFKA, None, Storage.ZOOKEEPER):
+    for storage in (
+        None,
+        OffsetStorage.DUAL,
+        OffsetStorage.DUAL,
+        OffsetStorage.KAFKA,
+        None,
+        OffsetStorage.ZOOKEEPER,
+    ):
         order = next_order(order, storage)
         seen.append(0 if order is None else order.step)
     assert seen == [0, 1, 1, 2, 2, 3]

@@ -17,7 +17,7 @@ from kafka08.migration import OffsetMigration, State, Watching
 from kafka08.migration.connections import Connections
 from kafka08.structs import OFFSETS_TOPIC, TopicPartition
 from kafka08.zk.group_store import GroupStore
-from kafka08.zk.migration_protocol import Storage
+from kafka08.zk.migration_protocol import OffsetStorage
 from tests.histories.offsets import OffsetHistory
 from tests.migration.killed_tool import STEPS
 from tests.migration.live_group import ROOT, Load, MemberProcess, until, watched_stores
@@ -64,7 +64,7 @@ class World:
     def migration(self) -> OffsetMigration:
         return OffsetMigration(group=self.group, connections=self.connections, answer_patience_s=30)
 
-    def storages(self) -> set[Storage | None]:
+    def storages(self) -> set[OffsetStorage | None]:
         with self.migration() as migration:
             return {member.storage for member in migration.members()}
 
@@ -159,14 +159,14 @@ def test_members_switch_without_a_restart(world: World) -> None:
         world.migration() as migration,
     ):
         assert migration.plan().is_allowed
-        assert world.storages() == {Storage.ZOOKEEPER}
+        assert world.storages() == {OffsetStorage.ZOOKEEPER}
         migration.start()
-        assert world.storages() == {Storage.DUAL}
+        assert world.storages() == {OffsetStorage.DUAL}
         repeated(lambda: verified(migration))
         assert migration.finish(WATCHING).problems == ()
-        assert world.storages() == {Storage.KAFKA}
+        assert world.storages() == {OffsetStorage.KAFKA}
         migration.rollback()
-        assert world.storages() == {Storage.ZOOKEEPER}
+        assert world.storages() == {OffsetStorage.ZOOKEEPER}
         world.read_all()
         assert world.history.repetitions == repeated_by_joining
         world.stop()
@@ -256,7 +256,7 @@ def test_the_tool_is_killed_at_every_write(world: World) -> None:
             entry = migration.journal()
             assert entry is not None
             assert entry.state is State.ROLLED_BACK
-        assert world.storages() == {Storage.ZOOKEEPER}
+        assert world.storages() == {OffsetStorage.ZOOKEEPER}
         world.read_all()
         assert world.history.repetitions == repeated_by_joining
         world.stop()

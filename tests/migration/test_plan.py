@@ -9,7 +9,7 @@ from hypothesis import given
 
 from kafka08.migration.facts import GroupFacts, Offset, PartitionFacts
 from kafka08.migration.plan import Action, make_plan, verification_problems
-from kafka08.zk.migration_protocol import Order, Storage
+from kafka08.zk.migration_protocol import OffsetStorage, Order
 from tests.migration.group_facts import TP, facts, foreign, group, groups, ours
 
 
@@ -85,10 +85,10 @@ def test_an_old_larger_offset_in_kafka_is_a_trap() -> None:
     its next rebalance; that is refused. One that goes by both is at 80 already; of a stopped group
     the larger offset counts."""
     owned = replace(facts(50, 80), owner="g_a-0")
-    by_zookeeper = ours("g_a", Storage.ZOOKEEPER)
+    by_zookeeper = ours("g_a", OffsetStorage.ZOOKEEPER)
     [refusal] = make_plan(GroupFacts("g", (by_zookeeper,), (owned,))).refusals
     assert "members would skip" in refusal
-    by_both = replace(by_zookeeper, answer=Order(1, Storage.DUAL))
+    by_both = replace(by_zookeeper, answer=Order(1, OffsetStorage.DUAL))
     assert make_plan(GroupFacts("g", (by_both,), (owned,))).is_allowed
     assert make_plan(group(facts(50, 80))).is_allowed
 

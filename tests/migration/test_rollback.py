@@ -11,7 +11,7 @@ from kafka08.groups.members import Member
 from kafka08.migration.facts import GroupFacts, PartitionFacts, snapshot_of
 from kafka08.migration.rollback import rollback_to_newest, rollback_to_snapshot, without_old
 from kafka08.structs import TopicPartition
-from kafka08.zk.migration_protocol import Order, Storage
+from kafka08.zk.migration_protocol import OffsetStorage, Order
 from tests.migration.group_facts import TP, facts, foreign, group, groups, ours
 
 
@@ -20,8 +20,8 @@ from tests.migration.group_facts import TP, facts, foreign, group, groups, ours
     [
         (foreign("g_a"), 80, {}),
         (foreign("g_a"), 70, {TP: 80}),
-        (ours("g_a", Storage.ZOOKEEPER), 80, {}),
-        (ours("g_a", Storage.ZOOKEEPER, answer=Order(1, Storage.DUAL)), 80, {TP: 80}),
+        (ours("g_a", OffsetStorage.ZOOKEEPER), 80, {}),
+        (ours("g_a", OffsetStorage.ZOOKEEPER, answer=Order(1, OffsetStorage.DUAL)), 80, {TP: 80}),
         (None, 80, {TP: 80}),
     ],
 )

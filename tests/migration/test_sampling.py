@@ -9,18 +9,18 @@ import pytest
 from kafka08.migration.facts import GroupFacts, Offset, PartitionFacts
 from kafka08.migration.sampling import PartitionVerdict, Rules, Sample, judge
 from kafka08.structs import TopicPartition
-from kafka08.zk.migration_protocol import Order, Storage
+from kafka08.zk.migration_protocol import OffsetStorage, Order
 from tests.migration.group_facts import foreign, ours
 
 TP = TopicPartition("t", 0)
-OURS = ours("g_ours", Storage.ZOOKEEPER, answer=Order(1, Storage.DUAL))
+OURS = ours("g_ours", OffsetStorage.ZOOKEEPER, answer=Order(1, OffsetStorage.DUAL))
 FOREIGN = foreign("g_jvm")
 
 
 def verdict(
     *pairs: tuple[Offset, Offset],
     owner: str | None = "g_ours-0",
-    storage: Storage = Storage.DUAL,
+    storage: OffsetStorage = OffsetStorage.DUAL,
     allow_idle: bool = False,
 ) -> PartitionVerdict:
     """Of samples a second apart, with a commit interval of two seconds."""
@@ -96,8 +96,8 @@ def test_a_member_that_is_not_ours_has_to_show_what_it_does() -> None:
 
 def test_after_the_cutover_zookeeper_must_stand_still() -> None:
     """Kafka may go on alone."""
-    assert verdict((1, 1), (1, 2), (1, 3), storage=Storage.KAFKA).problems == ()
-    [problem] = verdict((1, 1), (2, 2), (3, 3), storage=Storage.KAFKA).problems
+    assert verdict((1, 1), (1, 2), (1, 3), storage=OffsetStorage.KAFKA).problems == ()
+    [problem] = verdict((1, 1), (2, 2), (3, 3), storage=OffsetStorage.KAFKA).problems
     assert "ZooKeeper's offset still moves" in problem
 
 
@@ -105,15 +105,15 @@ def test_after_the_cutover_a_standstill_is_noted() -> None:
     """Kafka alone should move now, where there is something to read (up to 100 here), and for as
     long as a commit takes. Of a member that is not ours it is a problem, unless that is allowed."""
     still = [(5, 5)] * 3
-    found = verdict(*still, storage=Storage.KAFKA)
+    found = verdict(*still, storage=OffsetStorage.KAFKA)
     assert found.problems == ()
     assert found.notes[0].startswith("Kafka's offset stood still with 95 messages to read")
-    assert verdict((5, 5), (5, 5), storage=Storage.KAFKA).notes == ()
-    assert verdict(*[(5, 100)] * 3, storage=Storage.KAFKA).notes == ()
-    assert verdict((5, 5), (5, 6), (5, 7), storage=Storage.KAFKA).notes == ()
-    assert verdict(*still, storage=Storage.KAFKA, owner=None).notes == ()
-    assert verdict(*still, storage=Storage.KAFKA, owner="g_jvm-0").problems
-    allowed = verdict(*still, storage=Storage.KAFKA, owner="g_jvm-0", allow_idle=True)
+    assert verdict((5, 5), (5, 5), storage=OffsetStorage.KAFKA).notes == ()
+    assert verdict(*[(5, 100)] * 3, storage=OffsetStorage.KAFKA).notes == ()
+    assert verdict((5, 5), (5, 6), (5, 7), storage=OffsetStorage.KAFKA).notes == ()
+    assert verdict(*still, storage=OffsetStorage.KAFKA, owner=None).notes == ()
+    assert verdict(*still, storage=OffsetStorage.KAFKA, owner="g_jvm-0").problems
+    allowed = verdict(*still, storage=OffsetStorage.KAFKA, owner="g_jvm-0", allow_idle=True)
     assert allowed.problems == ()
 
 
@@ -124,7 +124,7 @@ def test_what_nobody_owns_expires() -> None:
     facts = PartitionFacts(TP, 5, 5, 0, 100, committed_ms=1_000)
 
     def notes(now_ms: int, facts: PartitionFacts = facts) -> tuple[str, ...]:
-        rules = Rules(2000, Storage.DUAL, retention_ms=7_260_000, now_ms=now_ms)
+        rules = Rules(2000, OffsetStorage.DUAL, retention_ms=7_260_000, now_ms=now_ms)
         [found] = judge(GroupFacts("g", (OURS,), (facts,)), [], rules)
         return found.notes
 

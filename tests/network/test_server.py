@@ -18,8 +18,8 @@ from gevent.event import Event
 
 from kafka08.errors import ProtocolError
 from kafka08.log.slices import LogSlice
-from kafka08.network.exchange import Answer, Exchange
 from kafka08.network.server import COPIED_BYTES_MAX, SocketServer
+from kafka08.network.server_connection import ResponseFrame, ServerConnection
 from kafka08.protocol.frame import BUFFER_BYTES
 from kafka08.runtime.disk import OpenMode
 from kafka08.runtime.greenlets import GeventRuntime
@@ -41,7 +41,7 @@ class Served:
         self.data = os.urandom(3 << 20)
         (directory / "segment").write_bytes(self.data)
         self.file = SYSTEM_DISK.open(directory / "segment", OpenMode.READ)
-        self.parked: list[Exchange] = []
+        self.parked: list[ServerConnection] = []
         self.abandoned = 0
         self.port = 0
         self.server: Any = None
@@ -104,7 +104,7 @@ class Served:
         self._thread.join(DEADLINE)
         assert not self._thread.is_alive()
 
-    def handle(self, payload: memoryview, exchange: Exchange) -> Answer | None:
+    def handle(self, payload: memoryview, exchange: ServerConnection) -> ResponseFrame | None:
         word, _, argument = bytes(payload).partition(b" ")
         if word == b"file":
             size = int(argument)

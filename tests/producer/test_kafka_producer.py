@@ -450,15 +450,15 @@ def test_close_does_not_wait_for_a_sender_that_is_held_up(
     producer = producer_on(cluster, linger_ms=1_000_000)
     producer.partitions_for("u")
     future = producer.send(ProducerRecord("u", b"a"))
-    poll = producer._channels.poll
+    poll = producer._network.poll
 
     def held_up(timeout_s: float) -> Any:
         entered.set()
         go.wait(SECONDS)
         return poll(0)
 
-    producer._channels.poll = held_up  # type: ignore[method-assign]
-    producer._channels.wake_up()
+    producer._network.poll = held_up  # type: ignore[method-assign]
+    producer._network.wake_up()
     assert entered.wait(SECONDS)
     with pytest.raises(FailedToSend) as raised:
         producer.close(0)

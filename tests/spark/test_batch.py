@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.errors import PySparkException
 
-from kafka08.client.requests import OffsetsStorage
+from kafka08.client.requests import StorageName
 from kafka08.spark import OffsetRange, ranges_to_json
 from kafka08.structs import TopicPartition
 from tests.spark.filling import Topics, collected, rows_of
@@ -187,7 +187,7 @@ def test_what_is_not_there(spark: SparkSession, brokers: Topics) -> None:
 
 
 @pytest.mark.parametrize("storage", ["zookeeper", "kafka"])
-def test_committed_offsets(spark: SparkSession, brokers: Topics, storage: OffsetsStorage) -> None:
+def test_committed_offsets(spark: SparkSession, brokers: Topics, storage: StorageName) -> None:
     """startingOffsets=committed starts where a group stands, in either store."""
     topic = brokers.filled([20, 20])
     group = f"group-of-{topic}"

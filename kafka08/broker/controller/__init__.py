@@ -9,7 +9,7 @@ state_changes        moves of partitions and replicas, many at once            d
 leadership           state znodes: read all, decide, write all on condition    driver
 request_znodes       what tools ask for in ZooKeeper                           driver
 unclean_elections    which topics may get a leader out of sync                 driver
-channel              the way to each broker                                    driver
+broker_channel       one connection to each broker                             driver
 context, state_table, partition_state, replica_state                           data, tables
 leader_selectors, leader_balance, request_batch                                pure decisions
 """

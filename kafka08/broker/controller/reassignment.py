@@ -149,7 +149,7 @@ class Reassignments:
             added += [PartitionReplica(*tp, replica) for replica in new if replica not in old]
         widened = {tp: context.assignments[tp] for tp in partitions}
         self._znodes.write_assignments(widened)
-        self._changes.tell_anew(widened)
+        self._changes.resend_with_next_epoch(widened)
         self._changes.replicas_to_new(added)
 
     def _finish(self, partitions: Collection[TopicPartition]) -> list[TopicPartition]:
@@ -164,7 +164,7 @@ class Reassignments:
         context.assignments.update(new)
         leaders = {tp: context.leadership[tp].leader for tp in partitions}
         led = [tp for tp in partitions if leaders[tp] in context.live.intersection(new[tp])]
-        changes.tell_anew({tp: old[tp] for tp in led})
+        changes.resend_with_next_epoch({tp: old[tp] for tp in led})
         failed = changes.partitions_to_online(sorted(new.keys() - set(led)), self._elect)
         context.assignments.update({tp: old[tp] for tp in failed})
         finished = [tp for tp in partitions if tp not in failed]

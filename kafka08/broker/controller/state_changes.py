@@ -206,7 +206,7 @@ class StateChanges:
                 )
         self._send(batch)
 
-    def tell_anew(self, receivers: Mapping[TopicPartition, Iterable[int]]) -> None:
+    def resend_with_next_epoch(self, receivers: Mapping[TopicPartition, Iterable[int]]) -> None:
         """Tell the brokers of each partition leader, ISR and assignment as they are, under the next
         leader epoch: they obey nothing else."""
         context = self._context

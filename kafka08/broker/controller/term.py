@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from kafka08.broker.config import BrokerConfig
-from kafka08.broker.controller.channel import ChannelManager
+from kafka08.broker.controller.broker_channel import ChannelManager
 from kafka08.broker.controller.cluster_changes import ClusterChanges
 from kafka08.broker.controller.context import ControllerContext
 from kafka08.broker.controller.leader_balance import imbalanced

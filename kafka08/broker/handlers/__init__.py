@@ -2,7 +2,8 @@
 
 Every module has two functions, listed in kafka08/broker/dispatcher.py:
 
-    handle(broker: BrokerContext, request: SomeRequest, call: Call) -> Response | Answer | Later
+    handle(broker: BrokerContext, request: SomeRequest, call: Call)
+        -> Response | ResponseFrame | Later
     refuse(request: SomeRequest, code: int) -> Response
 
 `handle` runs in the hub and may not switch: it reads and changes memory, appends to logs, and
@@ -12,11 +13,12 @@ returns the answer (a Response, or a frame in pieces, as Fetch does), or
                     (`call.when_closed(abandon)` hears of a client that went away)
     Later.SILENT    there is none
 
-What waits for ZooKeeper, other brokers or many files goes into a greenlet of its own:
+A handler that waits for ZooKeeper, other brokers or many files does so in a greenlet:
 
-    return call.run_slowly("OffsetCommit v0", lambda: commit_to_zookeeper(broker, request))
+    return call.run_in_greenlet("OffsetCommit v0", lambda: commit_to_zookeeper(broker, request))
 
 Expected errors that concern one partition become its code in the answer. An exception that leaves
-`handle` (or what run_slowly runs) becomes `refuse(request, code)`, with -1 for what is no ApiError;
-only ProtocolError closes the connection. Source: kafka.server.KafkaApis 0.8.2.2.
+`handle` (or the function given to run_in_greenlet) becomes `refuse(request, code)`, with -1 for
+every exception that is no ApiError; only ProtocolError closes the connection. Source:
+kafka.server.KafkaApis 0.8.2.2.
 """

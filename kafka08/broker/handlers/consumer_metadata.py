@@ -25,7 +25,7 @@ def handle(broker: BrokerContext, request: ConsumerMetadataRequest, call: Call) 
         broker.topics.create_offsets_topic()
         return not_available()
 
-    return call.run_slowly("creation of the offsets topic", create)
+    return call.run_in_greenlet("creation of the offsets topic", create)
 
 
 def refuse(request: ConsumerMetadataRequest, code: int) -> Response:

@@ -23,7 +23,7 @@ def handle(broker: BrokerContext, request: ControlledShutdownRequest, call: Call
         remaining = sorted(broker.controller.controlled_shutdown(request.broker_id))
         return ControlledShutdownResponse(NO_ERROR, [RemainingPartition(*tp) for tp in remaining])
 
-    return call.run_slowly(f"ControlledShutdown of broker {request.broker_id}", shut_down)
+    return call.run_in_greenlet(f"ControlledShutdown of broker {request.broker_id}", shut_down)
 
 
 def refuse_by_code(request: ControlledShutdownRequest, code: int) -> Response:

@@ -43,7 +43,7 @@ def handle(
 ) -> CreateTopicsResponse | Later:
     if not broker.controller.is_active:
         return refuse(request, NotController.code)
-    return call.run_slowly("CreateTopics", lambda: create(broker, request, call))
+    return call.run_in_greenlet("CreateTopics", lambda: create(broker, request, call))
 
 
 def create(broker: BrokerContext, request: CreateTopicsRequest, call: Call) -> CreateTopicsResponse:

@@ -31,7 +31,7 @@ def handle(
 ) -> DeleteTopicsResponse | Later:
     if not broker.controller.is_active:
         return refuse(request, NotController.code)
-    return call.run_slowly("DeleteTopics", lambda: delete(broker, request))
+    return call.run_in_greenlet("DeleteTopics", lambda: delete(broker, request))
 
 
 def delete(broker: BrokerContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:

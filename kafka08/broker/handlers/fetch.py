@@ -42,7 +42,7 @@ from kafka08.structs import TopicPartition
 if TYPE_CHECKING:
     from kafka08.broker.replica_manager import ReplicaManager
     from kafka08.log.slices import LogSlice
-    from kafka08.network.exchange import Answer
+    from kafka08.network.server_connection import ResponseFrame
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ def handle(
     request: FetchRequest,
     call: Call,
     reading: Callable[[FetchRequest], Reading] = PartitionByPartition,
-) -> Answer | Later:
+) -> ResponseFrame | Later:
     wanted = by_partition(request.topics)
     reads = read(broker, request, wanted, call, reading(request))
     if request.replica_id >= 0:
@@ -103,7 +103,7 @@ def park(
     reads: Reads,
     call: Call,
     reading: Callable[[FetchRequest], Reading],
-) -> Answer | Later:
+) -> ResponseFrame | Later:
     """Wait for more; when the wait is over, read anew what there is then."""
     starts = {
         topic_partition: data.message_set.log_offset
@@ -120,7 +120,7 @@ def park(
         from_follower=request.replica_id >= 0,
     )
     manager = broker.replica_manager
-    waits = manager.follower_waits if request.replica_id >= 0 else manager.fetch_waits
+    waits = manager.follower_fetch_purgatory if request.replica_id >= 0 else manager.fetch_purgatory
     if not waits.add(wait, list(wanted), request.max_wait_ms):
         call.when_closed(lambda: waits.abandon(wait))
     return Later.PARKED
@@ -181,7 +181,7 @@ def report(error: Exception, topic_partition: TopicPartition, offset: int, call:
     )
 
 
-def answer(reads: Reads, call: Call) -> Answer:
+def answer(reads: Reads, call: Call) -> ResponseFrame:
     """The frame, its message sets still in their files."""
     version = call.request.version
     if version >= LIMITED_VERSION:

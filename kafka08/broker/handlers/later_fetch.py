@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kafka08.broker.partition import Partition
     from kafka08.broker.replica_manager import ReplicaManager
     from kafka08.log.slices import LogSlice
-    from kafka08.network.exchange import Answer
+    from kafka08.network.server_connection import ResponseFrame
     from kafka08.protocol.fetch import FetchPartition, FetchRequest
 
 
@@ -37,7 +37,7 @@ class LaterReading:
     ) -> tuple[LogSlice, int]:
         """As ReplicaManager.read."""
         debugs = self._replica_id == DEBUGGING_CONSUMER
-        partition = manager.replica(tp) if debugs else manager.leader(tp)
+        partition = manager.hosted_partition(tp) if debugs else manager.leader_partition(tp)
         if self._replica_id < 0 and wanted.offset > partition.high_watermark:
             return partition.read(wanted.offset, 0, committed_only=False), partition.high_watermark
         return self.take(partition, wanted), partition.high_watermark
@@ -77,7 +77,7 @@ class LimitedReading(LaterReading):
         return found
 
 
-def handle(broker: BrokerContext, request: FetchRequest, call: Call) -> Answer | Later:
+def handle(broker: BrokerContext, request: FetchRequest, call: Call) -> ResponseFrame | Later:
     if request.version < LIMITED_VERSION:
         return fetch.handle(broker, request, call, LaterReading)
     request.topics.sort(key=lambda topic: topic.topic not in broker.metadata_cache)

@@ -48,7 +48,7 @@ def handle(broker: BrokerContext, request: MetadataRequest, call: Call) -> Metad
         created = {topic: create_one(broker, topic) for topic in to_create}
         return response(broker, request, topics, created)
 
-    return call.run_slowly("Metadata", create)
+    return call.run_in_greenlet("Metadata", create)
 
 
 def create_one(broker: BrokerContext, topic: str) -> int:

@@ -67,7 +67,11 @@ def find(broker: BrokerContext, tp: TopicPartition, time_ms: int, replica_id: in
     """The offset at an end of the log. UnknownTopicOrPartition, NotLeaderForPartition,
     ReplicaNotAvailable, UnsupportedForMessageFormat."""
     manager = broker.replica_manager
-    partition = manager.replica(tp) if replica_id == DEBUGGING_CONSUMER else manager.leader(tp)
+    partition = (
+        manager.hosted_partition(tp)
+        if replica_id == DEBUGGING_CONSUMER
+        else manager.leader_partition(tp)
+    )
     assert partition.log is not None
     if time_ms == LATEST_OFFSET:
         is_consumer = replica_id == ORDINARY_CONSUMER

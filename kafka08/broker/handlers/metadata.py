@@ -44,7 +44,7 @@ def handle(broker: BrokerContext, request: MetadataRequest, call: Call) -> Metad
         broker.topics.create(to_create)
         return response(broker, topics, created=frozenset(to_create))
 
-    return call.run_slowly("Metadata", create)
+    return call.run_in_greenlet("Metadata", create)
 
 
 def response(

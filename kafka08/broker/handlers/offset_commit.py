@@ -45,7 +45,7 @@ ZOOKEEPER_VERSION: Final = 0
 
 def handle(broker: BrokerContext, request: OffsetCommitRequest, call: Call) -> Response | Later:
     if request.version == ZOOKEEPER_VERSION:
-        return call.run_slowly("OffsetCommit v0", lambda: commit_to_zookeeper(broker, request))
+        return call.run_in_greenlet("OffsetCommit v0", lambda: commit_to_zookeeper(broker, request))
     answers: list[Response] = []
     parked = False
 

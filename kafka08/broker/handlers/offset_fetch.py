@@ -44,7 +44,7 @@ UNKNOWN_PARTITION = FetchedOffset(error_code=UnknownTopicOrPartition.code)
 
 def handle(broker: BrokerContext, request: OffsetFetchRequest, call: Call) -> Response | Later:
     if request.version == ZOOKEEPER_VERSION:
-        return call.run_slowly("OffsetFetch v0", lambda: fetch_from_zookeeper(broker, request))
+        return call.run_in_greenlet("OffsetFetch v0", lambda: fetch_from_zookeeper(broker, request))
     if request.group is NULL_NAME:
         raise UnknownError("a group whose name is null")
     if broker.config.level >= Level.V0_9_0:

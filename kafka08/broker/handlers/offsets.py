@@ -60,9 +60,9 @@ def find(
     """Descending offsets of one partition. UnknownTopicOrPartition, NotLeaderForPartition, or
     ReplicaNotAvailable for a debugging client."""
     if replica_id == DEBUGGING_CONSUMER:
-        partition = broker.replica_manager.replica(topic_partition)
+        partition = broker.replica_manager.hosted_partition(topic_partition)
     else:
-        partition = broker.replica_manager.leader(topic_partition)
+        partition = broker.replica_manager.leader_partition(topic_partition)
     assert partition.log is not None
     offsets = partition.log.offsets_before(wanted.time_ms, wanted.max_offsets)
     if replica_id != ORDINARY_CONSUMER:

@@ -57,7 +57,7 @@ def handle(broker: BrokerContext, request: ProduceRequest, call: Call) -> Produc
         return outcome(request, finished[0], call)
     parked = True
     if wait is not None:
-        call.when_closed(lambda: broker.replica_manager.produce_waits.abandon(wait))
+        call.when_closed(lambda: broker.replica_manager.produce_purgatory.abandon(wait))
     return Later.PARKED
 
 

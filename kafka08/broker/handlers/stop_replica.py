@@ -13,7 +13,9 @@ from kafka08.protocol.stop_replica import StopReplicaRequest, StopReplicaRespons
 
 
 def handle(broker: BrokerContext, request: StopReplicaRequest, call: Call) -> Later:
-    return call.run_slowly("StopReplica", lambda: broker.replica_manager.stop_replicas(request))
+    return call.run_in_greenlet(
+        "StopReplica", lambda: broker.replica_manager.stop_replicas(request)
+    )
 
 
 def refuse(request: StopReplicaRequest, code: int) -> StopReplicaResponse:

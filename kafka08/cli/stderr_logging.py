@@ -19,7 +19,7 @@ FORMAT: Final = "%(levelname)s: %(message)s"
 DETAILED_FORMAT: Final = "%(asctime)s %(levelname)s [%(threadName)s] %(name)s: %(message)s"
 
 
-def set_up_talk() -> None:
+def set_up_stderr_logging() -> None:
     """Let warnings of kafka08 be heard on stderr; those of four tries in a row only once."""
     talk = Talk(logging.WARNING)
     talk.addFilter(OnceInAWhile())

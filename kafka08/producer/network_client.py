@@ -1,4 +1,4 @@
-"""Channels: the sender's connections to all brokers, waited for together.
+"""NetworkClient: the sender's connections to all brokers, waited for together.
 
 Source: org.apache.kafka.clients.NetworkClient 0.8.2.2.
 """
@@ -12,7 +12,7 @@ from typing import Final
 
 from kafka08.config import INT_MAX
 from kafka08.errors import ConnectionFailed, KafkaError, ProtocolError, RequestTimeout
-from kafka08.producer.channel import Answer, Channel, Sent, State
+from kafka08.producer.broker_channel import BrokerChannel, ClientResponse, InFlightRequest, State
 from kafka08.protocol.types import Request
 from kafka08.runtime import ClientRuntime
 from kafka08.runtime.transport import Address
@@ -23,15 +23,15 @@ CONNECT_SECONDS_MAX: Final = 10.0
 
 
 @dataclass(slots=True, frozen=True)
-class Lost:
-    """A channel closed. `sent` was in flight on it, oldest first; each may have been carried out.
-    `error` is that of `first` of them, the others only lost their connection."""
+class LostRequests:
+    """A channel closed with `sent` in flight, oldest first; the broker may have handled each.
+    `error` belongs to the first of them, the others only lost their connection."""
 
-    sent: list[Sent]
+    sent: list[InFlightRequest]
     error: KafkaError
 
 
-class Channels:
+class NetworkClient:
     """Used by the sender's thread alone, but for `wake_up`.
 
     max_in_flight    requests on one connection that are not answered
@@ -57,10 +57,10 @@ class Channels:
         self._send_buffer = send_buffer
         self._receive_buffer = receive_buffer
         self._runtime = runtime
-        self._channels: dict[Address, Channel] = {}
+        self._channels: dict[Address, BrokerChannel] = {}
         self._next_correlation_id = 0
         self._poller = runtime.poller()
-        self._lost: list[Lost] = []
+        self._lost: list[LostRequests] = []
 
     def wake_up(self) -> None:
         """End the `poll` that waits, or the next one, at once. Any thread."""
@@ -99,11 +99,11 @@ class Channels:
         *,
         deadline: float,
         answered: bool,
-    ) -> Sent:
+    ) -> InFlightRequest:
         """Send to an address that is ready. What is not answered (or, if it has no answer, not
         written) by `deadline` comes back from `poll` as lost."""
         channel = self._channels[address]
-        sent = Sent(
+        sent = InFlightRequest(
             type(request),
             self._next_correlation_id,
             context,
@@ -115,9 +115,9 @@ class Channels:
         channel.send(request, sent)
         return sent
 
-    def poll(self, timeout_s: float) -> list[Answer | Lost]:
+    def poll(self, timeout_s: float) -> list[ClientResponse | LostRequests]:
         """Write and read what can be, waiting up to `timeout_s` for the first of it."""
-        events: list[Answer | Lost] = []
+        events: list[ClientResponse | LostRequests] = []
         now = self._runtime.monotonic()
         for channel in self._live():
             if channel.state is State.OPEN and channel.wants_write:
@@ -141,10 +141,10 @@ class Channels:
 
     # ------------------------------------------------------------------------------- its parts
 
-    def _channel(self, address: Address) -> Channel:
+    def _channel(self, address: Address) -> BrokerChannel:
         channel = self._channels.get(address)
         if channel is None:
-            channel = self._channels[address] = Channel(
+            channel = self._channels[address] = BrokerChannel(
                 address,
                 client_id=self._client_id,
                 send_buffer=self._send_buffer,
@@ -153,10 +153,10 @@ class Channels:
             )
         return channel
 
-    def _live(self) -> Iterator[Channel]:
+    def _live(self) -> Iterator[BrokerChannel]:
         return (c for c in list(self._channels.values()) if c.state is not State.CLOSED)
 
-    def _open(self, channel: Channel, now: float) -> None:
+    def _open(self, channel: BrokerChannel, now: float) -> None:
         channel.connect_by = now + CONNECT_SECONDS_MAX
         channel.used_at = now
         try:
@@ -164,17 +164,17 @@ class Channels:
         except ConnectionFailed as error:
             self._close(channel, error, now + self._reconnect_s)
 
-    def _watch(self, channel: Channel) -> None:
+    def _watch(self, channel: BrokerChannel) -> None:
         """Tell the poller what the channel waits for; it may have another stream by now."""
         assert channel.stream is not None
         is_open = channel.state is State.OPEN
         self._poller.watch(channel.stream, channel, read=is_open, write=channel.wants_write)
 
     def _step(
-        self, channel: Channel, *, read: bool, write: bool, now: float
-    ) -> list[Answer | Lost]:
+        self, channel: BrokerChannel, *, read: bool, write: bool, now: float
+    ) -> list[ClientResponse | LostRequests]:
         """Write and read; a channel that fails is closed, with what it gave before that kept."""
-        done: list[Answer | Lost] = []
+        done: list[ClientResponse | LostRequests] = []
         try:
             if read:
                 done += channel.read(now)
@@ -186,18 +186,18 @@ class Channels:
             self._close(channel, error, now + self._reconnect_s)
         return done
 
-    def _forget(self, channel: Channel) -> None:
+    def _forget(self, channel: BrokerChannel) -> None:
         if channel.stream is not None:
             self._poller.forget(channel.stream)
 
-    def _close(self, channel: Channel, error: KafkaError, retry_at: float) -> None:
+    def _close(self, channel: BrokerChannel, error: KafkaError, retry_at: float) -> None:
         self._forget(channel)
         without_frames(error)
         lost = channel.close(error, retry_at)
         logger.log(logging.WARNING if lost else logging.INFO, "%s", error)
-        self._lost.append(Lost(lost, error))
+        self._lost.append(LostRequests(lost, error))
 
-    def _take_lost(self) -> list[Answer | Lost]:
+    def _take_lost(self) -> list[ClientResponse | LostRequests]:
         lost, self._lost = self._lost, []
         return list(lost)
 

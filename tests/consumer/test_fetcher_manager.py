@@ -7,9 +7,9 @@ from typing import Any, Self
 
 import pytest
 
-from kafka08.consumer import fetchers
+from kafka08.consumer import fetcher_manager
 from kafka08.consumer.config import ConsumerConfig
-from kafka08.consumer.fetchers import FetcherManager
+from kafka08.consumer.fetcher_manager import FetcherManager
 from kafka08.consumer.progress import OwnedPartition
 from kafka08.consumer.stream import MemberStream
 from kafka08.runtime.threads import THREADS
@@ -61,7 +61,7 @@ def test_a_thread_that_cannot_start_is_tried_again(monkeypatch: pytest.MonkeyPat
         made.append(FakeFetcher(can_start=bool(made)))
         return made[-1]
 
-    monkeypatch.setattr(fetchers, "PartitionFetcher", make)
+    monkeypatch.setattr(fetcher_manager, "PartitionFetcher", make)
     config = ConsumerConfig(group_id="g", zookeeper_connect="z1:2181", refresh_leader_backoff_ms=1)
     brokers: Any = OneBroker()
     manager = FetcherManager("g_c", config, brokers, THREADS, lambda broker: brokers)

@@ -1,4 +1,4 @@
-"""kafka08.cli.talk: warnings are heard, but four tries in a row are not four texts."""
+"""kafka08.cli.stderr_logging: warnings are heard, but four tries in a row are not four texts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from kafka08.cli.talk import REPEAT_SECONDS, TEXTS_MAX, OnceInAWhile, wanted_colour
+from kafka08.cli.stderr_logging import REPEAT_SECONDS, TEXTS_MAX, OnceInAWhile, wanted_colour
 
 
 def record(text: str) -> logging.LogRecord:

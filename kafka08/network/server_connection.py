@@ -1,8 +1,8 @@
-"""Exchange: what one connection of the server is in the middle of, without its socket.
+"""ServerConnection: the state of one connection to the server, without its socket.
 
 Bytes come in, complete frames go to the request handler one after the other, answers queue up in
 `outbox` in the order of their requests. While a request is parked (a long poll, a produce that
-waits for replicas) nothing behind it is looked at: answers are strictly in request order, as a
+waits for replicas) the requests behind it wait too: answers are strictly in request order, as a
 client of 0.8 expects. Source: kafka.network.Processor 0.8.2.2.
 """
 
@@ -35,15 +35,15 @@ class FileSlice(Protocol):
 
 
 Piece: TypeAlias = bytes | bytearray | FileSlice
-Answer: TypeAlias = bytes | bytearray | Sequence[Piece]
+ResponseFrame: TypeAlias = bytes | bytearray | Sequence[Piece]
 """A whole frame, in one piece or several. Empty bytes: there is no answer."""
 
-RequestHandler: TypeAlias = Callable[[memoryview, "Exchange"], Answer | None]
-"""Handles one payload, without switching. None parks the exchange until `answer` is called on it.
+RequestHandler: TypeAlias = Callable[[memoryview, "ServerConnection"], ResponseFrame | None]
+"""Handles one payload, without switching. None parks the connection until `answer` is called on it.
 The payload is valid until the handler returns. ProtocolError ends the connection."""
 
 
-class Exchange:
+class ServerConnection:
     """One connection's requests and answers.
 
     peer       host:port of the other side
@@ -67,7 +67,7 @@ class Exchange:
         self.on_close: Callable[[], object] | None = None
         self._handle = handle
         self._handling = False
-        self._early: Answer | None = None
+        self._early: ResponseFrame | None = None
 
     def handle_frames(self, monotonic: Callable[[], float]) -> bool:
         """Handle the complete frames received so far, until one parks or it is others' turn. True
@@ -101,7 +101,7 @@ class Exchange:
                     return True
         return True
 
-    def answer(self, answer: Answer) -> None:
+    def answer(self, answer: ResponseFrame) -> None:
         """Give the answer of the parked request. Nothing if the connection ended meanwhile."""
         if self.ending:
             return
@@ -146,7 +146,7 @@ class Exchange:
         if abandoned is not None:
             abandoned()
 
-    def _queue(self, answer: Answer) -> None:
+    def _queue(self, answer: ResponseFrame) -> None:
         if not isinstance(answer, bytes | bytearray):
             self.outbox.extend(answer)
         elif answer:

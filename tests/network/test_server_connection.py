@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from kafka08.errors import ProtocolError
-from kafka08.network.exchange import REQUESTS_MAX, Answer, Exchange
+from kafka08.network.server_connection import REQUESTS_MAX, ResponseFrame, ServerConnection
 from kafka08.protocol.frame import FrameReader
 
 
@@ -22,7 +22,7 @@ class Echo:
         self.seen: list[bytes] = []
         self.early: bytes | None = None
 
-    def __call__(self, payload: memoryview, exchange: Exchange) -> Answer | None:
+    def __call__(self, payload: memoryview, exchange: ServerConnection) -> ResponseFrame | None:
         text = bytes(payload)
         self.seen.append(text)
         if text == b"early":
@@ -36,12 +36,12 @@ class Echo:
         return b"" if text == b"quiet" else b"[%b]" % text
 
 
-def exchange() -> tuple[Exchange, Echo]:
+def exchange() -> tuple[ServerConnection, Echo]:
     echo = Echo()
-    return Exchange("client:1", FrameReader(1000), echo), echo
+    return ServerConnection("client:1", FrameReader(1000), echo), echo
 
 
-def receive(target: Exchange, data: bytes) -> bool:
+def receive(target: ServerConnection, data: bytes) -> bool:
     room = target.reader.buffer()
     room[: len(data)] = data
     target.reader.advance(len(data))

@@ -1,8 +1,8 @@
-"""Channel: one connection of the sender to a broker, on a socket that never blocks.
+"""BrokerChannel: one connection of the sender to a broker, on a socket that never blocks.
 
-Requests go out in order and are answered in order. Whatever goes wrong closes the channel; the
-requests it had in flight are then whoever owns it to fail or to send again. Frames are the
-protocol room's; waiting for sockets is `Channels`'. Source:
+Requests go out in order and are answered in order. Any error closes the channel and hands its
+requests in flight to its owner, who fails them or sends them again. kafka08.protocol reads and
+writes frames; `NetworkClient` waits for sockets. Source:
 org.apache.kafka.common.network.Selector 0.8.2.2.
 """
 
@@ -33,8 +33,8 @@ class State(Enum):
 
 
 @dataclass(slots=True, eq=False)
-class Sent:
-    """A request on its way. `context` is its sender's own.
+class InFlightRequest:
+    """A request without a response so far. `context` belongs to the caller.
 
     answered  False for a request that the broker does not answer (acks=0): done when it is written
     deadline  monotonic seconds by which the answer must be there
@@ -50,14 +50,14 @@ class Sent:
 
 
 @dataclass(slots=True, frozen=True)
-class Answer:
+class ClientResponse:
     """`response` to a request; None if it has none by design."""
 
-    sent: Sent
+    sent: InFlightRequest
     response: Response | None
 
 
-class Channel:
+class BrokerChannel:
     """See the module. `error` says why it is closed, None before it was first opened.
 
     retry_at   a closed channel is not opened again before (monotonic seconds)
@@ -76,7 +76,7 @@ class Channel:
         self.address = address
         self.state = State.CLOSED
         self.error: KafkaError | None = None
-        self.in_flight: deque[Sent] = deque()
+        self.in_flight: deque[InFlightRequest] = deque()
         self.stream: Stream | None = None
         self.connect_by = 0.0
         self.retry_at = 0.0
@@ -86,7 +86,7 @@ class Channel:
         self._receive_buffer = receive_buffer
         self._runtime = runtime
         self._connecting: Connecting | None = None
-        self._outbox: deque[tuple[memoryview, Sent]] = deque()
+        self._outbox: deque[tuple[memoryview, InFlightRequest]] = deque()
         self._reader = FrameReader(MAX_RESPONSE_BYTES)
 
     def __str__(self) -> str:
@@ -120,14 +120,14 @@ class Channel:
             self._connecting = None
             self.state = State.OPEN
 
-    def send(self, request: Request, sent: Sent) -> None:
+    def send(self, request: Request, sent: InFlightRequest) -> None:
         """Queue a request behind the others and write what the socket takes. ConnectionFailed,
         and ProtocolError for what cannot be encoded; `sent` is not in flight then."""
         frame = codec.encode_request(request, sent.correlation_id, self._client_id)
         self.in_flight.append(sent)
         self._outbox.append((memoryview(frame), sent))
 
-    def write(self, now: float) -> list[Answer]:
+    def write(self, now: float) -> list[ClientResponse]:
         """Finish connecting, or write what the socket takes; requests without an answer that are
         out now. ConnectionFailed."""
         assert self.stream is not None
@@ -135,7 +135,7 @@ class Channel:
             self._finish_connecting()
             if self.state is State.CONNECTING:
                 return []
-        done: list[Answer] = []
+        done: list[ClientResponse] = []
         self.used_at = now
         try:
             while self._outbox:
@@ -147,18 +147,18 @@ class Channel:
                 self._outbox.popleft()
                 if not sent.answered:
                     self.in_flight.remove(sent)
-                    done.append(Answer(sent, None))
+                    done.append(ClientResponse(sent, None))
         except BlockingIOError:
             pass
         except OSError as error:
             raise ConnectionFailed(f"lost the connection to {self}: {error}") from error
         return done
 
-    def read(self, now: float) -> list[Answer]:
+    def read(self, now: float) -> list[ClientResponse]:
         """The answers that have arrived whole. ConnectionFailed, ProtocolError."""
         assert self.stream is not None
         self.used_at = now
-        answers: list[Answer] = []
+        answers: list[ClientResponse] = []
         try:
             count = self.stream.recv_into(self._reader.buffer())
         except BlockingIOError:
@@ -172,7 +172,7 @@ class Channel:
         self._reader.release()
         return answers
 
-    def _answer(self, payload: memoryview) -> Answer:
+    def _answer(self, payload: memoryview) -> ClientResponse:
         if not self.in_flight or not self.in_flight[0].answered:
             raise ProtocolError(f"from {self}: an answer that nobody asked for")
         sent = self.in_flight[0]
@@ -186,9 +186,9 @@ class Channel:
                 f"{sent.correlation_id} was due"
             )
         self.in_flight.popleft()
-        return Answer(sent, response)
+        return ClientResponse(sent, response)
 
-    def close(self, error: KafkaError | None, retry_at: float) -> list[Sent]:
+    def close(self, error: KafkaError | None, retry_at: float) -> list[InFlightRequest]:
         """Close; the requests that were in flight, oldest first. They may have been carried out."""
         lost = list(self.in_flight)
         self.in_flight.clear()

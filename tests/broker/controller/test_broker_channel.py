@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from kafka08.broker.controller import channel
-from kafka08.broker.controller.channel import BrokerChannel, ChannelManager, Outgoing
+from kafka08.broker.controller import broker_channel
+from kafka08.broker.controller.broker_channel import BrokerChannel, ChannelManager, Outgoing
 from kafka08.broker.controller.request_batch import BrokerRequest
 from kafka08.protocol.codec import encode_request, encode_response
 from kafka08.protocol.types import Request, Response
@@ -55,7 +55,7 @@ class Channels:
 
 @pytest.fixture(autouse=True)
 def no_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(channel, "BACKOFF_SECONDS", 0)
+    monkeypatch.setattr(broker_channel, "BACKOFF_SECONDS", 0)
 
 
 @pytest.fixture

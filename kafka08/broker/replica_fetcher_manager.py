@@ -1,4 +1,4 @@
-"""ReplicaFetchers: which fetcher copies which partition.
+"""ReplicaFetcherManager: which fetcher copies which partition.
 
 One fetcher for each leader and fetcher id; a partition's id is abs(31 * hash(topic) + partition)
 modulo num.replica.fetchers, so the partitions of one leader are spread over so many connections.
@@ -48,7 +48,7 @@ class Source(NamedTuple):
     fetcher_id: int
 
 
-class ReplicaFetchers:
+class ReplicaFetcherManager:
     """All fetchers of one broker; they are `Followers`."""
 
     def __init__(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka08.broker.append_lane import NATIVE_MIN_BYTES
+from kafka08.broker.append_queue import NATIVE_MIN_BYTES
 from kafka08.broker.delayed_produce import AppendResults
 from kafka08.errors import InvalidMessage, NotLeaderForPartition
 from kafka08.protocol import message_set
@@ -49,7 +49,7 @@ def append(world: World, data: bytearray, results: list[AppendResults]) -> None:
 
 
 def test_later_appends_wait_behind_a_job_in_order(tmp_path: Path) -> None:
-    """Large, small, large, small: offsets in the order of arrival, and then no lane any more."""
+    """Large, small, large, small: offsets in the order of arrival, and then no queue any more."""
     world, results = start(tmp_path)
     for data in (large(100), small(b"a"), large(90), small(b"b")):
         append(world, data, results)
@@ -58,7 +58,7 @@ def test_later_appends_wait_behind_a_job_in_order(tmp_path: Path) -> None:
     world.runtime.run_native_jobs()
     assert [0, 100, 101, 191] == [result[TP].base_offset for result in results]
     assert [None] * 4 == [result[TP].error for result in results]
-    assert world.partition("t").lane is None
+    assert world.partition("t").append_queue is None
     read = world.partition("t").log.read(0, 1 << 20).bytes()
     offsets = [message.offset for message in message_set.decode(read)]
     assert list(range(192)) == offsets
@@ -97,7 +97,7 @@ def test_an_answer_that_fails_stops_nobody_behind_it(tmp_path: Path) -> None:
     append(world, small(b"b"), results)
     world.runtime.run_native_jobs()
     assert 101 == results[0][TP].base_offset
-    assert world.partition("t").lane is None
+    assert world.partition("t").append_queue is None
 
 
 def test_a_request_whose_answer_cannot_be_written_ends_its_connection_alone(tmp_path: Path) -> None:
@@ -180,10 +180,10 @@ class TestFlushMessages:
         world.runtime.run_native_jobs()
         assert [0, 1, 2, 3] == self.offsets(results)
         assert (3, 4) == (partition.log.recovery_point, partition.high_watermark)
-        assert partition.lane is None
+        assert partition.append_queue is None
 
     def test_a_request_of_one_partition_is_answered_after_it(self, world: World) -> None:
-        """The fast path leaves it to the lane."""
+        """The fast path leaves it to the queue."""
         client = Client(world)
         produce = ProduceRequest(
             1, 1000, [ProduceTopic("t", [ProducePartition(0, bytes(small(b"a") * 3))])]

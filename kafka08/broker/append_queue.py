@@ -1,11 +1,11 @@
-"""AppendLane: the appends of one partition that wait for a native job, in order.
+"""AppendQueue: the appends of one partition that wait for a native job, in order.
 
 A large compressed set must be unpacked, numbered and packed again, which takes long enough to be
 done in a thread. Its offsets must be known before (inner offsets are absolute), so while one such
 job is out nothing else may be appended: later appends queue here. When the job is back, leadership
 and log end are checked again, for both may have changed meanwhile. The fsync of flush.messages is
 such a job too: what it covers is acknowledged after it, and so is what follows. A partition has a
-lane only while something is in it. What else runs in threads: ARCHITECTURE.md, "Who runs where".
+queue only while something is in it. What else runs in threads: ARCHITECTURE.md, "Who runs where".
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ AppendDone = Callable[["AppendInfo | None", Exception | None], None]
 
 
 @dataclass(frozen=True, slots=True)
-class LaneAppend:
-    """One append in the lane: its own copy of the set, for the request's buffer is reused."""
+class QueuedAppend:
+    """One append in the queue: its own copy of the set, for the request's buffer is reused."""
 
     message_set: bytearray
     required_acks: int
@@ -55,19 +55,19 @@ class LaneAppend:
         self.tell(None, error if isinstance(error, Exception) else RuntimeError(error))
 
 
-class AppendLane:
-    """Made for a partition by the first append that `needs_lane`; gone when the last is done."""
+class AppendQueue:
+    """Made for a partition by the first append that `needs_queue`; gone when the last is done."""
 
     def __init__(self, partition: Partition, runtime: BrokerRuntime) -> None:
         self._partition = partition
         self._runtime = runtime
-        self._waiting: deque[LaneAppend] = deque()
+        self._waiting: deque[QueuedAppend] = deque()
         self._busy = False
 
     def submit(self, data: bytearray, required_acks: int, done: AppendDone) -> None:
-        """Append after everything that is in the lane already. Never switches."""
-        self._partition.lane = self
-        self._waiting.append(LaneAppend(data, required_acks, done))
+        """Append after everything that is in the queue already. Never switches."""
+        self._partition.append_queue = self
+        self._waiting.append(QueuedAppend(data, required_acks, done))
         self._go_on()
 
     def _go_on(self) -> None:
@@ -79,9 +79,9 @@ class AppendLane:
             else:
                 self._append_inline(append)
         if not self._busy:
-            self._partition.lane = None
+            self._partition.append_queue = None
 
-    def _append_inline(self, append: LaneAppend) -> None:
+    def _append_inline(self, append: QueuedAppend) -> None:
         try:
             log = self._partition.check_append(append.required_acks)
             info = log.append(append.message_set, flush=False)
@@ -90,7 +90,7 @@ class AppendLane:
         else:
             self._finish(append, log, info)
 
-    def _start(self, append: LaneAppend) -> None:
+    def _start(self, append: QueuedAppend) -> None:
         """Send the set out to be packed for the offsets it will have, if it may be appended."""
         try:
             log = self._partition.check_append(append.required_acks)
@@ -121,7 +121,7 @@ class AppendLane:
 
     def _commit(
         self,
-        append: LaneAppend,
+        append: QueuedAppend,
         prepared: message_set.PreparedSet,
         epoch: int,
         base_offset: int,
@@ -140,7 +140,7 @@ class AppendLane:
         else:
             self._finish(append, log, info)
 
-    def _finish(self, append: LaneAppend, log: Log, info: AppendInfo) -> None:
+    def _finish(self, append: QueuedAppend, log: Log, info: AppendInfo) -> None:
         """What was appended is acknowledged, after its fsync if that is due."""
         flush = log.owed_flush()
         if flush is None:
@@ -161,13 +161,13 @@ class AppendLane:
         self._busy = True
         self._runtime.run_native_later(flushed, flush.sync)
 
-    def _acknowledge(self, append: LaneAppend, info: AppendInfo) -> None:
+    def _acknowledge(self, append: QueuedAppend, info: AppendInfo) -> None:
         if self._partition.is_leader:
             self._partition.maybe_raise_high_watermark()
         append.tell(info)
 
 
-def needs_lane(partition: Partition, data: bytes | bytearray | memoryview) -> bool:
+def needs_queue(partition: Partition, data: bytes | bytearray | memoryview) -> bool:
     """Whether an append may take a native job: packing, or the fsync of flush.messages."""
     log = partition.log
     return needs_native(data) or (

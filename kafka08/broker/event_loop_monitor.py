@@ -1,4 +1,4 @@
-"""LagMeter: notices when something held the hub.
+"""EventLoopMonitor: notices when something held the hub.
 
 While one callback runs nothing else does, the ZooKeeper session included, so nothing may take
 100 ms (ARCHITECTURE.md, "Who runs where"). A timer that is due every second tells by how late it
@@ -18,7 +18,7 @@ PERIOD_SECONDS: Final = 1.0
 ALLOWED_SECONDS: Final = 0.1
 
 
-class LagMeter:
+class EventLoopMonitor:
     """Runs from its making until `stop`, and logs when the hub was held longer than allowed."""
 
     def __init__(self, runtime: BrokerRuntime) -> None:
