@@ -2,7 +2,8 @@
 
 The old one: start with `producer`; `event_handler` does the work, on columns (`encoded`), `routing`
 chooses partitions, `async_queue` is what async adds. The new one: start with `kafka_producer`;
-`accumulator` keeps what was accepted as batches (`batch`), `sender` sends them over `network_client`.
+`accumulator` keeps what was accepted as batches (`batch`), `sender` sends them over
+`network_client`.
 """
 
 from __future__ import annotations
