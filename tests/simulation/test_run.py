@@ -12,6 +12,9 @@ from kafka08.profile import CLASSIC
 from kafka08.simulation.run import simulate
 
 SEEDS = [1, 5, 9, 13, 17, 18, 2080]
+FOUND = [
+    (3137, CLASSIC),  # A widened assignment reaches its leader though the move is refused
+]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -24,6 +27,12 @@ def test_a_run_breaks_no_rule(seed: int) -> None:
 def test_a_run_under_the_classic_profile_comes_right(seed: int) -> None:
     """Messages may be lost there, but everything works in the end."""
     assert simulate(seed, profile=CLASSIC).verdict is None
+
+
+@pytest.mark.parametrize(("seed", "profile"), FOUND, ids=str)
+def test_what_was_found_stays_mended(seed: int, profile: str) -> None:
+    """Runs that found a defect of this project, each with the commit that mended it."""
+    assert simulate(seed, profile=profile).verdict is None
 
 
 @pytest.mark.parametrize("hash_seed", ["1", "2"])

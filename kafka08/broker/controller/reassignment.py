@@ -14,7 +14,9 @@ OAR are the replicas that a partition had, RAR those it shall have.
        gets the new metadata
 
 A controller that dies in between leaves assignment and request so that the next one goes on where
-it was. Source: onPartitionReassignment of kafka.controller.KafkaController 0.8.2.2.
+it was. If the next one must refuse the request, a broker being dead by then, it first sends the
+assignment that step 2 may have left to the replicas, under the next leader epoch. Source:
+onPartitionReassignment of kafka.controller.KafkaController 0.8.2.2.
 """
 
 from __future__ import annotations
@@ -69,7 +71,7 @@ class Reassignments:
     def begin(self, wanted: Mapping[TopicPartition, tuple[int, ...]]) -> None:
         """Move what is not being moved already; refusals are logged and taken out of the znode."""
         context = self._context
-        started, refused = [], []
+        started, refused, widened = [], [], []
         for tp, replicas in sorted(wanted.items()):
             if tp in context.reassigning:
                 continue
@@ -85,6 +87,10 @@ class Reassignments:
                     "Reassignment of %s to [%s] is refused: %s", tp, some_of(replicas), refusal
                 )
                 refused.append(tp)
+                if self._may_be_widened(tp, replicas):
+                    widened.append(tp)
+        if widened:
+            self._changes.resend_with_next_epoch({tp: context.assignments[tp] for tp in widened})
         if refused:
             self._znodes.remove_reassignments(refused)
         if started:
@@ -120,6 +126,20 @@ class Reassignments:
             return "it needs replicas, each on a broker of its own"
         dead = [broker_id for broker_id in replicas if broker_id not in context.live]
         return f"brokers [{some_of(dead)}] are not alive" if dead else None
+
+    def _may_be_widened(self, tp: TopicPartition, replicas: tuple[int, ...]) -> bool:
+        """Whether an earlier controller may have written step 2 and not sent it: the leader would
+        refuse the new replicas for good, since it ignores a wider assignment under an epoch that it
+        knows. 0.8.2.2 leaves them out of the ISR until the next election."""
+        context = self._context
+        state = context.leadership.get(tp)
+        return (
+            state is not None
+            and state.leader in context.live
+            and not context.is_queued_for_deletion(tp.topic)
+            and set(replicas) <= set(context.assignments[tp])
+            and not set(replicas) <= set(state.isr)
+        )
 
     def _advance(self, partitions: Collection[TopicPartition], *, widen: bool) -> None:
         """All of them take each step together: thousands may be moved at once, and whatever else

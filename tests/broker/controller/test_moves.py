@@ -125,6 +125,27 @@ class TestReassignment:
         assert (1, 2) == assignment(cluster)
         assert (2,) == assignment(cluster, "u")
 
+    def test_a_widened_assignment_is_sent_though_the_move_is_refused(
+        self, cluster: Cluster
+    ) -> None:
+        """The controller before wrote it and lost its term before it told the leader, and a broker
+        of the move has died since: the leader would refuse that replica for good."""
+        one = cluster.broker(1)
+        cluster.broker(2)
+        first = cluster.active_controller(1)
+        cluster.create_topic("t", {0: (1, 2)})
+        cluster.wait_for_state("t", 0, 1, (1, 2))
+        cluster.kill(first)
+        cluster.zk.set(paths.topic("t"), nodes.encode_assignment({0: (1, 3, 2)}))
+        reassign(cluster, t=(1, 3))
+        one.take()
+        cluster.active_controller(2)
+        await_end(cluster)
+        wait_until(
+            lambda: any((s.replicas, s.leader_epoch) == ([1, 3, 2], 1) for s in told(one)),
+            "the leader to hear of the wider assignment",
+        )
+
     def test_many_partitions_move_in_bursts(self, cluster: Cluster) -> None:
         """Each step is one write of the topic's assignment and one request to each broker, not one
         for each partition: other events wait meanwhile."""
