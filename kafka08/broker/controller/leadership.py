@@ -4,10 +4,12 @@ A round is: read all, decide each, write all, every write on the condition that 
 what was read. Writes that lost a race are read and decided again in the next round, the others are
 done; so is one that met its own first attempt, whose answer was lost. The first round takes what is
 known already instead of reading: if that is not true any more, the write loses its race. Nothing is
-written when any znode shows a newer controller, or when /controller_epoch does: that is a condition
-of every transaction, so a controller that was replaced without noticing writes nothing. Source:
-electLeaderForPartition, removeReplicaFromIsr and kafka.utils.ReplicationUtils 0.8.2.2, one
-partition at a time there.
+written when /controller_epoch shows a newer controller: that is a condition of every transaction,
+so a controller that was replaced without noticing writes nothing. A state with a controller epoch
+above ours, while /controller_epoch is ours, is no controller's: somebody wrote that znode by hand,
+or /controller_epoch was lost. Its partition keeps that state, as at 0.8.2.2, and no other partition
+waits for it (there it ends the whole burst). Source: electLeaderForPartition, removeReplicaFromIsr
+and kafka.utils.ReplicationUtils 0.8.2.2, one partition at a time there.
 """
 
 from __future__ import annotations
@@ -62,6 +64,17 @@ class Leadership:
         """The states that exist and can be read."""
         return self._store.leader_and_isr(partitions)
 
+    def check_office(
+        self, states: Mapping[TopicPartition, LeaderAndIsr], controller_epoch: int
+    ) -> None:
+        """ControllerMoved if a state that was read has a higher controller epoch because another
+        controller is in office: /controller_epoch was written since ours. Switches if one has."""
+        if all(state.controller_epoch <= controller_epoch for state in states.values()):
+            return
+        node = self._store.zk.get_or_none(paths.CONTROLLER_EPOCH)
+        if node is None or node.version != self._in_office.version:
+            raise ControllerMoved(f"another controller has written {paths.CONTROLLER_EPOCH}")
+
     def create(self, states: Mapping[TopicPartition, LeaderAndIsr]) -> Outcome:
         """First states of new partitions. One that exists already is a failure: another
         controller made it, or an earlier attempt whose answer was lost."""
@@ -83,20 +96,25 @@ class Leadership:
         known: Mapping[TopicPartition, LeaderAndIsr],
     ) -> Outcome:
         """Bring each partition to what `decide` says; `known` are states as last seen.
-        ControllerMoved when a znode was written by a controller with a higher epoch than
-        `controller_epoch`, or /controller_epoch was written since ours."""
+        ControllerMoved when /controller_epoch was written since ours. A partition whose state has
+        a higher controller epoch than `controller_epoch` is a failure."""
         outcome = Outcome()
-        lost = self._update_known(partitions, decide, known, outcome)
+
+        def decide_below(tp: TopicPartition, current: LeaderAndIsr) -> LeaderAndIsr:
+            check_epoch(tp, current, controller_epoch)
+            return decide(tp, current)
+
+        lost = self._update_known(partitions, decide_below, known, outcome)
         todo = [tp for tp in partitions if tp not in outcome.states]
         for _ in range(MAX_ROUNDS):
             if not todo:
                 return outcome
             current = self.read(todo)
-            check_epochs(current, controller_epoch)
+            self.check_office(current, controller_epoch)
             done = {tp: current[tp] for tp in lost if is_written(lost[tp], current.get(tp))}
             outcome.states |= done
             undecided = [tp for tp in todo if tp not in done]
-            lost = self._write(self._decide(undecided, current, decide, outcome), outcome)
+            lost = self._write(self._decide(undecided, current, decide_below, outcome), outcome)
             todo = list(lost)
         for tp in todo:
             outcome.failures[tp] = ElectionFailed(
@@ -180,11 +198,12 @@ def is_written(wanted: LeaderAndIsr, found: LeaderAndIsr | None) -> bool:
     return found is not None and found == replace(wanted, zk_version=found.zk_version)
 
 
-def check_epochs(states: Mapping[TopicPartition, LeaderAndIsr], controller_epoch: int) -> None:
-    """ControllerMoved if any state was written under a higher controller epoch."""
-    for tp, state in states.items():
-        if state.controller_epoch > controller_epoch:
-            raise ControllerMoved(
-                f"the state of {tp} was written by a controller with epoch "
-                f"{state.controller_epoch}, this one's is {controller_epoch}"
-            )
+def check_epoch(tp: TopicPartition, state: LeaderAndIsr, controller_epoch: int) -> None:
+    """ElectionFailed for a state that was written under a higher controller epoch. Source: the same
+    check in electLeaderForPartition 0.8.2.2."""
+    if state.controller_epoch > controller_epoch:
+        raise ElectionFailed(
+            f"{paths.partition_state(*tp)} has controller_epoch {state.controller_epoch}, above "
+            f"{paths.CONTROLLER_EPOCH} ({controller_epoch}). Write a controller_epoch of at most "
+            f"{controller_epoch} there; until then the partition keeps its leader and ISR"
+        )

@@ -23,7 +23,7 @@ from kafka08.broker.controller.leader_selectors import (
     with_next_epoch,
     without_replica,
 )
-from kafka08.broker.controller.leadership import Leadership, check_epochs
+from kafka08.broker.controller.leadership import Leadership
 from kafka08.broker.controller.partition_state import PartitionState
 from kafka08.broker.controller.replica_state import PartitionReplica, ReplicaState
 from kafka08.broker.controller.request_batch import RequestBatch, StopReplicaCallback
@@ -156,7 +156,7 @@ class StateChanges:
         can be read. 0.8.2.2 leaves such a partition NEW for ever; here it is OFFLINE until it is
         elected anew."""
         states = self._leadership.read(partitions)
-        check_epochs(states, self._context.epoch)
+        self._leadership.check_office(states, self._context.epoch)
         self._context.leadership.update(states)
         self._context.partition_states.move(states, PartitionState.OFFLINE)
         return states.keys()

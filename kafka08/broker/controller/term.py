@@ -17,7 +17,7 @@ from kafka08.broker.controller.broker_channel import ChannelManager
 from kafka08.broker.controller.cluster_changes import ClusterChanges
 from kafka08.broker.controller.context import ControllerContext
 from kafka08.broker.controller.leader_balance import imbalanced
-from kafka08.broker.controller.leadership import Leadership, check_epochs
+from kafka08.broker.controller.leadership import Leadership
 from kafka08.broker.controller.reassignment import Reassignments
 from kafka08.broker.controller.replica_state import PartitionReplica
 from kafka08.broker.controller.request_batch import BrokerRequest, RequestBatch
@@ -84,9 +84,10 @@ class Term:
             timeout_ms=config.controller_socket_timeout_ms,
             on_answer=self._on_answer,
         )
+        self._leadership = Leadership(store, epoch_zk_version)
         changes = StateChanges(
             self.context,
-            Leadership(store, epoch_zk_version),
+            self._leadership,
             TopicUncleanElections(store, default=config.unclean_leader_election_enable),
             self._send,
             controller_id=config.broker_id,
@@ -103,8 +104,8 @@ class Term:
         context = self.context
         context.topics = set(self._watch_topics())
         context.add_assignments(self._read_assignments(context.topics))
-        context.leadership = self._store.leader_and_isr(context.assignments)
-        check_epochs(context.leadership, context.epoch)
+        context.leadership = self._leadership.read(context.assignments)
+        self._leadership.check_office(context.leadership, context.epoch)
         self._registrations = self._read_registrations()
         context.brokers = self._reachable(self._registrations)
         context.listed = listed(self._registrations, context.brokers)

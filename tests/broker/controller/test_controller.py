@@ -95,11 +95,50 @@ class TestElection:
         state = cluster.wait_for_state("t", 0, 2, (2, 1))
         successor = LeaderAndIsr(2, 7, (2, 1), state.zk_version, controller_epoch=9)
         cluster.store.update_leader_and_isr({TopicPartition("t", 0): successor})
+        cluster.zk.set(paths.CONTROLLER_EPOCH, nodes.encode_controller_epoch(9))
         two.leave()
-        wait_until(lambda: not controller.is_active, "controller 1 to resign")
-        found = cluster.state("t", 0)
+        wait_until(
+            lambda: controller.epoch == 10, "controller 1 to resign, and to be elected again"
+        )
+        assert cluster.wait_for_state("t", 0, 1, (1,)).leader_epoch == 8
+
+    @pytest.mark.parametrize("known", [True, False], ids=["from the start", "while in office"])
+    def test_a_controller_epoch_above_ours_concerns_its_partition_alone(
+        self, cluster: Cluster, caplog: pytest.LogCaptureFixture, known: bool
+    ) -> None:
+        """A state znode that no controller wrote: the term goes on, other partitions are elected,
+        and the partition keeps its state until the znode is mended. The error names the znode. As
+        0.8.2.2, which elects none of the burst then."""
+        cluster.broker(1)
+        two = cluster.broker(2)
+        for topic in ("ahead", "good"):
+            cluster.create_topic(topic, {0: (2, 1)})
+        tp = TopicPartition("ahead", 0)
+        ahead = LeaderAndIsr(2, 7, (2, 1), 0, controller_epoch=9)
+        if known:
+            cluster.store.create_leader_and_isr({tp: ahead})
+        controller = cluster.active_controller(1)
+        cluster.wait_for_state("good", 0, 2, (2, 1))
+        if not known:
+            cluster.wait_for_state("ahead", 0, 2, (2, 1))
+            cluster.store.update_leader_and_isr({tp: ahead})
+        two.leave()
+        cluster.wait_for_state("good", 0, 1, (1,))
+        found = cluster.state("ahead", 0)
         assert found is not None
-        assert (found.leader, found.leader_epoch) == (2, 7)
+        assert (2, 7, 9) == (found.leader, found.leader_epoch, found.controller_epoch)
+        wait_until(lambda: paths.partition_state("ahead", 0) in caplog.text, "the error")
+
+        mended = replace(found, controller_epoch=1)
+        cluster.store.update_leader_and_isr({tp: mended})
+        two.register()
+
+        def elected() -> bool:
+            state = cluster.state("ahead", 0)
+            return state is not None and (state.leader, state.leader_epoch) == (2, 8)
+
+        wait_until(elected, "an election of what was mended")
+        assert (1, True) == (controller.epoch, controller.is_active)
 
     def test_a_controller_that_was_replaced_writes_nothing(self, cluster: Cluster) -> None:
         """Though nothing in the partitions' znodes says so yet: 0.8.2.2 would elect. This one
