@@ -1,25 +1,36 @@
 """The configuration keys a topic may override, with their types and ranges.
 
 They stand in /config/topics/<t> as texts; every room that writes or reads them (admin, log, broker)
-asks this table. Source: kafka.log.LogConfig 0.8.2.2 (names and types; it bounds min.insync.replicas
-alone, the other ranges are ours and wider than any value that works).
+asks this table, which has the keys of every level. Source: kafka.log.LogConfig 0.8.2.2, 0.9.0.1 and
+0.10.2.2 (names and types; that of 0.8.2.2 bounds min.insync.replicas alone, the other ranges are
+ours and wider than any value that works).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Final
 
 from kafka08.config import INT_MAX, LONG_MAX, Key, parse_value
 from kafka08.errors import ConfigError
+from kafka08.levels import Level
 from kafka08.nearest import nearest
+from kafka08.protocol_version import parse_protocol_version
 
 logger = logging.getLogger(__name__)
 
 TopicConfigValue = int | float | bool | str
 UNCLEAN_ELECTIONS: Final = "unclean.leader.election.enable"
+CLEANUP_POLICY: Final = "cleanup.policy"
+MESSAGE_FORMAT: Final = "message.format.version"
+POLICIES: Final = ("delete", "compact")
+BOTH_POLICIES: Final = ("compact,delete", "delete,compact")
+CODECS: Final = ("uncompressed", "snappy", "lz4", "gzip", "producer")
+"""Of compression.type."""
+TIMESTAMP_TYPES: Final = ("CreateTime", "LogAppendTime")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +42,8 @@ class TopicKey:
     declared: Key
 
 
-def _long(broker_key: str, low: int = 0) -> TopicKey:
-    return TopicKey(int, broker_key, Key(None, low=low, high=LONG_MAX))
+def _long(broker_key: str, low: int = 0, since: Level = Level.V0_8_2) -> TopicKey:
+    return TopicKey(int, broker_key, Key(None, low=low, high=LONG_MAX, since=since))
 
 
 def _int(broker_key: str | None, low: int = 0) -> TopicKey:
@@ -55,44 +66,86 @@ TOPIC_KEYS: Final[dict[str, TopicKey]] = {
     "min.cleanable.dirty.ratio": TopicKey(
         float, "log.cleaner.min.cleanable.ratio", Key(None, low=0)
     ),
-    "cleanup.policy": TopicKey(str, "log.cleanup.policy", Key(None, choices=("delete", "compact"))),
+    CLEANUP_POLICY: TopicKey(
+        str,
+        "log.cleanup.policy",
+        Key(None, choices=POLICIES, later={Level.V0_10_2: {"choices": POLICIES + BOTH_POLICIES}}),
+    ),
     UNCLEAN_ELECTIONS: TopicKey(bool, UNCLEAN_ELECTIONS, Key(None)),
     # 0.8: the broker key min.insync.replicas is parsed but is not the default of topics.
     "min.insync.replicas": _int(None, low=1),
+    "compression.type": TopicKey(
+        str, "compression.type", Key(None, choices=CODECS, since=Level.V0_9_0)
+    ),
+    "preallocate": TopicKey(bool, "log.preallocate", Key(None, since=Level.V0_9_0, effect=False)),
+    MESSAGE_FORMAT: TopicKey(str, "log.message.format.version", Key(None, since=Level.V0_10_2)),
+    "message.timestamp.type": TopicKey(
+        str,
+        "log.message.timestamp.type",
+        Key(None, choices=TIMESTAMP_TYPES, since=Level.V0_10_2),
+    ),
+    "message.timestamp.difference.max.ms": _long(
+        "log.message.timestamp.difference.max.ms", since=Level.V0_10_2
+    ),
+    "min.compaction.lag.ms": _long("log.cleaner.min.compaction.lag.ms", since=Level.V0_10_2),
+    "leader.replication.throttled.replicas": TopicKey(
+        str, None, Key(None, since=Level.V0_10_2, effect=False)
+    ),
+    "follower.replication.throttled.replicas": TopicKey(
+        str, None, Key(None, since=Level.V0_10_2, effect=False)
+    ),
 }
+KEYS_AT: Final[Mapping[Level, Mapping[str, TopicKey]]] = {
+    level: MappingProxyType(
+        {
+            name: replace(key, declared=key.declared.at(level))
+            for name, key in TOPIC_KEYS.items()
+            if key.declared.since <= level
+        }
+    )
+    for level in Level
+}
+"""The keys that a level has."""
 
 
-def parse_topic_config(overrides: Mapping[str, str]) -> dict[str, TopicConfigValue]:
-    """The overrides of one topic as typed values.
+def parse_topic_config(
+    overrides: Mapping[str, str], level: Level = Level.V0_8_2
+) -> dict[str, TopicConfigValue]:
+    """The overrides of one topic as typed values, by the keys that `level` has.
 
     Raises ConfigError: `Unknown configuration "x".`, or key, value and range of a bad value.
     """
-    check_names(overrides)
-    return {name: _parse(name, text, TOPIC_KEYS[name].declared) for name, text in overrides.items()}
+    check_names(overrides, level)
+    keys = KEYS_AT[level]
+    return {name: _parse(name, text, keys[name], level) for name, text in overrides.items()}
 
 
-def parse_stored_config(topic: str, overrides: Mapping[str, str]) -> dict[str, TopicConfigValue]:
+def parse_stored_config(
+    topic: str, overrides: Mapping[str, str], level: Level = Level.V0_8_2
+) -> dict[str, TopicConfigValue]:
     """What ZooKeeper holds for a topic, as typed values. Whatever 0.8.2.2 can read counts, in any
     range. Keys of other versions are left out with a warning, and values that cannot be read with
     an error in the log: one topic's mistake must not keep a broker from serving it and others."""
-    unknown = sorted(set(overrides) - set(TOPIC_KEYS))
+    keys = KEYS_AT[level]
+    unknown = sorted(set(overrides) - set(keys))
     if unknown:
         logger.warning("Topic %s: skipping unknown configuration %s", topic, ", ".join(unknown))
     values: dict[str, TopicConfigValue] = {}
     for name, text in overrides.items():
-        if name in TOPIC_KEYS:
+        if name in keys:
             try:
-                values[name] = _parse(name, text, _unbounded(TOPIC_KEYS[name].declared))
+                values[name] = _parse(name, text, _unbounded(keys[name], level), level)
             except ConfigError as error:
                 logger.error("Topic %s: %s; the broker's default holds", topic, error)
     return values
 
 
-def check_names(names: Mapping[str, str] | list[str]) -> None:
-    """ConfigError for the first name that is no topic configuration key."""
+def check_names(names: Iterable[str], level: Level = Level.V0_8_2) -> None:
+    """ConfigError for the first name that is no topic configuration key of `level`."""
+    keys = KEYS_AT[level]
     for name in names:
-        if name not in TOPIC_KEYS:
-            found = nearest(name, TOPIC_KEYS)
+        if name not in keys:
+            found = nearest(name, keys)
             hint = "" if found is None else f" Did you mean {found}?"
             raise ConfigError(f'Unknown configuration "{name}".{hint}')
 
@@ -113,15 +166,18 @@ def override_texts(values: Mapping[str, object]) -> dict[str, str]:
     }
 
 
-def _parse(name: str, text: str, declared: Key) -> TopicConfigValue:
-    kind = TOPIC_KEYS[name].kind
-    if kind is bool or name == "cleanup.policy":
-        text = text.strip().lower()
-    value: TopicConfigValue = parse_value(name, text, kind, declared)
+def _parse(name: str, text: str, key: TopicKey, level: Level) -> TopicConfigValue:
+    if key.kind is bool or name == CLEANUP_POLICY:
+        text = ",".join(part.strip() for part in text.lower().split(","))
+    value: TopicConfigValue = parse_value(name, text, key.kind, key.declared)
+    if name == MESSAGE_FORMAT:
+        parse_protocol_version(name, str(value), level)
     return value
 
 
-def _unbounded(declared: Key) -> Key:
-    """Every value of the same type: 32 or 64 bits, any fraction, any word."""
+def _unbounded(key: TopicKey, level: Level) -> TopicKey:
+    """Every value of the same type: 32 or 64 bits, any fraction; below 0.10.2 any word."""
+    declared = key.declared
     low = None if declared.high is None else -declared.high - 1
-    return replace(declared, low=low, choices=None)
+    choices = declared.choices if level >= Level.V0_10_2 else None
+    return replace(key, declared=replace(declared, low=low, choices=choices))

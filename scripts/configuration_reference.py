@@ -67,7 +67,10 @@ def sections() -> Iterator[str]:
     )
     for key, topic_key in TOPIC_KEYS.items():
         broker_key = f"`{topic_key.broker_key}`" if topic_key.broker_key else "-"
-        yield f"| `{key}` | {values_of(topic_key.declared, topic_key.kind)} | {broker_key} |"
+        facts = topic_key.declared
+        effect = "" if facts.effect else " *No effect.*"
+        values = values_of(facts, topic_key.kind)
+        yield f"| `{key}` | {values} | {broker_key}{effect}{levels_of(facts)} |"
 
 
 def levels_of(facts: Key) -> str:

@@ -28,6 +28,7 @@ COMMON = {
     "nearest",
     "pace",
     "profile",
+    "protocol_version",
     "runtime",
     "topic_config",
     "topic_name",

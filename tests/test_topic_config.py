@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafka08.errors import ConfigError
+from kafka08.levels import Level
 from kafka08.topic_config import (
     TOPIC_KEYS,
     UNCLEAN_ELECTIONS,
@@ -34,11 +35,42 @@ def test_values_are_parsed_by_their_key() -> None:
     }
 
 
-@pytest.mark.parametrize("name", sorted(TOPIC_KEYS))
+NO_RANGE = {"leader.replication.throttled.replicas", "follower.replication.throttled.replicas"}
+
+
+@pytest.mark.parametrize("name", sorted(set(TOPIC_KEYS) - NO_RANGE))
 def test_every_key_refuses_nonsense_by_name(name: str) -> None:
     """The error names key and value."""
     with pytest.raises(ConfigError, match=rf"{name}: '\?'"):
-        parse_topic_config({name: "?"})
+        parse_topic_config({name: "?"}, Level.V0_10_2)
+
+
+@pytest.mark.parametrize("name", sorted(TOPIC_KEYS))
+@pytest.mark.parametrize("level", list(Level))
+def test_a_level_has_the_keys_of_its_release(level: Level, name: str) -> None:
+    """A later key is refused by name."""
+    if TOPIC_KEYS[name].declared.since <= level:
+        check_names([name], level)
+    else:
+        with pytest.raises(ConfigError, match=rf'Unknown configuration "{name}"'):
+            check_names([name], level)
+
+
+@pytest.mark.parametrize("level", [Level.V0_8_2, Level.V0_9_0, Level.V0_10_2])
+def test_both_cleanup_policies_are_of_0_10(level: Level) -> None:
+    """A list of policies is one word to a release before 0.10.1."""
+    if level is Level.V0_10_2:
+        found = parse_topic_config({"cleanup.policy": "Compact, delete"}, level)
+        assert found == {"cleanup.policy": "compact,delete"}
+    else:
+        with pytest.raises(ConfigError, match=r"cleanup\.policy: 'compact,delete' is not one of"):
+            parse_topic_config({"cleanup.policy": "Compact, delete"}, level)
+
+
+def test_a_message_format_is_one_of_the_level() -> None:
+    """0.11 cannot be stored by a broker of 0.10.2."""
+    with pytest.raises(ConfigError, match=r"message\.format\.version: '0\.11\.0' is not one of"):
+        parse_topic_config({"message.format.version": "0.11.0"}, Level.V0_10_2)
 
 
 def test_a_value_that_cannot_work_names_key_value_and_range() -> None:

@@ -112,11 +112,10 @@ class AppendQueue:
         self._busy = True
         self._runtime.run_native_later(
             finished,
-            message_set.prepare,
+            log.config.prepare,
             append.message_set,
             base_offset,
-            log.config.max_message_bytes,
-            log.config.segment_bytes,
+            self._runtime.time_ms(),
         )
 
     def _commit(

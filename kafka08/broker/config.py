@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 from kafka08 import profile
 from kafka08.broker.endpoints import EVERY_PROTOCOL, parse_endpoints, parse_protocol_map
 from kafka08.broker.later_keys import V0_9_0, V0_10_2, LaterKeys
-from kafka08.broker.protocol_version import ProtocolVersion, parse_protocol_version
 from kafka08.config import INT_MAX, LONG_MAX, PORT_MAX, Key, key
 from kafka08.errors import ConfigError
 from kafka08.kernel.types import MIN_MESSAGE_BYTES
@@ -23,7 +22,9 @@ from kafka08.levels import LEVELS, Level
 from kafka08.log.cleaner_plan import MAX_CHUNK_BYTES, CleanerConfig
 from kafka08.log.config import LogConfig
 from kafka08.protocol import compression
+from kafka08.protocol_version import ProtocolVersion, parse_protocol_version
 from kafka08.structs import PLAINTEXT, Endpoint
+from kafka08.topic_config import POLICIES
 
 if TYPE_CHECKING:
     from kafka08.broker.config_keywords import BrokerConfigKeywords
@@ -140,7 +141,7 @@ class BrokerConfig(LaterKeys):
     log_retention_check_interval_ms: int = key(
         300_000, low=1, high=LONG_MAX, doc="Interval between checks for segments to delete."
     )
-    log_cleanup_policy: str = key("delete", doc="delete or compact.")
+    log_cleanup_policy: str = key("delete", doc="delete or compact; from 0.10.2 on also both.")
     log_cleaner_enable: bool = key(
         False,
         later={V0_9_0: {"default": True}},
@@ -381,6 +382,13 @@ class BrokerConfig(LaterKeys):
             if getattr(self, name) == 0:
                 raise ConfigError(f"{name.replace('_', '.')}: 0 is neither -1 (never) nor above 0")
 
+    def _check_cleanup_policy(self) -> None:
+        words = set(self.cleanup_policy.split(","))
+        if not words <= set(POLICIES):
+            raise ConfigError(
+                f"log.cleanup.policy: {self.log_cleanup_policy!r} is not delete, compact or both"
+            )
+
     def _check_listeners(self) -> None:
         listening = {endpoint.listener for endpoint in self.listening}
         advertised = {endpoint.listener for endpoint in self.advertised}
@@ -508,6 +516,11 @@ class BrokerConfig(LaterKeys):
         return self.log_roll_jitter_hours * HOUR_MS
 
     @property
+    def cleanup_policy(self) -> str:
+        """log.cleanup.policy in lower case and without blanks."""
+        return ",".join(word.strip() for word in self.log_cleanup_policy.lower().split(","))
+
+    @property
     def flush_interval_ms(self) -> int:
         """log.flush.interval.ms; without it, the interval of the scheduler."""
         if self.log_flush_interval_ms is not None:
@@ -556,6 +569,7 @@ class BrokerConfig(LaterKeys):
     def log_config(self) -> LogConfig:
         """What these keys make the default of every topic."""
         return LogConfig(
+            level=self.level,
             segment_bytes=self.log_segment_bytes,
             segment_ms=self.log_roll_time_ms,
             segment_jitter_ms=self.log_roll_jitter_time_ms,
@@ -566,11 +580,17 @@ class BrokerConfig(LaterKeys):
             retention_ms=self.log_retention_time_ms,
             retention_bytes=self.log_retention_bytes,
             max_message_bytes=self.message_max_bytes,
-            cleanup_policy=self.log_cleanup_policy.strip().lower(),
+            cleanup_policy=self.cleanup_policy,
             delete_retention_ms=self.log_cleaner_delete_retention_ms,
             min_cleanable_dirty_ratio=self.log_cleaner_min_cleanable_ratio,
             file_delete_delay_ms=self.log_segment_delete_delay_ms,
             min_insync_replicas=self.topics_in_sync,
+            message_format_version=self.log_message_format_version,
+            message_timestamp_type=self.log_message_timestamp_type,
+            message_timestamp_difference_max_ms=self.log_message_timestamp_difference_max_ms,
+            compression_type=self.compression_type,
+            min_compaction_lag_ms=self.log_cleaner_min_compaction_lag_ms,
+            preallocate=self.log_preallocate,
         )
 
 
@@ -585,5 +605,6 @@ RULES: Final = (
     (BrokerConfig._check_listeners, V0_9_0, None),
     (BrokerConfig._check_protocol_version, V0_9_0, None),
     (BrokerConfig._check_message_format, V0_10_2, None),
+    (BrokerConfig._check_cleanup_policy, V0_10_2, None),
 )
 """Rule, the lowest level that has it, and the lowest that has it no longer."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 
 from kafka08.broker.config import BrokerConfig
-from kafka08.broker.protocol_version import inter_broker
+from kafka08.broker.inter_broker import inter_broker
 from kafka08.clock import Clock
 from kafka08.errors import ClientError, KafkaError, SessionLost
 from kafka08.network.connection import Connection

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from kafka08.broker.purgatory import DelayedOperation
 from kafka08.errors import ApiError, RequestTimedOut
+from kafka08.kernel.types import NO_TIMESTAMP
 from kafka08.structs import TopicPartition
 
 if TYPE_CHECKING:
@@ -29,11 +30,13 @@ class AppendResult:
     base_offset   offset of its first message; NO_OFFSET if the set was empty or not appended
     next_offset   the offset after its last message: what replicas must reach
     error         why not, or what happened after the append; None is success
+    log_append_time_ms    the timestamp that this broker gave (LogAppendTime); -1 if it gave none
     """
 
     base_offset: int
     next_offset: int
     error: Exception | None = None
+    log_append_time_ms: int = NO_TIMESTAMP
 
 
 AppendResults = dict[TopicPartition, AppendResult]
@@ -61,7 +64,9 @@ class DelayedProduce(DelayedOperation):
 
     def _settle(self, tp: TopicPartition, error: Exception | None) -> None:
         result = self.results[tp]
-        self.results[tp] = AppendResult(result.base_offset, result.next_offset, error)
+        self.results[tp] = AppendResult(
+            result.base_offset, result.next_offset, error, result.log_append_time_ms
+        )
 
     def is_satisfied(self) -> bool:
         self._pending = {tp for tp in self._pending if not self._check(tp)}

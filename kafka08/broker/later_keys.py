@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from kafka08.broker.protocol_version import LATEST, ProtocolVersion
 from kafka08.config import LONG_MAX, Config, key
 from kafka08.levels import LEVELS, Level
+from kafka08.protocol_version import LATEST, ProtocolVersion
 from kafka08.structs import PLAINTEXT
+from kafka08.topic_config import CODECS, TIMESTAMP_TYPES
 
 V0_9_0, V0_10_2 = Level.V0_9_0, Level.V0_10_2
 NO_QUOTAS: Final = "There are no quotas."
@@ -87,14 +88,15 @@ class LaterKeys(Config):
     )
     compression_type: str = key(
         "producer",
-        choices=("uncompressed", "snappy", "lz4", "gzip", "producer"),
+        choices=CODECS,
         effect=False,
         since=V0_9_0,
-        doc="Message sets are stored as the producer sent them.",
+        later={V0_10_2: {"effect": True}},
+        doc="Codec in which message sets are stored; below 0.10.2 always that of the producer.",
     )
     log_message_timestamp_type: str = key(
         "CreateTime",
-        choices=("CreateTime", "LogAppendTime"),
+        choices=TIMESTAMP_TYPES,
         since=V0_10_2,
         doc="Timestamp of a message: the producer's or the broker's.",
     )

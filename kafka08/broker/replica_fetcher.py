@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Final
 from kafka08 import kernel
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.halt import halt_on
+from kafka08.broker.inter_broker import inter_broker
 from kafka08.broker.partition import Partition
-from kafka08.broker.protocol_version import inter_broker
 from kafka08.broker.refused import Refused
 from kafka08.config import INT_MAX
 from kafka08.errors import (

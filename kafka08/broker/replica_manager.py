@@ -234,7 +234,14 @@ class ReplicaManager:
             self.wake(topic_partition)
             # 0.8: -1 and -1 of an empty set, so that offset 0 acknowledges it; a wrapper without a
             # message has the LEO and the offset before it.
-            note(topic_partition, AppendResult(info.first_offset, info.last_offset + 1))
+            note(
+                topic_partition,
+                AppendResult(
+                    info.first_offset,
+                    info.last_offset + 1,
+                    log_append_time_ms=info.log_append_time_ms,
+                ),
+            )
 
         try:
             if topic_partition.topic in INTERNAL_TOPICS and not internal:

@@ -24,10 +24,10 @@ from kafka08.broker.dispatcher import Dispatcher
 from kafka08.broker.event_loop_monitor import EventLoopMonitor
 from kafka08.broker.former_session import FormerSession
 from kafka08.broker.halt import halt_on
+from kafka08.broker.inter_broker import LEAST_REGISTRATION, inter_broker
 from kafka08.broker.log_background import LogBackground
 from kafka08.broker.log_cleaner import CleanerWorkers
 from kafka08.broker.metadata_cache import MetadataCache
-from kafka08.broker.protocol_version import LEAST_REGISTRATION, inter_broker
 from kafka08.broker.registration import RegistrationKeeper
 from kafka08.broker.replica_fetcher_manager import ReplicaFetcherManager
 from kafka08.broker.replica_manager import ReplicaManager

@@ -9,6 +9,7 @@ Source: kafka.server.AdminManager.createTopics, kafka.admin.AdminUtils 0.10.2.2.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from kafka08.assignment import RandomSource, assign_replicas
 from kafka08.errors import (
@@ -22,10 +23,13 @@ from kafka08.errors import (
     TopicAlreadyExists,
     UnknownError,
 )
+from kafka08.levels import Level
 from kafka08.protocol.create_topics import NO_COUNT, NewTopic
-from kafka08.topic_config import TOPIC_KEYS, parse_topic_config
+from kafka08.topic_config import KEYS_AT, parse_topic_config
 from kafka08.topic_name import fault_of
 
+LEVEL: Final = Level.V0_10_2
+"""Which has this request."""
 MAX_LENGTH = 249
 """Of a topic's name, since 0.10: with a partition's number it must fit into a file name."""
 
@@ -34,10 +38,10 @@ def overrides_of(wanted: NewTopic) -> dict[str, str]:
     """The topic's configuration. InvalidConfig for an unknown name; UnknownError for a value."""
     overrides = {entry.key: entry.value for entry in wanted.configs}
     for name in overrides:
-        if name not in TOPIC_KEYS:
+        if name not in KEYS_AT[LEVEL]:
             raise InvalidConfig(f"Unknown Log configuration {name}.")
     try:
-        parse_topic_config(overrides)
+        parse_topic_config(overrides, LEVEL)
     except ConfigError as error:
         raise UnknownError(str(error)) from None
     return overrides

@@ -1,18 +1,26 @@
 """What one log is configured with: the broker's defaults under the topic's overrides.
 
-Source: kafka.log.LogConfig 0.8.2.2; keys, types and ranges are in kafka08.topic_config.
+Source: kafka.log.LogConfig 0.8.2.2 and 0.10.2.2; keys, types, ranges and the level from which on a
+key exists are in kafka08.topic_config.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final, Self
 
 from kafka08.config import LONG_MAX
-from kafka08.topic_config import parse_stored_config
+from kafka08.kernel.types import Buffer, Rules
+from kafka08.levels import Level
+from kafka08.protocol import compression, message_set, validation
+from kafka08.protocol_version import LATEST, parse_protocol_version
+from kafka08.topic_config import KEYS_AT, TIMESTAMP_TYPES, parse_stored_config
 
 HOUR_MS: Final = 3_600_000
+LOG_APPEND_TIME: Final = TIMESTAMP_TYPES[1]
+BROKER_CODECS: Final = {"producer": None, "uncompressed": compression.NONE}
+"""What compression.type means beside the names of codecs; None: what the producer chose."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +28,7 @@ class LogConfig:
     """Settings of one log; the field `segment_bytes` is the topic key `segment.bytes`. A topic's
     may have any value of their type.
 
+    level                  decides which keys exist and what they mean
     segment_bytes          a segment that would grow above this is rolled first; also the largest
                            message set that is accepted
     segment_ms             a non-empty segment is rolled by the first append after this age
@@ -28,17 +37,28 @@ class LogConfig:
     index_interval_bytes   an index entry is added when more than this was appended since the last
     flush_messages         fsync when this many messages are not flushed (LONG_MAX: never)
     flush_ms               fsync when the last flush is this long ago (LONG_MAX: never)
-    retention_ms           segments whose last write is older are deleted. 0.8: -1 is not unlimited,
-                           everything is older than -1 ms
+    retention_ms           segments that are older are deleted. 0.8: -1 is not unlimited, everything
+                           is older than -1 ms
     retention_bytes        size a log is cut back to, from its oldest segment (negative: unlimited)
     max_message_bytes      largest entry, its 12-byte header included
-    cleanup_policy         "delete"; any other word is "compact": no retention
-    delete_retention_ms, min_cleanable_dirty_ratio      read by the cleaner
+    cleanup_policy         "delete", "compact" or, from 0.10.2 on, both. 0.8: any other word is
+                           "compact"
+    delete_retention_ms, min_cleanable_dirty_ratio, min_compaction_lag_ms      read by the cleaner
     file_delete_delay_ms   how long files of deleted segments stay as *.deleted
     min_insync_replicas    read by the partition; None: the topic does not say
     unclean_leader_election_enable     read out of ZooKeeper by those who need it, when they do
+    message_format_version, message_timestamp_type, message_timestamp_difference_max_ms,
+    compression_type       what a leader makes of a produced set, from 0.10.2 on
+    preallocate, leader_replication_throttled_replicas, follower_replication_throttled_replicas
+                           without effect
+
+    Made of these:
+
+    rules          what a topic asks of produced messages; None below 0.10.2
+    target_codec   of compression_type; None: the producer's
     """
 
+    level: Level = Level.V0_8_2
     segment_bytes: int = 1 << 30
     segment_ms: int = 168 * HOUR_MS
     segment_jitter_ms: int = 0
@@ -52,27 +72,90 @@ class LogConfig:
     cleanup_policy: str = "delete"
     delete_retention_ms: int = 24 * HOUR_MS
     min_cleanable_dirty_ratio: float = 0.5
+    min_compaction_lag_ms: int = 0
     file_delete_delay_ms: int = 60_000
     unclean_leader_election_enable: bool = True
     min_insync_replicas: int | None = None
+    message_format_version: str = str(LATEST[Level.V0_10_2])
+    message_timestamp_type: str = TIMESTAMP_TYPES[0]
+    message_timestamp_difference_max_ms: int = LONG_MAX
+    compression_type: str = "producer"
+    preallocate: bool = False
+    leader_replication_throttled_replicas: str = ""
+    follower_replication_throttled_replicas: str = ""
+    rules: Rules | None = field(init=False, repr=False, compare=False)
+    target_codec: int | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rules", self._rules())
+        object.__setattr__(self, "target_codec", self._target_codec())
+
+    def _rules(self) -> Rules | None:
+        if self.level < Level.V0_10_2:
+            return None
+        version = parse_protocol_version(
+            "message.format.version", self.message_format_version, self.level
+        )
+        return Rules(
+            magic=version.magic,
+            log_append_time=self.message_timestamp_type == LOG_APPEND_TIME,
+            max_difference_ms=self.message_timestamp_difference_max_ms,
+            keys_required=self.compact,
+        )
+
+    def _target_codec(self) -> int | None:
+        name = self.compression_type
+        return BROKER_CODECS[name] if name in BROKER_CODECS else compression.by_name(name)
+
+    @property
+    def has_timestamps(self) -> bool:
+        """Whether segments have time indexes, and messages a time that they go by."""
+        return self.rules is not None
+
+    @property
+    def magic(self) -> int:
+        """The message format that a leader stores."""
+        return 0 if self.rules is None else self.rules.magic
 
     @property
     def compact(self) -> bool:
-        """0.8: every policy but `delete` is compaction."""
-        return self.cleanup_policy != "delete"
+        """Whether the cleaner works on it. 0.8: every policy but `delete` is compaction."""
+        if self.level < Level.V0_10_2:
+            return self.cleanup_policy != "delete"
+        return "compact" in self.cleanup_policy.split(",")
+
+    def prepare(self, data: Buffer, base_offset: int, now_ms: int) -> message_set.PreparedSet:
+        """What a leader appends of a produced set, numbered from `base_offset`; `data` must be
+        writable. Errors as `message_set.prepare` and, from 0.10.2 on, `validation.prepare`. May run
+        in a native thread."""
+        if self.rules is None:
+            return message_set.prepare(
+                data, base_offset, self.max_message_bytes, self.segment_bytes
+            )
+        return validation.prepare(
+            data,
+            base_offset,
+            now_ms,
+            self.rules,
+            self.max_message_bytes,
+            self.segment_bytes,
+            self.target_codec,
+        )
 
     def from_stored(self, topic: str, overrides: Mapping[str, str]) -> Self:
         """This configuration under a topic's overrides as ZooKeeper holds them; what cannot be read
         stays as it is here (see parse_stored_config)."""
         values: dict[str, Any] = {
             name.replace(".", "_"): value
-            for name, value in parse_stored_config(topic, overrides).items()
+            for name, value in parse_stored_config(topic, overrides, self.level).items()
         }
         return replace(self, **values)
 
     def __str__(self) -> str:
         """As the broker logs it: `segment.bytes -> 1073741824, …`."""
+        names = (one.name.replace("_", ".") for one in fields(self))
         return ", ".join(
-            f"{field.name.replace('_', '.')} -> {getattr(self, field.name)}"
-            for field in fields(self)
+            f"{name} -> {getattr(self, name.replace('.', '_'))}"
+            for name in names
+            if name in KEYS_AT[self.level]
         )

@@ -198,37 +198,38 @@ class Log:
     def append(self, message_set_data: Buffer, *, flush: bool = True) -> AppendInfo:
         """Append what a producer sent: validate, number in place (or repack), one write.
 
-        `message_set_data` must be writable and is changed. Raises InvalidMessage,
+        `message_set_data` must be writable and is changed. Raises InvalidMessage, InvalidTimestamp,
         MessageSizeTooLarge, MessageSetSizeTooLarge or UnknownError with nothing appended, and
         StorageError.
         """
-        config = self.config
-        return self.append_prepared(
-            message_set.prepare(
-                message_set_data,
-                self._log_end_offset,
-                config.max_message_bytes,
-                config.segment_bytes,
-            ),
-            flush=flush,
-        )
+        now_ms = self._clock.time_ms()
+        prepared = self.config.prepare(message_set_data, self._log_end_offset, now_ms)
+        return self._append_numbered(prepared, now_ms, flush)
 
     def append_prepared(
         self, prepared: message_set.PreparedSet, *, flush: bool = True
     ) -> AppendInfo:
-        """Append a set that `message_set.prepare` numbered from the present LEO.
+        """Append a set that `config.prepare` numbered from the present LEO.
 
         For those that prepare elsewhere (repacking in a native thread); nothing may have been
         appended or truncated since.
         """
-        if not prepared.count:
-            return AppendInfo(prepared.first_offset, prepared.last_offset, 0, 0)
-        first_offset = prepared.first_offset
-        assert first_offset == self._log_end_offset, (
-            f"{self.name}: a set numbered from {first_offset} does not go to {self._log_end_offset}"
+        assert not prepared.count or prepared.first_offset == self._log_end_offset, (
+            f"{self.name}: a set numbered from {prepared.first_offset} does not go to "
+            f"{self._log_end_offset}"
         )
-        last_offset, count = prepared.last_offset, prepared.count
-        return self._write(prepared.data, first_offset, last_offset, count, flush)
+        return self._append_numbered(prepared, self._clock.time_ms(), flush)
+
+    def _append_numbered(
+        self, prepared: message_set.PreparedSet, now_ms: int, flush: bool
+    ) -> AppendInfo:
+        first_offset, last_offset = prepared.first_offset, prepared.last_offset
+        count = prepared.count
+        if not count:
+            return AppendInfo(first_offset, last_offset, 0, 0)
+        data = prepared.data
+        self._write(data, first_offset, last_offset, now_ms, flush)
+        return AppendInfo(first_offset, last_offset, count, len(data), prepared.log_append_time_ms)
 
     def append_as_follower(self, message_set_data: Buffer, *, flush: bool = True) -> AppendInfo:
         """Append what was fetched from the leader, offsets as they are; a partial entry at the end
@@ -260,8 +261,11 @@ class Log:
         active = self._active
         if active.size and summary.last_offset - active.base_offset > INT_MAX:
             self.roll()  # the index counts offsets from the base in 32 bits
+        first_offset = self._log_end_offset
         data = memoryview(message_set_data)[: summary.size]
-        return self._write(data, self._log_end_offset, summary.last_offset, summary.count, flush)
+        last_offset = summary.last_offset
+        self._write(data, first_offset, last_offset, self._clock.time_ms(), flush)
+        return AppendInfo(first_offset, last_offset, summary.count, summary.size)
 
     def may_owe_flush(self, message_set_data: Buffer) -> bool:
         """Whether an append of this set may make the fsync of flush.messages due; a compressed one
@@ -283,15 +287,15 @@ class Log:
         return self._log_end_offset - self.recovery_point
 
     def _write(
-        self, data: Buffer, first_offset: int, last_offset: int, count: int, flush: bool
-    ) -> AppendInfo:
+        self, data: Buffer, first_offset: int, last_offset: int, now_ms: int, flush: bool
+    ) -> None:
         assert not self._closed, f"{self.name} is closed"
         size = len(data)
         segment = self._active
         config = self.config
         if segment.size and (
             segment.size > config.segment_bytes - size
-            or self._clock.time_ms() - segment.created_ms > config.segment_ms - segment.jitter_ms
+            or now_ms - segment.created_ms > config.segment_ms - segment.jitter_ms
             or segment.index.is_full
         ):
             self.roll()
@@ -300,7 +304,6 @@ class Log:
         self._log_end_offset = last_offset + 1
         if flush and self._log_end_offset - self.recovery_point >= config.flush_messages:
             self.flush()
-        return AppendInfo(first_offset, last_offset, count, size)
 
     def roll(self) -> None:
         """Start a new active segment at the LEO; the old ones are flushed in the background."""

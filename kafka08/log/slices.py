@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from kafka08.kernel.types import NO_TIMESTAMP
 from kafka08.log.files import storage_errors
 from kafka08.runtime.disk import File
 
@@ -29,12 +30,14 @@ class AppendInfo:
     last_offset    offset of the last one; last_offset + 1 is the new log end
     count          messages appended; for a follower, entries (a wrapper counts as one)
     size           bytes written
+    log_append_time_ms    the timestamp that the broker gave (LogAppendTime); -1 if it gave none
     """
 
     first_offset: int
     last_offset: int
     count: int
     size: int
+    log_append_time_ms: int = NO_TIMESTAMP
 
 
 class LogSlice:

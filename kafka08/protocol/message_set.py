@@ -127,6 +127,7 @@ class PreparedSet:
     codec         of the one wrapper that holds the set, 0 if it is not compressed
     max_timestamp_ms      the largest timestamp, -1 if there is none
     max_timestamp_offset  where the time index says it is, -1 if there is none
+    log_append_time_ms    what a producer is told; -1 unless the topic is of LogAppendTime
     """
 
     data: Buffer
@@ -136,6 +137,7 @@ class PreparedSet:
     codec: int
     max_timestamp_ms: int = NO_TIMESTAMP
     max_timestamp_offset: int = -1
+    log_append_time_ms: int = NO_TIMESTAMP
 
     @property
     def size(self) -> int:

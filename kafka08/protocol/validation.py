@@ -58,7 +58,6 @@ def prepare(
     allow, or typed LogAppendTime. MessageSizeTooLarge, MessageSetSizeTooLarge and UnknownError as
     `message_set.prepare`. After an error the offsets in `data` mean nothing.
     """
-    leader = _Leader(base_offset, now_ms, rules, max_unpacked_bytes)
     try:
         if target_codec:
             summary = kernel.validate(data, max_message_bytes)
@@ -69,9 +68,12 @@ def prepare(
             prepared = in_place(data, summary)
         else:
             entries = memoryview(data)[: summary.size]
+            leader = _Leader(base_offset, now_ms, rules, max_unpacked_bytes)
             prepared = leader.take(entries, codec, max_message_bytes)
     except ValueError as cause:
         raise produce_error(cause) from cause
+    if rules.log_append_time and prepared.count:
+        prepared.log_append_time_ms = now_ms
     return fitting(prepared, max_set_bytes)
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kafka08 import kernel
 from kafka08.errors import ProtocolError
-from kafka08.protocol import message_set
+from kafka08.protocol import compression, message_set
 from kafka08.protocol.api_versions import ApiVersionsRequest
 from kafka08.protocol.create_topics import (
     NO_COUNT,
@@ -21,6 +23,11 @@ from kafka08.protocol.delete_topics import DeleteTopicsRequest
 from kafka08.protocol.fetch import FetchPartition, FetchRequest, FetchTopic
 from kafka08.protocol.leader_and_isr import PartitionStateInfo
 from kafka08.protocol.metadata import MetadataRequest
+from kafka08.protocol.offset_commit import (
+    OffsetCommitPartition,
+    OffsetCommitRequest,
+    OffsetCommitTopic,
+)
 from kafka08.protocol.offsets import OffsetsPartition, OffsetsRequest, OffsetsTopic
 from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
 from kafka08.protocol.sasl_handshake import SaslHandshakeRequest
@@ -30,10 +37,11 @@ from kafka08.protocol.update_metadata import (
     LiveBroker,
     UpdateMetadataRequest,
 )
+from kafka08.structs import OFFSETS_TOPIC
 from kafka08.zk import paths
 from tests.broker.world import CONTROLLER_EPOCH, World
 
-SET = message_set.encode([(None, b"v" * 100)])
+SET = message_set.encode([(None, b"v" * 100)], magic=1)
 
 
 def world_of(tmp_path: Path, level: str = "0.10.2", **keys: Any) -> World:
@@ -97,6 +105,55 @@ def test_acks_other_than_minus_1_0_and_1_are_refused(tmp_path: Path, level: str)
     answer = world.client.call(request)
     assert 21 == answer.topics[0].partitions[0].error_code
     assert 0 == world.partition("t").log.log_end_offset
+
+
+class TestProduce:
+    @pytest.mark.parametrize("value", [b"v" * 100, b"v" * 100_000], ids=["inline", "native"])
+    @pytest.mark.parametrize("acks", [1, -1])
+    def test_the_answer_tells_the_time_that_was_given(
+        self, tmp_path: Path, acks: int, value: bytes
+    ) -> None:
+        """Under LogAppendTime that of the append, else -1; small sets and those that a native
+        thread checks."""
+        for kind, given in (("LogAppendTime", True), ("CreateTime", False)):
+            world = world_of(tmp_path / kind, log_message_timestamp_type=kind)
+            world.lead("t", replicas=(1, 2), isr=(1,))
+            # A stored block: gzip of level 0 keeps its size.
+            data = gzip.compress(message_set.encode([(None, value)], magic=1), 0)
+            sent = bytes(kernel.wrap(data, 0, compression.GZIP, 1, -1))
+            request = ProduceRequest(
+                acks, 1000, [ProduceTopic("t", [ProducePartition(0, sent)])], version=2
+            )
+            (answered,) = world.client.call(request).topics[0].partitions
+            now_ms = world.runtime.time_ms()
+            assert (0, now_ms if given else -1) == (
+                answered.error_code,
+                answered.log_append_time_ms,
+            )
+
+    def test_a_timestamp_that_is_too_far_is_refused(self, tmp_path: Path) -> None:
+        """32, and nothing is appended."""
+        world = world_of(tmp_path, log_message_timestamp_difference_max_ms=1000)
+        world.lead("t")
+        answer = produce(world, "t")
+        assert 32 == answer.topics[0].partitions[0].error_code
+        assert 0 == world.partition("t").log.log_end_offset
+
+
+def test_offsets_are_stored_with_the_time_of_the_commit(tmp_path: Path) -> None:
+    """In magic 1, so that no limit on timestamps refuses them; below 0.10 in magic 0."""
+    for level, stored in (("0.10.2", 1), ("0.9.0", 0)):
+        keys = {"log_message_timestamp_difference_max_ms": 1000} if stored else {}
+        world = world_of(tmp_path / level, level, **keys, offsets_topic_num_partitions=1)
+        world.lead("t")
+        world.lead(OFFSETS_TOPIC)
+        topics = [OffsetCommitTopic("t", [OffsetCommitPartition(0, 5, "")])]
+        answer = world.client.call(OffsetCommitRequest("g", topics, version=2))
+        assert 0 == answer.topics[0].partitions[0].error_code
+        data = world.partition(OFFSETS_TOPIC).log.read(0, 9999).bytes()
+        (entry,) = kernel.entries(data)
+        time = world.runtime.time_ms() if stored else -1
+        assert (stored, time) == (entry.magic, entry.timestamp_ms)
 
 
 class TestFetch:

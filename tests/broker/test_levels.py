@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from kafka08.broker.config import BrokerConfig
-from kafka08.broker.protocol_version import ProtocolVersion, inter_broker
+from kafka08.broker.inter_broker import inter_broker
 from kafka08.config import LONG_MAX
 from kafka08.errors import ConfigError
 from kafka08.levels import LEVELS, Level
+from kafka08.protocol_version import ProtocolVersion
 from kafka08.structs import Endpoint
 
 REQUIRED = {"broker.id": "0", "zookeeper.connect": "localhost:2181"}

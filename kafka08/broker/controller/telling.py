@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from kafka08.broker.protocol_version import inter_broker
+from kafka08.broker.inter_broker import inter_broker
 from kafka08.levels import Level
 
 if TYPE_CHECKING:

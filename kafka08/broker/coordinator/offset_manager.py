@@ -27,7 +27,6 @@ from kafka08.broker.coordinator.offset_cache import LoadState, OffsetCache
 from kafka08.broker.delayed_produce import AppendResult, AppendResults
 from kafka08.broker.halt import halt_on
 from kafka08.broker.partition import Partition
-from kafka08.broker.protocol_version import ProtocolVersion
 from kafka08.broker.replica_manager import ReplicaManager
 from kafka08.broker.turns import in_turns
 from kafka08.errors import (
@@ -56,6 +55,7 @@ from kafka08.protocol.offset_records import (
     encode_key,
     encode_value,
 )
+from kafka08.protocol_version import ProtocolVersion
 from kafka08.runtime import BrokerRuntime, Greenlet
 from kafka08.structs import NO_OFFSET, OFFSETS_TOPIC, OffsetAndMetadata, TopicPartition
 
@@ -233,7 +233,11 @@ class OffsetManager:
         return encode_key(key, int(self._level >= Level.V0_9_0))
 
     def _encode(self, records: Messages) -> bytearray:
-        return bytearray(message_set.encode(records, self._config.offsets_codec))
+        """In the format of the topic; from 0.10.2 on with the time of the append."""
+        magic = self._replica_manager.log_manager.config_of(OFFSETS_TOPIC).magic
+        timestamps = [self._runtime.time_ms()] * len(records) if magic else None
+        codec = self._config.offsets_codec
+        return bytearray(message_set.encode(records, codec, magic=magic, timestamps=timestamps))
 
     # Groups
 

@@ -124,7 +124,10 @@ def response(results: AppendResults) -> ProduceResponse:
     for topic_partition, result in results.items():
         topics.setdefault(topic_partition.topic, []).append(
             ProducePartitionResponse(
-                topic_partition.partition, code_of(result.error), result.base_offset
+                topic_partition.partition,
+                code_of(result.error),
+                result.base_offset,
+                result.log_append_time_ms,
             )
         )
     return ProduceResponse([ProduceTopicResponse(*item) for item in topics.items()])

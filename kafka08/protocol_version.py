@@ -1,14 +1,14 @@
-"""ProtocolVersion: what brokers of a cluster say to each other, `inter.broker.protocol.version`.
+"""ProtocolVersion: what `inter.broker.protocol.version` and `log.message.format.version` name.
 
-It pins what a broker sends to other brokers and registers in ZooKeeper, so that brokers of several
-releases work in one cluster during a rolling upgrade. What a broker serves depends on its level
+The first pins what a broker sends to other brokers and registers in ZooKeeper, so that brokers of
+several releases work in one cluster during a rolling upgrade; the second, and a topic's
+`message.format.version`, the messages that logs hold. What a broker serves depends on its level
 alone. Source: kafka.api.ApiVersion 0.9.0.1 and 0.10.2.2.
 """
 
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 from typing import Final
 
 from kafka08.errors import ConfigError
@@ -78,35 +78,3 @@ def parse_protocol_version(key: str, text: str, level: Level) -> ProtocolVersion
         known = ", ".join(name for name, known in _NAMES.items() if known <= LATEST[level])
         raise ConfigError(f"{key}: {text!r} is not one of {known} (api.level {level})")
     return version
-
-
-@dataclass(frozen=True, slots=True)
-class InterBroker:
-    """What brokers say to each other from a protocol version on: the version of each request, and
-    of the registration in ZooKeeper."""
-
-    since: ProtocolVersion
-    registration: int
-    fetch: int
-    list_offsets: int
-    update_metadata: int
-    controlled_shutdown: int
-
-
-_INTER_BROKER: Final = (
-    InterBroker(ProtocolVersion.V0_8_0, 1, 0, 0, 0, 0),
-    InterBroker(ProtocolVersion.V0_9_0, 2, 1, 0, 1, 1),
-    InterBroker(ProtocolVersion.V0_10_0_IV0, 2, 2, 0, 1, 1),
-    InterBroker(ProtocolVersion.V0_10_0_IV1, 4, 2, 0, 2, 1),
-    InterBroker(ProtocolVersion.V0_10_1_IV1, 4, 3, 0, 2, 1),
-    InterBroker(ProtocolVersion.V0_10_1_IV2, 4, 3, 1, 2, 1),
-    InterBroker(ProtocolVersion.V0_10_2_IV0, 4, 3, 1, 3, 1),
-)
-"""Source: ReplicaFetcherThread, ControllerChannelManager, KafkaServer, ZkUtils 0.10.2.2."""
-LEAST_REGISTRATION: Final = {Level.V0_8_2: 1, Level.V0_9_0: 2, Level.V0_10_2: 2}
-"""The registration that a level writes however it is pinned."""
-
-
-def inter_broker(version: ProtocolVersion) -> InterBroker:
-    """The newest row that is not above `version`."""
-    return next(row for row in reversed(_INTER_BROKER) if row.since <= version)

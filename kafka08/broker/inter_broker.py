@@ -1,0 +1,43 @@
+"""InterBroker: what brokers say to each other under an `inter.broker.protocol.version`.
+
+Source: ReplicaFetcherThread, ControllerChannelManager, KafkaServer and ZkUtils 0.10.2.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from kafka08.levels import Level
+from kafka08.protocol_version import ProtocolVersion
+
+
+@dataclass(frozen=True, slots=True)
+class InterBroker:
+    """What brokers say to each other from a protocol version on: the version of each request, and
+    of the registration in ZooKeeper."""
+
+    since: ProtocolVersion
+    registration: int
+    fetch: int
+    list_offsets: int
+    update_metadata: int
+    controlled_shutdown: int
+
+
+_INTER_BROKER: Final = (
+    InterBroker(ProtocolVersion.V0_8_0, 1, 0, 0, 0, 0),
+    InterBroker(ProtocolVersion.V0_9_0, 2, 1, 0, 1, 1),
+    InterBroker(ProtocolVersion.V0_10_0_IV0, 2, 2, 0, 1, 1),
+    InterBroker(ProtocolVersion.V0_10_0_IV1, 4, 2, 0, 2, 1),
+    InterBroker(ProtocolVersion.V0_10_1_IV1, 4, 3, 0, 2, 1),
+    InterBroker(ProtocolVersion.V0_10_1_IV2, 4, 3, 1, 2, 1),
+    InterBroker(ProtocolVersion.V0_10_2_IV0, 4, 3, 1, 3, 1),
+)
+LEAST_REGISTRATION: Final = {Level.V0_8_2: 1, Level.V0_9_0: 2, Level.V0_10_2: 2}
+"""The registration that a level writes however it is pinned."""
+
+
+def inter_broker(version: ProtocolVersion) -> InterBroker:
+    """The newest row that is not above `version`."""
+    return next(row for row in reversed(_INTER_BROKER) if row.since <= version)

@@ -1,0 +1,151 @@
+"""What a log of level 0.10.2 makes of produced sets."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kafka08 import kernel
+from kafka08.errors import InvalidMessage, InvalidTimestamp
+from kafka08.levels import Level
+from kafka08.log import LogConfig
+from kafka08.log.log import Log
+from kafka08.protocol import message_set
+from kafka08.protocol.compression import GZIP, LZ4, NONE, SNAPPY
+from tests.log.conftest import START_MS, ManualClock, OpenLog
+
+TIMES = [START_MS - 5, START_MS, START_MS - 9]
+
+
+def later_log(open_log: OpenLog, **config: Any) -> Log:
+    return open_log(level=Level.V0_10_2, segment_index_bytes=4096, **config)
+
+
+def produced(codec: int = NONE, magic: int = 1, key: bytes | None = b"k") -> bytearray:
+    """Three messages, of magic 1 with TIMES."""
+    messages = [(key, b"value")] * 3
+    timestamps = TIMES if magic else None
+    return bytearray(message_set.encode(messages, codec, 0, magic, timestamps))
+
+
+def stored(log: Log) -> bytes:
+    return log.read(0, 1 << 20).bytes()
+
+
+def timestamps_of(log: Log) -> list[int]:
+    """Of every message, as a consumer sees them."""
+    return [message.timestamp for message in message_set.decode(stored(log))]
+
+
+def test_a_set_of_magic_1_keeps_its_timestamps(open_log: OpenLog) -> None:
+    """Only offsets are written."""
+    log = later_log(open_log)
+    log.append(produced())
+    log.append(produced())
+    assert TIMES * 2 == timestamps_of(log)
+    assert [0, 1, 2, 3, 4, 5] == [entry.offset for entry in kernel.entries(stored(log))]
+
+
+def test_magic_0_is_stored_as_magic_1(open_log: OpenLog) -> None:
+    """Without a timestamp: nobody gave one."""
+    log = later_log(open_log)
+    log.append(produced(magic=0))
+    assert [(1, -1)] * 3 == [(e.magic, e.timestamp_ms) for e in kernel.entries(stored(log))]
+
+
+def test_magic_1_is_stored_as_magic_0_where_the_topic_says_so(open_log: OpenLog) -> None:
+    """message.format.version 0.9.0 goes with consumers of 0.9."""
+    log = later_log(open_log, message_format_version="0.9.0")
+    log.append(produced())
+    assert [0, 0, 0] == [entry.magic for entry in kernel.entries(stored(log))]
+
+
+@pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4])
+def test_a_wrapper_that_is_numbered_right_keeps_its_bytes(open_log: OpenLog, codec: int) -> None:
+    """Only the wrapper's offset changes: nothing is packed again."""
+    log = later_log(open_log)
+    log.append(produced())
+    sent = produced(codec)
+    info = log.append(bytearray(sent))
+    assert (3, 5, 3) == (info.first_offset, info.last_offset, info.count)
+    assert bytes(sent[8:]) == log.read(3, 1 << 20).bytes()[8:]
+
+
+@pytest.mark.parametrize("codec", [NONE, GZIP])
+def test_log_append_time_is_given_and_told(
+    open_log: OpenLog, clock: ManualClock, codec: int
+) -> None:
+    """Every message has the time of the append, and so has what the producer hears."""
+    log = later_log(open_log, message_timestamp_type="LogAppendTime")
+    clock.now_ms += 77
+    info = log.append(produced(codec))
+    assert [START_MS + 77] * 3 == timestamps_of(log)
+    assert START_MS + 77 == info.log_append_time_ms
+    assert -1 == log.append(bytearray()).log_append_time_ms
+
+
+def test_a_timestamp_too_far_from_now_is_refused(open_log: OpenLog, clock: ManualClock) -> None:
+    """message.timestamp.difference.max.ms, counted from the time of the append."""
+    log = later_log(open_log, message_timestamp_difference_max_ms=10)
+    log.append(produced())
+    clock.now_ms += 2
+    with pytest.raises(InvalidTimestamp):
+        log.append(produced())
+    assert 3 == log.log_end_offset
+
+
+def test_a_compacted_topic_takes_no_message_without_a_key(open_log: OpenLog) -> None:
+    """With either of the policies that compact; 0.8.2 stores it and the cleaner drops it."""
+    for policy in ("compact", "compact,delete"):
+        log = later_log(open_log, name=f"{policy}-0", cleanup_policy=policy)
+        with pytest.raises(InvalidMessage):
+            log.append(produced(key=None))
+    open_log(cleanup_policy="compact").append(produced(magic=0, key=None))
+
+
+@pytest.mark.parametrize(
+    ("compression_type", "codec"),
+    [("gzip", GZIP), ("snappy", SNAPPY), ("lz4", LZ4), ("uncompressed", NONE), ("producer", LZ4)],
+)
+def test_compression_type_decides_the_codec(
+    open_log: OpenLog, compression_type: str, codec: int
+) -> None:
+    """Whatever the producer chose."""
+    log = later_log(open_log, compression_type=compression_type)
+    log.append(produced(LZ4))
+    assert {codec} == {entry.codec for entry in kernel.entries(stored(log))}
+    assert TIMES == timestamps_of(log)
+
+
+@pytest.mark.parametrize("level", [Level.V0_8_2, Level.V0_9_0])
+def test_below_0_10_nothing_of_this_holds(open_log: OpenLog, level: Level) -> None:
+    """Bytes of magic 1 are numbered and stored as they came, as 0.8.2.2 does."""
+    log = open_log(
+        level=level, message_timestamp_type="LogAppendTime", message_timestamp_difference_max_ms=0
+    )
+    sent = produced()
+    assert -1 == log.append(bytearray(sent)).log_append_time_ms
+    assert bytes(sent) == stored(log)
+
+
+def test_overrides_decide_the_rules(caplog: pytest.LogCaptureFixture) -> None:
+    """What a topic says comes before the broker's; a format that the level does not have is left
+    out with an error."""
+    broker = LogConfig(level=Level.V0_10_2, cleanup_policy="compact")
+    overrides = {
+        "message.format.version": "0.9.0",
+        "message.timestamp.type": "LogAppendTime",
+        "message.timestamp.difference.max.ms": "5",
+        "cleanup.policy": "delete",
+        "compression.type": "uncompressed",
+    }
+    config = broker.from_stored("t", overrides)
+    assert kernel.Rules(0, True, 5, False) == config.rules
+    assert NONE == config.target_codec
+    with caplog.at_level(logging.ERROR):
+        assert broker == broker.from_stored("t", {"message.format.version": "0.11.0"})
+    assert "Topic t: message.format.version: '0.11.0' is not one of" in caplog.text
+    assert replace(broker, level=Level.V0_9_0).rules is None
