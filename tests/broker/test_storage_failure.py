@@ -42,7 +42,7 @@ def test_the_process_ends_at_once(
     world = World(tmp_path)
     world.lead("t", 2)
     log = world.partition("t").log
-    monkeypatch.setattr(log, "append_prepared", fail)
+    monkeypatch.setattr(log, "append", fail)
     monkeypatch.setattr(log, "read", fail)
     with pytest.raises(Halted):
         world.client.send(encode_request(request_, 1, "test"))
