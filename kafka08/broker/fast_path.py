@@ -1,7 +1,8 @@
 """FastPath: the requests that make up nearly all traffic, answered without message objects.
 
     Produce 0      one partition, acks 0 or 1 (or -1 while the leader is the whole ISR)
-    Fetch 0        one partition, an ordinary consumer, enough to read right now
+    Fetch 0        one partition, an ordinary consumer, enough to read right now; not from 0.10.2
+                   on, where the set may have to be converted
     Metadata 0-2   a question that was answered before, in the same metadata epoch
 
 Anything else, and any error, is left to the handlers: a fast path returns None before it has
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafka08.broker.append_queue import needs_queue
 from kafka08.errors import ApiError
+from kafka08.levels import Level
 from kafka08.protocol.codec import CORRELATION_ID, FRAME_AND_CORRELATION_ID, REQUEST_HEADER
 from kafka08.protocol.fetch import FRAME_HEADER
 from kafka08.protocol.frame import SIZE
@@ -71,9 +73,10 @@ class FastPath:
         self._question_prefix = broker.question_prefix
         self.methods: Final[dict[int, Callable[[memoryview], ResponseFrame | None]]] = {
             api_number(0, 0): self.produce,
-            api_number(1, 0): self.fetch,
             **{api_number(3, version): self.metadata for version in METADATA_VERSIONS},
         }
+        if broker.config.level < Level.V0_10_2:
+            self.methods[api_number(1, 0)] = self.fetch
 
     def produce(self, payload: memoryview) -> ResponseFrame | None:
         """Append one set; the answer, which is empty for acks 0."""

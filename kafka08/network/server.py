@@ -18,7 +18,12 @@ from typing import Final
 
 from kafka08.errors import ProtocolError
 from kafka08.log_limit import caused_by
-from kafka08.network.server_connection import FileSlice, RequestHandler, ServerConnection
+from kafka08.network.server_connection import (
+    FileSlice,
+    MadeBytes,
+    RequestHandler,
+    ServerConnection,
+)
 from kafka08.protocol.frame import BufferPool, FrameReader
 from kafka08.runtime import BrokerRuntime, Cancellable, IoWatch, Listener, Stream
 from kafka08.runtime.transport import MORE, PEEK, Address
@@ -42,7 +47,8 @@ CallLater = Callable[[float, Callable[[], object]], Cancellable]
 class AcceptedConnection(ServerConnection):
     """An accepted stream and its watches. Everything runs in the hub and nothing switches."""
 
-    __slots__ = ("_reading", "_server", "_stream", "_writing", "host", "last_read", "scheduled")
+    __slots__ = ("_making", "_reading", "_server", "_stream", "_writing", "host", "last_read",
+                 "scheduled")  # fmt: skip
 
     def __init__(self, server: SocketServer, accepted: Stream, address: Address) -> None:
         self.host = address[0]
@@ -56,6 +62,8 @@ class AcceptedConnection(ServerConnection):
         self._server = server
         self._stream = accepted
         self._writing: IoWatch | None = None
+        self._making = False
+        """The front of the outbox is being made, and nothing is sent until it is."""
         self._reading = server.runtime.when_readable(accepted)
         self._reading.start(self._on_readable)
 
@@ -147,14 +155,19 @@ class AcceptedConnection(ServerConnection):
         """Send the outbox as far as the socket takes it; watch for room if it does not. The last
         answer of a connection that is ending closes it."""
         outbox = self.outbox
-        while outbox:
+        while outbox and not self._making:
             first = outbox[0]
-            if isinstance(first, bytes | bytearray) or first.size <= COPIED_BYTES_MAX:
+            if isinstance(first, MadeBytes):
+                self._make(first)
+            elif isinstance(first, bytes | bytearray) or first.size <= COPIED_BYTES_MAX:
                 if not self._send_bytes():
                     break
             elif not self._send_file(first):
                 break
-        if outbox:
+        if self._making:
+            if self._writing is not None:
+                self._writing.stop()
+        elif outbox:
             if self._writing is None:
                 self._writing = self._server.runtime.when_writable(self._stream)
             if not self._writing.active:
@@ -172,7 +185,7 @@ class AcceptedConnection(ServerConnection):
         for piece in outbox:
             if isinstance(piece, bytes | bytearray):
                 parts.append(piece)
-            elif piece.size <= COPIED_BYTES_MAX:
+            elif not isinstance(piece, MadeBytes) and piece.size <= COPIED_BYTES_MAX:
                 parts.append(read_slice(piece))
             else:
                 break
@@ -204,6 +217,30 @@ class AcceptedConnection(ServerConnection):
         else:
             self.outbox[0] = Rest(piece, sent)
         return True
+
+    def _make(self, piece: MadeBytes) -> None:
+        """Have the next bytes of the piece at the front made."""
+        data = piece.make(self._on_made)
+        if data is None:
+            self._making = True
+        else:
+            self._put_made(piece, data)
+
+    def _on_made(self, data: bytes | None, error: BaseException | None) -> None:
+        """Bytes that were made in a thread are here."""
+        self._making = False
+        if self.closed:
+            return
+        piece = self.outbox[0]
+        if data is None or not isinstance(piece, MadeBytes):
+            logger.error("Error while making an answer to /%s", self.host, exc_info=error)
+            self.close("its answer could not be finished")
+            return
+        self._put_made(piece, data)
+        self._on_writable()
+
+    def _put_made(self, piece: MadeBytes, data: bytes) -> None:
+        self.outbox[:1] = [data, piece] if piece.size else [data]
 
     def _on_writable(self) -> None:
         try:

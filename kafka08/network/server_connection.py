@@ -8,6 +8,7 @@ client of 0.8 expects. Source: kafka.network.Processor 0.8.2.2.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol, TypeAlias
 
@@ -34,7 +35,26 @@ class FileSlice(Protocol):
     def size(self) -> int: ...
 
 
-Piece: TypeAlias = bytes | bytearray | FileSlice
+Made: TypeAlias = Callable[["bytes | None", "BaseException | None"], object]
+
+
+class MadeBytes(ABC):
+    """Bytes that are made while they are sent, so that few of them are in memory at once."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Bytes that `make` is still to give."""
+
+    @abstractmethod
+    def make(self, done: Made) -> bytes | None:
+        """The next of them, at least one. None: `done` is called in the hub with them, or with the
+        reason why there are none, and until then `make` is not called."""
+
+
+Piece: TypeAlias = bytes | bytearray | FileSlice | MadeBytes
 ResponseFrame: TypeAlias = bytes | bytearray | Sequence[Piece]
 """A whole frame, in one piece or several. Empty bytes: there is no answer."""
 

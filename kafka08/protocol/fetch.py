@@ -30,6 +30,10 @@ from kafka08.protocol.types import (
 )
 
 INT32_MAX: Final = (1 << 31) - 1
+NO_HIGH_WATERMARK: Final = -1
+"""Of a partition in error."""
+MAGIC_1_VERSION: Final = 2
+"""From this version on sets may hold magic 1; for those before they are converted to magic 0."""
 LIMITED_VERSION: Final = 3
 """From this version on the whole answer has a limit and the order of the request."""
 
@@ -178,8 +182,7 @@ API = Api(
     (
         ApiVersion(0, FetchRequest, FetchResponse),
         ApiVersion(1, FetchRequest, FetchResponseV1, since=Level.V0_9_0),
-        # 0.10.0: sets may hold magic 1; they are converted to magic 0 for the versions before.
-        ApiVersion(2, FetchRequest, FetchResponseV1, since=Level.V0_10_2),
+        ApiVersion(MAGIC_1_VERSION, FetchRequest, FetchResponseV1, since=Level.V0_10_2),
         ApiVersion(3, FetchRequestV3, FetchResponseV1, since=Level.V0_10_2),
     ),
 )

@@ -24,7 +24,7 @@ from kafka08.broker.topic_waits import TopicWaits
 from kafka08.errors import BadVersion, BrokerNotAvailable, NodeExists, ZooKeeperError
 from kafka08.levels import Level
 from kafka08.log.manager import LogManager
-from kafka08.network.server_connection import FileSlice, ServerConnection
+from kafka08.network.server_connection import FileSlice, MadeBytes, Piece, ServerConnection
 from kafka08.protocol.codec import decode_response, encode_request
 from kafka08.protocol.frame import FrameReader
 from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest, PartitionStateInfo
@@ -164,10 +164,7 @@ class Client(ServerConnection):
 
     def frames(self) -> list[bytes]:
         """The payloads answered since the last call."""
-        data = b"".join(
-            piece if isinstance(piece, bytes | bytearray) else file_bytes(piece)
-            for piece in self.outbox
-        )
+        data = b"".join(map(piece_bytes, self.outbox))
         self.outbox.clear()
         return [bytes(frame) for frame in FrameReader(1 << 30).feed(data)] if data else []
 
@@ -178,6 +175,22 @@ class Client(ServerConnection):
         answered, response = decode_response(type(request), frame, request.version)
         assert correlation_id == answered
         return response
+
+
+def piece_bytes(piece: Piece) -> bytes | bytearray:
+    if isinstance(piece, bytes | bytearray):
+        return piece
+    return made_bytes(piece) if isinstance(piece, MadeBytes) else file_bytes(piece)
+
+
+def made_bytes(piece: MadeBytes) -> bytes:
+    """All that is made; a runtime whose native jobs run inline makes it here."""
+    made: list[bytes | None] = []
+    while piece.size:
+        now = piece.make(lambda data, error: made.append(data))
+        if now is not None:
+            made.append(now)
+    return b"".join(part or b"" for part in made)
 
 
 def file_bytes(piece: FileSlice) -> bytes:

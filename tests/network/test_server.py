@@ -19,7 +19,7 @@ from gevent.event import Event
 from kafka08.errors import ProtocolError
 from kafka08.log.slices import LogSlice
 from kafka08.network.server import COPIED_BYTES_MAX, SocketServer
-from kafka08.network.server_connection import ResponseFrame, ServerConnection
+from kafka08.network.server_connection import MadeBytes, ResponseFrame, ServerConnection
 from kafka08.protocol.frame import BUFFER_BYTES
 from kafka08.runtime.disk import OpenMode
 from kafka08.runtime.greenlets import GeventRuntime
@@ -55,7 +55,7 @@ class Served:
     def _run(self) -> None:
         """The life of the loop's thread: every gevent object is made and used here."""
         loop = gevent.get_hub().loop
-        runtime = GeventRuntime()
+        runtime = self.runtime = GeventRuntime()
 
         def call_later(ms: float, call: Callable[[], object]) -> Any:
             timer = loop.timer(ms / 1000)
@@ -109,6 +109,9 @@ class Served:
         if word == b"file":
             size = int(argument)
             return [struct.pack(">i", size), LogSlice(0, 0, self.file, 7, size)]
+        if word in {b"made", b"thread", b"fail"}:
+            size = int(argument)
+            return [struct.pack(">i", size), Made(self.runtime, self.data[:size], word)]
         if word == b"big":
             return frame(b"x" * int(argument))
         if word == b"park":
@@ -133,6 +136,34 @@ class Served:
 
     def connect(self) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.port), DEADLINE)
+
+
+class Made(MadeBytes):
+    """Data in pieces that are made in the hub (`made`) or in a thread; there, `fail`: the second
+    one cannot be made."""
+
+    PIECE = 100_000
+
+    def __init__(self, runtime: GeventRuntime, data: bytes, how: bytes) -> None:
+        self._runtime = runtime
+        self._left = data
+        self._how = how
+
+    @property
+    def size(self) -> int:
+        return len(self._left)
+
+    def make(self, done: Any) -> bytes | None:
+        if self._how == b"made":
+            return self._next()
+        self._runtime.run_native_later(done, self._next)
+        return None
+
+    def _next(self) -> bytes:
+        if self._how == b"fail" and len(self._left) <= self.PIECE:
+            raise RuntimeError("this piece cannot be made")
+        data, self._left = self._left[: self.PIECE], self._left[self.PIECE :]
+        return data
 
 
 class Closing:
@@ -231,6 +262,47 @@ def test_a_slice_cut_off_by_a_truncation_ends_the_connection(
     with served.connect() as client:
         client.sendall(frame(b"file %d" % size))
         assert b"" == client.recv(5 + size)[4:]
+
+
+@pytest.mark.parametrize("how", [b"made", b"thread"])
+@small_buffer
+def test_made_bytes_arrive_in_order_however_slowly_the_client_reads(
+    served: Served, how: bytes
+) -> None:
+    """Made in the hub or in a thread, with answers before, behind and pipelined after."""
+    size = 2 << 20
+    with served.connect() as client:
+        client.sendall(frame(b"a") + frame(b"%s %d" % (how, size)) + frame(b"file 5") + frame(b"b"))
+        eventually(served.waits_for_room)
+        assert b"a" == read(client)
+        assert served.data[:size] == read(client)
+        assert served.data[7:12] == read(client)
+        assert b"b" == read(client)
+        client.sendall(frame(b"%s 5" % how))
+        assert served.data[:5] == read(client)
+        client.sendall(frame(b"c"))
+        assert b"c" == read(client)
+
+
+def test_a_client_that_leaves_while_bytes_are_made(served: Served) -> None:
+    """Takes no one else's connection along."""
+    with served.connect() as client:
+        client.sendall(frame(b"thread %d" % (3 << 20)))
+    with served.connect() as client:
+        client.sendall(frame(b"b"))
+        assert b"b" == read(client)
+        eventually(lambda: 1 == served.ask(lambda: len(served.server)))
+
+
+def test_bytes_that_cannot_be_made_end_the_connection(served: Served) -> None:
+    """The answer's size has gone out, so nothing else can follow it."""
+    size = 2 * Made.PIECE
+    with served.connect() as client:
+        client.sendall(frame(b"fail %d" % size) + frame(b"b"))
+        received = bytearray()
+        while part := client.recv(1 << 20):
+            received += part
+        assert served.data[: Made.PIECE] == received[4:]
 
 
 def test_a_client_that_ends_its_side_still_gets_every_answer(served: Served) -> None:

@@ -10,9 +10,9 @@ everything. Message sets are sent from their files. Source: KafkaApis.handleFetc
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import groupby
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from kafka08.broker.call import Call, Later
 from kafka08.broker.context import BrokerContext
@@ -28,6 +28,7 @@ from kafka08.errors import (
 )
 from kafka08.protocol.fetch import (
     LIMITED_VERSION,
+    NO_HIGH_WATERMARK,
     FetchPartition,
     FetchPartitionResponse,
     FetchRequest,
@@ -46,17 +47,21 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-NO_HIGH_WATERMARK = -1
 Reads: TypeAlias = dict[TopicPartition, "PartitionData[LogSlice]"]
+Sets: TypeAlias = "Mapping[TopicPartition, PartitionData[Any]]"
+"""Reads, or what is sent in their place: slices and bytes that are made."""
 
 
 class Reading(Protocol):
-    """How the partitions of one answer are read, in the order of the request."""
+    """How the partitions of one answer are read, in the order of the request, and sent."""
 
     def read(
         self, manager: ReplicaManager, tp: TopicPartition, wanted: FetchPartition, /
     ) -> tuple[LogSlice, int]:
         """Slice and HW of one partition; raises as ReplicaManager.read."""
+
+    def respond(self, reads: Reads, call: Call, /) -> ResponseFrame | Later:
+        """The response with all that was read, now or later."""
 
 
 class PartitionByPartition:
@@ -70,6 +75,9 @@ class PartitionByPartition:
     ) -> tuple[LogSlice, int]:
         return manager.read(tp, wanted.offset, wanted.max_bytes, self._replica_id)
 
+    def respond(self, reads: Reads, call: Call) -> ResponseFrame:
+        return answer(reads, call)
+
 
 def handle(
     broker: BrokerContext,
@@ -78,7 +86,8 @@ def handle(
     reading: Callable[[FetchRequest], Reading] = PartitionByPartition,
 ) -> ResponseFrame | Later:
     wanted = by_partition(request.topics)
-    reads = read(broker, request, wanted, call, reading(request))
+    first = reading(request)
+    reads = read(broker, request, wanted, call, first)
     if request.replica_id >= 0:
         for topic_partition, data in reads.items():
             if data.message_set is not None:
@@ -92,7 +101,7 @@ def handle(
         or readable >= request.min_bytes
         or any(data.error_code for data in reads.values())
     ):
-        return answer(reads, call)
+        return first.respond(reads, call)
     return park(broker, request, wanted, reads, call, reading)
 
 
@@ -105,6 +114,13 @@ def park(
     reading: Callable[[FetchRequest], Reading],
 ) -> ResponseFrame | Later:
     """Wait for more; when the wait is over, read anew what there is then."""
+
+    def done() -> None:
+        last = reading(request)
+        response = last.respond(read(broker, request, wanted, call, last), call)
+        if not isinstance(response, Later):
+            call.answer_encoded(response)
+
     starts = {
         topic_partition: data.message_set.log_offset
         for topic_partition, data in reads.items()
@@ -114,9 +130,7 @@ def park(
         broker.replica_manager,
         starts,
         request.min_bytes,
-        lambda: call.answer_encoded(
-            answer(read(broker, request, wanted, call, reading(request)), call)
-        ),
+        done,
         from_follower=request.replica_id >= 0,
     )
     manager = broker.replica_manager
@@ -181,7 +195,7 @@ def report(error: Exception, topic_partition: TopicPartition, offset: int, call:
     )
 
 
-def answer(reads: Reads, call: Call) -> ResponseFrame:
+def answer(reads: Sets, call: Call) -> ResponseFrame:
     """The frame, its message sets still in their files."""
     version = call.request.version
     if version >= LIMITED_VERSION:
@@ -189,7 +203,7 @@ def answer(reads: Reads, call: Call) -> ResponseFrame:
         neighbours = groupby(reads.items(), key=lambda read: read[0].topic)
         in_order = [(topic, [data for _, data in group]) for topic, group in neighbours]
         return response_pieces(call.header.correlation_id, in_order, version)
-    topics: dict[str, list[PartitionData[LogSlice]]] = {}
+    topics: dict[str, list[PartitionData[Any]]] = {}
     for topic_partition, data in reads.items():
         topics.setdefault(topic_partition.topic, []).append(data)
     return response_pieces(call.header.correlation_id, list(topics.items()), version)

@@ -3,19 +3,23 @@
 Each partition is read up to the smaller of its own limit and what is left of the answer's. Until
 something was read, the first message of a partition comes whole, however large; after that, a
 partition whose first message does not fit gives nothing. Topics that this broker has not heard of
-come last. A fetch between the HW and the LEO is empty, not -1. Source: ReplicaManager
-(readFromLocalLog), KafkaApis.handleFetchRequest 0.10.2.2.
+come last. A fetch between the HW and the LEO is empty, not -1. Versions 0 and 1 get magic 0 alone:
+sets with other messages are converted (converted_set). What is read, waited for and counted is the
+log's, whatever is sent. Source: ReplicaManager (readFromLocalLog), KafkaApis.handleFetchRequest
+0.10.2.2.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kafka08.broker.call import Call, Later
 from kafka08.broker.context import BrokerContext
+from kafka08.broker.converted_set import OldSets
 from kafka08.broker.handlers import fetch
 from kafka08.kernel.types import ENTRY_HEADER
-from kafka08.protocol.fetch import LIMITED_VERSION
+from kafka08.protocol.fetch import LIMITED_VERSION, MAGIC_1_VERSION
 from kafka08.structs import DEBUGGING_CONSUMER, TopicPartition
 
 if TYPE_CHECKING:
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
     from kafka08.log.slices import LogSlice
     from kafka08.network.server_connection import ResponseFrame
     from kafka08.protocol.fetch import FetchPartition, FetchRequest
+    from kafka08.runtime import BrokerRuntime
 
 
 class LaterReading:
@@ -42,12 +47,30 @@ class LaterReading:
             return partition.read(wanted.offset, 0, committed_only=False), partition.high_watermark
         return self.take(partition, wanted), partition.high_watermark
 
+    def respond(self, reads: fetch.Reads, call: Call) -> ResponseFrame | Later:
+        return fetch.answer(reads, call)
+
     def take(self, partition: Partition, wanted: FetchPartition) -> LogSlice:
         return self._up_to(partition, wanted, wanted.max_bytes)
 
     def _up_to(self, partition: Partition, wanted: FetchPartition, max_bytes: int) -> LogSlice:
         committed_only = self._replica_id < 0
         return partition.read(wanted.offset, max_bytes, committed_only=committed_only)
+
+
+class OldReading(LaterReading):
+    """For consumers that know magic 0 alone."""
+
+    def __init__(self, request: FetchRequest, runtime: BrokerRuntime) -> None:
+        super().__init__(request)
+        self._runtime = runtime
+
+    def respond(self, reads: fetch.Reads, call: Call) -> ResponseFrame | Later:
+        """Later if the first messages of a set are so many that they are converted in a thread."""
+        old = OldSets(reads, self._runtime)
+        if old.find_sizes(lambda: call.answer_encoded(fetch.answer(old.sets, call))):
+            return fetch.answer(old.sets, call)
+        return Later.PARKED
 
 
 class LimitedReading(LaterReading):
@@ -78,6 +101,8 @@ class LimitedReading(LaterReading):
 
 
 def handle(broker: BrokerContext, request: FetchRequest, call: Call) -> ResponseFrame | Later:
+    if request.version < MAGIC_1_VERSION:
+        return fetch.handle(broker, request, call, partial(OldReading, runtime=broker.runtime))
     if request.version < LIMITED_VERSION:
         return fetch.handle(broker, request, call, LaterReading)
     request.topics.sort(key=lambda topic: topic.topic not in broker.metadata_cache)
