@@ -1,4 +1,4 @@
-"""What a migration knows of a group: its members, and what both stores have. Plain data.
+"""The state of a group that a migration decides on: members, and the offsets in both stores.
 
 An offset is the next one to read; None where a store has none.
 """
@@ -26,7 +26,7 @@ class PartitionFacts(PartitionOffsets):
 
     owner          thread id of the member that owns it
     committed_ms   when Kafka's offset was committed; None: not asked, or not known
-    unreadable     why nobody tells where its log starts and ends
+    unreadable     why the start and end of its log are unknown
     """
 
     owner: str | None = None
@@ -35,7 +35,7 @@ class PartitionFacts(PartitionOffsets):
 
     @property
     def is_idle(self) -> bool:
-        """Nobody owns it, so nobody commits again what Kafka has: that will be forgotten."""
+        """It has no owner that commits again, so Kafka will forget its offset."""
         return self.owner is None and self.kafka is not None
 
     def seconds_left(self, now_ms: int, retention_ms: int) -> int | None:
@@ -55,7 +55,7 @@ class PartitionFacts(PartitionOffsets):
         if self.unreadable is None:
             return None
         return (
-            f"{self.topic_partition}: where its log starts and ends is not known: "
+            f"{self.topic_partition}: the start and end of its log are unknown: "
             f"{self.unreadable}; see kafka08 topic describe"
         )
 
@@ -71,7 +71,7 @@ class PartitionFacts(PartitionOffsets):
 
     @property
     def disagreement(self) -> str:
-        """What both stores have."""
+        """The offsets of both stores, as text."""
         have = ("nothing" if o is None else str(o) for o in (self.zookeeper, self.kafka))
         return "{}: ZooKeeper has {}, Kafka {}".format(self.topic_partition, *have)
 
@@ -105,9 +105,9 @@ class GroupFacts:
 
     members       registered now
     unavailable   why the coordinator did not answer
-    moving        partitions whose offset moves although nobody owns them
-    fresh         those of `doubtful` whose offset in Kafka was seen to be no old one
-    faults        znodes of the group that cannot be read: why, and what to do
+    moving        partitions without an owner whose offset in ZooKeeper still moves
+    fresh         those of `doubtful` whose offset in Kafka proved to be current
+    faults        unreadable znodes of the group: why, and what to do
     """
 
     group: str
@@ -120,12 +120,12 @@ class GroupFacts:
 
     @property
     def unowned(self) -> tuple[PartitionFacts, ...]:
-        """What exists and belongs to nobody: its offset in ZooKeeper should stand still."""
+        """Existing partitions without an owner: their offsets in ZooKeeper should not move."""
         return tuple(p for p in self.partitions if p.owner is None and p.exists)
 
     @property
     def doubtful(self) -> tuple[PartitionFacts, ...]:
-        """Where Kafka is ahead and the owner is not ours: nothing says by which store it goes."""
+        """Partitions ahead in Kafka whose owner, another client, may read either store."""
         return tuple(
             p
             for p in self.partitions
@@ -134,7 +134,7 @@ class GroupFacts:
 
     @property
     def behind_in_kafka(self) -> tuple[PartitionFacts, ...]:
-        """Where members that read Kafka alone would repeat, or begin anew."""
+        """Partitions that members reading only Kafka would repeat, or start from scratch."""
         return tuple(p for p in self.partitions if p.exists and p.is_behind_in_kafka)
 
     @property
@@ -143,19 +143,19 @@ class GroupFacts:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to migrate: no store has an offset, and nobody will commit."""
+        """Whether there is nothing to migrate: no offset in either store, and no member."""
         known = any(p.newest is not None for p in self.partitions)
         return not (known or self.members or self.unknown_offsets)
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """What could not be found out, and why."""
+        """What is unknown, and why."""
         logs = (p.log_problem for p in self.partitions if p.log_problem is not None)
         return (*self.unknown_offsets, *logs)
 
     @property
     def unknown_offsets(self) -> tuple[str, ...]:
-        """Of that, what concerns offsets; their logs are another matter."""
+        """The part of `unknown` that concerns offsets, not logs."""
         kafka = () if self.unavailable is None else (f"offsets in Kafka: {self.unavailable}",)
         return (*self.faults, *kafka)
 
@@ -165,7 +165,7 @@ class GroupFacts:
 
 
 def with_faults(facts: GroupFacts, faults: Iterable[str]) -> GroupFacts:
-    """The same with these faults as well, each once."""
+    """`facts` with these faults added, each once."""
     return replace(facts, faults=tuple(dict.fromkeys([*facts.faults, *faults])))
 
 
@@ -174,18 +174,18 @@ def seen_again(
     in_zookeeper: Mapping[TopicPartition, int],
     in_kafka: Mapping[TopicPartition, int],
 ) -> GroupFacts:
-    """The same with what a second look shows: which of the `unowned` move in ZooKeeper, and which
-    of the `doubtful` are `fresh`.
+    """`facts` after a second look: which of the `unowned` move in ZooKeeper, and which of the
+    `doubtful` are `fresh`.
 
-    in_zookeeper   the offsets of both there, where there are some
-    in_kafka       those of the doubtful
+    in_zookeeper   offsets of both kinds in ZooKeeper, where it has one
+    in_kafka       offsets of the doubtful ones in Kafka
     """
 
     def moves(p: PartitionFacts) -> bool:
         return in_zookeeper.get(p.topic_partition, p.zookeeper) != p.zookeeper
 
     def is_fresh(p: PartitionFacts) -> bool:
-        """Kafka goes on, or ZooKeeper has come after it."""
+        """Kafka's offset advanced, or ZooKeeper's caught up with it."""
         assert p.kafka is not None, "a doubtful partition has both offsets"
         reached = in_zookeeper.get(p.topic_partition, NO_OFFSET)
         now = in_kafka.get(p.topic_partition, NO_OFFSET)
@@ -199,8 +199,8 @@ def seen_again(
 
 
 Snapshot = Mapping[TopicPartition, tuple[Offset, Offset]]
-"""partition → (ZooKeeper's offset, Kafka's) as they were before the migration; one that neither
-store had an offset of is not in it."""
+"""partition → (ZooKeeper's offset, Kafka's) before the migration; without the partitions that had
+an offset in neither."""
 
 
 def snapshot_of(facts: Iterable[PartitionFacts]) -> dict[TopicPartition, tuple[Offset, Offset]]:

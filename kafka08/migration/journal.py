@@ -3,12 +3,11 @@
     {"version":1,"state":"dual","updated":"1795231929681","step":1,"storage":"dual",
      "offsets":{"<topic>":{"<partition>":[<ZooKeeper's offset or null>,<Kafka's or null>]}}}
 
-`step` and `storage` are the order that live members of ours follow
-(kafka08/zk/migration_protocol.py); a storage of null orders nothing. `offsets` is the snapshot
-of both stores taken when the migration began; it stays until another migration begins, or this one
-is forgotten. Every write is conditional
-on the version read, so of two tools one loses. 0.8.2.2 does not know the znode. Persistent, and its
-child `members` too.
+`step` and `storage` are the order that live kafka08 members follow
+(kafka08/zk/migration_protocol.py); a storage of null orders nothing. `offsets` is the snapshot of
+both stores taken when the migration began; it stays until another migration begins or this one is
+forgotten. Every write is conditional on the version read, so of two tools one fails. 0.8.2.2 does
+not know the znode. It is persistent, and so is its child `members`.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ from kafka08.zk.operations import Create, Delete, Get, Node, Set
 
 VERSION: Final = 1
 UNWRITTEN: Final = -1
-"""`zk_version` of an entry that has no znode yet."""
+"""`zk_version` of an entry without a znode."""
 
 
 class State(enum.Enum):
-    """How far a migration has come; the value stands in the journal.
+    """The state of a migration; the journal holds its value.
 
-    COPYING, FINISHING, RETURNING and ROLLING_… mean that a step began and may have been broken off:
-    run it again.
+    COPYING, FINISHING, RETURNING and ROLLING_… mean that a step began and may have been
+    interrupted: run it again.
     """
 
     COPYING = "copying"
@@ -61,7 +60,7 @@ ORDERS: Final[dict[State, OffsetStorage]] = {
     State.ROLLING_TO_SNAPSHOT: OffsetStorage.ZOOKEEPER,
     State.ROLLED_BACK: OffsetStorage.ZOOKEEPER,
 }
-"""What members are to do from a state on. COPYING leaves them as they were."""
+"""State → the storage that it orders from members. COPYING changes nothing for them."""
 
 _BEGUN: Final = frozenset(
     {
@@ -99,12 +98,12 @@ VALID_PREVIOUS: Final[dict[State, frozenset[State | None]]] = {
 }
 """State → the states from which it may be entered; None: there is no journal.
 
-RETURNING follows at once where members have committed to ZooKeeper all the time."""
+RETURNING follows immediately if members have committed to ZooKeeper all the time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The journal as read. `zk_version` is the key to its next write."""
+    """The journal as read. Its next write is conditional on `zk_version`."""
 
     state: State
     snapshot: Snapshot
@@ -121,11 +120,11 @@ class Journal:
         self._group = group
 
     def read(self) -> Entry | None:
-        """The journal; None if no migration was ever begun. MigrationError if unreadable."""
+        """The journal; None if there is no migration. MigrationError if unreadable."""
         return raised(read_journals(self._zk, [self._group])[self._group])
 
     def enter(self, state: State, previous: Entry, now_ms: int) -> Entry:
-        """Go on to `state`. MigrationError if that does not follow, or somebody else wrote."""
+        """Enter `state`. MigrationError if it does not follow, or another tool wrote meanwhile."""
         entry = entered(self._group, state, previous, now_ms)
         return raised(write_journals(self._zk, {self._group: entry})[self._group])
 
@@ -133,8 +132,8 @@ class Journal:
         check(self._group, state, previous)
 
     def remove(self, entry: Entry) -> None:
-        """Remove the journal with its answers, all at once. MigrationError if somebody else wrote
-        meanwhile, ZooKeeperError if a member answered."""
+        """Remove the journal and its answers in one transaction. MigrationError if another tool
+        wrote meanwhile, ZooKeeperError if a member answered."""
         answers = paths.migration_answers(self._group)
         members = self._zk.children_or_empty(answers)
         deletes = [Delete(paths.migration_answer(self._group, name)) for name in members]
@@ -143,12 +142,12 @@ class Journal:
             self._zk.multi(deletes)
         except (NoNode, BadVersion) as error:
             raise MigrationError(
-                f"the migration of {self._group} changed meanwhile, look again: {error}"
+                f"the migration of {self._group} changed meanwhile; check its status again: {error}"
             ) from error
 
 
 def read_journals(zk: ZkClient, groups: Sequence[str]) -> dict[str, Entry | MigrationError | None]:
-    """group → its journal; None if no migration was ever begun."""
+    """group → its journal; None if there is no migration."""
     read = zk.pipeline([Get(paths.migration(group)) for group in groups])
     found: dict[str, Entry | MigrationError | None] = {}
     for group, node in zip(groups, read, strict=True):
@@ -169,8 +168,8 @@ def _decoded(group: str, node: Node) -> Entry | MigrationError:
 
 
 def write_journals(zk: ZkClient, entries: Mapping[str, Entry]) -> dict[str, Entry | MigrationError]:
-    """Write each over the version that it has, UNWRITTEN: for the first time; the entry as it is
-    now, or MigrationError if somebody else wrote meanwhile."""
+    """Write each on condition of its version (UNWRITTEN: create it): group → the entry as
+    written, or MigrationError if another tool wrote meanwhile."""
     writes = [
         Create(paths.migration(group), encode(entry))
         if entry.zk_version == UNWRITTEN
@@ -178,7 +177,7 @@ def write_journals(zk: ZkClient, entries: Mapping[str, Entry]) -> dict[str, Entr
         for group, entry in entries.items()
     ]
     results = zk.pipeline(writes)
-    # Each time: whoever wrote last may have died before this, and live members answer below it.
+    # Each time: the last writer may have died before this, and live members answer below it.
     answers = [Create(paths.migration_answers(group), None) for group in entries]
     for made in zk.pipeline(answers, make_parents=False):
         if isinstance(made, ZooKeeperError) and not isinstance(made, NodeExists | NoNode):
@@ -187,7 +186,7 @@ def write_journals(zk: ZkClient, entries: Mapping[str, Entry]) -> dict[str, Entr
     for (group, entry), result in zip(entries.items(), results, strict=True):
         if isinstance(result, NodeExists | BadVersion):
             written[group] = MigrationError(
-                f"somebody else is migrating {group} at the same time: {result}"
+                f"another tool is migrating {group} at the same time: {result}"
             )
         elif isinstance(result, ZooKeeperError):
             raise result
@@ -197,8 +196,8 @@ def write_journals(zk: ZkClient, entries: Mapping[str, Entry]) -> dict[str, Entr
 
 
 def begun(group: str, snapshot: Snapshot, now_ms: int, previous: Entry | None) -> Entry:
-    """COPYING, to be written. A migration that is resumed keeps its snapshot; a new one, and one
-    after a rollback, gets `snapshot`. MigrationError if it cannot begin now."""
+    """The entry for COPYING, to be written. A resumed migration keeps its snapshot; a new one, or
+    one after a rollback, gets `snapshot`. MigrationError if it cannot begin now."""
     if previous is None:
         return Entry(State.COPYING, snapshot, now_ms)
     kept = previous.snapshot if previous.state is State.COPYING else snapshot
@@ -206,14 +205,14 @@ def begun(group: str, snapshot: Snapshot, now_ms: int, previous: Entry | None) -
 
 
 def entered(group: str, state: State, previous: Entry, now_ms: int) -> Entry:
-    """`previous` gone on to `state`, to be written. MigrationError if that does not follow."""
+    """`previous` in `state`, to be written. MigrationError if the state does not follow."""
     check(group, state, previous)
     order = next_order(previous.order, ORDERS.get(state))
     return replace(previous, state=state, order=order, updated_ms=now_ms)
 
 
 def unfinished(group: str, entry: Entry | None) -> str:
-    """How far a migration has come, and what to do."""
+    """The state of a migration, and what to do."""
     now = "has not begun" if entry is None else f"is {entry.state.value!r}"
     return f"the migration of {group} {now}; {_ADVICE[None if entry is None else entry.state]}"
 
@@ -227,15 +226,15 @@ def check(group: str, state: State, previous: Entry | None) -> None:
 
 _ADVICE: Final[dict[State | None, str]] = {
     None: "start it first",
-    State.COPYING: "the copy was broken off: start it again",
+    State.COPYING: "the copy was interrupted: start it again",
     State.DUAL: "verify it, or roll it back",
     State.VERIFIED: "finish it, or roll it back",
-    State.FINISHING: "finish was broken off: repeat it, or roll it back",
+    State.FINISHING: "finish was interrupted: repeat it, or roll it back",
     State.FINISHED: "it is done, or can be rolled back",
-    State.ROLLING_TO_NEWEST: "the rollback was broken off: repeat it",
-    State.RETURNING: "the rollback was broken off: repeat it",
-    State.ROLLING_TO_SNAPSHOT: "the rollback was broken off: repeat it",
-    State.ROLLED_BACK: "start it anew",
+    State.ROLLING_TO_NEWEST: "the rollback was interrupted: repeat it",
+    State.RETURNING: "the rollback was interrupted: repeat it",
+    State.ROLLING_TO_SNAPSHOT: "the rollback was interrupted: repeat it",
+    State.ROLLED_BACK: "start it again",
 }
 
 

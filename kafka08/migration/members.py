@@ -1,6 +1,6 @@
-"""The live members of a group, as a migration sees them: who follows orders, and who must be told.
+"""The live members of a group during a migration: kafka08 members follow orders by themselves.
 
-A member that is not ours has to be set by hand (kafka08/groups/members.py tells them apart).
+An operator must reconfigure other members (kafka08/groups/members.py tells them apart).
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from kafka08.zk.migration_protocol import OffsetStorage, Order
 
 
 def behind(members: Iterable[Member], order: Order) -> list[str]:
-    """The members of ours that have not answered `order`."""
+    """The kafka08 members that have not answered `order`."""
     return [m.consumer_id for m in members if m.is_ours and m.answer != order]
 
 
 def instructions(members: Iterable[Member], storage: OffsetStorage) -> list[str]:
-    """What somebody has to do for `storage` by hand, one line for each member that is not ours."""
+    """The changes that `storage` needs by hand, one line for each member of another client."""
     keys = " and ".join(f"{key}={value}" for key, value in storage.properties.items())
     return [
         f"{member.consumer_id} is not a kafka08 member: set {keys} in its consumer.properties and "

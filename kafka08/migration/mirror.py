@@ -1,11 +1,11 @@
-"""Commits to Kafka on behalf of members that go by ZooKeeper and cannot be changed.
+"""Commits to Kafka on behalf of members that use ZooKeeper and cannot be changed.
 
-While a group commits to both stores, a mirror brings Kafka up to ZooKeeper for every partition
-whose owner is not ours, and for those that nobody owns. Kafka's offset is never lowered by what is
-seen; but Kafka cannot compare before it writes: should such a member begin to commit to Kafka
-itself in the very moment between a look and a commit, its first commit may be overwritten by one
-that is a moment older, until its next one. An ephemeral znode says that a mirror runs: of two the
-second one is refused, and `finish` waits for its end.
+While a group commits to both stores, a mirror copies ZooKeeper's offsets to Kafka for every
+partition that no kafka08 member owns. It never lowers an offset that it has read. But Kafka has no
+conditional commit: if such a member itself begins to commit to Kafka between a read and a commit of
+the mirror, the mirror may overwrite that first commit with a slightly older one, until the member's
+next commit. An ephemeral znode marks a running mirror: a second one is refused, and `finish` waits
+for its end.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Mirror:
         self._path = paths.migration_mirror(migration.group)
 
     def copy(self) -> Offsets:
-        """Bring Kafka up once; what was committed. Raises KafkaError."""
+        """Copy once; returns the committed offsets. Raises KafkaError."""
         facts = self._migration.facts()
         mirrored = [
             p.topic_partition
@@ -45,7 +45,7 @@ class Mirror:
         self, period_s: float, on_copy: Callable[[Offsets], None], *, rounds: int | None = None
     ) -> None:
         """Copy every `period_s`, until the migration leaves DUAL and VERIFIED or the `rounds` are
-        over. MigrationError at once if it is elsewhere, or mirrored already."""
+        over. MigrationError if it is in another state, or mirrored already."""
         self._check()
         try:
             self._connections.zk.create(self._path, ephemeral=True)

@@ -7,14 +7,14 @@
         migration.finish()                      # Kafka alone
         migration.rollback()                    # from any step: ZooKeeper alone
 
-Live members of ours switch by themselves and answer in ZooKeeper
-(kafka08/zk/migration_protocol.py); a step is done when all have. For other members a step says
-which properties to set; until that is done, `mirror.py` can commit
-for them. A stopped group goes the same way, with nobody to wait for.
+Live kafka08 members switch by themselves and answer in ZooKeeper
+(kafka08/zk/migration_protocol.py); a step ends when all have answered. For other members a step
+names the properties to set; until they are set, `mirror.py` can commit for them. A stopped group
+takes the same steps, without members to wait for.
 
-Each step may be broken off at any instant and repeated: the journal (journal.py) holds what both
-stores had before, and every write is either one that only moves forward or the same as before. A
-step that refuses raises MigrationError with all its reasons and has changed no offset.
+Each step may be interrupted at any instant and repeated: the journal (journal.py) holds the former
+offsets of both stores, and every write either moves forward or repeats the same value. A step that
+refuses raises MigrationError with all its reasons and has changed no offset.
 """
 
 from __future__ import annotations
@@ -56,22 +56,22 @@ logger = logging.getLogger(__name__)
 
 ANSWER_PATIENCE_S: Final = 60.0
 MOVEMENT_PAUSE_S: Final = 0.5
-"""Between two looks at offsets that should stand still."""
+"""Seconds between two reads of offsets that should not move."""
 KEEPS_ZOOKEEPER: Final = frozenset(
     {State.COPYING, State.DUAL, State.VERIFIED, State.RETURNING, State.ROLLED_BACK}
 )
 """States in which every member commits to ZooKeeper, so that Kafka is not needed to go back."""
 RETURNED: Final = frozenset({State.RETURNING, State.ROLLED_BACK})
-"""States in which ZooKeeper has its offsets back, and may have other ones since."""
+"""States in which ZooKeeper has its offsets again; members may have committed since."""
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How far a migration has come.
+    """The progress of a migration.
 
-    entry          its journal; None if none was begun, or it was forgotten
-    waiting_for    members of ours that have not answered the present order
-    to_do          what has to be done by hand for members that are not ours
+    entry          its journal; None if there is none, or it was forgotten
+    waiting_for    kafka08 members that have not answered the current order
+    to_do          what an operator must change for other members
     is_mirrored    a mirror commits for some of them
     """
 
@@ -84,7 +84,7 @@ class Status:
 
     @property
     def state(self) -> State | None:
-        """How far it has come; None if none was begun, or it was forgotten."""
+        """Its state; None if there is no migration, or it was forgotten."""
         return None if self.entry is None else self.entry.state
 
 
@@ -93,9 +93,9 @@ class OffsetMigration(Closeable):
     ZooKeeperError, NoBrokersAvailable, or ConfigError for a name that no group can have.
 
     zookeeper          connect string of the cluster
-    bootstrap          brokers to begin with; None: those registered in ZooKeeper
-    connections        in place of both; they stay open
-    times              of commits, where several groups are worked on that share them
+    bootstrap          bootstrap brokers; None: those registered in ZooKeeper
+    connections        used in place of both; they stay open
+    times              of commits, shared where several groups are migrated
     everywhere         ask Kafka about every partition of the cluster; otherwise about the topics
                        that its members read, or its owners, offsets in ZooKeeper or journal name
     answer_patience_s  how long a step waits for the answers of live members
@@ -131,7 +131,7 @@ class OffsetMigration(Closeable):
             self.connections.close()
 
     def journal(self) -> Entry | None:
-        """How far the migration has come; None if none was begun."""
+        """The progress of the migration; None if there is none."""
         return self._journal.read()
 
     def facts(self) -> GroupFacts:
@@ -139,7 +139,7 @@ class OffsetMigration(Closeable):
         return read_facts(self.group, self.connections)
 
     def _watched_facts(self) -> GroupFacts:
-        """With a second look at what nobody owns."""
+        """With a second look at partitions without an owner."""
         [facts] = with_movement([self.facts()], self.connections, MOVEMENT_PAUSE_S)
         return facts
 
@@ -226,11 +226,11 @@ class OffsetMigration(Closeable):
         return found
 
     def rollback(self, to: Literal["newest", "snapshot"] = "newest") -> Rollback:
-        """Make ZooKeeper's offsets the ones to go on from, and say what was written.
+        """Make ZooKeeper's offsets the starting point of the group; returns what was written.
 
         to   "newest": the newest offset of both stores that lies in the log, so nothing is read
              twice. "snapshot": both stores as before the migration; what was read since is read
-             again. That is refused while members live, which would commit over it.
+             again. That is refused while members live: they would overwrite it.
         """
         entry = self._journal.read()
         if to == "snapshot":
@@ -263,8 +263,8 @@ class OffsetMigration(Closeable):
     def forget(self) -> Entry:
         """Remove the journal of a migration that is finished or rolled back, and its snapshot;
         what was removed. Members go by their configuration from their next start on: refused while
-        a live one of ours has another than the migration came to, and while a mirror runs. Others
-        cannot be looked at."""
+        a live kafka08 member is configured otherwise, and while a mirror runs. The configuration of
+        other members is unknown."""
         entry = self._journal.read()
         if entry is None or entry.state not in DONE:
             self._refuse("forget", [unfinished(self.group, entry)])
@@ -312,7 +312,7 @@ class OffsetMigration(Closeable):
         self._refuse("rollback", [str(e) for e in errors if isinstance(e, ZooKeeperError)])
 
     def _await_answers(self, step: str, entry: Entry) -> None:
-        """Until every live member of ours follows the order of `entry`."""
+        """Wait until every live kafka08 member follows the order of `entry`."""
         assert entry.order is not None, "a step with members to wait for orders something"
         left = await_answers(self.connections, {self.group: entry.order}, self._answer_patience_s)
         self._refuse(step, unanswered(left.get(self.group, ())))
@@ -347,8 +347,8 @@ class OffsetMigration(Closeable):
         return [] if self._wait_for(is_level) else found
 
     def _kafka_only(self, facts: GroupFacts, entry: Entry) -> list[Member]:
-        """Members that are not ours and whose partitions stand behind in ZooKeeper for as long as
-        answers are waited for."""
+        """Other members whose partitions in Kafka stay behind ZooKeeper during the whole wait for
+        answers."""
         foreign = [m for m in facts.members if not m.is_ours]
         found: list[Member] = []
 

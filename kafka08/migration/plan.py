@@ -1,4 +1,4 @@
-"""What a migration of a group's offsets would do, worked out from what is there. Pure.
+"""Plans a migration of a group's offsets from its current state. Pure.
 
 Kafka's offset is never lowered: the larger of the two stores wins, which is also what members with
 `dual.commit.enabled` start from. An offset is the next one to read; None where a store has none.
@@ -16,7 +16,7 @@ from kafka08.zk.migration_protocol import OffsetStorage
 
 
 class Action(enum.Enum):
-    """What is done with one partition."""
+    """The action for one partition."""
 
     COPY = "commit ZooKeeper's offset to Kafka"
     AGREE = "nothing: both stores have the same offset"
@@ -68,8 +68,8 @@ def make_plan(facts: GroupFacts, *, max_disagreement: int | None = None) -> Plan
     steps = tuple(plan_partition(p, max_disagreement) for p in facts.partitions)
     refusals = [*group_refusals(facts), *(step.reason for step in steps if step.reason)]
     refusals += [
-        f"{tp} belongs to nobody, but its offset in ZooKeeper moves: something that is no "
-        "registered member commits it, and would not follow"
+        f"{tp} has no owner, but its offset in ZooKeeper moves: a client that is not registered "
+        "as a member commits it, and would not follow the migration"
         for tp in facts.moving
     ]
     refusals += [problem for p in facts.partitions if (problem := _trap(facts, p)) is not None]
@@ -93,7 +93,7 @@ def group_refusals(facts: GroupFacts) -> list[str]:
 
 
 def live_refusals(facts: GroupFacts) -> list[str]:
-    """Why a step that rewinds cannot be done: live members would commit over it."""
+    """Why a step that rewinds cannot be done: live members would overwrite it."""
     if not facts.members:
         return []
     names = ", ".join(m.consumer_id for m in facts.members)
@@ -101,9 +101,9 @@ def live_refusals(facts: GroupFacts) -> list[str]:
 
 
 def _trap(facts: GroupFacts, partition: PartitionFacts) -> str | None:
-    """A member that reads ZooKeeper stands where ZooKeeper says. With both stores it would go on
-    from the larger one at its next rebalance, and silently skip what lies between. A member that is
-    not ours may be one of these unless something was seen to commit what Kafka has."""
+    """A member that reads ZooKeeper is at ZooKeeper's offset. With both stores it would continue
+    from the larger one at its next rebalance and silently skip the messages between. A member of
+    another client may be one of these, unless Kafka's offset was seen to advance."""
     owner = facts.owner(partition)
     if owner is None or not partition.is_ahead_in_kafka:
         return None
@@ -118,8 +118,8 @@ def _trap(facts: GroupFacts, partition: PartitionFacts) -> str | None:
         return None
     return (
         f"{text}is not a kafka08 member, so it may go by ZooKeeper's {partition.zookeeper}, but "
-        f"Kafka's {partition.kafka} is larger and stands still, and with both stores the larger "
-        "one wins: members would skip; stop the group and set both stores to where it stood, with "
+        f"Kafka's {partition.kafka} is larger and does not move, and with both stores the larger "
+        "one wins: members would skip; stop the group and set both stores to its true offset, with "
         "kafka08 offsets set"
     )
 
@@ -142,7 +142,7 @@ def plan_partition(facts: PartitionFacts, max_disagreement: int | None) -> Step:
 def _refusal(facts: PartitionFacts, max_disagreement: int | None) -> str | None:
     if facts.newest is None:
         return None
-    # The larger offset is the one that counts from now on; an older one may well be behind the log.
+    # The larger offset counts from now on; the smaller one may be below the log's start.
     store = "ZooKeeper" if facts.newest == facts.zookeeper else "Kafka"
     problem = facts.range_problem(facts.newest, store)
     if problem is not None:

@@ -1,8 +1,8 @@
-"""Where a group shall go on from, worked out from where it stands. Pure.
+"""Plans new offsets for a group. Pure.
 
-What is planned always lies in the log: a target outside it is a refusal, but for shifts, which stop
-at the log's start or end. Both stores are set as a rule, since members that read both go on from
-the larger one, so that a rewind of one alone would do nothing.
+A planned offset always lies in the log: a target outside it is refused, except for shifts, which
+stop at the log's start or end. Usually both stores are set: members that read both continue from
+the larger offset, so rewinding one alone would have no effect.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kafka08.structs import TopicPartition
 
 
 class Target(enum.Enum):
-    """Where to; OFFSET and SHIFT go with a number, TIMESTAMP with what the brokers answered."""
+    """The target; OFFSET and SHIFT need a number, TIMESTAMP the brokers' answers."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -28,8 +28,7 @@ class Target(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One partition: from what both stores say to `offset`; None: it stays as it is, for the
-    `reason`."""
+    """One partition: from the offsets in both stores to `offset`; None: unchanged, for `reason`."""
 
     facts: PartitionFacts
     offset: Offset
@@ -61,8 +60,8 @@ def plan_reset(
     number: int = 0,
     answers: Mapping[TopicPartition, Offset] = {},
 ) -> ChangePlan:
-    """Every partition that exists to the target. `answers`: what the brokers say about a time;
-    a partition without one goes to its log's start."""
+    """Every existing partition to the target. `answers`: the brokers' offsets for a time; a
+    partition without one goes to its log's start."""
     changes = []
     for p in facts.partitions:
         if p.log_start is None or p.log_end is None:

@@ -1,4 +1,4 @@
-"""What a rollback writes, worked out from what is there and what was there before. Pure."""
+"""Plans the writes of a rollback from the current state and the snapshot. Pure."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from kafka08.zk.migration_protocol import OffsetStorage
 
 @dataclass(frozen=True, slots=True)
 class Rollback:
-    """What a rollback writes: offsets to each store, and znodes that did not exist before.
+    """The writes of a rollback: offsets to each store, and znodes that did not exist before.
 
     out_of_log   offsets that ZooKeeper has outside of the log: they may be lowered
-    problems     what could not be had as it was wanted
+    problems     deviations from the offsets asked for
     refusals     partitions without an offset to go back to, and what to do
     """
 
@@ -57,7 +57,7 @@ def rollback_to_newest(facts: GroupFacts) -> Rollback:
         offset = p.newest_safe
         if offset is None and p.newest < p.log_start:
             offset = p.log_start
-            problems.append(f"{p.disagreement}; the log begins at {offset} now, which is taken")
+            problems.append(f"{p.disagreement}; the log begins at {offset} now, which is used")
         if offset is None:
             refusals.append(
                 f"{p.disagreement}; neither lies in the log, which has {p.log_start} to "
@@ -100,7 +100,7 @@ def rollback_to_snapshot(facts: GroupFacts, snapshot: Snapshot) -> Rollback:
         zookeeper, kafka = (None if o is None else _nearest(found, o) for o in before)
         problems += [
             f"{tp}: the snapshot's {offset} is not in the log, which has {found.log_start} to "
-            f"{found.log_end} now; {_nearest(found, offset)} is taken"
+            f"{found.log_end} now; {_nearest(found, offset)} is used"
             for offset in sorted(set(lost))
         ]
         if zookeeper is None:
@@ -121,7 +121,7 @@ def rollback_to_snapshot(facts: GroupFacts, snapshot: Snapshot) -> Rollback:
 
 def _nearest(facts: PartitionFacts, offset: int) -> int:
     """`offset` if the log has it, the log's start for one that fell behind it, and for one above
-    its end (the topic was made anew) where the group stands now, or the start."""
+    its end (the topic was recreated) the group's current offset, or the start."""
     assert facts.log_start is not None, "the log can be read"
     if facts.holds(offset):
         return offset

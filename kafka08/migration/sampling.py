@@ -1,11 +1,11 @@
-"""Whether two stores say the same while a group runs, judged from samples of both. Pure.
+"""Whether both stores agree while a group runs, judged from samples. Pure.
 
 Members with dual commit write Kafka first, then ZooKeeper; a sample reads ZooKeeper first, then
 Kafka. So within a commit interval each store must reach what the other one had, neither may go
-back, and if one moves the other must. What 0.8.2.2 brokers do to that is told apart: Kafka's offset
+back, and if one moves the other must. Two effects of 0.8.2.2 brokers are only notes: Kafka's offset
 may vanish for a moment (the coordinator is loading, or a member without a position has committed
--1), or go back once and come up again (a load has put an older one over a commit). That is a note;
-it is a problem if it is still so at the end.
+-1), or go back once and recover (a load has overwritten a commit with an older one). They are
+problems if they last until the end.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Sample:
 class PartitionVerdict:
     """One partition over the time of the samples.
 
-    moved_zookeeper, moved_kafka   messages by which either store went on
+    moved_zookeeper, moved_kafka   messages by which either store advanced
     apart                          the largest distance between both at one time
     problems                       why it cannot be trusted; empty if it can
     notes                          worth knowing
@@ -55,9 +55,9 @@ class PartitionVerdict:
 class Rules:
     """interval_ms      within it both stores must meet: the longest commit interval, and some time
                      for the commit itself
-    storage          what members are to do: dual: both move; kafka: ZooKeeper must stand still
-    allow_idle       a partition of a member that is not ours may stand still
-    retention_ms     after it Kafka forgets an offset that nobody commits again
+    storage          the order: dual: both stores move; kafka: ZooKeeper's offsets must not move
+    allow_idle       a partition that another client owns may be idle
+    retention_ms     after it Kafka forgets an offset that is not committed again
     now_ms           the time, to count that from
     """
 
@@ -174,17 +174,17 @@ def _disagreements(pairs: Sequence[Pair], interval_ms: int) -> Iterator[str]:
 
 def _one_store_only(moved: tuple[int, int]) -> Iterator[str]:
     if moved[0] and not moved[1]:
-        yield f"ZooKeeper's offset moved by {moved[0]}, Kafka's stood still"
+        yield f"ZooKeeper's offset moved by {moved[0]}, Kafka's did not move"
     if moved[1] and not moved[0]:
-        yield f"Kafka's offset moved by {moved[1]}, ZooKeeper's stood still"
+        yield f"Kafka's offset moved by {moved[1]}, ZooKeeper's did not move"
 
 
 def _stalled(facts: PartitionFacts) -> Iterator[str]:
-    """Kafka stood still for an interval although there is something to read."""
+    """Kafka's offset did not move for an interval although there are messages to read."""
     at = facts.log_start if facts.kafka is None else facts.kafka
     if at is not None and facts.log_end is not None and at < facts.log_end:
         yield (
-            f"Kafka's offset stood still with {facts.log_end - at} messages to read: its owner "
+            f"Kafka's offset did not move with {facts.log_end - at} messages to read: its owner "
             "reads nothing, or does not commit"
         )
 
@@ -199,10 +199,10 @@ def _expiry(facts: PartitionFacts, rules: Rules) -> Iterator[str]:
         return
     left_s = facts.seconds_left(rules.now_ms, rules.retention_ms)
     if left_s == 0:
-        yield "nobody owns it, and Kafka may forget its offset any moment (offsets.retention)"
+        yield "it has no owner, and Kafka may forget its offset any moment (offsets.retention)"
     elif left_s is not None:
         left = hours_and_minutes(left_s)
-        yield f"nobody owns it: Kafka forgets its offset in {left} at the earliest"
+        yield f"it has no owner: Kafka forgets its offset in {left} at the earliest"
 
 
 def hours_and_minutes(seconds: int) -> str:

@@ -1,8 +1,8 @@
 """The step `start`, of one group or of many together.
 
 Each stage is done for all groups before the next one begins, so that ZooKeeper and the coordinators
-are asked in pipelines. A group that meets an error leaves; its own writes always come in the order
-journal (COPYING), commits to Kafka, journal (DUAL), so that it can be broken off anywhere.
+are asked in pipelines. A group with an error drops out. The writes of a group always come in the
+order journal (COPYING), commits to Kafka, journal (DUAL), so an interruption is harmless anywhere.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ BEGINS_ANEW = frozenset({None, State.COPYING, State.ROLLED_BACK})
 
 @dataclass(slots=True)
 class _Start:
-    """One group on its way."""
+    """The progress of one group."""
 
     facts: GroupFacts
     plan: Plan
@@ -47,7 +47,7 @@ class _Start:
 
 
 class Starting:
-    """Starts the migration of groups, once; `OffsetMigration.start` says what a repetition does."""
+    """Starts the migration of groups, once; see `OffsetMigration.start` for repetitions."""
 
     def __init__(
         self,
@@ -65,8 +65,8 @@ class Starting:
         }
 
     def run(self) -> dict[str, Plan | KafkaError]:
-        """group → the plan that was carried out, or why it was not. Raises ZooKeeperError, when it
-        is not known how far it has come."""
+        """group → the executed plan, or the error. Raises ZooKeeperError if the progress is
+        unknown."""
         for start in self._left():
             start.error = refusal("start", start.plan.group, start.plan.refusals)
         self._read_journals()
@@ -103,7 +103,7 @@ class Starting:
         return copying
 
     def _copy(self) -> None:
-        """Bring Kafka up to ZooKeeper, where no member does it."""
+        """Copy newer offsets of ZooKeeper to Kafka, where no member does it."""
         copies = {}
         for start in self._left():
             if start.state is not State.COPYING:
@@ -118,7 +118,7 @@ class Starting:
         self._fail(errors_of(raise_in_kafka_of(self._connections, copies)))
 
     def _refuse_newcomers(self, copying: Sequence[_Start]) -> None:
-        """Members that came during the copy and go by Kafka have read offsets half-way through."""
+        """Members that joined during the copy and read Kafka have read a partial copy."""
         looked_at = [start for start in copying if start.error is None]
         members = read_members_of(self._connections.zk, [s.plan.group for s in looked_at])
         for start in looked_at:

@@ -1,8 +1,8 @@
-"""Many writes as few transactions, each of which still fails by itself.
+"""Many writes in few transactions; each write still succeeds or fails alone.
 
 A request costs its sender more than the write in it costs ZooKeeper, so a hundred writes go as one
-transaction. That is done all or not at all: the writes of one that was refused are carried out one
-by one afterwards, so that a stale version of one partition does not hold up the others.
+transaction. If ZooKeeper refuses a transaction, its writes are repeated one by one, so that a stale
+version of one partition does not hold up the others.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from kafka08.zk.operations import Check, Delete, Multi, Refusal, Step, Write
 from kafka08.zk.resender import Resender
 
 MULTI_MAX: Final = 100
-"""Writes of one transaction. Of 200 bytes each, they are done in a few milliseconds, which is how
-long others wait for their turn."""
+"""Writes of one transaction. At 200 bytes each they take a few milliseconds, during which other
+clients wait."""
 MULTI_CHARACTERS_MAX: Final = 256 * 1024
-"""Data of one transaction, unless it is a single write's; ZooKeeper takes a megabyte."""
+"""Most bytes of data in a transaction of several writes; ZooKeeper accepts a megabyte."""
 WINDOW: Final = 4
 """Outstanding transactions: one under way, the next ones there already."""
 
@@ -33,10 +33,10 @@ def write_all(
     refused transaction are done later, one by one.
 
     After a lost connection a write may meet what its own first attempt did (BadVersion,
-    NodeExists): whoever gets such an error looks what stands there and decides anew.
+    NodeExists): after such an error, read the znode and decide again.
 
-    condition   must hold whenever something is written; its error is raised as soon as it did not,
-                with nothing done from there on
+    condition   must hold at every write; its error is raised at the first transaction that finds
+                it broken, and nothing is written after that
     """
     first: tuple[Step, ...] = () if condition is None else (condition,)
     portions = list(_portions(writes, multi_max))

@@ -1,10 +1,10 @@
-"""A ZooKeeper session with Kafka's habits: text data, errors by name, bursts, ephemeral rules.
+"""A ZooKeeper session for Kafka: text data, typed errors, bursts, rules for ephemeral znodes.
 
 Every call waits for its answer (as its adapter waits: threads, greenlets), may be made from any
 thread or greenlet but a watch callback or session listener, and raises a ZooKeeperError that names
 the znode.
 
-A connection that is lost is waited for (resender.py says how long, and what is sent again).
+A call waits while the connection is lost (resender.py: how long, and what is sent again).
 
 Source: I0Itec ZkClient 0.3 and kafka.utils.ZkUtils 0.8.2.2.
 """
@@ -48,15 +48,15 @@ from kafka08.zk.zookeeper import Adapter, ConnectionState, SessionSettings, ZooK
 logger = logging.getLogger(__name__)
 
 PIPELINE_WINDOW = 200
-"""Outstanding calls of a burst: enough to hide the round trip, few enough not to starve others."""
+"""Outstanding calls of a burst: enough to hide the round trip, few enough to keep others served."""
 
 
 class ZkClient:
     """One session. `connect` is `host:port,host:port/chroot`; all paths are below the chroot.
 
-    connect       ConfigError if it is not of that form; a port that is not given is 2181
-    adapter       what makes the session (zookeeper.py); None: kazoo on threads
-    name          whose session this is, for log lines
+    connect       ConfigError if it is not of that form; the default port is 2181
+    adapter       makes the session (zookeeper.py); None: kazoo on threads
+    name          the owner of the session, for log lines
     make_chroot   create the chroot at start (brokers do; clients fail when it is absent)
     """
 
@@ -98,7 +98,7 @@ class ZkClient:
 
     def start(self) -> None:
         """Connect. Raises ZooKeeperUnreachable naming hosts, timeout and what is wrong with each,
-        NoNode naming the chroot that is absent, Closed as soon as somebody calls `close`."""
+        NoNode naming the chroot that is absent, Closed as soon as `close` is called."""
         self._zookeeper.start()
         with waiting_for(self.hosts):
             self._settled.wait(self.connection_timeout_ms / 1000)
@@ -157,7 +157,7 @@ class ZkClient:
 
     @property
     def session_password(self) -> bytes:
-        """With which another client may take the session over."""
+        """The password with which another client may take the session over."""
         return self._zookeeper.session_password
 
     @property
@@ -168,7 +168,7 @@ class ZkClient:
 
     @property
     def granted_timeout_ms(self) -> int:
-        """The session timeout that the server granted; what was asked for before it connected."""
+        """The session timeout that the server granted; before a connection, the one asked for."""
         return self._zookeeper.granted_timeout_ms
 
     @property
@@ -177,7 +177,7 @@ class ZkClient:
         return self._zookeeper.requests_sent
 
     def add_session_listener(self, listener: SessionListener) -> None:
-        """Hear of CONNECTED, SUSPENDED, RECONNECTED, EXPIRED. The listener may only post."""
+        """Call `listener` at every SessionEvent; it may only post."""
         self._tracker.add_listener(listener)
 
     def _on_connection_state(self, state: ConnectionState) -> None:
@@ -219,7 +219,7 @@ class ZkClient:
             return []
 
     def watch_data(self, path: str, callback: WatchCallback) -> Node | None:
-        """Read and be called once at the next change, creation or deletion; None: not there."""
+        """Read, and watch for the next change, creation or deletion; None if it does not exist."""
         watcher = Watcher(path, callback)
         while True:
             try:
@@ -230,7 +230,7 @@ class ZkClient:
                     return None
 
     def watch_children(self, path: str, callback: WatchCallback) -> list[str]:
-        """The children now, and one call at the next change; [] (and a watch) for no such znode."""
+        """The children, and a watch for the next change; [] (and a watch) if it does not exist."""
         watcher = Watcher(path, callback)
         while True:
             try:
@@ -275,7 +275,7 @@ class ZkClient:
                 self.set(path, data)
 
     def delete(self, path: str, version: int = ANY_VERSION, *, missing_ok: bool = False) -> bool:
-        """Remove a znode; False when it was not there and that is ok. NoNode, BadVersion."""
+        """Delete a znode; False if it did not exist and `missing_ok` is set. NoNode, BadVersion."""
         try:
             self.run(Delete(path, version))
         except NoNode:
@@ -285,7 +285,7 @@ class ZkClient:
         return True
 
     def delete_recursive(self, path: str, condition: Check | None = None) -> None:
-        """Remove a znode and all below it; nothing happens when it is not there. With a
+        """Delete a znode and everything below it; no error if it does not exist. With a
         `condition`, its error is raised when it does not hold."""
         found, level = [], [path]
         while level:
@@ -340,7 +340,7 @@ class ZkClient:
         return write_all(self._resender, list(writes), condition)
 
     def _ensure_all(self, wanted: Iterable[str]) -> None:
-        """Make all of them and what is above them, one burst for each level."""
+        """Create all of them and their parents, one burst for each level."""
         ancestors = sorted({path for leaf in wanted for path in _lineage(leaf)})
         found = self.pipeline([Exists(path) for path in ancestors], make_parents=False)
         missing = [path for path, stat in zip(ancestors, found, strict=True) if stat is None]
@@ -364,9 +364,9 @@ class ZkClient:
     def multi(self, steps: Sequence[Step]) -> list[Any]:
         """Do all steps or none; one result for each, in order. Sent once, never again.
 
-        When a step fails nothing was done, and its error is raised, with its `path`. SessionLost:
-        the connection was lost, or there was no answer, and the outcome is not known; it is by the
-        time anything asked later in the same session is answered.
+        If a step fails, no step is done and its error is raised, with its `path`. SessionLost: the
+        connection was lost or no reply came, so the outcome is unknown until a later request of
+        the same session is answered.
 
         Not for partition states: one stale version would fail them all (use `write_all`).
         """
@@ -385,12 +385,12 @@ class ZkClient:
         *,
         expected_mine: Callable[[str], bool] | None = None,
     ) -> None:
-        """Make an ephemeral znode of this session, minding what an earlier session left behind.
+        """Create an ephemeral znode of this session, even if one of an earlier session is left.
 
-        A znode that is there already is fine if it belongs to this session (its creation was
-        answered by a lost connection) and has the same data, or data of which `expected_mine` says
-        that we wrote it. What we wrote in an earlier session is waited for until it vanishes with
-        that session, however long that takes (so does 0.8.2.2). Otherwise NodeExists.
+        An existing znode counts as success if it belongs to this session (the reply to our create
+        was lost) and has the same data, or data that `expected_mine` recognises as ours. If our
+        own earlier session wrote it, the call waits until it vanishes with that session, however
+        long that takes (so does 0.8.2.2). Otherwise NodeExists.
 
         Source: ZkUtils.createEphemeralPathExpectConflictHandleZKBug 0.8.2.2, but stricter on
         equal data: there the znode of an earlier session passes, and vanishes a little later.
@@ -408,18 +408,18 @@ class ZkClient:
                     return
                 if not ours:
                     raise NodeExists(f"{path} exists already with {node.data!r}") from conflict
-            logger.info("%s is left from an earlier session of ours; waiting for its end", path)
+            logger.info("%s is left from our earlier session; waiting for its end", path)
             self._wait_for_change(path)
 
     def _wait_for_change(self, path: str) -> None:
-        """Until the znode changes or goes, at most one session timeout."""
+        """Wait until the znode changes or goes, at most one session timeout."""
         changed = self._zookeeper.event()
         if self.run(Exists(path, Watcher(path, lambda _: changed.set()))) is not None:
             changed.wait(self.session_timeout_ms / 1000)
 
 
 def _lineage(path: str) -> Iterator[str]:
-    """The path and all above it but the root."""
+    """The path and all its parents except the root."""
     while path not in {"/", ""}:
         yield path
         path = paths.parent(path)

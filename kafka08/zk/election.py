@@ -1,12 +1,12 @@
-"""Which broker is controller: the one whose session holds /controller.
+"""The controller election: the broker whose session holds /controller is controller.
 
-    nobody ── our create succeeds ──▶ we ──── znode gone or another's, session over ──▶ on_resigned
-      │                                └───── resign(): the znode is deleted ──▶ nobody
-      └────── somebody else's znode ──▶ watch it, try again when it goes
+    no one ── our create succeeds ──▶ we ──── znode gone or another's, session over ──▶ on_resigned
+      │                                └───── resign(): the znode is deleted ──▶ no one
+      └────── another broker's znode ──▶ watch it, try again when it goes
 
 Passive: a watch or the owner's session listener posts, and the owner calls `refresh` (or
 `session_expired`) from its own greenlet; the two callbacks run there, one transition at a time. An
-old controller that does not know yet is fenced by /controller_epoch, not by this. When a call
+old controller that has not noticed yet is fenced by /controller_epoch, not here. When a call
 raises SessionLost, the owner calls again at the next session event.
 
 Source: kafka.server.ZookeeperLeaderElector 0.8.2.2, but a znode of our id from an earlier session
@@ -46,7 +46,7 @@ class ControllerElection:
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self.controller_id: int | None = None
-        """Who is controller as far as we know; None: nobody."""
+        """The controller's broker id at the last read; None if there was none."""
         self._zk = zk
         self._broker_id = broker_id
         self._post = post
@@ -60,7 +60,7 @@ class ControllerElection:
         return self._elected
 
     def refresh(self) -> bool:
-        """Read /controller again, try for it when it is free; True if this broker is controller."""
+        """Read /controller again and create it if it is free; True if this broker is controller."""
         while True:
             node = self._zk.watch_data(paths.CONTROLLER, self._changed)
             if node is None:
@@ -75,14 +75,14 @@ class ControllerElection:
             return self._elected
 
     def session_expired(self) -> bool:
-        """Our znode went with the old session: leave office if held, then try again. The watch may
-        have been faster, so that the office is one of the new session already: then keep it."""
+        """Our znode went with the old session: resign if we were controller, then try again. The
+        watch may have been faster and elected us in the new session already: then stay."""
         if not (self._elected and self._holds_znode()):
             self._lose_office(None)
         return self.refresh()
 
     def resign(self) -> None:
-        """Give the office up: delete /controller if it is ours, so that others hear of it."""
+        """Resign: delete /controller if it is ours, so that the other brokers' watches fire."""
         self._elected = False
         self.controller_id = None
         if self._holds_znode():

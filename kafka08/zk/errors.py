@@ -1,9 +1,9 @@
-"""Why ZooKeeper did not do an operation: the classes an adapter gives, each with its sentence.
+"""Errors of ZooKeeper operations: the classes that adapters return, each with its sentence.
 
     ZooKeeperError
     ├── NoNode, NodeExists, BadVersion              kafka08.errors; owners handle them by class
     ├── NotEmpty, NoChildrenForEphemerals, NotAllowed, BadArguments
-    └── SessionLost                                 also stands for a client that was closed
+    └── SessionLost                                 also after the client was closed
         ├── ConnectionLost                          the operation may have been done
         └── SessionExpired                          it was not done
 
@@ -36,7 +36,7 @@ class BadArguments(ZooKeeperError):
 
 
 class ConnectionLost(SessionLost):
-    """The connection broke before the answer came: the operation may or may not have been done."""
+    """The connection broke before the answer came: the operation may have been done."""
 
 
 class SessionExpired(SessionLost):
@@ -46,7 +46,7 @@ class SessionExpired(SessionLost):
 SENTENCES: Final[dict[type[ZooKeeperError], str]] = {
     NoNode: "does not exist",
     NodeExists: "exists already",
-    BadVersion: "was changed by somebody else",
+    BadVersion: "was changed by another client",
     NotEmpty: "has children",
     NoChildrenForEphemerals: "cannot be made below an ephemeral znode",
     NotAllowed: "access is not allowed",

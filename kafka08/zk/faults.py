@@ -1,4 +1,4 @@
-"""Failures of a session on demand, for tests of those who must survive them."""
+"""Session failures on demand, for tests of code that must survive them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Consumer groups in ZooKeeper as typed values: who owns what, and the committed offsets."""
+"""Consumer groups in ZooKeeper as typed values: partition owners and committed offsets."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class GroupStore:
     def commit_offsets(
         self, group: str, offsets: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, ZooKeeperError]:
-        """Write offsets, making their znodes where missing; what failed, by partition."""
+        """Write offsets, creating missing znodes; the errors, by partition."""
         data = {tp: nodes.encode_offset(offset) for tp, offset in offsets.items()}
         failed = self._write_all({tp: Set(paths.offset(group, *tp), data[tp]) for tp in data})
         new = [tp for tp, error in failed.items() if isinstance(error, NoNode)]

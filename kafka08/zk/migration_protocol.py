@@ -1,8 +1,9 @@
-"""What the members of a migrating group are told, and what they answer.
+"""How a migration and the live members of its group communicate.
 
-The journal /kafka08/migrations/<group> is the order: of its keys, a member reads `step` and
-`storage`. Its answer is /kafka08/migrations/<group>/members/<consumer id>, ephemeral, in the same
-words: "since this step I commit there". What else the journal says: kafka08/migration/journal.py.
+The journal /kafka08/migrations/<group> carries the order: a member reads its keys `step` and
+`storage`. The member answers with an ephemeral znode of the same form,
+/kafka08/migrations/<group>/members/<consumer id>: "since this step I commit there". The other keys
+of the journal: kafka08/migration/journal.py.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from kafka08.errors import ZooKeeperError
 
 
 class OffsetStorage(enum.Enum):
-    """Where the members of a group commit, and start from."""
+    """The store that the members of a group commit to and start from."""
 
     ZOOKEEPER = "zookeeper"
     DUAL = "dual"
@@ -42,7 +43,7 @@ class OffsetStorage(enum.Enum):
 
     @staticmethod
     def of(offsets_storage: str, dual_commit_enabled: bool) -> OffsetStorage:
-        """What a member's configuration means."""
+        """The storage that a member's configuration asks for."""
         if offsets_storage == "zookeeper":
             return OffsetStorage.ZOOKEEPER
         return OffsetStorage.DUAL if dual_commit_enabled else OffsetStorage.KAFKA
@@ -57,8 +58,8 @@ class Order:
 
 
 def decode_order(text: str | None) -> Order | None:
-    """The order in a journal; None if there is none in it, or no journal. ZooKeeperError if the
-    journal cannot be read: who then commits to the wrong store may skip."""
+    """The order in a journal; None if it has none, or does not exist. ZooKeeperError if it cannot
+    be read: a member that then commits to the wrong store may skip messages."""
     if text is None:
         return None
     try:

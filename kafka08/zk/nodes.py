@@ -1,4 +1,4 @@
-"""What the znodes say: one value class and one pair encode_x / decode_x for each.
+"""The contents of znodes: one value class and one pair encode_x / decode_x for each.
 
 Writers give exactly the text of 0.8.2.2: no blanks, the key order its Scala maps have, every long
 number as a string (its reader parses each JSON number as a 32-bit int and fails on others), strings
@@ -6,8 +6,8 @@ as they are. Order carries no meaning; it is kept so that znodes can be compared
 
 Readers are liberal: unknown keys are ignored, null and empty data are the same "nothing", and what
 later versions add is understood where it concerns us. Text that cannot be read, whose numbers and
-names would not fit into a request, or that counts more than the bounds below, raises
-ZooKeeperError: whoever can write to ZooKeeper must not stop who reads it. Source:
+names would not fit into a request, or that exceeds the bounds below, raises ZooKeeperError: a
+client that can write to ZooKeeper must not be able to stop its readers. Source:
 kafka.utils.ZkUtils, kafka.utils.Json 0.8.2.2; captured znodes.
 """
 
@@ -28,8 +28,8 @@ WHITE_LIST: Final = "white_list"
 BLACK_LIST: Final = "black_list"
 
 REPLICAS_MAX: Final = 1000
-"""Most replicas of a partition, each on a broker of its own. The controller tells each of them of
-all of them, so a text of a megabyte would cost it hours."""
+"""Most replicas of a partition, each on a broker of its own. The controller sends
+each of them the whole list, so a text of a megabyte would cost it hours."""
 STREAMS_MAX: Final = 1000
 """Most streams of a member for one topic or pattern. Each one is a thread in 0.8.2.2."""
 MEMBER_STREAMS_MAX: Final = 100_000
@@ -82,8 +82,8 @@ class BrokerRegistration:
 
 @dataclass(frozen=True, slots=True)
 class Advertised:
-    """What a broker registers of itself besides its address: see BrokerRegistration. `level` is
-    the release that writes it."""
+    """The fields of a registration besides the address: see BrokerRegistration. `level` is the
+    release whose form is written."""
 
     level: Level = Level.V0_8_2
     version: int = 1
@@ -108,12 +108,12 @@ class ControllerNode:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerRegistration:
-    """/consumers/<g>/ids/<consumer>: what a member of a group reads. Ephemeral.
+    """/consumers/<g>/ids/<consumer>: the subscription of a group member. Ephemeral.
 
     pattern         STATIC: subscription is {topic: streams}; WHITE_LIST or BLACK_LIST: it is
                     {regular expression: streams} with one entry
-    kafka08         None, or by it a member of ours is known: the keys of its configuration that a
-                    migration of offsets needs. Other members do not read it.
+    kafka08         the keys of its configuration that an offset migration needs; None for members
+                    that run another client, which neither write nor read it
     """
 
     subscription: Mapping[str, int]
@@ -125,7 +125,7 @@ class ConsumerRegistration:
 
 @dataclass(frozen=True, slots=True)
 class ConfigChange:
-    """/config/changes/config_change_N: whose configuration was altered.
+    """/config/changes/config_change_N: the entity whose configuration was altered.
 
     entity_type is "topics"; in the forms of 0.9 and 0.10 (never written here) also "clients",
     "users" or "brokers".
@@ -154,7 +154,7 @@ _REGISTRATION_ORDER: Final = {
 
 
 def encode_broker(registration: BrokerRegistration, level: Level = Level.V0_8_2) -> str:
-    """As a broker of `level` writes it. A rack that is not said is left out."""
+    """As a broker of `level` writes it. A rack of None is left out."""
     r = registration
     fields = {
         "jmx_port": r.jmx_port,
@@ -254,7 +254,7 @@ def encode_controller_epoch(epoch: int) -> str:
 
 
 def decode_controller_epoch(text: str | None) -> int:
-    """There is a next one."""
+    """Below INT_MAX, so that a next epoch exists."""
     return _number(text or "", "controller epoch", most=INT_MAX - 1)
 
 
@@ -330,7 +330,7 @@ def decode_config_change(text: str | None) -> ConfigChange:
 
 
 def encode_reassignment(replicas: Mapping[TopicPartition, Iterable[int]]) -> str:
-    """/admin/reassign_partitions: partition → the replicas it shall have."""
+    """/admin/reassign_partitions: partition → its target replicas."""
     entries = [
         {"topic": tp.topic, "partition": tp.partition, "replicas": list(wanted)}
         for tp, wanted in replicas.items()
@@ -339,7 +339,7 @@ def encode_reassignment(replicas: Mapping[TopicPartition, Iterable[int]]) -> str
 
 
 def decode_reassignment(text: str | None) -> dict[TopicPartition, tuple[int, ...]]:
-    """The last entry of a partition that stands twice wins, as in 0.8.2.2."""
+    """If a partition is listed twice, the last entry wins, as in 0.8.2.2."""
     what = "partition reassignment"
     return {
         _topic_partition(entry, what): tuple(
@@ -350,7 +350,7 @@ def decode_reassignment(text: str | None) -> dict[TopicPartition, tuple[int, ...
 
 
 def encode_preferred_election(partitions: Iterable[TopicPartition]) -> str:
-    """/admin/preferred_replica_election: the partitions to give back to their first replica."""
+    """/admin/preferred_replica_election: the partitions whose preferred replica should lead."""
     entries = [{"topic": tp.topic, "partition": tp.partition} for tp in partitions]
     return _object(("version", 1), ("partitions", entries))
 
@@ -361,7 +361,7 @@ def decode_preferred_election(text: str | None) -> tuple[TopicPartition, ...]:
 
 
 def encode_delete_topic() -> str:
-    """/admin/delete_topics/<t>: its being there is the request."""
+    """/admin/delete_topics/<t>: its existence is the request."""
     return ""
 
 
@@ -400,7 +400,7 @@ def _escape(text: str) -> str:
 
 def _string(text: str) -> str:
     # 0.8 writes every string as it is, which for a quote, a backslash or a control character makes
-    # text that nobody can parse; those alone are escaped here.
+    # text that no reader can parse; only those are escaped here.
     if any(c in '"\\' or c < " " for c in text):
         return json.dumps(text, ensure_ascii=False)
     return f'"{text}"'
@@ -473,7 +473,7 @@ def _broker_ids(value: Any, what: str) -> tuple[int, ...]:
     if len(ids) > REPLICAS_MAX:
         raise ZooKeeperError(f"{what}: {len(ids)} brokers, the limit is {REPLICAS_MAX}")
     if len(set(ids)) < len(ids):
-        raise ZooKeeperError(f"{what}: a broker stands twice in {_shown(list(ids))}")
+        raise ZooKeeperError(f"{what}: a broker is listed twice in {_shown(list(ids))}")
     return ids
 
 

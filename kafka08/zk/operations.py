@@ -1,8 +1,8 @@
 """One ZooKeeper operation as a value, and the values of its results.
 
-They are what `ZkClient.pipeline` takes; the client's single calls are made of the same values. An
-adapter (zookeeper.py) sends them. A `repeatable` one only reads: it may be sent again at any time,
-in a later session too.
+`ZkClient.pipeline` takes them, and the client's single calls are built on them. An adapter
+(zookeeper.py) sends them. A `repeatable` one only reads: it may be sent again at any time, even in
+a later session.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Node(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Stat:
-    """What ZooKeeper knows about a znode besides its data.
+    """The metadata of a znode.
 
     ephemeral_owner is the id of the session it lives with, 0 for a persistent one; created_ms and
     modified_ms are wall-clock times of the server that led then.
@@ -61,7 +61,7 @@ class Watcher:
     callback: WatchCallback
 
     def __call__(self, event: object = None) -> None:
-        """What happened does not matter: the owner looks again."""
+        """The kind of event does not matter: the owner reads again."""
         self.callback(self.path)
 
 
@@ -95,7 +95,7 @@ class Children:
 @dataclass(frozen=True, slots=True)
 class Create:
     """Result: the path made (with the number ZooKeeper gave, when sequence). The parent must exist
-    unless the client is told to make parents."""
+    unless the client is asked to create parents."""
 
     path: str
     data: str | None = ""
@@ -137,7 +137,7 @@ Step: TypeAlias = Write | Check
 
 @dataclass(frozen=True, slots=True)
 class Multi:
-    """Steps that are done all or not at all, in their order, in one request.
+    """Steps that are done all or none, in their order, in one request.
 
     Result: one for each step; or, when nothing was done, a Refusal.
     """

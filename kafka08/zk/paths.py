@@ -1,6 +1,6 @@
 """Every znode path, relative to the chroot. Source: kafka.utils.ZkUtils 0.8.2.2.
 
-What stands in each znode, who writes it and who watches it: kafka08/zk/nodes.py.
+Contents of each znode: kafka08/zk/nodes.py.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MIGRATIONS: Final = "/kafka08/migrations"
 PROFILE: Final = "/kafka08/profile"
 
 NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,9}")
-"""What a znode of a broker or partition is called."""
+"""The name of a znode of a broker or partition: its id."""
 
 COMMON: Final = (
     CONSUMERS,
@@ -41,7 +41,7 @@ COMMON: Final = (
     TOPIC_CONFIGS,
     DELETE_TOPICS,
 )
-"""What every broker makes sure of at start."""
+"""The persistent paths that every broker creates at start."""
 
 
 def broker(broker_id: int) -> str:
@@ -119,8 +119,8 @@ def offset(group_name: str, topic_name: str, number: int) -> str:
 
 
 def numbers(names: Iterable[str]) -> list[int]:
-    """The children that are ids of brokers or partitions, ascending; others, which some client or
-    person has put there, are left out."""
+    """The children that are ids of brokers or partitions, ascending; children with other names,
+    which some client or person has created, are left out."""
     found = (int(name) for name in names if NUMBER.fullmatch(name))
     return sorted(number for number in found if number <= INT_MAX)
 
@@ -166,7 +166,7 @@ def split_connect(connect: str) -> tuple[str, str]:
 
 
 def _address(part: str) -> str:
-    """`host:port`, with ZooKeeper's own port if there is none; an IPv6 host stands in brackets."""
+    """`host:port`, with ZooKeeper's own port if there is none; an IPv6 host needs brackets."""
     host, colon, port = part.rpartition(":")
     if not colon or part.endswith("]"):
         host, port = part, str(ZOOKEEPER_PORT)

@@ -1,4 +1,4 @@
-"""Why no session began: asked of every server of a connect string, for the error that says so."""
+"""Why no session began: probes every server of a connect string, for the error message."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ PROBE_SECONDS = 1.0
 
 
 def explain(hosts: str) -> str:
-    """One clause for each of `h1:1,h2:2`: what became of a connection to it. Waits at most
+    """One clause for each of `h1:1,h2:2`: the outcome of a connection to it. Waits at most
     PROBE_SECONDS for each address."""
     return "; ".join(f"{address}: {_probe(address)}" for address in hosts.split(","))
 
@@ -18,7 +18,7 @@ def _probe(address: str) -> str:
     try:
         with socket.create_connection((host.strip("[]"), int(port)), PROBE_SECONDS):
             return (
-                "accepts connections but begins no session (is it ZooKeeper, and has it a quorum?)"
+                "accepts connections but starts no session (is it ZooKeeper, and has it a quorum?)"
             )
     except TimeoutError:
         return "does not answer"

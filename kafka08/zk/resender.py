@@ -1,11 +1,11 @@
-"""Operations sent and answers awaited, through lost connections.
+"""Sends operations and waits for their answers, across lost connections.
 
-An operation whose answer was lost is sent again, a write in the same session only, for at most the
-patience (session + connection timeout); then its result is SessionLost. What an earlier attempt may
-have done before the connection broke is recognised: a conditional write that finds its own data one
-version on, a create that finds its own znode, a delete that finds nothing, have all succeeded. When
-the session ended in between, the result of a write is SessionLost: whoever asked decides anew, and
-must know that the write may have been done.
+An operation whose answer was lost is sent again, a write only in the same session, for at most the
+patience (session + connection timeout); then its result is SessionLost. A conflict with our own
+earlier attempt, whose answer was lost, counts as success: a conditional write that finds its own
+data at the next version, a create that finds its own znode, a delete that finds none. If the
+session ended in between, the result of a write is SessionLost: it may have been done, and the
+caller must decide again.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from kafka08.zk.zookeeper import Event, Pending, ZooKeeper
 
 
 class Resender:
-    """The way from operations to results.
+    """Turns operations into results.
 
-    hosts               `h1:1,h2:2`, for who shows a wait for them
+    hosts               `h1:1,h2:2`, to show a wait for them
     connected           set while there is a connection
-    patience_seconds    longest wait for all that one call sends
+    patience_seconds    longest wait of one call, for all its operations
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Resender:
         return results
 
     def run_one(self, operation: Operation) -> Any:
-        """Its result or ZooKeeperError, given, not raised."""
+        """Its result or ZooKeeperError, returned, not raised."""
         return self.run([operation], [0], 1)[0]
 
     def run_once(self, operation: Operation) -> Any:
@@ -91,8 +91,8 @@ class Resender:
     ) -> Iterator[tuple[int, Any]]:
         """(index, result or ZooKeeperError) in order; answers come in the order of requests.
 
-        With the answer in the middle half of them are there: this thread and the adapter's take
-        turns once for so many, not for each."""
+        Waits for the answer in the middle, so that this thread and the adapter's switch once for
+        half a window and not for each answer."""
         outstanding: deque[tuple[int, Pending]] = deque()
         for index in indices:
             if len(outstanding) >= window:
@@ -126,7 +126,7 @@ class Resender:
         return max(0.0, deadline - self._clock.monotonic())
 
     def _settle(self, operation: Operation, answer: Any, again: bool) -> Any:
-        """What an answer means; `again` when an earlier attempt may have been carried out."""
+        """The result in an answer; `again` if an earlier attempt may have been carried out."""
         if again and not operation.repeatable and isinstance(answer, ZooKeeperError):
             return self._done_before(operation, answer)
         return answer

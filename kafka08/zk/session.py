@@ -5,10 +5,10 @@
                                 │  └────── RECONNECTED ────┘   │ the server says: expired
                                 └───────── EXPIRED ─────── gone ◀┘
 
-EXPIRED is told once a new session stands, never before, and once for each session that ended:
-at that moment every ephemeral znode of the old session is gone and the owner registers again.
-Between SUSPENDED and the next event nobody knows whether the session still lives; an owner whose
-work needs it (a controller) holds still. A client that is closed tells nothing more.
+EXPIRED comes when a new session exists, never before, and once for each session that ended: by then
+every ephemeral znode of the old session is gone, and the owner registers again. Between SUSPENDED
+and the next event the state of the session is unknown; an owner that depends on it (a controller)
+pauses. After the client is closed there are no more events.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ logger = logging.getLogger(__name__)
 
 
 class SessionEvent(enum.Enum):
-    CONNECTED = "the first connection stands"
+    CONNECTED = "the first connection is established"
     SUSPENDED = "the connection is lost; the session may still live"
     RECONNECTED = "connected again, in the same session"
-    EXPIRED = "the old session ended and a new one stands"
+    EXPIRED = "the old session ended and a new one began"
 
 
 class SessionState(enum.Enum):
@@ -42,7 +42,7 @@ SessionListener = Callable[[SessionEvent], None]
 
 
 class SessionTracker:
-    """Turns connection states into session events, each told exactly once."""
+    """Turns connection states into session events, each exactly once."""
 
     def __init__(self) -> None:
         self.state = SessionState.NEW
@@ -56,7 +56,7 @@ class SessionTracker:
         self.state = SessionState.CLOSED
 
     def on_connection_state(self, state: ConnectionState) -> None:
-        """Take one state; called by the adapter's connection loop."""
+        """Process one state; called by the adapter's connection loop."""
         if self.state is SessionState.CLOSED:
             return
         if state is ConnectionState.CONNECTED:

@@ -1,9 +1,9 @@
 """The cluster's state in ZooKeeper as typed values: brokers, topics, partitions, read in bursts.
 
-No caching and no decisions; whoever needs to hear of changes watches the path by the client. What
-vanishes between listing and reading is left out, as a reader of 0.8.2.2 does. Text that cannot be
-read raises ZooKeeperError with the path, but for bursts of registrations, topic configurations and
-partition states: there it is an error in the log, and does not keep the others from being read.
+No caching and no decisions; callers that need changes watch the path through the client. A znode
+that vanishes between listing and reading is left out, as 0.8.2.2 does. Text that cannot be read
+raises ZooKeeperError with the path, except in bursts of registrations, topic configurations and
+partition states: there it is logged as an error and the other znodes are still read.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ class ClusterStore:
     # --- brokers and the cluster ---
 
     def create_common_paths(self) -> None:
-        """The persistent paths each broker makes sure of at start."""
+        """Create the persistent paths that each broker needs at start."""
         for path in paths.COMMON:
             self.zk.ensure(path)
 
     def cluster_id(self, new_id: Callable[[], str]) -> str:
-        """The id in /cluster/id; when there is none, make one (of two makers the first wins)."""
+        """The id in /cluster/id, created if absent (of two brokers the first wins)."""
         while True:
             node = self.zk.get_or_none(paths.CLUSTER_ID)
             if node is not None:
@@ -74,7 +74,7 @@ class ClusterStore:
         advertised: nodes.Advertised = nodes.ADDRESS_ALONE,
     ) -> None:
         """Make /brokers/ids/<id> for this session; one left by an earlier session of the same
-        broker is waited out. BrokerIdTaken: another address holds the id.
+        broker is waited for. BrokerIdTaken: another address holds the id.
 
         Source: ZkUtils.registerBrokerInZk.
         """
@@ -127,7 +127,7 @@ class ClusterStore:
         ids = self.broker_ids() if broker_ids is None else sorted(broker_ids)
         found = {}
         for i, node in read_all(self.zk, {i: paths.broker(i) for i in ids}).items():
-            with _logged(paths.broker(i), "It counts as not registered: start that broker anew"):
+            with _logged(paths.broker(i), "It counts as not registered: restart that broker"):
                 found[i] = nodes.decode_broker(node.data)
         return found
 
@@ -136,7 +136,7 @@ class ClusterStore:
         return reachable(self.registrations(broker_ids))
 
     def broker_addresses(self) -> list[tuple[str, int]]:
-        """Where clients may begin: (host, port) of the brokers, by id. NoBrokersAvailable if there
+        """Bootstrap addresses: (host, port) of the brokers, by id. NoBrokersAvailable if there
         are none."""
         addresses = [(broker.host, broker.port) for broker in self.brokers().values()]
         if not addresses:
@@ -152,7 +152,7 @@ class ClusterStore:
         return reachable(self.registrations([broker_id]), listener).get(broker_id)
 
     def controller(self) -> nodes.ControllerNode | None:
-        """Who is controller; None while nobody is."""
+        """Broker id of the controller; None while there is none."""
         return read_one(self.zk, paths.CONTROLLER, nodes.decode_controller)
 
     def controller_epoch(self) -> tuple[int, int] | None:
@@ -201,8 +201,8 @@ class ClusterStore:
         overrides: Mapping[str, str],
     ) -> None:
         """Write configuration and assignment, both or neither: 0.8.2.2 could fail in between.
-        NodeExists if somebody else is faster; what he wrote stays. A configuration that a topic of
-        old left behind is replaced."""
+        NodeExists if another client was faster; its topic stays. The configuration that an
+        earlier topic of this name left behind is replaced."""
         self.zk.ensure(paths.TOPIC_CONFIGS)
         self.zk.ensure(paths.BROKER_TOPICS)
         config_path, config_text = paths.topic_config(topic), nodes.encode_topic_config(overrides)
@@ -223,8 +223,8 @@ class ClusterStore:
         for tp, node in read_all(self.zk, wanted, on_change).items():
             with _logged(
                 wanted[tp],
-                "It is taken for no state and never written over: put back the text that stood "
-                "there",
+                "It counts as absent and is never overwritten: restore its former "
+                "text",
             ):
                 states[tp] = nodes.decode_leader_and_isr(node.data, node.version)
         return states
@@ -283,7 +283,7 @@ class ClusterStore:
         for name, node in read_all(self.zk, wanted).items():
             with _logged(
                 wanted[name],
-                "It is taken for no overrides: set them anew with `kafka08 topic alter`",
+                "It counts as no overrides: set them again with `kafka08 topic alter`",
             ):
                 configs[name] = nodes.decode_topic_config(node.data)
         return configs
@@ -296,7 +296,7 @@ class ClusterStore:
         return self.zk.children_or_empty(paths.DELETE_TOPICS)
 
     def reassignments(self) -> dict[TopicPartition, tuple[int, ...]]:
-        """partition → replicas it shall have, while a reassignment runs; else {}."""
+        """partition → target replicas while a reassignment runs; else {}."""
         return read_one(self.zk, paths.REASSIGN_PARTITIONS, nodes.decode_reassignment) or {}
 
     def preferred_elections(self) -> tuple[TopicPartition, ...]:
@@ -305,7 +305,7 @@ class ClusterStore:
 
 @contextmanager
 def _logged(path: str, advice: str) -> Iterator[None]:
-    """Around reading a text that may be left out: if it cannot be read, the log says so."""
+    """Context of reading a text that may be left out: logs an error if it cannot be read."""
     try:
         yield
     except ZooKeeperError as error:

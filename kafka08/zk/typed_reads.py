@@ -15,7 +15,7 @@ Key = TypeVar("Key")
 
 
 def read_one(zk: ZkClient, path: str, decode: Callable[[str | None], T]) -> T | None:
-    """What the znode says; None when it is not there."""
+    """The decoded znode; None if it does not exist."""
     node = zk.get_or_none(path)
     return None if node is None else decode_at(path, decode, node.data)
 

@@ -1,4 +1,4 @@
-"""What a program does while ZooKeeper keeps it waiting: nothing, unless it says so here."""
+"""A hook for programs to show that they wait for ZooKeeper (kafka08.cli shows a spinner)."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
 """ZooKeeper as this room sees it: a session that takes Operation values.
 
-`ZkClient` has Kafka's habits and text; below it an adapter has the session: `kazoo_adapter` (a real
+`ZkClient` adds what Kafka needs; below it an adapter holds the session: `kazoo_adapter` (a real
 ensemble) or `model` (pure, for tests and simulation).
 
-What an adapter promises:
+Guarantees of an adapter:
 
 - Answers come in the order in which operations were sent.
-- A watch's event comes before any answer that shows the change; its callback runs apart, perhaps
-  after that answer was read.
-- When the connection is lost, what is outstanding fails with ConnectionLost, listeners hear
+- A watch's event comes before any answer that shows the change; its callback runs elsewhere,
+  perhaps after the caller has read that answer.
+- When the connection is lost, outstanding operations fail with ConnectionLost, listeners hear
   SUSPENDED, and every watcher is called and forgotten. When the session ends it is SessionExpired
   and LOST. After `close` every answer is SessionLost.
 """
@@ -52,7 +52,7 @@ class Pending(Protocol):
     def ready(self) -> bool: ...
 
     def wait(self, seconds: float, /) -> object:
-        """Until it is ready, at most so long."""
+        """Wait until it is ready, at most `timeout` seconds."""
 
     def outcome(self) -> Any:
         """The operation's result, or the ZooKeeperError it met (given, not raised). Only when
@@ -61,10 +61,10 @@ class Pending(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
-    """What a session is made with.
+    """Parameters of a session.
 
     hosts        `host:port,host:port`
-    chroot       what every path is below: "" or `/a/b`
+    chroot       prefix of every path: "" or `/a/b`
     timeout_ms   session timeout to ask for; the server grants one within its own bounds
     attach_to    id and password of a session to take over, instead of a new one
     """
@@ -89,7 +89,7 @@ class ZooKeeper(Protocol):
 
     @property
     def granted_timeout_ms(self) -> int:
-        """What the server granted; what was asked for before the first connection."""
+        """The timeout that the server granted; before the first connection the one asked for."""
 
     @property
     def last_heard(self) -> float:
@@ -114,7 +114,7 @@ class ZooKeeper(Protocol):
     def event(self) -> Event: ...
 
     def why_unreachable(self) -> str:
-        """What became of a connection to each host, for an error. May wait a second for each."""
+        """The outcome of a connection to each host, for an error. May wait a second for each."""
 
 
 Adapter: TypeAlias = Callable[[SessionSettings], ZooKeeper]

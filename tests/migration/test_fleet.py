@@ -155,7 +155,7 @@ def test_a_partition_without_a_leader_stops_its_own_group(
     ClusterStore(zk).update_leader_and_isr({tp: LeaderAndIsr(leader, 1, (1,), 0, 1)})
     found = plans(connections)
     assert [group for group, plan in found.items() if plan.is_allowed] == ["a", "c", "d"]
-    assert found["b"].refusals[-1].startswith("[b,1]: where its log starts and ends is not known")
+    assert found["b"].refusals[-1].startswith("[b,1]: the start and end of its log are unknown")
 
 
 def test_a_coordinator_that_loads_is_asked_again(

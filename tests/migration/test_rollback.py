@@ -62,7 +62,7 @@ def test_what_fell_behind_the_log_stops_no_rollback() -> None:
     behind = rollback_to_newest(group(facts(5, 7, start=10)))
     assert (behind.to_zookeeper, behind.refusals) == ({TP: 10}, ())
     assert behind.problems == (
-        "[t,0]: ZooKeeper has 5, Kafka 7; the log begins at 10 now, which is taken",
+        "[t,0]: ZooKeeper has 5, Kafka 7; the log begins at 10 now, which is used",
     )
     above = rollback_to_newest(group(facts(500, 700)))
     [refusal] = above.refusals

@@ -53,8 +53,8 @@ def test_agreement(pairs: list[tuple[Offset, Offset]]) -> None:
 @pytest.mark.parametrize(
     ("pairs", "problem"),
     [
-        ([(1, 1), (2, 1), (3, 1), (4, 1)], "Kafka's stood still"),
-        ([(1, 1), (1, 2), (1, 3), (1, 4)], "ZooKeeper's stood still"),
+        ([(1, 1), (2, 1), (3, 1), (4, 1)], "Kafka's did not move"),
+        ([(1, 1), (1, 2), (1, 3), (1, 4)], "ZooKeeper's did not move"),
         ([(5, None)] * 4, "ZooKeeper had 5, Kafka nothing"),
         ([(5, 3)] * 4, "ZooKeeper had 5, Kafka 3"),
         ([(None, 3)] * 4, "Kafka had 3, ZooKeeper nothing"),
@@ -107,7 +107,7 @@ def test_after_the_cutover_a_standstill_is_noted() -> None:
     still = [(5, 5)] * 3
     found = verdict(*still, storage=OffsetStorage.KAFKA)
     assert found.problems == ()
-    assert found.notes[0].startswith("Kafka's offset stood still with 95 messages to read")
+    assert found.notes[0].startswith("Kafka's offset did not move with 95 messages to read")
     assert verdict((5, 5), (5, 5), storage=OffsetStorage.KAFKA).notes == ()
     assert verdict(*[(5, 100)] * 3, storage=OffsetStorage.KAFKA).notes == ()
     assert verdict((5, 5), (5, 6), (5, 7), storage=OffsetStorage.KAFKA).notes == ()

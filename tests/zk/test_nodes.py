@@ -228,7 +228,7 @@ def test_a_number_that_fits_into_no_request_is_refused(
     [
         (nodes.decode_assignment, nodes.encode_assignment({7: [1] * 300_000}), "300000 brokers"),
         (nodes.decode_assignment, nodes.encode_assignment({7: [1, 2, 1]}), "partition 7: a broker"),
-        (read_state, nodes.encode_leader_and_isr(LeaderAndIsr(1, 1, (1, 1), 0, 1)), "stands twice"),
+        (read_state, nodes.encode_leader_and_isr(LeaderAndIsr(1, 1, (1, 1), 0, 1)), "listed twice"),
         (
             nodes.decode_consumer,
             nodes.encode_consumer(

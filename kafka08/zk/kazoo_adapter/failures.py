@@ -1,4 +1,4 @@
-"""kazoo's exceptions as those of kafka08.zk.errors, with the znode named."""
+"""Maps kazoo's exceptions to kafka08.zk.errors, with the path of the znode."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _OURS: Final[tuple[tuple[type[Exception], type[ZooKeeperError]], ...]] = (
 
 
 def translate(error: BaseException, path: str) -> ZooKeeperError:
-    """The error of ours for one of kazoo's."""
+    """Our error for one of kazoo's."""
     for theirs, ours in _OURS:
         if isinstance(error, theirs):
             return failure(ours, path)
@@ -40,5 +40,5 @@ def translate(error: BaseException, path: str) -> ZooKeeperError:
 
 
 def is_not_tried(error: Exception) -> bool:
-    """True for what kazoo gives for the other steps of a transaction that failed."""
+    """True for the error that kazoo returns for the other steps of a transaction that failed."""
     return isinstance(error, kazoo_errors.RolledBackError | kazoo_errors.RuntimeInconsistency)

@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from kazoo.protocol.connection import ConnectionHandler
 
 WATCH_EVENT: Final = -1
-"""The number of the request that a watch event answers, in ZooKeeper's protocol: none."""
+"""The xid of a watch event in ZooKeeper's protocol: it answers no request."""
 
 
 class LastHeard:
-    """Watches one kazoo connection, which keeps no such times itself.
+    """Records the times of one kazoo connection, which keeps none itself.
 
     at           monotonic time of the newest request that was answered
     timeout_ms   the session timeout that the server granted, within its own bounds
-    requests     how many were sent so far, heartbeats left out; a transaction is one
+    requests     number of requests sent, without heartbeats; a transaction counts as one
     """
 
     def __init__(self, connection: ConnectionHandler, clock: Clock, timeout_ms: int) -> None:
@@ -44,7 +44,7 @@ class LastHeard:
     def _note_request(self, request: Any, timeout: float, xid: int | None = None) -> None:
         if xid:
             self._unanswered.append(self._clock.monotonic())
-            self.requests += xid > 0  # those of heartbeats, credentials and watches are below
+            self.requests += xid > 0  # heartbeats, credentials and watches have numbers below
         self._submit(request, timeout, xid)
 
     def _note_answer(self, timeout: float) -> Any:
@@ -54,7 +54,7 @@ class LastHeard:
         return answer
 
     def _note_connect(self, timeout: float, request: Any, xid: int | None = None) -> Any:
-        """The first exchange of a connection; nothing sent before it will be answered."""
+        """The handshake of a connection; requests sent before it will not be answered."""
         if xid:
             return self._invoke(timeout, request, xid)
         self._unanswered.clear()

@@ -1,6 +1,6 @@
-"""One kazoo client as a ZooKeeper of ours: operations to kazoo's calls, its answers to results.
+"""One kazoo client as a `ZooKeeper`: translates operations to kazoo's calls and back.
 
-Nothing but connecting is retried here; what is sent again, and when, `Resender` decides.
+Only connecting is retried here; `Resender` decides which operations are sent again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from kafka08.zk.zookeeper import ConnectionState, Event, SessionSettings, StateL
 
 logger = logging.getLogger(__name__)
 kazoo_log = logging.getLogger("kafka08.zk.kazoo")
-kazoo_log.setLevel(logging.ERROR)  # what matters of its chatter, the session tracker says
+kazoo_log.setLevel(logging.ERROR)  # the session tracker logs what matters
 
 _STATES: Final = {
     KazooState.CONNECTED: ConnectionState.CONNECTED,
@@ -53,14 +53,14 @@ def on_threads(settings: SessionSettings) -> KazooSession:
 
 
 def on_gevent(settings: SessionSettings) -> KazooSession:
-    """Imports gevent; for a process that is patched by it."""
+    """Imports gevent; for a process that gevent has patched."""
     from kazoo.handlers.gevent import SequentialGeventHandler
 
     return KazooSession(settings, SequentialGeventHandler())
 
 
 class KazooSession:
-    """A `ZooKeeper`. handler: kazoo's way to wait."""
+    """A `ZooKeeper`. handler: how kazoo waits (threads or greenlets)."""
 
     def __init__(self, settings: SessionSettings, handler: Any) -> None:
         self._hosts = settings.hosts
@@ -172,7 +172,7 @@ def _add(request: TransactionRequest, step: Step) -> None:
 
 
 def _set_null(request: TransactionRequest, data: bytes | None) -> None:
-    """Put null data, which kazoo's builder does not take but ZooKeeper does, into its last step."""
+    """Put null data into the last step: ZooKeeper accepts it, kazoo's builder does not."""
     if data is None:
         request.operations[-1] = request.operations[-1]._replace(data=None)
 
@@ -241,4 +241,4 @@ _CALLS: Final[dict[type, tuple[Callable[[KazooClient, Any], Any], Callable[[Any,
     Delete: (lambda kazoo, delete: kazoo.delete_async(delete.path, delete.version), _nothing),
     Multi: (_send_multi, _multi),
 }
-"""Operation → how to ask kazoo, and how to read its answer."""
+"""Operation → (call to kazoo, conversion of its answer)."""
