@@ -223,8 +223,7 @@ class ClusterStore:
         for tp, node in read_all(self.zk, wanted, on_change).items():
             with _logged(
                 wanted[tp],
-                "It counts as absent and is never overwritten: restore its former "
-                "text",
+                "It counts as absent and is never overwritten: restore its former text",
             ):
                 states[tp] = nodes.decode_leader_and_isr(node.data, node.version)
         return states
