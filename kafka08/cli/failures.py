@@ -44,7 +44,7 @@ ADVICE: Final[dict[type[Exception], str]] = {
     "max.request.size=N) and max.message.bytes of the topic",
     MessageTooLarge: "raise fetch.message.max.bytes: --override fetch.message.max.bytes=N",
     InvalidMessage: "check the log on its leader: kafka08 log check DIRECTORY",
-    ConsumerRebalanceFailed: "see that ZooKeeper and all brokers answer, then run it again",
+    ConsumerRebalanceFailed: "see what holds it up: kafka08 group explain GROUP",
 }
 """Error → what a user can do about it. The first of a chain of causes that is here counts; a
 class stands before its base."""

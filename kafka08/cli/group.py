@@ -75,7 +75,7 @@ def describe(name: str, as_json: bool, bootstrap: str | None, zookeeper: str) ->
     rows = [(*partition_row(p), p.lag_text) for p in facts.partitions]
     show_table((*PARTITION_COLUMNS, "lag"), rows)
     say_never_committed(facts.partitions)
-    for what in facts.unanswered:
+    for what in not_known(facts):
         click.echo(f"Not known: {what}", err=True)
 
 
@@ -125,8 +125,14 @@ def as_dict(facts: GroupFacts) -> dict[str, Any]:
             (*PARTITION_COLUMNS, "lag", "never committed"),
             [(*partition_row(p), p.lag, p.never_committed) for p in facts.partitions],
         ),
-        "unanswered": list(facts.unanswered),
+        "unanswered": not_known(facts),
     }
+
+
+def not_known(facts: GroupFacts) -> list[str]:
+    """What could not be asked, and offsets that cannot be read, each with the reason."""
+    faults = [p.zookeeper_fault for p in facts.partitions if p.zookeeper_fault is not None]
+    return [*facts.unanswered, *faults]
 
 
 def member_row(facts: GroupFacts, member: Member) -> dict[str, Any]:

@@ -34,6 +34,7 @@ class PartitionOffsets:
     zookeeper, kafka    the committed offset in either store, None if there is none
     log_start, log_end  the log's range, None if it is not known
     kafka_answered      False: Kafka could not be asked, so it may have an offset
+    zookeeper_fault     why the offset's znode cannot be read, with its path; None if it can be
     """
 
     topic_partition: TopicPartition
@@ -42,16 +43,20 @@ class PartitionOffsets:
     log_start: int | None
     log_end: int | None
     kafka_answered: bool = field(default=True, kw_only=True)
+    zookeeper_fault: str | None = field(default=None, kw_only=True)
 
     @property
     def newest(self) -> int | None:
-        """The larger of both stores: where a member that reads both goes on."""
+        """The larger of both stores: where a member that reads both goes on. None if no store has
+        an offset, or if that of ZooKeeper cannot be read."""
+        if self.zookeeper_fault is not None:
+            return None
         return max((o for o in (self.zookeeper, self.kafka) if o is not None), default=None)
 
     @property
     def never_committed(self) -> bool:
         """Neither store has an offset, so auto.offset.reset decides where a member begins."""
-        return self.newest is None and self.kafka_answered
+        return self.newest is None and self.kafka_answered and self.zookeeper_fault is None
 
     @property
     def lag(self) -> int | None:

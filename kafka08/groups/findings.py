@@ -106,7 +106,10 @@ def _nobody(facts: GroupFacts, _: Expected) -> Iterator[Finding]:
     if not facts.members:
         lags = lag_by_topic(facts.partitions)
         behind = sum(row.lag for row in lags)
-        number = behind if all(row.is_exact for row in lags) else f"at least {behind}"
+        exact = all(row.is_exact for row in lags) and not any(
+            p.zookeeper_fault for p in facts.partitions
+        )
+        number = behind if exact else f"at least {behind}"
         yield Finding(
             "no-members",
             paths.consumer_ids(facts.group),
@@ -187,6 +190,22 @@ def _fault_of_owner(owner: Owner, sessions: dict[str, int]) -> tuple[str, str] |
             "wait until it ends; if it stays, two processes use one consumer.id: give each its own",
         )
     return None
+
+
+def _unreadable_offsets(facts: GroupFacts, _: Expected) -> Iterator[Finding]:
+    """Source: fetchOffsets of kafka.consumer.ZookeeperConsumerConnector 0.8.2.2, whose toLong ends
+    the rebalance."""
+    for partition in facts.partitions:
+        if partition.zookeeper_fault is not None:
+            topic, number = partition.topic_partition
+            yield Finding(
+                "unreadable-offset",
+                str(partition.topic_partition),
+                f"{partition.zookeeper_fault}; this fails the rebalance of a member that should "
+                "own the partition",
+                "stop the group and overwrite it: kafka08 offsets set "
+                f"{facts.group} {topic}:{number}=OFFSET",
+            )
 
 
 def _strays(facts: GroupFacts, _: Expected) -> Iterator[Finding]:
@@ -434,6 +453,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     _nobody,
     _no_brokers,
     _unreadable,
+    _unreadable_offsets,
     _persistent,
     _blocking_owners,
     _unowned,

@@ -17,10 +17,10 @@ from kafka08.client import ClusterClient, RetryPolicy, parse_bootstrap
 from kafka08.client.log_offsets import log_ends, log_starts
 from kafka08.consumer.brokers import BootstrapBrokers
 from kafka08.consumer.offset_store import KafkaOffsetStore, Offsets
-from kafka08.errors import KafkaError, ZooKeeperError
+from kafka08.errors import KafkaError
 from kafka08.groups.facts import GroupFacts, GroupSummary, PartitionFacts, partitions_of
 from kafka08.groups.members import read_members, topics_read
-from kafka08.groups.trees import Tree, read_offsets, read_owners
+from kafka08.groups.trees import read_offsets, read_owners
 from kafka08.lifecycle import Closeable
 from kafka08.runtime import ClientRuntime
 from kafka08.runtime.threads import THREADS
@@ -80,8 +80,8 @@ class GroupReader(Closeable):
         ]
 
     def facts(self, group: str) -> GroupFacts:
-        """Everything about `group`; raises ZooKeeperError, ConfigError for a name that no group can
-        have."""
+        """Everything about `group`. A znode of an offset that cannot be read concerns its partition
+        alone. Raises ZooKeeperError, ConfigError for a name that no group can have."""
         paths.check_group(group)
         brokers = self._store.brokers()
         assignments = self._store.assignments()
@@ -89,17 +89,17 @@ class GroupReader(Closeable):
         members = read_members(self._zk, group)
         existing = [TopicPartition(name, n) for name, numbers in topics.items() for n in numbers]
         owners = read_owners(self._zk, [group])[group]
-        committed = self._zookeeper_offsets(group)
-        in_zookeeper = committed.values
+        committed = read_offsets(self._zk, [group])[group]
+        in_zookeeper, unreadable = committed.values, committed.unreadable
         unanswered: list[str] = []
         in_kafka = self._kafka_offsets(
-            group, topics, sorted({*existing, *in_zookeeper}), unanswered
+            group, topics, sorted({*existing, *in_zookeeper, *unreadable}), unanswered
         )
         kafka_answered = not unanswered
         concerned = partitions_of(
             topics,
             topics_read(members, topics) | owners.topics | committed.topics,
-            {*owners.values, *in_zookeeper, *in_kafka},
+            {*owners.values, *in_zookeeper, *unreadable, *in_kafka},
         )
         leaders = self._leaders(concerned, set(brokers))
         starts, ends = self._log_ranges(leaders, unanswered)
@@ -119,6 +119,7 @@ class GroupReader(Closeable):
                     leader=leaders.get(tp),
                     owner=owners.values.get(tp),
                     kafka_answered=kafka_answered,
+                    zookeeper_fault=unreadable.get(tp),
                 )
                 for tp in concerned
             ),
@@ -126,13 +127,6 @@ class GroupReader(Closeable):
             tuple(owners.strays),
             in_zookeeper=self._zk.exists(paths.group(group)),
         )
-
-    def _zookeeper_offsets(self, group: str) -> Tree[int]:
-        """Raises ZooKeeperError for one that cannot be read."""
-        tree = read_offsets(self._zk, [group])[group]
-        for fault in tree.unreadable.values():
-            raise ZooKeeperError(fault)
-        return tree
 
     def _leaders(
         self, partitions: Iterable[TopicPartition], alive: set[int]

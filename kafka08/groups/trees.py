@@ -29,7 +29,7 @@ class Tree(Generic[T]):
 
     topics       all that have a znode, with partitions or without
     strays       paths of znodes that are not named after a partition
-    unreadable   partition → path and fault of its znode, whose text is not understood
+    unreadable   partition → the fault of its znode, whose text is not understood; with its path
     """
 
     topics: set[str]

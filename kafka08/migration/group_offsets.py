@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from kafka08.client.log_offsets import offsets_before
 from kafka08.errors import MigrationError
@@ -12,7 +13,7 @@ from kafka08.migration.connections import Connections
 from kafka08.migration.facts import GroupFacts, PartitionFacts
 from kafka08.migration.partitions import Partitions
 from kafka08.migration.plan import live_refusals
-from kafka08.migration.reading import kafka_offsets, read_facts, zookeeper_offsets
+from kafka08.migration.reading import kafka_offsets, read_facts, zookeeper_offsets_of
 from kafka08.migration.reset import ChangePlan, Target, plan_reset, plan_set
 from kafka08.migration.writing import commit_to_kafka
 from kafka08.structs import TopicPartition
@@ -66,7 +67,8 @@ class GroupOffsets:
         return plan_reset(facts, target, number, answers)
 
     def plan_set(self, offsets: Mapping[TopicPartition, int]) -> ChangePlan:
-        return plan_set(self._facts_of(offsets), offsets)
+        """An offset in ZooKeeper that cannot be read is overwritten like any other."""
+        return plan_set(replace(self._facts_of(offsets), faults=()), offsets)
 
     def carry_out(self, plan: ChangePlan, storage: OffsetStorage) -> int:
         """Write the plan into the stores named, Kafka first; how many partitions were written.
@@ -89,7 +91,7 @@ class GroupOffsets:
         """The facts of exactly these partitions."""
         wanted = sorted(partitions)
         connections = self._connections
-        in_zookeeper = zookeeper_offsets(self.group, wanted, connections)
+        in_zookeeper, faults = zookeeper_offsets_of({self.group: wanted}, connections)[self.group]
         existing = Partitions(connections, {tp.topic for tp in wanted})
         asked = existing.led.intersection(wanted)
         in_kafka, unavailable = kafka_offsets({self.group: asked}, connections)[self.group]
@@ -106,8 +108,10 @@ class GroupOffsets:
                     ranges[tp].log_end,
                     unreadable=ranges[tp].unreadable,
                     kafka_answered=unavailable is None,
+                    zookeeper_fault=faults.get(tp),
                 )
                 for tp in wanted
             ),
             unavailable,
+            faults=tuple(faults.values()),
         )

@@ -7,7 +7,7 @@ leader as one request, to each coordinator as one pipeline with a request per gr
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from kafka08.errors import KafkaError, ZooKeeperError
 from kafka08.groups.facts import Owner, partitions_of
@@ -21,7 +21,11 @@ from kafka08.zk import nodes, paths
 from kafka08.zk.errors import unless_gone
 from kafka08.zk.operations import Get
 
-CURE: Final = "correct or remove this znode"
+
+def overwrite(group: str, tp: TopicPartition) -> str:
+    """What to do about an offset in ZooKeeper that cannot be read."""
+    topic, partition = tp
+    return f"overwrite it: kafka08 offsets set {group} {topic}:{partition}=OFFSET"
 
 
 def read_facts(
@@ -96,7 +100,7 @@ def read_many(
                 for tp in concerned[group]
             ),
             kafka[group].unavailable,
-            faults=(*_faults(owners[group]), *_faults(zookeeper[group])),
+            faults=(*_faults(group, owners[group]), *_faults(group, zookeeper[group])),
         )
         for group in groups
     ]
@@ -106,12 +110,12 @@ def _thread(owner: Owner | None) -> str | None:
     return None if owner is None else owner.thread_id
 
 
-def _faults(tree: Tree[Owner] | Tree[int]) -> Iterator[str]:
+def _faults(group: str, tree: Tree[Owner] | Tree[int]) -> Iterator[str]:
     """Why znodes cannot be read, and what to do."""
     for path in tree.strays:
-        yield f"{path} is not named after a partition; {CURE}"
-    for fault in tree.unreadable.values():
-        yield f"{fault}; {CURE}"
+        yield f"{path} is not named after a partition; delete this znode"
+    for tp, fault in tree.unreadable.items():
+        yield f"{fault}; {overwrite(group, tp)}"
 
 
 def with_movement(
@@ -127,7 +131,7 @@ def with_movement(
     in_kafka = kafka_offsets(doubtful, connections)
     return [
         seen_again(
-            with_faults(g, in_zookeeper[g.group].faults),
+            with_faults(g, in_zookeeper[g.group].faults.values()),
             {tp: offset for tp, (offset, _) in in_zookeeper[g.group].offsets.items()},
             in_kafka[g.group].offsets if g.group in in_kafka else {},
         )
@@ -158,16 +162,16 @@ class InZooKeeper(NamedTuple):
     """What ZooKeeper has of one group.
 
     offsets   partition → (offset, version of its znode), of the partitions that have one
-    faults    the other znodes: why they cannot be read, and what to do
+    faults    partition → why its znode cannot be read, and what to do
     """
 
     offsets: dict[TopicPartition, tuple[int, int]]
-    faults: tuple[str, ...] = ()
+    faults: dict[TopicPartition, str]
 
     def checked(self) -> dict[TopicPartition, tuple[int, int]]:
         """`offsets`; ZooKeeperError if one cannot be read."""
         if self.faults:
-            raise ZooKeeperError("; ".join(self.faults))
+            raise ZooKeeperError("; ".join(self.faults.values()))
         return self.offsets
 
 
@@ -186,12 +190,13 @@ def zookeeper_offsets_of(
     listed = [(group, tp) for group, partitions in wanted.items() for tp in partitions]
     read = connections.zk.pipeline([Get(paths.offset(group, *tp)) for group, tp in listed])
     offsets: dict[str, dict[TopicPartition, tuple[int, int]]] = {group: {} for group in wanted}
-    faults: dict[str, list[str]] = {group: [] for group in wanted}
+    faults: dict[str, dict[TopicPartition, str]] = {group: {} for group in wanted}
     for (group, tp), node in zip(listed, read, strict=True):
         if (there := unless_gone(node, None)) is None:
             continue
         try:
             offsets[group][tp] = (nodes.decode_offset(there.data), there.version)
         except ZooKeeperError as error:
-            faults[group].append(f"{paths.offset(group, *tp)}: {error}; {CURE}")
-    return {group: InZooKeeper(offsets[group], tuple(faults[group])) for group in wanted}
+            path = paths.offset(group, *tp)
+            faults[group][tp] = f"{path}: {error}; {overwrite(group, tp)}"
+    return {group: InZooKeeper(offsets[group], faults[group]) for group in wanted}

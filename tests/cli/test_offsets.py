@@ -136,6 +136,22 @@ def test_an_export_is_whole(kafka08: Commands, inspect: Inspector) -> None:
     assert f"Not exported: {groups[0]}: /consumers/{groups[0]}" in done.err
 
 
+def test_an_offset_that_cannot_be_read_is_shown_and_overwritten(
+    kafka08: Commands, inspect: Inspector
+) -> None:
+    """describe shows the rest; explain names the znode and the command, which works."""
+    topic = group = inspect.create_topic("garbage-by-cli", 2)
+    kafka08("offsets", "set", group, f"{topic}:0=0")
+    inspect.zk.put(f"/consumers/{group}/offsets/{topic}/1", "garbage")
+    described = kafka08("group", "describe", group)
+    assert 3 == len(described.out.splitlines())
+    assert f"Not known: /consumers/{group}/offsets/{topic}/1: offset" in described.err
+    explained = kafka08("group", "explain", group, code=1)
+    assert f"kafka08 offsets set {group} {topic}:1=OFFSET" in explained.out.decode()
+    kafka08("offsets", "set", group, f"{topic}:1=0")
+    assert {0: 0, 1: 0} == inspect.committed(group)
+
+
 def test_a_topic_that_does_not_exist_is_named(kafka08: Commands, inspect: Inspector) -> None:
     """Not the group, whose name was right."""
     topic = group = inspect.create_topic("reset-by-cli")
