@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
@@ -11,11 +10,12 @@ from typing import Final
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.server import KafkaServer
 from kafka08.errors import KafkaError
-from kafka08.log.names import LOCK_FILE
-from kafka08.simulation.process import Process
+from kafka08.simulation.disk import SimDisk
+from kafka08.simulation.process import START_WALL_MS, Process
 from kafka08.simulation.runtime import SimBrokerRuntime, SimClientRuntime, World
 
 BROKER_PORT: Final = 9092
+LOG_DIRECTORY: Final = Path("/logs")
 LEFTOVER_SECONDS: Final = 5.0
 """How long after its end a process may still have something open."""
 
@@ -49,7 +49,7 @@ class Hosts:
             wall_offset_ms=wall_offset_ms,
             monotonic_offset=monotonic_offset,
         )
-        process.on_death = lambda: self.disconnect(process, silently=False)
+        process.on_death.append(lambda silently: self.disconnect(process, silently=silently))
         self.processes.append(process)
         self.world.network.switch_on(host)
         return process
@@ -66,8 +66,7 @@ class Hosts:
         """As SIGKILL does; silently: as if its host's plug was drawn."""
         if silently:
             self.world.network.switch_off(process.host)
-            process.on_death = lambda: self.disconnect(process, silently=True)
-        process.die()
+        process.die(silently=silently)
 
     def disconnect(self, process: Process, *, silently: bool) -> None:
         """End what a process has open on the network."""
@@ -108,14 +107,13 @@ class Hosts:
 
 
 class SimBroker:
-    """One broker id: its log directory, and the process that runs it, if one does.
+    """One broker id: its disk, and the process that runs it, if one does.
 
-    directory   each process has a copy of the last one's log directory below it, so that what is
-                left of a dead process cannot touch the files of the next
+    loses_writes   whether a loss of power takes what was not synced
     """
 
     def __init__(
-        self, hosts: Hosts, broker_id: int, directory: Path, properties: Mapping[str, str]
+        self, hosts: Hosts, broker_id: int, properties: Mapping[str, str], *, loses_writes: bool
     ) -> None:
         self.hosts = hosts
         self.id = broker_id
@@ -123,8 +121,11 @@ class SimBroker:
         self.process: Process | None = None
         self.server: KafkaServer | None = None
         self.starts = 0
-        self._directory = directory
+        self.disk = SimDisk(self, hosts.random_of(f"disk-{broker_id}"))
+        self.disk.make_directories(LOG_DIRECTORY)
+        self.disk.sync_everything()
         self._properties = properties
+        self._loses_writes = loses_writes
 
     @property
     def is_running(self) -> bool:
@@ -140,10 +141,12 @@ class SimBroker:
         self.starts += 1
         name = f"{self.host}.{self.starts}"
         process = self.process = self.hosts.process(name, self.host)
+        process.on_death.append(self._end_of_process)
         runtime = SimBrokerRuntime(
             self.hosts.world,
             process,
             self.hosts.random_of(name),
+            self.disk,
             lambda status: self.trace(f"{name} halts with status {status}"),
         )
         config = BrokerConfig(
@@ -152,7 +155,7 @@ class SimBroker:
                 "broker.id": str(self.id),
                 "host.name": self.host,
                 "port": str(BROKER_PORT),
-                "log.dirs": str(self._next_directory()),
+                "log.dirs": str(LOG_DIRECTORY),
             }
         )
         server = self.server = KafkaServer(config, runtime)
@@ -188,16 +191,13 @@ class SimBroker:
         process.die()
         return leftovers
 
-    @property
-    def directory(self) -> Path:
-        """The log directory of the newest process."""
-        return self._directory / str(self.starts)
+    # The clock that its files get their times from
 
-    def _next_directory(self) -> Path:
-        following = self._directory / str(self.starts)
-        last = self._directory / str(self.starts - 1)
-        if last.exists():
-            shutil.copytree(last, following, ignore=shutil.ignore_patterns(LOCK_FILE))
+    def time_ms(self) -> int:
+        return START_WALL_MS if self.process is None else self.process.time_ms()
+
+    def _end_of_process(self, silently: bool) -> None:
+        if silently and self._loses_writes:
+            self.disk.power_fails()
         else:
-            following.mkdir(parents=True)
-        return following
+            self.disk.kill()

@@ -14,7 +14,7 @@ from kafka08.simulation.plan import Fault, Plan
 from kafka08.simulation.process import Process
 from kafka08.simulation.runtime import SimClientRuntime, World
 from kafka08.simulation.workload import TOPIC
-from kafka08.simulation.zookeeper import ADDRESS
+from kafka08.simulation.zookeeper import ADDRESS, SimLink
 from kafka08.simulation.zookeeper import HOST as ZOOKEEPER_HOST
 
 CLOCK_STEP_MS: Final = 60_000
@@ -24,6 +24,7 @@ STOP_SECONDS: Final = 60.0
 class Faults:
     """Makes the faults of a plan, each with its repair.
 
+    random_of  what a fault draws from, by its name
     director   whose tasks wait for the time of a repair
     members    consumers that may be stopped, with their hosts cut off
     say        called with a sentence for every fault and repair
@@ -32,7 +33,7 @@ class Faults:
     def __init__(
         self,
         plan: Plan,
-        random: Random,
+        random_of: Callable[[str], Random],
         world: World,
         hosts: Hosts,
         brokers: Sequence[SimBroker],
@@ -42,7 +43,11 @@ class Faults:
     ) -> None:
         self.count = 0
         self._plan = plan
-        self._random = random
+        self._random_of = random_of
+        self._random = random_of("fault")
+        """What the present fault draws from."""
+        self._seconds = 0.0
+        """How long it lasts."""
         self._world = world
         self._hosts = hosts
         self._brokers = brokers
@@ -53,6 +58,9 @@ class Faults:
         self._admins = 0
         self._stopping: dict[SimBroker | SimMember, None] = {}
         """Those that are being stopped cleanly."""
+        self._expected: dict[SimBroker | SimMember, None] = {}
+        """Those that will be started."""
+        self._suspended: dict[Process, None] = {}
         self._make: dict[Fault, Callable[[], object]] = {
             Fault.KILL: self._kill,
             Fault.RESTART: self._restart,
@@ -64,19 +72,33 @@ class Faults:
             Fault.CLOCK: self._step_clock,
             Fault.MOVE: self._move_partitions,
             Fault.ELECT: self._elect_preferred,
+            Fault.EXPIRE: self._expire_session,
+            Fault.ENSEMBLE: self._elect_in_ensemble,
+            Fault.HALF_OPEN: self._half_open,
+            Fault.DISK_FULL: self._fill_disk,
+            Fault.DISK_ERROR: self._break_disk,
+            Fault.DISK_SLOW: self._slow_disk,
         }
 
     def run(self, seconds: float) -> None:
         """Make faults for so long."""
-        plan, random, director = self._plan, self._random, self._director
-        kinds = [kind for kind, weight in plan.faults.items() if weight]
-        end = director.monotonic() + seconds
-        while kinds and (left := end - director.monotonic()) > 0:
-            director.sleep(min(left, random.expovariate(1 / plan.fault_pause_seconds)))
-            [kind] = random.choices(kinds, [plan.faults[kind] for kind in kinds])
-            self._make[kind]()
-        if not kinds:
-            director.sleep(seconds)
+        begin = self._director.monotonic()
+        for fault in self._plan.faults:
+            self._sleep_until(begin + fault.at)
+            self._random = self._random_of(f"fault-{fault.number}")
+            self._seconds = fault.seconds
+            self._make[fault.kind]()
+            self._start_what_ended()
+        self._sleep_until(begin + seconds)
+
+    def _sleep_until(self, at: float) -> None:
+        self._director.sleep(at - self._director.monotonic())
+
+    def _start_what_ended(self) -> None:
+        """Brokers that ended by themselves, as after a disk error, start later."""
+        for broker in self._brokers:
+            if not broker.is_running and broker not in self._expected:
+                self._start_later(broker)
 
     def repair(self) -> None:
         """End what is still broken."""
@@ -86,9 +108,10 @@ class Faults:
         network.settings = self._plan.calm_network
         if not self._world.zookeeper.is_up:
             self._world.zookeeper.start()
-        for process in self._hosts.processes:
-            if process.is_stopped:
-                process.resume()
+        for broker in self._brokers:
+            broker.disk.repair()
+        for process in list(self._suspended):
+            self._resume(process)
 
     def keep_running(self) -> bool:
         """Start the brokers and members that are down, for whatever reason; whether all run."""
@@ -99,13 +122,12 @@ class Faults:
 
     def _later(self, call: Callable[[], object]) -> None:
         """Make a call when the fault has lasted as long as it is to, unless all is repaired."""
-        seconds = self._random.expovariate(1 / self._plan.fault_seconds)
 
         def repair() -> None:
             if not self._is_over:
                 call()
 
-        self._director.process.call_later(seconds, repair)
+        self._director.process.call_later(self._seconds, repair)
 
     def _note(self, text: str) -> None:
         self.count += 1
@@ -123,9 +145,14 @@ class Faults:
         assert place.process is not None
         self._note(f"{place.process.name} is {'unplugged' if silently else 'killed'}")
         self._hosts.kill(place.process, silently=silently)
+        self._start_later(place)
+
+    def _start_later(self, place: SimBroker | SimMember) -> None:
+        self._expected[place] = None
         self._later(lambda: self._start(place))
 
     def _start(self, place: SimBroker | SimMember) -> None:
+        self._expected.pop(place, None)
         if not place.is_running and place not in self._stopping:
             place.start()
             assert place.process is not None
@@ -145,7 +172,7 @@ class Faults:
             wrong = broker.shutdown(STOP_SECONDS)
             self._say(f"{name} has stopped" + (f", but: {', '.join(wrong)}" if wrong else ""))
             del self._stopping[broker]
-            self._later(lambda: self._start(broker))
+            self._start_later(broker)
 
         self._director.spawn(stop, name="restart")
 
@@ -160,12 +187,15 @@ class Faults:
         process = self._random.choice(candidates)
         self._note(f"{process.name} is suspended")
         process.stop()
+        self._suspended[process] = None
         self._later(lambda: self._resume(process))
 
     def _resume(self, process: Process) -> None:
-        if process.is_stopped and not process.is_dead:
-            self._say(f"{process.name} goes on")
-            process.resume()
+        if process in self._suspended:
+            del self._suspended[process]
+            if not process.is_dead:
+                self._say(f"{process.name} goes on")
+                process.resume()
 
     def _cut(self) -> None:
         """Between two hosts or around one, in one direction or both."""
@@ -203,11 +233,7 @@ class Faults:
             stream.reset()
 
     def _break_session(self) -> None:
-        links = [
-            one
-            for one in self._world.zookeeper.links.values()
-            if one.process is not self._director.process
-        ]
+        links = self._links()
         if links:
             link = self._random.choice(links)
             loses = self._random.random() < 0.5
@@ -228,6 +254,53 @@ class Faults:
         if not self._world.zookeeper.is_up:
             self._say("ZooKeeper starts")
             self._world.zookeeper.start()
+
+    def _elect_in_ensemble(self) -> None:
+        zookeeper = self._world.zookeeper
+        if zookeeper.is_up:
+            self._note("the leader of the ensemble is gone")
+            zookeeper.elect(lambda count: self._random.randint(0, count))
+            self._later(self._start_zookeeper)
+
+    def _expire_session(self) -> None:
+        links = self._links()
+        if links:
+            link = self._random.choice(links)
+            self._note(f"the ZooKeeper session of {link.process.name} is ended")
+            self._world.zookeeper.expire_session(link)
+
+    def _half_open(self) -> None:
+        streams = [one for one in self._world.network.streams if one.is_connected]
+        if streams:
+            stream = self._random.choice(streams)
+            self._note(f"half-open: {stream.process.name} - {stream.peer_address[0]}")
+            stream.go_dark()
+
+    def _fill_disk(self) -> None:
+        broker = self._random.choice(self._brokers)
+        self._note(f"the disk of {broker.host} is full")
+        broker.disk.is_full = True
+        self._later(broker.disk.repair)
+
+    def _break_disk(self) -> None:
+        broker = self._random.choice(self._brokers)
+        self._note(f"the disk of {broker.host} fails")
+        broker.disk.fails = True
+        self._later(broker.disk.repair)
+
+    def _slow_disk(self) -> None:
+        broker = self._random.choice(self._brokers)
+        broker.disk.slow_seconds = self._random.choice([0.005, 0.05, 0.5])
+        self._note(f"the disk of {broker.host} takes up to {broker.disk.slow_seconds:g} s")
+        self._later(broker.disk.repair)
+
+    def _links(self) -> list[SimLink]:
+        """Connections to ZooKeeper, but the director's."""
+        return [
+            one
+            for one in self._world.zookeeper.links.values()
+            if one.process is not self._director.process
+        ]
 
     def _move_partitions(self) -> None:
         """Onto other brokers, in a process of its own that may fail."""

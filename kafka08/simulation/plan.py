@@ -7,12 +7,13 @@ others, so that over many runs each combination comes up.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import get_args
+from typing import Final, get_args
 
 from kafka08.client.requests import StorageName
+from kafka08.profile import SAFE
 from kafka08.simulation.network import NetworkSettings
 from kafka08.simulation.zookeeper import ADDRESS
 
@@ -30,6 +31,32 @@ class Fault(enum.Enum):
     CLOCK = "a wall clock steps"
     MOVE = "partitions are moved to other brokers"
     ELECT = "preferred replicas are elected"
+    EXPIRE = "a ZooKeeper session is ended at once"
+    ENSEMBLE = "the ensemble loses its leader; requests on their way may be done"
+    HALF_OPEN = "a connection carries nothing any more, and neither end hears of it"
+    DISK_FULL = "a broker's disk is full"
+    DISK_ERROR = "a broker's disk fails now and then"
+    DISK_SLOW = "a broker's disk is slow, and holds up its process"
+
+
+WEIGHTS: Final[Mapping[Fault, tuple[float, ...]]] = {
+    Fault.CLOCK: (0, 1),
+    **dict.fromkeys((Fault.DISK_FULL, Fault.DISK_ERROR, Fault.DISK_SLOW), (0, 0, 0, 1)),
+}
+"""How frequent a kind may be beside the others, where that is not 0, 1 or 5."""
+
+
+@dataclass(frozen=True)
+class PlannedFault:
+    """at        when it begins, in seconds from the beginning of the phase with faults
+    seconds   how long it lasts, where that means something
+    number    names what is drawn for it: a run without the faults before it draws the same
+    """
+
+    number: int
+    kind: Fault
+    at: float
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -38,9 +65,10 @@ class Plan:
     native_seconds   see World
     skew_ms          how far wall clocks may be apart from the world's
     trouble_seconds  how long the phase with faults lasts
-    faults           how frequent each kind is beside the others
-    fault_pause_seconds, fault_seconds   from one fault to the next, and to its repair, on average
+    faults           in the order of their times
     silent_share     how often a host loses power instead of a process being killed
+    loses_writes     whether a disk loses what was not synced then. Under the safe profile brokers
+                     sync each message before they acknowledge it, if so
     calm_network     what the network is like afterwards: as bad as before, a large log would not be
                      copied within any time-out
     members          of the consumer group
@@ -63,10 +91,9 @@ class Plan:
     calm_network: NetworkSettings
     profile: str
     broker_properties: Mapping[str, str]
-    faults: Mapping[Fault, float]
-    fault_pause_seconds: float
-    fault_seconds: float
+    faults: Sequence[PlannedFault]
     silent_share: float
+    loses_writes: bool
     members: int
     offsets_storage: StorageName
 
@@ -74,6 +101,8 @@ class Plan:
 def draw_plan(seed: int, profile: str) -> Plan:
     """The plan of a seed."""
     random = Random(f"{seed}/plan")
+    loses_writes = random.random() < 0.3
+    trouble_seconds = random.choice([10.0, 30.0, 60.0])
     brokers = random.choice([1, 2, 3, 3, 3])
     session_ms = random.choice([4000, 6000])
     return Plan(
@@ -86,9 +115,10 @@ def draw_plan(seed: int, profile: str) -> Plan:
         in_flight=random.choice([1, 5]),
         pause_seconds=random.choice([0.01, 0.05, 0.2]),
         disorder=random.choice([0.0, 0.1, 0.5, 1.0]),
-        native_seconds=random.choice([0.001, 0.05, 1.0]),
+        # A sync takes as long as a native job.
+        native_seconds=random.choice([0.001, 0.05, 0.05 if loses_writes else 1.0]),
         skew_ms=random.choice([0, 100, 10_000]),
-        trouble_seconds=random.choice([10.0, 30.0, 60.0]),
+        trouble_seconds=trouble_seconds,
         network=NetworkSettings(
             delay_seconds=random.choice([0.0001, 0.001, 0.02]),
             slow_share=random.choice([0.0, 0.0, 0.001, 0.02]),
@@ -110,14 +140,25 @@ def draw_plan(seed: int, profile: str) -> Plan:
             "controller.socket.timeout.ms": "5000",
             "offsets.topic.num.partitions": "2",
             "log.cleaner.dedupe.buffer.size": "4194304",
+            **({"log.flush.interval.messages": "1"} if loses_writes and profile == SAFE else {}),
         },
-        faults={
-            kind: random.choice([0, 0, 1, 5]) if kind is not Fault.CLOCK else random.choice([0, 1])
-            for kind in Fault
-        },
-        fault_pause_seconds=random.choice([0.5, 2.0, 10.0]),
-        fault_seconds=random.choice([0.1, 1.0, 5.0, 15.0]),
+        faults=draw_faults(random, trouble_seconds),
         silent_share=random.choice([0.0, 0.5]),
+        loses_writes=loses_writes,
         members=random.choice([0, 1, 2, 3]),
         offsets_storage=random.choice(get_args(StorageName)),
     )
+
+
+def draw_faults(random: Random, trouble_seconds: float) -> tuple[PlannedFault, ...]:
+    """Faults for so long: each kind frequent, rare or absent."""
+    weights = {kind: random.choice(WEIGHTS.get(kind, (0, 0, 1, 5))) for kind in Fault}
+    pause_seconds = random.choice([0.5, 2.0, 10.0])
+    fault_seconds = random.choice([0.1, 1.0, 5.0, 15.0])
+    faults: list[PlannedFault] = []
+    at = random.expovariate(1 / pause_seconds)
+    while any(weights.values()) and at < trouble_seconds:
+        [kind] = random.choices(list(weights), list(weights.values()))
+        faults.append(PlannedFault(len(faults), kind, at, random.expovariate(1 / fault_seconds)))
+        at += random.expovariate(1 / pause_seconds)
+    return tuple(faults)

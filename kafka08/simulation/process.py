@@ -6,11 +6,11 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, Final
 
 from greenlet import GreenletExit
 
+from kafka08.simulation.memory_disk import Gone
 from kafka08.simulation.scheduler import Scheduler, Timer
 from kafka08.simulation.task import SimTask, Ticket
 
@@ -48,10 +48,9 @@ class Process:
         """Steps that became due while it was stopped."""
         self.tasks: dict[SimTask, None] = {}
         """Those that live, in the order in which they began."""
-        self.on_death: Callable[[], object] = lambda: None
-        """Called when it dies: its host ends its connections."""
-        self._is_buried = False
-        self._last_calls: list[Callable[[], object]] = []
+        self.on_death: list[Callable[[bool], object]] = []
+        """Called when it dies: its host ends its connections. True: the host lost power."""
+        self._stops = 0
         self._loop_calls: deque[tuple[Callable[..., object], tuple[object, ...]]] = deque()
 
     # What it sees of time
@@ -111,36 +110,34 @@ class Process:
     # Its life
 
     def stop(self) -> None:
-        """As SIGSTOP does: it does nothing until `resume`, and does not know."""
+        """As SIGSTOP does: it does nothing until `resume`, once for each `stop`, and does not
+        know."""
+        self._stops += 1
         self.is_stopped = True
 
     def resume(self) -> None:
+        self._stops -= 1
+        if self._stops:
+            return
         self.is_stopped = False
         held, self.held = self.held, []
         for name, call, args in held:
             self.scheduler.make_ready(self, name, call, *args)
 
-    def die(self) -> None:
+    def die(self, *, silently: bool = False) -> None:
         """End it where it is: no task takes another step. A task of its own that calls this does
-        not return."""
+        not return. Silently: its host lost power."""
         if self.is_dead:
             return
         self.is_dead = True
         self._loop_calls.clear()
         self.held.clear()
-        self.on_death()
+        for call in self.on_death:
+            call(silently)
         current = self.scheduler.current
         if current is not None and current.process is self:
             self.scheduler.loop.switch()
             raise GreenletExit
-
-    def after_run(self, call: Callable[[], object]) -> None:
-        """Make the call when nobody looks on any more: a dead process does nothing, but the files
-        that it had open must be closed."""
-        if self._is_buried:
-            call()
-        else:
-            self._last_calls.append(call)
 
     def bury(self) -> None:
         """After the run: unwind what its tasks have left on their stacks."""
@@ -148,15 +145,13 @@ class Process:
         for task in list(self.tasks):
             task.abandon()
         self.tasks.clear()
-        self._is_buried = True
-        while self._last_calls:
-            with suppress(Exception):
-                self._last_calls.pop()()
 
     def _make_loop_call(self) -> None:
         call, args = self._loop_calls.popleft()
         try:
             call(*args)
-        except Exception as error:
+        except (Exception, Gone, GreenletExit) as error:
+            if self.is_dead:
+                return  # It ended itself in this call.
             logger.exception("Uncaught exception in the event loop of %s", self.name)
             self.on_uncaught("the event loop", error)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import gc
-import shutil
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from random import Random
 from typing import Final
 
@@ -16,10 +13,17 @@ from kafka08.admin.client import AdminClient
 from kafka08.consumer.simple import SimpleConsumer
 from kafka08.errors import KafkaError
 from kafka08.log.check import check_log
+from kafka08.log.files import read_file
 from kafka08.log.names import LOG_SUFFIX, partition_directory
 from kafka08.profile import SAFE
 from kafka08.simulation.checks import ZooKeeperChecks
-from kafka08.simulation.cluster import BROKER_PORT, LEFTOVER_SECONDS, Hosts, SimBroker
+from kafka08.simulation.cluster import (
+    BROKER_PORT,
+    LEFTOVER_SECONDS,
+    LOG_DIRECTORY,
+    Hosts,
+    SimBroker,
+)
 from kafka08.simulation.faults import Faults
 from kafka08.simulation.history import History
 from kafka08.simulation.members import GROUP, Handed, SimMember
@@ -47,8 +51,6 @@ STEPS_MAX: Final = 20_000_000
 START_SECONDS: Final = 60.0
 CALM_SECONDS: Final = 180.0
 STOP_SECONDS: Final = 120.0
-MEMORY: Final = Path("/dev/shm")
-"""Files need no disk to be real: its names and numbers are what counts."""
 
 
 @dataclass(frozen=True)
@@ -86,9 +88,8 @@ def simulate(
 ) -> Outcome:
     """One run. `tell` is called with each line of its story; `plan`: None draws one."""
     started = time.perf_counter()
-    base = Path(tempfile.mkdtemp(prefix="kafka08-", dir=MEMORY if MEMORY.is_dir() else None))
     try:
-        run = Run(seed, plan or draw_plan(seed, profile), base, tell)
+        run = Run(seed, plan or draw_plan(seed, profile), tell)
         verdict = run.go()
         scheduler = run.scheduler
         return Outcome(
@@ -104,16 +105,13 @@ def simulate(
             list(scheduler.trace.lines),
         )
     finally:
-        shutil.rmtree(base, ignore_errors=True)
         gc.collect()
 
 
 class Run:
     """The world of one run, and its director: the task that makes things happen."""
 
-    def __init__(
-        self, seed: int, plan: Plan, base: Path, tell: Callable[[str], object] | None
-    ) -> None:
+    def __init__(self, seed: int, plan: Plan, tell: Callable[[str], object] | None) -> None:
         self.plan = plan
         self.random = Random(f"{seed}/director")
         self.trace = Trace(tell)
@@ -124,7 +122,7 @@ class Run:
         world = World(network, self.zookeeper, plan.native_seconds)
         self.hosts = Hosts(seed, world, self._skew)
         self.brokers = [
-            SimBroker(self.hosts, number, base / str(number), plan.broker_properties)
+            SimBroker(self.hosts, number, plan.broker_properties, loses_writes=plan.loses_writes)
             for number in range(1, plan.brokers + 1)
         ]
         self.target = Target(
@@ -146,7 +144,7 @@ class Run:
         self.director: SimClientRuntime = self.hosts.client("director")
         self.faults = Faults(
             plan,
-            self.random,
+            self.hosts.random_of,
             world,
             self.hosts,
             self.brokers,
@@ -346,13 +344,15 @@ class Run:
             for broker in self.brokers:
                 if broker.id not in assignment[tp.partition]:
                     continue
-                directory = broker.directory / partition_directory(tp)
-                if not directory.exists():
+                directory = LOG_DIRECTORY / partition_directory(tp)
+                if not broker.disk.exists(directory):
                     continue
-                if problems := check_log(directory):
+                if problems := check_log(directory, broker.disk):
                     raise Wrong(f"{broker.host}: {problems[0]}")
-                files = sorted(directory.glob(f"*{LOG_SUFFIX}"))
-                logs[broker.host] = b"".join(file.read_bytes() for file in files)
+                files = broker.disk.files_in(directory)
+                logs[broker.host] = b"".join(
+                    read_file(broker.disk, file) for file in files if file.suffix == LOG_SUFFIX
+                )
             if self.plan.profile == SAFE and len(set(logs.values())) > 1:
                 sizes = ", ".join(f"{host}: {len(data)} bytes" for host, data in logs.items())
                 raise Wrong(f"{tp}: the logs of its replicas differ: {sizes}")

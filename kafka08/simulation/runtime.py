@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 from greenlet import GreenletExit
 
+from kafka08.runtime.disk import Disk
 from kafka08.runtime.interface import Lock
 from kafka08.runtime.series import repeat
-from kafka08.runtime.system_disk import SYSTEM_DISK
 from kafka08.runtime.transport import Address, Connecting
 from kafka08.simulation.network import Network
 from kafka08.simulation.polling import SimIoWatch, SimPoller
@@ -128,11 +128,16 @@ class SimBrokerRuntime(SimRuntime):
     """
 
     def __init__(
-        self, world: World, process: Process, random: Random, on_halt: Callable[[int], object]
+        self,
+        world: World,
+        process: Process,
+        random: Random,
+        disk: Disk,
+        on_halt: Callable[[int], object],
     ) -> None:
         super().__init__(world, process, random)
         self._on_halt = on_halt
-        self.disk = SYSTEM_DISK
+        self.disk = disk
         self.call_soon = process.call_soon
         self.call_later = process.call_later
 
@@ -212,10 +217,7 @@ class SimBrokerRuntime(SimRuntime):
         call: Callable[..., object],
         *args: object,
     ) -> None:
-        if self.process.is_dead:
-            self.process.after_run(lambda: call(*args))
-        else:
-            self._in_a_while(self._run_job, done, call, args)
+        self._in_a_while(self._run_job, done, call, args)
 
     def halt(self, status: int) -> None:
         self._on_halt(status)
@@ -229,7 +231,6 @@ class SimBrokerRuntime(SimRuntime):
     ) -> None:
         """What a thread does: it takes no step of the process, which may be stopped meanwhile."""
         if self.process.is_dead:
-            self.process.after_run(lambda: call(*args))
             return
         result, failed = None, None
         try:

@@ -105,6 +105,12 @@ class SimStream:
                     end._pipe.is_broken = True
                 end.fail(ConnectionResetError(errno.ECONNRESET, "Connection reset by peer"))
 
+    def go_dark(self) -> None:
+        """Carry nothing any more, in both directions, without a word to either end."""
+        for end in (self, self._peer):
+            if end is not None and end._pipe is not None:
+                end._pipe.is_broken = True
+
     def vanish(self, *, silently: bool) -> None:
         """Its process died. Silently: its host did, so the peer hears nothing."""
         if self.is_closed:

@@ -56,6 +56,21 @@ class SimZooKeeper:
         self.server.restart(self._now())
         self._await_expiry()
 
+    def elect(self, draw: Callable[[int], int]) -> None:
+        """The leader of the ensemble is gone: no server answers until `start`. Of the requests on
+        their way in each connection, the first `draw(count)` reached the servers that go on: they
+        are done, and their replies are lost."""
+        self.is_up = False
+        for link in list(self.links.values()):
+            for message in link.requests[: draw(len(link.requests))]:
+                self.take(link, message)
+            self.break_link(link, loses_requests=True)
+
+    def expire_session(self, link: SimLink) -> None:
+        """End the session of a connection at once, as if the servers had not heard of it."""
+        self._deliver(self.server.end_session(link.number, self._now()))
+        self._await_expiry()
+
     def break_link(self, link: SimLink, *, loses_requests: bool) -> None:
         """The connection is lost, with the replies on their way; the requests on their way are
         done first, or lost."""

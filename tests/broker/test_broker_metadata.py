@@ -14,7 +14,7 @@ from kafka08.clock import SYSTEM_CLOCK
 from kafka08.errors import ConfigError
 from kafka08.levels import Level
 from kafka08.runtime.system_disk import SYSTEM_DISK
-from tests.memory_disk import MemoryDisk
+from kafka08.simulation.memory_disk import MemoryDisk
 
 NOW = datetime(2026, 11, 21, 3, 34, 6, tzinfo=UTC)
 
@@ -86,7 +86,7 @@ def test_a_damaged_file_is_refused_by_name(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_a_power_failure_leaves_the_id_or_no_file(tmp_path: Path, seed: int) -> None:
     """A file without an id would stop the next start."""
-    disk = MemoryDisk(SYSTEM_CLOCK)
+    disk = MemoryDisk(SYSTEM_CLOCK.time_ms)
     disk.make_directories(tmp_path)
     disk.sync_everything()
     write(disk, [tmp_path], 7, NOW.timestamp())

@@ -10,8 +10,8 @@ import pytest
 from kafka08.log import Log, TimeRetention, crashpoints
 from kafka08.runtime.disk import Disk
 from kafka08.runtime.system_disk import SYSTEM_DISK
+from kafka08.simulation.memory_disk import MemoryDisk
 from tests.log.conftest import CrashAt, Died, ManualClock, OpenLog, a_set, all_values
-from tests.memory_disk import MemoryDisk
 
 POWER_FAILURES = range(8)
 """Seeds of what a power failure leaves on the disk."""
@@ -33,7 +33,7 @@ def disk(request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock) -> 
     """The real one, if the process alone dies, else one that loses power."""
     if request.param == "process":
         return SYSTEM_DISK
-    memory_disk = MemoryDisk(clock)
+    memory_disk = MemoryDisk(clock.time_ms)
     memory_disk.make_directories(tmp_path)
     memory_disk.sync_everything()
     return memory_disk

@@ -10,9 +10,9 @@ import pytest
 
 from kafka08.log import Log, LogConfig, LogManager
 from kafka08.log.check import check_log
+from kafka08.simulation.memory_disk import Gone, MemoryDisk
 from kafka08.structs import TopicPartition
 from tests.log.conftest import Deferred, ManualClock, a_set, all_values
-from tests.memory_disk import Gone, MemoryDisk
 
 HOME = Path("/logs")
 TP = TopicPartition("t", 0)
@@ -49,7 +49,7 @@ class Machine:
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
         self.clock = ManualClock()
-        self.disk = MemoryDisk(self.clock)
+        self.disk = MemoryDisk(self.clock.time_ms)
         self.background = Deferred()
         self.values: dict[int, bytes | None] = {}
         self.written: dict[int, set[bytes | None]] = {}

@@ -12,7 +12,7 @@ import pytest
 from kafka08.clock import SYSTEM_CLOCK
 from kafka08.runtime.disk import Disk, OpenMode
 from kafka08.runtime.system_disk import SYSTEM_DISK
-from tests.memory_disk import MemoryDisk
+from kafka08.simulation.memory_disk import MemoryDisk
 
 NAMES = ("a", "b", "c")
 
@@ -20,7 +20,7 @@ NAMES = ("a", "b", "c")
 @pytest.fixture
 def memory_disk(tmp_path: Path) -> MemoryDisk:
     """With an empty directory of the same name as the real one."""
-    disk = MemoryDisk(SYSTEM_CLOCK)
+    disk = MemoryDisk(SYSTEM_CLOCK.time_ms)
     disk.make_directories(tmp_path)
     return disk
 

@@ -54,15 +54,3 @@ def test_a_stopped_process_sees_time_jump() -> None:
     process.scheduler.run(STEPS)
     [woke] = seen
     assert 5.0 <= woke < 5.1
-
-
-def test_what_a_dead_process_had_open_is_closed_after_the_run() -> None:
-    """Destructors hand their calls over even then; made at once they would act for the dead."""
-    process = new_process()
-    closed: list[str] = []
-    process.die()
-    process.after_run(lambda: closed.append("before"))
-    assert closed == []
-    process.bury()
-    process.after_run(lambda: closed.append("after"))
-    assert closed == ["before", "after"]

@@ -145,6 +145,15 @@ class Server:
                 self._close(session.connection)
         return self._taken_outputs()
 
+    def end_session(self, connection: int, now: Instant) -> list[Output]:
+        """End the session of a connection before its time, and close the connection."""
+        here = self._connections.get(connection)
+        session = self._sessions.find(here.session_id) if here else None
+        if session is not None:
+            self._end_session(session, now)
+            self._close(connection)
+        return self._taken_outputs()
+
     def restart(self, now: Instant) -> None:
         """Every connection is gone; znodes and sessions stay, and each session has its whole
         timeout again."""

@@ -10,7 +10,8 @@ A `kafka08.runtime.disk.Disk` that keeps its promises and not one more:
   several segments. Nothing else keeps an order, between directories and files least of all.
 - `kill` ends the process alone: all files are as the process saw them, and its locks are gone.
 
-Both leave the files that the process had open unusable: a use raises Gone.
+Both leave the files that the process had open unusable: a use raises Gone. Maps of them have no
+effect any more.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ from pathlib import Path
 from random import Random
 from typing import Final, NamedTuple, TypeAlias
 
-from kafka08.clock import Clock
 from kafka08.runtime.disk import Close, OpenMode
 
 SECTOR_BYTES: Final = 512
@@ -58,6 +58,10 @@ class Content:
         self.cuts = []
 
     sync_everything = sync
+
+    def detach(self) -> None:
+        """Leave what the process has mapped to itself."""
+        self.now = bytearray(self.now)
 
     def lose_power(self, random: Random) -> None:
         kept_cuts = random.randint(0, len(self.cuts))
@@ -107,6 +111,10 @@ class Directory:
         for node in self.now.values():
             node.sync_everything()
 
+    def detach(self) -> None:
+        for node in self.now.values():
+            node.detach()
+
     def lose_power(self, random: Random) -> None:
         names = dict(self.durable)
         for change in self.changes[: random.randint(0, len(self.changes))]:
@@ -138,14 +146,19 @@ def apply(change: NameChange, names: dict[str, Node]) -> None:
 class MemoryDisk:
     """A disk of its own, empty but for the root directory.
 
-    before   called ahead of each change: its name, and the file or directory. What it raises, an
-             OSError say, is what the change does instead
+    time_ms       where files get their times from: ms since 1970
+    before        called ahead of each change: its name, and the file or directory. What it raises,
+                  an OSError say, is what the change does instead
+    before_read   called ahead of each read of a file, likewise
+    torn          how many bytes of so many are written by a write that fails
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, time_ms: Callable[[], int]) -> None:
         self.before: Callable[[str, Path], None] = lambda _action, _path: None
+        self.before_read: Callable[[Path], None] = lambda _path: None
+        self.torn: Callable[[int], int] = lambda _size: 0
         self.processes_ended = 0
-        self._clock = clock
+        self._time_ms = time_ms
         self._root = Directory()
         self._locked: set[Path] = set()
 
@@ -153,6 +166,7 @@ class MemoryDisk:
         """The process that uses the disk ends."""
         self.processes_ended += 1
         self._locked = set()
+        self._root.detach()
 
     def lose_power(self, random: Random) -> None:
         """The machine stops, and starts again with what is on disk."""
@@ -164,7 +178,7 @@ class MemoryDisk:
         self._root.sync_everything()
 
     def now_ns(self) -> int:
-        return self._clock.time_ms() * 1_000_000
+        return self._time_ms() * 1_000_000
 
     # Files
 
@@ -325,7 +339,9 @@ class MemoryFile:
         self._close_by: Callable[[Close], object] | None = None
 
     def pread(self, size: int, position: int) -> bytes:
-        return bytes(self._opened().now[position : position + size])
+        content = self._opened()
+        self._disk.before_read(self._path)
+        return bytes(content.now[position : position + size])
 
     def pread_into(self, buffer: memoryview, position: int) -> int:
         data = self.pread(len(buffer), position)
@@ -333,7 +349,16 @@ class MemoryFile:
         return len(data)
 
     def pwrite(self, data: bytes | bytearray | memoryview, position: int) -> None:
-        content = self._change("write")
+        try:
+            content = self._change("write")
+        except OSError:
+            if torn := self._disk.torn(len(data)):
+                self._put(self._content, memoryview(data)[:torn], position)
+            raise
+        self._put(content, data, position)
+
+    @staticmethod
+    def _put(content: Content, data: bytes | bytearray | memoryview, position: int) -> None:
         if len(content.now) < position:
             content.truncate(position)
         content.now[position : position + len(data)] = data

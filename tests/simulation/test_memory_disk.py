@@ -9,7 +9,7 @@ import pytest
 
 from kafka08.clock import SYSTEM_CLOCK
 from kafka08.runtime.disk import OpenMode
-from tests.memory_disk import SECTOR_BYTES, Gone, MemoryDisk
+from kafka08.simulation.memory_disk import SECTOR_BYTES, Gone, MemoryDisk
 
 SEEDS = range(200)
 HOME = Path("/home")
@@ -18,7 +18,7 @@ A, B = HOME / "a", HOME / "b"
 
 def a_disk() -> MemoryDisk:
     """With a directory, and `a` in it, all synced."""
-    disk = MemoryDisk(SYSTEM_CLOCK)
+    disk = MemoryDisk(SYSTEM_CLOCK.time_ms)
     disk.make_directories(HOME)
     file = disk.open(A, OpenMode.CREATE)
     file.pwrite(b"o" * 2 * SECTOR_BYTES, 0)
