@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 from kafka08.broker.config import BrokerConfig
+from kafka08.broker.coordinator.offset_manager import OffsetManager
+from kafka08.broker.partition import Partition
 from kafka08.broker.server import KafkaServer
 from kafka08.errors import KafkaError
 from kafka08.simulation.disk import SimDisk
 from kafka08.simulation.process import START_WALL_MS, Process
 from kafka08.simulation.runtime import SimBrokerRuntime, SimClientRuntime, World
+from kafka08.structs import TopicPartition
 
 BROKER_PORT: Final = 9092
 LOG_DIRECTORY: Final = Path("/logs")
@@ -190,6 +193,24 @@ class SimBroker:
         leftovers = self.hosts.leftovers(process)
         process.die()
         return leftovers
+
+    # What one who looks on sees
+
+    def partitions(self) -> list[Partition]:
+        """Those of the process that runs; [] before it has loaded its logs."""
+        return list(self._part("_replica_manager") or ())
+
+    def partition(self, tp: TopicPartition) -> Partition | None:
+        manager = self._part("_replica_manager")
+        return None if manager is None else manager.find(tp)
+
+    def offset_manager(self) -> OffsetManager | None:
+        found: OffsetManager | None = self._part("_offset_manager")
+        return found
+
+    def _part(self, name: str) -> Any:
+        """A part of the server, if it was started already."""
+        return getattr(self.server, name, None) if self.is_running else None
 
     # The clock that its files get their times from
 

@@ -26,6 +26,7 @@ from kafka08.simulation.cluster import (
 )
 from kafka08.simulation.faults import Faults
 from kafka08.simulation.history import History
+from kafka08.simulation.log_checks import LogChecks
 from kafka08.simulation.members import GROUP, Handed, SimMember
 from kafka08.simulation.network import Network
 from kafka08.simulation.plan import Plan, draw_plan
@@ -135,6 +136,14 @@ class Run:
         self.broken: list[str] = []
         """Rules that were broken, in sentences."""
         ZooKeeperChecks(self.zookeeper, self._on_wrong, is_safe=plan.profile == SAFE)
+        LogChecks(
+            self.scheduler,
+            self.zookeeper,
+            self.brokers,
+            GROUP,
+            self._on_wrong,
+            is_safe=plan.profile == SAFE,
+        )
         self.handed = Handed(self.zookeeper, self._on_wrong)
         self.members = [
             SimMember(self.hosts, number, self.target, self.handed, plan.offsets_storage)
