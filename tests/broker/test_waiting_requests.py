@@ -72,6 +72,20 @@ def test_a_long_poll_is_answered_by_the_append(world: World) -> None:
     assert 0 == len(world.replica_manager.fetch_purgatory)
 
 
+def test_a_partition_that_refuses_a_follower_does_not_hold_up_others(
+    replicated: World,
+) -> None:
+    """Broker 2 is no replica of [t,1] any more and has not heard of it: [t,0] is read, and its
+    position there counts."""
+    ask(replicated, produce(1, 0, 1))
+    replicated.partition("t", 1).replicas = (1,)
+    replicated.partition("t", 1).isr = (1,)
+    answer = answered(ask(replicated, fetch(1, 1, replica_id=2)), FetchRequest)
+    [zero, one] = answer.topics[0].partitions
+    assert (0, 1) == (zero.error_code, replicated.partition("t", 0).high_watermark)
+    assert (-1, -1, b"") == (one.error_code, one.high_watermark, one.message_set)
+
+
 def test_a_long_poll_ends_empty_with_its_time(world: World) -> None:
     """Error 0, no messages, after max_wait_ms."""
     poll = ask(world, fetch(0, wait_ms=300))

@@ -23,6 +23,7 @@ from kafka08.errors import (
     ApiError,
     NotLeaderForPartition,
     StorageError,
+    UnknownError,
     UnknownTopicOrPartition,
     code_of,
 )
@@ -89,11 +90,7 @@ def handle(
     first = reading(request)
     reads = read(broker, request, wanted, call, first)
     if request.replica_id >= 0:
-        for topic_partition, data in reads.items():
-            if data.message_set is not None:
-                broker.replica_manager.record_follower_fetch(
-                    topic_partition, request.replica_id, wanted[topic_partition].offset
-                )
+        record_positions(broker, request.replica_id, wanted, reads, call)
     readable = sum(data.message_set.size for data in reads.values() if data.message_set is not None)
     if (
         request.max_wait_ms <= 0
@@ -103,6 +100,29 @@ def handle(
     ):
         return first.respond(reads, call)
     return park(broker, request, wanted, reads, call, reading)
+
+
+def record_positions(
+    broker: BrokerContext,
+    replica_id: int,
+    wanted: dict[TopicPartition, FetchPartition],
+    reads: Reads,
+    call: Call,
+) -> None:
+    """Note how far a follower is. A partition of which it is no replica gets the error alone: one
+    that a dead broker's move left behind would end the copying of all others (0.8.2.2 answers every
+    partition of the request with the error)."""
+    for topic_partition, data in reads.items():
+        if data.message_set is None:
+            continue
+        offset = wanted[topic_partition].offset
+        try:
+            broker.replica_manager.record_follower_fetch(topic_partition, replica_id, offset)
+        except UnknownError as error:
+            report(error, topic_partition, offset, call)
+            reads[topic_partition] = PartitionData(
+                topic_partition.partition, error.code, NO_HIGH_WATERMARK, None
+            )
 
 
 def park(
