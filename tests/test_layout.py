@@ -23,8 +23,10 @@ COMMON = {
     "assignment",
     "hashing",
     "levels",
+    "exposition",
     "lifecycle",
     "listing",
+    "metrics",
     "nearest",
     "pace",
     "profile",
@@ -82,6 +84,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     # The demo's job is a program as a user would write it.
     "pyspark": ("kafka08/spark/", "pyspark_kafka08/", "kafka08/demo/spark_reader.py"),
     "matplotlib": ("kafka08/demo/chart.py",),
+    "prometheus_client": ("kafka08/exposition.py",),
 }
 """Library → the only places that may import it."""
 

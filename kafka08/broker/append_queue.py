@@ -141,6 +141,7 @@ class AppendQueue:
 
     def _finish(self, append: QueuedAppend, log: Log, info: AppendInfo) -> None:
         """What was appended is acknowledged, after its fsync if that is due."""
+        self._partition.count_in(info)
         flush = log.owed_flush()
         if flush is None:
             self._acknowledge(append, info)

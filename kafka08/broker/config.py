@@ -83,6 +83,17 @@ class BrokerConfig(LaterKeys):
         600_000, low=1, high=LONG_MAX, doc="A connection silent for longer is closed."
     )
 
+    # Metrics; keys of our own
+    metrics_port: int | None = key(
+        None,
+        low=0,
+        high=PORT_MAX,
+        doc="Port that serves Prometheus metrics; 0 takes a free one, default: none is served.",
+    )
+    metrics_host: str = key(
+        "127.0.0.1", doc="Address that metrics.port is bound to; they are served without a login."
+    )
+
     # Threads of the JVM
     num_network_threads: int = key(3, low=1, effect=False, doc="One event loop does all the work.")
     num_io_threads: int = key(8, low=1, effect=False, doc="One event loop does all the work.")

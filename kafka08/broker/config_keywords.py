@@ -83,6 +83,8 @@ class BrokerConfigKeywords(TypedDict, total=False):
     max_connections_per_ip: int
     max_connections_per_ip_overrides: str
     connections_max_idle_ms: int
+    metrics_port: int | None
+    metrics_host: str
     num_network_threads: int
     num_io_threads: int
     background_threads: int

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+from kafka08.metrics import Timings
 from kafka08.runtime import BrokerRuntime, Cancellable
 
 logger = logging.getLogger(__name__)
@@ -19,11 +20,18 @@ ALLOWED_SECONDS: Final = 0.1
 
 
 class EventLoopMonitor:
-    """Runs from its making until `stop`, and logs when the hub was held longer than allowed."""
+    """Runs from its making until `stop`, and logs when the hub was held longer than allowed.
+
+    late_ms   by how much each second's timer was late
+    busy      share of the last period that the hub's thread spent computing, 0 to 1
+    """
 
     def __init__(self, runtime: BrokerRuntime) -> None:
         self._runtime = runtime
         self._handle: Cancellable | None = None
+        self.late_ms = Timings()
+        self.busy = 0.0
+        self._busy_seconds = runtime.thread_seconds()
         self._wind()
 
     def stop(self) -> None:
@@ -38,5 +46,8 @@ class EventLoopMonitor:
     def _look(self) -> None:
         late = self._runtime.monotonic() - self._due
         self._wind()
+        self.late_ms.add(max(0.0, late * 1000))
+        before, self._busy_seconds = self._busy_seconds, self._runtime.thread_seconds()
+        self.busy = min(1.0, (self._busy_seconds - before) / (PERIOD_SECONDS + max(0.0, late)))
         if late > ALLOWED_SECONDS:
             logger.warning("The event loop was held for %d ms", late * 1000)

@@ -139,6 +139,7 @@ class FastPath:
         size = found.size
         if size < min_bytes and max_wait > 0:
             return None
+        partition.bytes_out += size
         header = b"%b%b%b" % (
             FRAME_HEADER.pack(
                 FRAME_HEADER.size - SIZE.size + len(name) + FETCH_RESULT.size + size,

@@ -40,7 +40,9 @@ Pending = dict[TopicPartition, tuple[Partition, LeaderAndIsr]]
 class IsrChanges:
     """The ISR writes of one broker.
 
-    on_raised   hears of each partition whose HW rose because its new ISR counts; may not switch
+    on_raised           hears of each partition whose HW rose because its new ISR counts; may not
+                        switch
+    shrinks, expansions how many were begun
     """
 
     def __init__(
@@ -54,10 +56,14 @@ class IsrChanges:
         self._on_raised = on_raised
         self._waiting: Pending = {}
         self._writing = False
+        self.shrinks = self.expansions = 0
 
     def begin(self, partition: Partition, isr: tuple[int, ...]) -> None:
         """Have `isr` written. Returns at once; never switches."""
-        verb = "Expanding" if len(isr) > len(partition.isr) else "Shrinking"
+        expands = len(isr) > len(partition.isr)
+        verb = "Expanding" if expands else "Shrinking"
+        self.expansions += expands
+        self.shrinks += not expands
         logger.info(
             "%s ISR for partition %s from %s to %s",
             verb,

@@ -61,6 +61,7 @@ def run(properties: Mapping[str, str], log_level: str = "info") -> int:
     from kafka08.broker.config import BrokerConfig
     from kafka08.broker.server import KafkaServer
     from kafka08.errors import ConfigError, KafkaError
+    from kafka08.exposition import metrics_app
 
     logger = logging.getLogger("kafka.Kafka")
     try:
@@ -74,6 +75,18 @@ def run(properties: Mapping[str, str], log_level: str = "info") -> int:
     runtime = GeventRuntime()
     runtime.every(limit.interval_s, limit.end_interval, name="log-limit")
     server = KafkaServer(config, runtime)
+    if config.metrics_port is not None:
+        host, port = config.metrics_host, config.metrics_port
+        try:
+            port = runtime.serve_http(host, port, metrics_app(server.families))
+        except ConfigError as error:
+            logger.critical("metrics.port: %s", error)
+            return 1
+        except OSError as error:
+            reason = error.strerror or error
+            logger.critical("metrics.port: cannot listen on %s:%d: %s", host, port, reason)
+            return 1
+        logger.info("Serving metrics at http://%s:%d/metrics", host, port)
 
     asked_to_stop = False
 

@@ -96,12 +96,16 @@ class Partition:
     log               the local log; None only until this broker first leads or follows
     high_watermark    first offset a consumer may not see; 0 <= HW <= LEO, and only rises while
                       leading
+    messages_in, bytes_in     appended to it as the leader since this broker started
+    bytes_out                 sent of it to consumers since then
     append_queue              appends waiting for a native job, in order; None when there is none
     """
 
     __slots__ = (
         "append_queue",
         "broker_id",
+        "bytes_in",
+        "bytes_out",
         "controller_epoch",
         "followers",
         "high_watermark",
@@ -114,6 +118,7 @@ class Partition:
         "least_in_sync",
         "log",
         "maximal_isr",
+        "messages_in",
         "reached_in_sync",
         "replicas",
         "topic_partition",
@@ -140,6 +145,7 @@ class Partition:
         self.followers: dict[int, FollowerReplica] = {}
         self.log: Log | None = None
         self.high_watermark = 0
+        self.messages_in = self.bytes_in = self.bytes_out = 0
         self.append_queue: AppendQueue | None = None
 
     def __str__(self) -> str:
@@ -242,8 +248,14 @@ class Partition:
         """Append as the leader, here and now: validated, numbered in place, one write. Raises
         what check_append and Log.append raise. The caller then wakes the waits."""
         info = self.check_append(required_acks).append(message_set)
+        self.count_in(info)
         self.maybe_raise_high_watermark()
         return info
+
+    def count_in(self, info: AppendInfo) -> None:
+        """Something was appended as the leader."""
+        self.messages_in += info.count
+        self.bytes_in += info.size
 
     def maybe_raise_high_watermark(self) -> bool:
         """HW := the smallest LEO of the maximal ISR, this broker's included, if that is higher."""
@@ -372,3 +384,17 @@ class Partition:
         """Log.read, ending at the HW if `committed_only`. Does not ask who leads."""
         assert self.log is not None, f"{self} is read without a log"
         return self.log.read(offset, max_bytes, self.high_watermark if committed_only else None)
+
+
+class Traffic:
+    """What came and went: of some partitions together."""
+
+    __slots__ = ("bytes_in", "bytes_out", "messages_in")
+
+    def __init__(self) -> None:
+        self.messages_in = self.bytes_in = self.bytes_out = 0
+
+    def add(self, other: Partition | Traffic) -> None:
+        self.messages_in += other.messages_in
+        self.bytes_in += other.bytes_in
+        self.bytes_out += other.bytes_out

@@ -46,6 +46,7 @@ class Purgatory:
     def __init__(self, timer: Timer) -> None:
         self._timer = timer
         self._watchers: dict[Hashable, dict[DelayedOperation, None]] = {}
+        self._count = 0
 
     def __contains__(self, key: Hashable) -> bool:
         """Whether an operation watches the key: a cheap check for the usual case of none."""
@@ -53,7 +54,7 @@ class Purgatory:
 
     def __len__(self) -> int:
         """The number of operations."""
-        return len({operation for watchers in self._watchers.values() for operation in watchers})
+        return self._count
 
     def add(self, operation: DelayedOperation, keys: Sequence[Hashable], timeout_ms: float) -> bool:
         """Complete it now if it is satisfied (True), else watch it for at most `timeout_ms`."""
@@ -65,6 +66,7 @@ class Purgatory:
         for key in keys:
             self._watchers.setdefault(key, {})[operation] = None
         operation.task = self._timer.add(timeout_ms, lambda: self._end(operation))
+        self._count += 1
         return False
 
     def check_and_complete(self, key: Hashable) -> int:
@@ -105,6 +107,7 @@ class Purgatory:
         assert operation.task is not None
         operation.task.cancel()
         operation.task = None
+        self._count -= 1
         for key in operation.keys:
             watchers = self._watchers.get(key)
             if watchers is not None:

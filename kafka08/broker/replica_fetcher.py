@@ -91,6 +91,7 @@ class Followed:
     unsettled       offset from which on the log may differ from the leader's, at first the HW when
                     this leader was heard of. None: it does not
     paused_until    monotonic time before which it is left out, after an error
+    lag             messages below the leader's HW that were still missing after its last answer
     """
 
     partition: Partition
@@ -98,6 +99,7 @@ class Followed:
     expected_bytes: int
     unsettled: int | None
     paused_until: float = 0.0
+    lag: int = 0
 
     @property
     def log(self) -> Log:
@@ -146,6 +148,10 @@ class ReplicaFetcher:
             max_response_bytes=INT_MAX,
             runtime=runtime,
         )
+
+    def lags(self) -> dict[TopicPartition, int]:
+        """partition → messages that were still missing after the leader's last answer."""
+        return {tp: followed.lag for tp, followed in self._followed.items()}
 
     def __len__(self) -> int:
         return len(self._followed)
@@ -365,6 +371,7 @@ class ReplicaFetcher:
                 flush.complete()
         else:
             self._give_room(tp, followed, message_set)
+        followed.lag = max(0, data.high_watermark - followed.log.log_end_offset)
 
     def _give_room(self, tp: TopicPartition, followed: Followed, message_set: Buffer) -> None:
         """The first message is not whole: fetch as much as it needs. InvalidMessage if its length

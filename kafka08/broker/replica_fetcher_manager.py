@@ -8,7 +8,7 @@ Source: kafka.server.AbstractFetcherManager 0.8.2.2.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from kafka08.broker.config import BrokerConfig
@@ -85,6 +85,12 @@ class ReplicaFetcherManager:
     def stop_following(self, topic_partitions: Collection[TopicPartition]) -> None:
         for fetcher, _ in self._fetchers.values():
             fetcher.remove(topic_partitions)
+
+    def lags(self) -> Iterator[tuple[str, TopicPartition, int]]:
+        """(fetcher, partition, messages that it lacks), of all that are followed."""
+        for fetcher, _ in self._fetchers.values():
+            for tp, lag in fetcher.lags().items():
+                yield fetcher.name, tp, lag
 
     def end_idle(self) -> None:
         for source, (fetcher, _) in list(self._fetchers.items()):

@@ -28,7 +28,7 @@ from kafka08.broker.delayed_produce import (
 from kafka08.broker.halt import halt_on
 from kafka08.broker.isr_changes import IsrChanges, without
 from kafka08.broker.metadata_cache import MetadataCache
-from kafka08.broker.partition import Partition
+from kafka08.broker.partition import Partition, Traffic
 from kafka08.broker.purgatory import Purgatory
 from kafka08.broker.replica_fetcher_manager import Followers
 from kafka08.broker.timer import Timer
@@ -68,6 +68,7 @@ from kafka08.structs import (
 
 if TYPE_CHECKING:
     from kafka08.log.slices import AppendInfo, LogSlice
+    from kafka08.protocol.fetch import PartitionData
     from kafka08.zk.store import ClusterStore
 
 T = TypeVar("T")
@@ -135,6 +136,8 @@ class ReplicaManager:
             for directory in log_manager.directories
         }
         self._checkpointed: dict[TopicPartition, int] = {}
+        self.former_traffic = Traffic()
+        """Of the partitions that were deleted."""
         self.may_checkpoint = False
         """True after the first LeaderAndIsr: before it, the file knows more than this object."""
 
@@ -272,6 +275,11 @@ class ReplicaManager:
         finished = self.produce_purgatory.add(wait, list(results), timeout_ms)
         return None if finished else wait
 
+    @property
+    def isr_changes(self) -> tuple[int, int]:
+        """How many shrinks and expansions of ISRs this broker began."""
+        return self._isr_changes.shrinks, self._isr_changes.expansions
+
     def wake(self, topic_partition: TopicPartition) -> None:
         """After an append, a move of the HW or of the leadership: finish the waits that it
         satisfies."""
@@ -330,6 +338,12 @@ class ReplicaManager:
             partition = self.leader_partition(topic_partition)
         slice_ = partition.read(offset, max_bytes, committed_only=replica_id < 0)
         return slice_, partition.high_watermark
+
+    def count_out(self, reads: Mapping[TopicPartition, PartitionData[LogSlice]]) -> None:
+        """A consumer is sent these."""
+        for topic_partition, data in reads.items():
+            if data.message_set is not None and topic_partition in self._partitions:
+                self._partitions[topic_partition].bytes_out += data.message_set.size
 
     # Requests of the controller
 
@@ -542,6 +556,7 @@ class ReplicaManager:
         led = partition is not None and partition.is_leader
         self._checkpointed.pop(topic_partition, None)
         if partition is not None:
+            self.former_traffic.add(partition)
             self.by_name_on_the_wire.pop(partition.name_on_the_wire, None)
             partition.is_leader = False  # whoever still holds it must not append any more
         listener = self._listeners.get(topic_partition.topic)

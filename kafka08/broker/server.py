@@ -7,12 +7,23 @@ A start that fails stops what was started and raises. Source: kafka.server.Kafka
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
 
+from kafka08.broker.broker_families import (
+    of_cleaner,
+    of_connections,
+    of_controller,
+    of_event_loop,
+    of_fetchers,
+    of_groups,
+    of_replicas,
+    of_session,
+    of_state,
+)
 from kafka08.broker.broker_metadata import SETTLE
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.context import BrokerContext
@@ -31,6 +42,7 @@ from kafka08.broker.metadata_cache import MetadataCache
 from kafka08.broker.registration import RegistrationKeeper
 from kafka08.broker.replica_fetcher_manager import ReplicaFetcherManager
 from kafka08.broker.replica_manager import ReplicaManager
+from kafka08.broker.request_metrics import RequestMetrics
 from kafka08.broker.timer import Timer
 from kafka08.broker.topic_config_changes import TopicConfigChanges
 from kafka08.broker.topic_creator import TopicCreator
@@ -40,6 +52,7 @@ from kafka08.errors import ConfigError, KafkaError, StorageError
 from kafka08.levels import Level
 from kafka08.log.log import Log
 from kafka08.log.manager import LoadJob, LogManager
+from kafka08.metrics import Family
 from kafka08.network.server import SocketServer
 from kafka08.protocol.served import SERVED
 from kafka08.runtime import BrokerRuntime, Greenlet, Listener
@@ -91,6 +104,7 @@ class KafkaServer:
         self._event_loop_monitor: EventLoopMonitor | None = None
         self._cleaner: CleanerWorkers | None = None
         self._scheduled: list[Greenlet] = []
+        self._requests = RequestMetrics(runtime)
 
     # Start
 
@@ -278,10 +292,11 @@ class KafkaServer:
 
     def _serve(self, listener: Listener, dispatcher: Dispatcher, timer: Timer) -> SocketServer:
         config = self.config
+        counts = config.metrics_port is not None
         server = SocketServer(
             self.runtime,
             listener,
-            dispatcher,
+            self._requests.around(dispatcher) if counts else dispatcher,
             request_bytes_max=config.socket_request_max_bytes,
             call_later=timer.add,
             connections_per_ip=config.max_connections_per_ip,
@@ -338,6 +353,33 @@ class KafkaServer:
         self._scheduled.append(
             self.runtime.every(interval_ms / 1000, guarded, name=name, first=delay)
         )
+
+    # Metrics
+
+    def families(self) -> Iterator[Family]:
+        """What this broker's parts count at the moment. Switches between partitions."""
+        yield from of_state(self._started, self._stopping)
+        if self._event_loop_monitor is not None:
+            yield from of_event_loop(self._event_loop_monitor)
+        if self._zk is not None:
+            yield from of_session(self._zk)
+        if not self._started or self._stopping:
+            return
+        assert self._replica_manager is not None
+        assert self._controller is not None
+        assert self._fetchers is not None
+        assert self._cleaner is not None
+        yield from self._requests.families()
+        yield from of_connections(self._socket_servers)
+        yield from of_controller(self._controller)
+        if self._group_coordinator is not None and self._offset_manager is not None:
+            yield from of_groups(self._group_coordinator, self._offset_manager)
+        yield from of_fetchers(self._fetchers, self._pause)
+        yield from of_cleaner(self._cleaner.cleaner)
+        yield from of_replicas(self._replica_manager, self._pause)
+
+    def _pause(self) -> None:
+        self.runtime.sleep(0)
 
     # Stop
 

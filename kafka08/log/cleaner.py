@@ -82,6 +82,11 @@ class LogCleaner:
         self.messages_unkeyed = 0
         self.last_stats: CleanerStats | None = None
 
+    @property
+    def uncleanable(self) -> int:
+        """Logs that could not be cleaned and are left out until they roll."""
+        return len(self._set_aside)
+
     def clean_one(self) -> bool:
         """Try to clean the log that needs it most; False if none does.
 

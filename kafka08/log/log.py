@@ -46,6 +46,7 @@ from kafka08.log.names import index_file, log_file, parse_partition_directory
 from kafka08.log.retention import RetentionPolicy, SegmentFacts, deletable
 from kafka08.log.segment import LogSegment
 from kafka08.log.slices import AppendInfo, LogOffset, LogSlice
+from kafka08.metrics import Timings
 from kafka08.protocol import message_set
 from kafka08.runtime.disk import Disk, Syncable
 from kafka08.runtime.system_disk import SYSTEM_DISK
@@ -117,6 +118,8 @@ class Log:
         self._name_changes = 1
         self._synced_name_changes = 0
         self.last_flush_ms = clock.time_ms()
+        self.flush_times = Timings()
+        """Of its fsyncs, in ms; a LogManager has one for all of its logs."""
         make_directories(disk, self.directory)
         self._segments, self._log_end_offset = load_segments(
             self.directory,
@@ -165,6 +168,11 @@ class Log:
     def size(self) -> int:
         """Bytes of messages in all segments."""
         return sum(segment.size for segment in self._segments)
+
+    @property
+    def segment_count(self) -> int:
+        """At least 1."""
+        return len(self._segments)
 
     @property
     def segment_facts(self) -> list[SegmentFacts]:
@@ -423,6 +431,7 @@ class Log:
             for segment in self._segments[first:last]
             for file in (segment.file, segment.index.opened())
         ]
+        began = self._clock.monotonic()
         truncations = self._truncations
         name_changes = self._name_changes
         if self._synced_name_changes < name_changes:
@@ -432,6 +441,7 @@ class Log:
 
         def complete() -> None:
             self._crash(crashpoints.FLUSH_SYNCED)
+            self.flush_times.add((self._clock.monotonic() - began) * 1000)
             self._synced_name_changes = max(self._synced_name_changes, name_changes)
             if truncations != self._truncations:
                 return

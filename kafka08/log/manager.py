@@ -24,6 +24,7 @@ from kafka08.log.directory import LogDirectory
 from kafka08.log.log import DrawJitter, Log, no_jitter
 from kafka08.log.names import parse_partition_directory, partition_directory
 from kafka08.log.retention import PolicyFor, kafka_retention
+from kafka08.metrics import Timings
 from kafka08.runtime.disk import Disk
 from kafka08.runtime.system_disk import SYSTEM_DISK
 from kafka08.structs import TopicPartition
@@ -84,6 +85,8 @@ class LogManager:
         self._topics: dict[str, set[Log]] = {}
         """The logs of each topic."""
         self._flushing: set[Log] = set()
+        self.flush_times = Timings()
+        """Of the fsyncs of all logs, in ms, native thread and queue included."""
         self._log_counts: Counter[Path] = Counter()
         self._checkpointed: dict[Path, Mapping[TopicPartition, int]] = {}
         """The recovery points that a crash would leave, of deleted logs too."""
@@ -220,6 +223,7 @@ class LogManager:
         return True
 
     def _add(self, one: Log) -> None:
+        one.flush_times = self.flush_times
         self.logs[one.topic_partition] = one
         self._topics.setdefault(one.topic_partition.topic, set()).add(one)
 

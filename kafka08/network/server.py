@@ -164,6 +164,8 @@ class AcceptedConnection(ServerConnection):
                     break
             elif not self._send_file(first):
                 break
+        if self.on_sent is not None and not outbox:
+            self.sent()
         if self._making:
             if self._writing is not None:
                 self._writing.stop()

@@ -72,10 +72,11 @@ class ServerConnection:
     ending     nothing is read or handled any more
     closed     nor is anything sent
     on_close   called once if the connection closes while a request is parked; set by whoever parks
+    on_sent    called once when `outbox` has been sent whole; for timing
     """
 
-    __slots__ = ("_early", "_handle", "_handling", "closed", "ending", "on_close", "outbox",
-                 "parked", "peer", "reader")  # fmt: skip
+    __slots__ = ("_early", "_handle", "_handling", "closed", "ending", "on_close", "on_sent",
+                 "outbox", "parked", "peer", "reader")  # fmt: skip
 
     def __init__(self, peer: str, reader: FrameReader, handle: RequestHandler) -> None:
         self.peer = peer
@@ -85,6 +86,7 @@ class ServerConnection:
         self.ending = False
         self.closed = False
         self.on_close: Callable[[], object] | None = None
+        self.on_sent: Callable[[], object] | None = None
         self._handle = handle
         self._handling = False
         self._early: ResponseFrame | None = None
@@ -137,6 +139,12 @@ class ServerConnection:
     def answered(self) -> None:
         """A parked request was answered: `outbox` waits to be sent, frames may wait to be
         handled. For the owner of the socket to override."""
+
+    def sent(self) -> None:
+        """`outbox` was sent whole, and somebody waits for that."""
+        on_sent, self.on_sent = self.on_sent, None
+        if on_sent is not None:
+            on_sent()
 
     def finish(self, reason: str = "") -> None:
         """Handle nothing more, the parked request included, and close once the answers in `outbox`

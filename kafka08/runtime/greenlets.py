@@ -32,6 +32,7 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+HTTP_CONNECTIONS_MAX: Final = 64
 READ: Final = 1
 WRITE: Final = 2
 
@@ -51,6 +52,9 @@ class GeventRuntime:
 
     def monotonic(self) -> float:
         return time.monotonic()
+
+    def thread_seconds(self) -> float:
+        return time.thread_time()
 
     def sleep(self, seconds: float) -> None:
         # A timer of at least 1 µs: gevent.sleep(0) in a loop would starve the io watchers.
@@ -165,6 +169,17 @@ class GeventRuntime:
         from kafka08.zk.kazoo_adapter import on_gevent
 
         return on_gevent(settings)
+
+    def serve_http(self, host: str, port: int, app: Callable[..., Any]) -> int:
+        """Serve a WSGI application until the process ends, each request in a greenlet, a bounded
+        number of connections at a time; the port. OSError if the address is taken."""
+        from gevent.pool import Pool
+        from gevent.pywsgi import WSGIServer
+
+        server = WSGIServer((host, port), app, spawn=Pool(HTTP_CONNECTIONS_MAX), log=None)
+        server.start()
+        taken: int = server.server_port
+        return taken
 
     def on_signal(self, number: int, call: Callable[[], object]) -> None:
         """Call it in a greenlet when the process gets the signal."""

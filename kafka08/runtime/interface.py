@@ -205,6 +205,9 @@ class BrokerRuntime(Runtime, Protocol):
 
     def queue(self) -> Queue: ...
 
+    def thread_seconds(self) -> float:
+        """CPU time that the event loop's thread has used."""
+
     def canonical_host_name(self) -> str:
         """What this machine calls itself, as far as it can be resolved."""
 

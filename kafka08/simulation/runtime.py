@@ -139,6 +139,7 @@ class SimBrokerRuntime(SimRuntime):
         self._on_halt = on_halt
         self.disk = disk
         self.call_soon = process.call_soon
+        self.thread_seconds = lambda: 0.0
         self.call_later = process.call_later
 
     def every(

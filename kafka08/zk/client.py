@@ -12,7 +12,7 @@ Source: I0Itec ZkClient 0.3 and kafka.utils.ZkUtils 0.8.2.2.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -41,7 +41,7 @@ from kafka08.zk.operations import (
     Write,
 )
 from kafka08.zk.resender import Resender
-from kafka08.zk.session import SessionListener, SessionState, SessionTracker
+from kafka08.zk.session import SessionEvent, SessionListener, SessionState, SessionTracker
 from kafka08.zk.waiting import waiting_for
 from kafka08.zk.zookeeper import Adapter, ConnectionState, SessionSettings, ZooKeeper
 
@@ -149,6 +149,11 @@ class ZkClient:
     @property
     def state(self) -> SessionState:
         return self._tracker.state
+
+    @property
+    def session_events(self) -> Mapping[SessionEvent, int]:
+        """How often each happened; without those that never did."""
+        return self._tracker.told
 
     @property
     def session_id(self) -> int | None:

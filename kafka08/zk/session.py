@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import enum
 import logging
+from collections import Counter
 from collections.abc import Callable
 
 from kafka08.zk.zookeeper import ConnectionState
@@ -47,6 +48,7 @@ class SessionTracker:
     def __init__(self) -> None:
         self.state = SessionState.NEW
         self.sessions_ended = 0
+        self.told: Counter[SessionEvent] = Counter()
         self._listeners: list[SessionListener] = []
 
     def add_listener(self, listener: SessionListener) -> None:
@@ -76,6 +78,7 @@ class SessionTracker:
             self.state = SessionState.GONE
 
     def _tell(self, event: SessionEvent) -> None:
+        self.told[event] += 1
         logger.log(
             logging.INFO if event is SessionEvent.CONNECTED else logging.WARNING,
             "ZooKeeper session: %s",

@@ -149,6 +149,9 @@ class FakeRuntime:
         call(*args)
         return FakeTask()
 
+    def thread_seconds(self) -> float:
+        return 0.0
+
     def call_soon(self, call: Callable[..., object], *args: object) -> None:
         self.call_later(0.0, call, *args)
 

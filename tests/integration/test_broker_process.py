@@ -247,6 +247,11 @@ def test_a_taken_broker_id_is_an_error(
         ({"log_retention_hours": 0}, 1, "log.retention.hours: '0' is outside the range 1 to"),
         ({"zookeeper_connect": "127.0.0.1:1"}, 1, "cannot connect to ZooKeeper at 127.0.0.1:1"),
         ({"host_name": "192.0.2.1"}, 1, "cannot listen on 192.0.2.1"),
+        (
+            {"metrics_host": "192.0.2.1", "metrics_port": 0},
+            1,
+            "metrics.port: cannot listen on 192.0.2.1:0",
+        ),
     ],
 )
 def test_a_start_that_cannot_work_says_why(

@@ -44,6 +44,7 @@ class ControllerContext:
     topics_to_delete         topics queued for deletion
     topics_ineligible        those among them whose deletion waits (a replica's broker is dead)
     reassigning              partition → replicas that it is being moved to
+    elections, unclean       leaders elected in this term, and how many of them outside the ISR
     """
 
     epoch: int = NO_EPOCH
@@ -58,6 +59,8 @@ class ControllerContext:
     topics_to_delete: set[str] = field(default_factory=set)
     topics_ineligible: set[str] = field(default_factory=set)
     reassigning: dict[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
+    elections: int = 0
+    unclean: int = 0
     history: History = field(default_factory=History)
     partition_states: PartitionStates = field(init=False)
     replica_states: ReplicaStates = field(init=False)
@@ -114,6 +117,24 @@ class ControllerContext:
     def led_by(self, brokers: Collection[int]) -> list[TopicPartition]:
         """The partitions whose leader is one of `brokers`, sorted."""
         return sorted(tp for tp, state in self.leadership.items() if state.leader in brokers)
+
+    def offline_partitions(self) -> int:
+        """How many partitions have no leader that is alive. Source: the gauge
+        OfflinePartitionsCount."""
+        live = self.brokers
+        return sum(
+            (state := self.leadership.get(tp)) is None or state.leader not in live
+            for tp in self.assignments
+            if tp.topic not in self.topics_to_delete
+        )
+
+    def imbalanced_partitions(self) -> int:
+        """How many partitions another replica leads than the preferred one."""
+        return sum(
+            (state := self.leadership.get(tp)) is None or state.leader != replicas[0]
+            for tp, replicas in self.assignments.items()
+            if tp.topic not in self.topics_to_delete
+        )
 
     def is_queued_for_deletion(self, topic: str) -> bool:
         return topic in self.topics_to_delete

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from kafka08.broker.config import BrokerConfig
+from kafka08.broker.controller.context import ControllerContext
 from kafka08.broker.controller.leadership import ControllerMoved
 from kafka08.broker.controller.term import Term
 from kafka08.errors import (
@@ -62,6 +63,7 @@ class Controller:
         self._task: Greenlet | None = None
         self._stopping = False
         self._pausing = False
+        self._former_elections = self._former_unclean = 0
         self._election = ControllerElection(
             store.zk,
             config.broker_id,
@@ -99,6 +101,22 @@ class Controller:
     def epoch(self) -> int | None:
         """The controller epoch of the running term; None when there is none."""
         return self._term.context.epoch if self._term is not None and self._term.ready else None
+
+    @property
+    def context(self) -> ControllerContext | None:
+        """What the running term knows; None when there is none. For reading, without switching."""
+        return self._term.context if self._term is not None and self._term.ready else None
+
+    @property
+    def elections(self) -> tuple[int, int]:
+        """Leaders that this broker elected since it began, and how many of them outside the ISR."""
+        if self._term is None:
+            return self._former_elections, self._former_unclean
+        context = self._term.context
+        return (
+            self._former_elections + context.elections,
+            self._former_unclean + context.unclean,
+        )
 
     def controlled_shutdown(self, broker_id: int) -> set[TopicPartition]:
         """Move what a broker leads elsewhere; the partitions with several replicas that it still
@@ -225,6 +243,7 @@ class Controller:
 
     def _end_term(self) -> None:
         if self._term is not None:
+            self._former_elections, self._former_unclean = self.elections
             self._term.close()
             self._term = None
             logger.info("%s resigned", self._prefix)

@@ -197,7 +197,9 @@ class StateChanges:
             self._context.leadership[tp] = election.state
             batch.add_leader_and_isr(election.receivers, tp, self._context.assignments[tp])
             logger.info("%s elected %s", tp, election.state)
+            self._context.elections += 1
             if election.unclean:
+                self._context.unclean += 1
                 logger.warning(
                     "No broker in ISR is alive for %s. Elect leader %d. There's potential data "
                     "loss.",

@@ -98,7 +98,7 @@ def handle(
         or readable >= request.min_bytes
         or any(data.error_code for data in reads.values())
     ):
-        return first.respond(reads, call)
+        return respond(broker, request, reads, call, first)
     return park(broker, request, wanted, reads, call, reading)
 
 
@@ -137,7 +137,8 @@ def park(
 
     def done() -> None:
         last = reading(request)
-        response = last.respond(read(broker, request, wanted, call, last), call)
+        found = read(broker, request, wanted, call, last)
+        response = respond(broker, request, found, call, last)
         if not isinstance(response, Later):
             call.answer_encoded(response)
 
@@ -158,6 +159,15 @@ def park(
     if not waits.add(wait, list(wanted), request.max_wait_ms):
         call.when_closed(lambda: waits.abandon(wait))
     return Later.PARKED
+
+
+def respond(
+    broker: BrokerContext, request: FetchRequest, reads: Reads, call: Call, reading: Reading
+) -> ResponseFrame | Later:
+    """The response with all that was read, which is counted if it goes to a consumer."""
+    if request.replica_id < 0:
+        broker.replica_manager.count_out(reads)
+    return reading.respond(reads, call)
 
 
 def read(

@@ -1,0 +1,260 @@
+"""What the parts of a broker count, under the names that boards for the JMX exporter expect.
+
+Each function reads one part and changes nothing. `pause` lets others run: a family with a sample
+for each of 10,000 partitions takes a tenth of a second. Names that begin with kafka08_ have no
+counterpart in Kafka. Source: the MBeans of Kafka 0.8.2.2 and 0.9.0.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from kafka08.broker.partition import Partition, Traffic
+from kafka08.metrics import NO_LABELS, Family, Sample, gauge, in_turns, meter
+from kafka08.structs import TopicPartition
+from kafka08.zk.session import SessionEvent, SessionState
+
+if TYPE_CHECKING:
+    from collections.abc import Sized
+
+    from kafka08.broker.controller.controller import Controller
+    from kafka08.broker.coordinator.group_coordinator import GroupCoordinator
+    from kafka08.broker.coordinator.offset_manager import OffsetManager
+    from kafka08.broker.event_loop_monitor import EventLoopMonitor
+    from kafka08.broker.replica_fetcher_manager import ReplicaFetcherManager
+    from kafka08.broker.replica_manager import ReplicaManager
+    from kafka08.log.cleaner import LogCleaner
+    from kafka08.log.log import Log
+    from kafka08.zk.client import ZkClient
+
+Pause = Callable[[], object]
+
+STARTING: Final = 1
+RUNNING: Final = 3
+STOPPING: Final = 6
+SERVER: Final = "kafka_server"
+TRAFFIC: Final = f"{SERVER}_brokertopicmetrics"
+REPLICAS: Final = f"{SERVER}_replicamanager"
+CONTROLLER: Final = "kafka_controller_kafkacontroller"
+ELECTIONS: Final = "kafka_controller_controllerstats"
+PURGATORY_SAYS: Final = "Requests that wait for something to happen to their partitions."
+SESSION_METERS: Final[Mapping[str, tuple[SessionEvent, ...]]] = {
+    "zookeeperdisconnects": (SessionEvent.SUSPENDED,),
+    "zookeepersyncconnects": (SessionEvent.CONNECTED, SessionEvent.RECONNECTED),
+    "zookeeperexpires": (SessionEvent.EXPIRED,),
+}
+
+
+def of_state(started: bool, stopping: bool) -> Iterator[Family]:
+    state = STOPPING if stopping else RUNNING if started else STARTING
+    yield gauge(
+        "kafka_server_kafkaserver_brokerstate", "1 starting, 3 running, 6 shutting down.", state
+    )
+
+
+def of_event_loop(monitor: EventLoopMonitor) -> Iterator[Family]:
+    says = "Share of the last second in which the event loop had nothing to do, 0 to 1."
+    yield gauge(
+        f"{SERVER}_kafkarequesthandlerpool_requesthandleravgidlepercent", says, 1 - monitor.busy
+    )
+    yield gauge("kafka_network_socketserver_networkprocessoravgidlepercent", says, 1 - monitor.busy)
+    yield Family(
+        "kafka08_event_loop_lag_ms",
+        "By how much the timer of each second was late; nothing else runs meanwhile.",
+        monitor.late_ms.samples(NO_LABELS),
+        "summary",
+    )
+
+
+def of_session(zk: ZkClient) -> Iterator[Family]:
+    for name, events in SESSION_METERS.items():
+        yield from meter(
+            f"{SERVER}_sessionexpirelistener_{name}",
+            f"ZooKeeper sessions of this broker: {' or '.join(event.value for event in events)}.",
+            [(NO_LABELS, sum(zk.session_events.get(event, 0) for event in events))],
+        )
+    yield gauge(
+        "kafka08_zookeeper_connected",
+        "1 while this broker is connected to ZooKeeper.",
+        zk.state is SessionState.CONNECTED,
+    )
+    yield Family(
+        "kafka08_zookeeper_requests",
+        "Requests sent to ZooKeeper; a transaction is one.",
+        [Sample("_total", NO_LABELS, zk.requests_sent)],
+        "counter",
+    )
+
+
+def of_connections(servers: Iterable[Sized]) -> Iterator[Family]:
+    yield gauge(
+        f"{SERVER}_socketservermetrics_connection_count",
+        "Open connections, of all listeners.",
+        sum(map(len, servers)),
+    )
+
+
+def of_controller(controller: Controller) -> Iterator[Family]:
+    context = controller.context
+    offline = imbalance = topics = partitions = 0
+    if context is not None:
+        offline, imbalance = context.offline_partitions(), context.imbalanced_partitions()
+        topics, partitions = len(context.topics), len(context.assignments)
+    yield gauge(
+        f"{CONTROLLER}_activecontrollercount",
+        "1 on the controller, else 0; the sum over the cluster must be 1.",
+        context is not None,
+    )
+    yield gauge(
+        f"{CONTROLLER}_offlinepartitionscount",
+        "Partitions without a live leader; 0 on brokers that are not the controller.",
+        offline,
+    )
+    yield gauge(
+        f"{CONTROLLER}_preferredreplicaimbalancecount",
+        "Partitions that another replica leads than the preferred one; 0 as above.",
+        imbalance,
+    )
+    yield gauge(f"{CONTROLLER}_globaltopiccount", "Topics; 0 as above.", topics)
+    yield gauge(f"{CONTROLLER}_globalpartitioncount", "Partitions; 0 as above.", partitions)
+    elections, unclean = controller.elections
+    yield Family(
+        f"{ELECTIONS}_leaderelectionrateandtimems",
+        "Leaders that this broker elected as the controller.",
+        [Sample("_count", NO_LABELS, elections)],
+        "unknown",
+    )
+    yield from meter(
+        f"{ELECTIONS}_uncleanleaderelections",
+        "Leaders elected from outside the ISR: acknowledged messages may be lost.",
+        [(NO_LABELS, unclean)],
+    )
+
+
+def of_groups(groups: GroupCoordinator, offsets: OffsetManager) -> Iterator[Family]:
+    name = "kafka_coordinator_group_groupmetadatamanager"
+    yield gauge(f"{name}_numoffsets", "Committed offsets that this broker keeps.", len(offsets))
+    yield gauge(
+        f"{name}_numgroups", "Groups that this broker coordinates.", len(groups.all_groups()[1])
+    )
+
+
+def of_fetchers(fetchers: ReplicaFetcherManager, pause: Pause) -> Iterator[Family]:
+    lags = list(fetchers.lags())
+    yield Family(
+        f"{SERVER}_replicafetchermanager_maxlag",
+        "The most messages that a replica on this broker is behind its leader.",
+        [Sample("", {"clientId": "Replica"}, max((lag for *_, lag in lags), default=0))],
+    )
+    yield Family(
+        f"{SERVER}_fetcherlagmetrics_consumerlag",
+        "Messages that a replica on this broker is behind its leader.",
+        in_turns(
+            (Sample("", {"clientId": name, **labels_of(tp)}, lag) for name, tp, lag in lags), pause
+        ),
+    )
+
+
+def of_cleaner(cleaner: LogCleaner) -> Iterator[Family]:
+    stats = cleaner.last_stats
+    yield gauge(
+        "kafka_log_logcleaner_max_clean_time_secs",
+        "Time of the last pass of the log cleaner.",
+        0.0 if stats is None else stats.seconds,
+    )
+    yield gauge(
+        "kafka_log_logcleanermanager_uncleanable_partitions_count",
+        "Compacted logs that could not be cleaned and are left out until they roll.",
+        cleaner.uncleanable,
+    )
+
+
+def of_replicas(manager: ReplicaManager, pause: Pause) -> Iterator[Family]:
+    partitions = list(manager)
+    led = [partition for partition in partitions if partition.is_leader]
+    short = [partition for partition in led if is_under_replicated(partition)]
+    yield gauge(f"{REPLICAS}_leadercount", "Partitions that this broker leads.", len(led))
+    yield gauge(
+        f"{REPLICAS}_partitioncount", "Partitions that it has a replica of.", len(partitions)
+    )
+    yield gauge(
+        f"{REPLICAS}_underreplicatedpartitions",
+        "Partitions that it leads with fewer in-sync replicas than assigned ones.",
+        len(short),
+    )
+    yield gauge(
+        f"{REPLICAS}_underminisrpartitioncount",
+        "Partitions that it leads with fewer in-sync replicas than acks=-1 needs.",
+        sum(len(partition.isr) < partition.min_insync_replicas for partition in led),
+    )
+    shrinks, expansions = manager.isr_changes
+    yield from meter(f"{REPLICAS}_isrshrinks", "Replicas put out of ISRs.", [(NO_LABELS, shrinks)])
+    yield from meter(f"{REPLICAS}_isrexpands", "Replicas put into ISRs.", [(NO_LABELS, expansions)])
+    yield from of_purgatories(manager)
+    yield from of_traffic(manager, partitions)
+    yield Family(
+        "kafka_log_logflushstats_logflushrateandtimems",
+        "Time of fsyncs of logs in ms.",
+        manager.log_manager.flush_times.samples(NO_LABELS),
+        "summary",
+    )
+    yield Family(
+        "kafka_cluster_partition_underreplicated",
+        "1 for a partition that this broker leads with too few in-sync replicas.",
+        in_turns((Sample("", labels_of(p.topic_partition), 1) for p in short), pause),
+    )
+    yield from of_logs([p.log for p in partitions if p.log is not None], pause)
+
+
+def is_under_replicated(partition: Partition) -> bool:
+    return len(partition.isr) < len(partition.replicas)
+
+
+def of_purgatories(manager: ReplicaManager) -> Iterator[Family]:
+    produce = len(manager.produce_purgatory)
+    fetch = len(manager.fetch_purgatory) + len(manager.follower_fetch_purgatory)
+    for name, size in (("producer", produce), ("fetch", fetch)):
+        yield gauge(f"{SERVER}_{name}requestpurgatory_purgatorysize", PURGATORY_SAYS, size)
+    yield Family(
+        f"{SERVER}_delayedoperationpurgatory_purgatorysize",
+        PURGATORY_SAYS,
+        [
+            Sample("", {"delayedOperation": "Produce"}, produce),
+            Sample("", {"delayedOperation": "Fetch"}, fetch),
+        ],
+    )
+
+
+def of_traffic(manager: ReplicaManager, partitions: Iterable[Partition]) -> Iterator[Family]:
+    """Of all topics together, without a label, and of each."""
+    total = Traffic()
+    total.add(manager.former_traffic)
+    topics: dict[str, Traffic] = {}
+    for partition in partitions:
+        total.add(partition)
+        topics.setdefault(partition.topic_partition.topic, Traffic()).add(partition)
+    rows = [(NO_LABELS, total), *(({"topic": topic}, topics[topic]) for topic in sorted(topics))]
+    columns: tuple[tuple[str, str, Callable[[Traffic], int]], ...] = (
+        ("messagesin", "Messages that producers appended.", lambda t: t.messages_in),
+        ("bytesin", "Bytes that producers appended.", lambda t: t.bytes_in),
+        ("bytesout", "Bytes that consumers were sent.", lambda t: t.bytes_out),
+    )
+    for name, says, value in columns:
+        yield from meter(f"{TRAFFIC}_{name}", says, [(labels, value(t)) for labels, t in rows])
+
+
+def of_logs(logs: list[Log], pause: Pause) -> Iterator[Family]:
+    rows: tuple[tuple[str, str, Callable[[Log], int]], ...] = (
+        ("size", "Bytes of a partition's log.", lambda log: log.size),
+        ("logstartoffset", "The lowest offset that may be read.", lambda log: log.log_start_offset),
+        ("logendoffset", "The next offset to be written.", lambda log: log.log_end_offset),
+        ("numlogsegments", "Segments of a log.", lambda log: log.segment_count),
+    )
+    for name, says, value in rows:
+        samples = (Sample("", labels_of(log.topic_partition), value(log)) for log in logs)
+        yield Family(f"kafka_log_log_{name}", says, in_turns(samples, pause))
+
+
+def labels_of(tp: TopicPartition) -> dict[str, str]:
+    return {"topic": tp.topic, "partition": str(tp.partition)}

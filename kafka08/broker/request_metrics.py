@@ -1,0 +1,212 @@
+"""RequestMetrics: how many requests of each API, and where their time goes.
+
+    queue          from the bytes that the event loop was woken for to the handler
+    local          in the handler
+    remote         parked in a purgatory, or in a greenlet of its own
+    response send  from the answer until the socket has taken it
+    total          all of it
+
+Every request is counted. Of the three APIs that make up nearly all traffic one in TIMED_EVERY is
+timed, of the others each one: a clock that is read for every Produce would cost more than may be.
+The names are those of kafka.network.RequestMetrics 0.8.2.2, whose response queue does not exist
+here: the event loop sends an answer as soon as it has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, cast
+
+from kafka08.metrics import Family, Sample, Timings, meter
+from kafka08.network.server_connection import RequestHandler, ResponseFrame, ServerConnection
+from kafka08.protocol.apis import APIS
+from kafka08.runtime import BrokerRuntime
+
+TIMED_EVERY: Final = 16
+"""A power of two."""
+FREQUENT: Final = frozenset({0, 1, 3})
+"""Produce, Fetch, Metadata."""
+FETCH: Final = 1
+CLIENT_LENGTH: Final = slice(8, 10)
+"""Where a request has the length of its client id."""
+HEADER_BYTES: Final = 10
+"""Of a request's header, without the client id."""
+NAMES: Final[Mapping[int, str]] = {api.key: api.name for api in APIS}
+PARTS: Final = (
+    "totaltimems",
+    "requestqueuetimems",
+    "localtimems",
+    "remotetimems",
+    "responsesendtimems",
+)
+KEYS_MAX: Final = 256
+
+
+class RequestTimes:
+    """The times of one kind of request, in ms."""
+
+    __slots__ = ("local", "queue", "remote", "send", "total")
+
+    def __init__(self) -> None:
+        self.total = Timings()
+        self.queue = Timings()
+        self.local = Timings()
+        self.remote = Timings()
+        self.send = Timings()
+
+    def parts(self) -> tuple[Timings, ...]:
+        """In the order of PARTS."""
+        return self.total, self.queue, self.local, self.remote, self.send
+
+
+class RequestMetrics:
+    """Counts and times the requests of a broker, all of its listeners together.
+
+    counts   requests by the low byte of their API key
+    times    request name → RequestTimes
+    """
+
+    def __init__(self, runtime: BrokerRuntime) -> None:
+        self.counts = [0] * KEYS_MAX
+        self.times: dict[str, RequestTimes] = {}
+        self._runtime = runtime
+        self._masks = [TIMED_EVERY - 1 if key in FREQUENT else 0 for key in range(KEYS_MAX)]
+
+    def around(self, handle: RequestHandler) -> RequestHandler:
+        """A handler that does the same, and counts."""
+        counts, masks, timed = self.counts, self._masks, self._timed
+
+        def counted(payload: memoryview, link: ServerConnection) -> ResponseFrame | None:
+            try:
+                key = payload[1]
+            except IndexError:
+                return handle(payload, link)
+            count = counts[key] = counts[key] + 1
+            if count & masks[key]:
+                return handle(payload, link)
+            return timed(handle, payload, link)
+
+        return counted
+
+    def _timed(
+        self, handle: RequestHandler, payload: memoryview, link: ServerConnection
+    ) -> ResponseFrame | None:
+        times = self._times_of(payload)
+        monotonic = self._runtime.monotonic
+        # Wall time since the loop was woken for this connection; requests that were received
+        # together wait for those before them.
+        start = monotonic()
+        queued = max(0.0, start - getattr(link, "last_read", start))
+        timed = TimedConnection(link, monotonic)
+        answer = handle(payload, cast(ServerConnection, timed))
+        handled = monotonic()
+        times.queue.add(queued * 1000)
+        times.local.add((handled - start) * 1000)
+        if answer is None and timed.answered_at is None:
+            timed.on_answer = lambda at: self._await_sent(times, timed, start - queued, handled, at)
+        elif answer is not None and not answer:
+            times.total.add((handled - start + queued) * 1000)  # acks 0: nothing is sent
+        else:
+            self._await_sent(times, timed, start - queued, handled, handled)
+        return answer
+
+    def _await_sent(
+        self, times: RequestTimes, link: TimedConnection, began: float, handled: float, at: float
+    ) -> None:
+        """Note the remote time; the rest once the answer is sent."""
+        times.remote.add(max(0.0, at - handled) * 1000)
+
+        def sent() -> None:
+            now = self._runtime.monotonic()
+            times.send.add((now - at) * 1000)
+            times.total.add((now - began) * 1000)
+
+        link.when_sent(sent)
+
+    def _times_of(self, payload: memoryview) -> RequestTimes:
+        key = payload[1]
+        name = NAMES.get(key, "Unknown")
+        if key == FETCH and len(payload) > HEADER_BYTES:
+            client = int.from_bytes(payload[CLIENT_LENGTH], signed=True)
+            start = HEADER_BYTES + max(0, client)
+            # The replica id of a consumer is negative.
+            is_follower = start < len(payload) and payload[start] < 128
+            name = "FetchFollower" if is_follower else "FetchConsumer"
+        times = self.times.get(name)
+        if times is None:
+            times = self.times[name] = RequestTimes()
+        return times
+
+    def families(self) -> Iterator[Family]:
+        """What boards for the JMX exporter expect. Times are in ms; their `_count` is of those that
+        were timed, `requestspersec` of all."""
+        yield from meter(
+            "kafka_network_requestmetrics_requests",
+            "Requests handled, by API.",
+            [
+                ({"request": NAMES.get(key, "Unknown")}, count)
+                for key, count in enumerate(self.counts)
+                if count
+            ],
+        )
+        for number, part in enumerate(PARTS):
+            yield Family(
+                f"kafka_network_requestmetrics_{part}",
+                "Time of requests in ms, by API: see kafka08/broker/request_metrics.py.",
+                self._samples(number),
+                "summary",
+            )
+
+    def _samples(self, number: int) -> Iterator[Sample]:
+        for name, times in sorted(self.times.items()):
+            yield from times.parts()[number].samples({"request": name})
+
+
+class TimedConnection:
+    """A connection as the handler of a timed request sees it: it notes when the answer came.
+
+    answered_at   when; None: not yet
+    on_answer     called with that time, once the handler has returned without an answer
+    """
+
+    def __init__(self, link: ServerConnection, monotonic: Callable[[], float]) -> None:
+        self._link = link
+        self._monotonic = monotonic
+        self.answered_at: float | None = None
+        self.on_answer: Callable[[float], object] | None = None
+
+    @property
+    def peer(self) -> str:
+        return self._link.peer
+
+    @property
+    def on_close(self) -> Callable[[], object] | None:
+        return self._link.on_close
+
+    @on_close.setter
+    def on_close(self, call: Callable[[], object] | None) -> None:
+        self._link.on_close = call
+
+    def answer(self, answer: ResponseFrame) -> None:
+        """As ServerConnection.answer."""
+        self.answered_at = self._monotonic()
+        if self.on_answer is not None:
+            self.on_answer(self.answered_at)
+        self._link.answer(answer)
+
+    def finish(self, reason: str = "") -> None:
+        self._link.finish(reason)
+
+    def close(self, reason: str = "") -> None:
+        self._link.close(reason)
+
+    def when_sent(self, call: Callable[[], object]) -> None:
+        """Call it when everything in the outbox is sent; never if the connection ends first."""
+        earlier = self._link.on_sent
+
+        def sent() -> None:
+            if earlier is not None:
+                earlier()
+            call()
+
+        self._link.on_sent = sent

@@ -1,0 +1,175 @@
+"""Numbers about a running part: what it counts and times, and the form in which they are read.
+
+The part that knows a number owns it as a plain int, a `Timings` or a `Rate`. An exporter asks the
+parts and makes families of what they say; there is no registry. Nothing here takes a lock: each
+object belongs to one thread, and a reader in another one may see the state of a moment ago.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+RECENT_MAX: Final = 512
+"""Values that quantiles are made of: the newest."""
+QUANTILES: Final = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
+"""Those of Kafka's histograms."""
+RATE_WINDOW_SECONDS: Final = 30.0
+"""metrics.sample.window.ms of Java's clients."""
+RATE_WINDOWS: Final = 2
+"""metrics.num.samples of Java's clients."""
+SAMPLES_PER_TURN: Final = 200
+"""Samples made before others get their turn."""
+
+NO_LABELS: Final[Mapping[str, str]] = {}
+
+
+class Sample(NamedTuple):
+    """One line of an exposition: the family's name with `suffix`, labels, and a value."""
+
+    suffix: str
+    labels: Mapping[str, str]
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """All samples of one name.
+
+    kind      gauge, counter (its samples have the suffix _total), summary or unknown
+    samples   read once; may be made while they are read
+    """
+
+    name: str
+    help: str
+    samples: Iterable[Sample]
+    kind: str = "gauge"
+
+
+def gauge(name: str, says: str, value: float) -> Family:
+    """A family of one value without labels."""
+    return Family(name, says, (Sample("", NO_LABELS, value),))
+
+
+def meter(
+    name: str, says: str, rows: Iterable[tuple[Mapping[str, str], float]]
+) -> Iterator[Family]:
+    """A count that only rises, by the two names that boards for the JMX exporter ask for: that of
+    Kafka's meter (`<name>persec`) and that of Prometheus (`<name>_total`)."""
+    found = list(rows)
+    yield Family(f"{name}persec", says, [Sample("", *row) for row in found], "unknown")
+    yield Family(name, says, [Sample("_total", *row) for row in found], "counter")
+
+
+def in_turns(samples: Iterable[Sample], pause: Callable[[], object]) -> Iterator[Sample]:
+    """The same samples; `pause` is called now and then."""
+    for number, sample in enumerate(samples, 1):
+        if number % SAMPLES_PER_TURN == 0:
+            pause()
+        yield sample
+
+
+class Timings:
+    """Durations of one kind of work.
+
+    count, total   of all of them; the total in the unit that was added
+    recent         the newest RECENT_MAX
+    """
+
+    __slots__ = ("count", "recent", "total")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.total = 0.0
+        self.recent: deque[float] = deque(maxlen=RECENT_MAX)
+
+    def add(self, value: float) -> None:
+        self.count += 1
+        self.total += value
+        self.recent.append(value)
+
+    def quantile(self, share: float) -> float:
+        """The value that `share` (0 to 1) of the recent ones do not exceed; 0.0 without any."""
+        [value] = quantiles(self.recent, (share,))
+        return value
+
+    def samples(self, labels: Mapping[str, str]) -> Iterator[Sample]:
+        """Those of a summary."""
+        for share, value in zip(QUANTILES, quantiles(self.recent, QUANTILES), strict=True):
+            yield Sample("", {**labels, "quantile": f"{share:g}"}, value)
+        yield Sample("_count", labels, self.count)
+        yield Sample("_sum", labels, self.total)
+
+
+def quantiles(values: Iterable[float], shares: Iterable[float]) -> list[float]:
+    """For each share (0 to 1) the smallest value that so many of `values` do not exceed; 0.0 for
+    each if there are none."""
+    ascending = sorted(values)
+    last = len(ascending) - 1
+    return [
+        ascending[min(last, int(share * len(ascending)))] if ascending else 0.0 for share in shares
+    ]
+
+
+class Rate:
+    """How much per second, over the last RATE_WINDOWS windows of RATE_WINDOW_SECONDS.
+
+    As in Java, a rate that has just begun is spread over all windows but the last, so that one
+    record after a long silence does not look like thousands a second. Source:
+    org.apache.kafka.common.metrics.stats.Rate 0.10.2.2.
+    """
+
+    __slots__ = ("_windows", "total")
+
+    def __init__(self) -> None:
+        self.total = 0.0
+        self._windows: deque[list[float]] = deque(maxlen=RATE_WINDOWS)
+
+    def add(self, amount: float, now: float) -> None:
+        """`now` in seconds of a clock that never goes back."""
+        self.total += amount
+        if not self._windows or now - self._windows[-1][0] >= RATE_WINDOW_SECONDS:
+            self._windows.append([now, 0.0])
+        self._windows[-1][1] += amount
+
+    def per_second(self, now: float) -> float:
+        """The rate at `now`; 0.0 if nothing was added within the windows."""
+        oldest = now - RATE_WINDOWS * RATE_WINDOW_SECONDS
+        live = [window for window in self._windows if window[0] > oldest]
+        if not live:
+            return 0.0
+        seconds = max(now - live[0][0], (RATE_WINDOWS - 1) * RATE_WINDOW_SECONDS)
+        return sum(amount for _, amount in live) / seconds
+
+
+class Mean:
+    """Mean and largest of the values of the last windows, as Java's Avg and Max."""
+
+    __slots__ = ("_windows",)
+
+    def __init__(self) -> None:
+        self._windows: deque[list[float]] = deque(maxlen=RATE_WINDOWS)
+
+    def add(self, value: float, now: float) -> None:
+        if not self._windows or now - self._windows[-1][0] >= RATE_WINDOW_SECONDS:
+            self._windows.append([now, 0.0, 0.0, value])
+        window = self._windows[-1]
+        window[1] += 1
+        window[2] += value
+        window[3] = max(window[3], value)
+
+    def mean(self, now: float) -> float:
+        """0.0 without a value."""
+        live = self._live(now)
+        count = sum(window[1] for window in live)
+        return sum(window[2] for window in live) / count if count else 0.0
+
+    def largest(self, now: float) -> float:
+        """0.0 without a value."""
+        return max((window[3] for window in self._live(now)), default=0.0)
+
+    def _live(self, now: float) -> list[list[float]]:
+        oldest = now - RATE_WINDOWS * RATE_WINDOW_SECONDS
+        return [window for window in self._windows if window[0] > oldest]

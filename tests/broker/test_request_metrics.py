@@ -1,0 +1,113 @@
+"""Which requests are counted and timed, and where their time goes."""
+
+from __future__ import annotations
+
+import struct
+
+from kafka08.broker.request_metrics import TIMED_EVERY, RequestMetrics
+from kafka08.network.server_connection import ResponseFrame, ServerConnection
+from kafka08.protocol.frame import FrameReader
+from tests.broker.fake_runtime import FakeRuntime
+
+PRODUCE, FETCH, HEARTBEAT = 0, 1, 12
+
+
+class Served:
+    """A connection whose requests take and wait as long as the test says."""
+
+    def __init__(self) -> None:
+        self.runtime = FakeRuntime()
+        self.metrics = RequestMetrics(self.runtime)
+        self.local_seconds = 0.0
+        self.parks = False
+        self.response = b"answer"
+        self.links: list[ServerConnection] = []
+        self.connection = ServerConnection(
+            "client:1", FrameReader(1000), self.metrics.around(self.handle)
+        )
+
+    def handle(self, payload: memoryview, link: ServerConnection) -> ResponseFrame | None:
+        self.links.append(link)
+        self.runtime.advance(self.local_seconds)
+        return None if self.parks else self.response
+
+    def request(self, key: int, body: bytes = b"") -> None:
+        payload = struct.pack(">hhih", key, 0, 1, -1) + body
+        data = struct.pack(">i", len(payload)) + payload
+        self.connection.reader.buffer()[: len(data)] = data
+        self.connection.reader.advance(len(data))
+        self.connection.handle_frames(self.runtime.monotonic)
+
+    def flush(self) -> None:
+        self.connection.outbox.clear()
+        self.connection.sent()
+
+    def totals(self, name: str) -> list[int]:
+        """Total, queue, local, remote, send in ms, rounded."""
+        return [round(part.total) for part in self.metrics.times[name].parts()]
+
+
+def test_rare_requests_are_all_timed_and_frequent_ones_now_and_then() -> None:
+    """All of them are counted."""
+    served = Served()
+    for _ in range(TIMED_EVERY):
+        served.request(PRODUCE)
+        served.flush()
+        served.request(HEARTBEAT)
+        served.flush()
+    assert [TIMED_EVERY] * 2 == [served.metrics.counts[key] for key in (PRODUCE, HEARTBEAT)]
+    assert 1 == served.metrics.times["Produce"].total.count
+    assert TIMED_EVERY == served.metrics.times["Heartbeat"].total.count
+
+
+def test_the_parts_of_a_parked_request() -> None:
+    """2 s in the handler, 3 s parked, 4 s until the socket has taken the answer: 9 s."""
+    served = Served()
+    served.local_seconds, served.parks = 2.0, True
+    served.request(HEARTBEAT)
+    served.runtime.advance(3.0)
+    served.links[0].answer(b"late")
+    assert [b"late"] == served.connection.outbox
+    served.runtime.advance(4.0)
+    served.flush()
+    assert [9000, 0, 2000, 3000, 4000] == served.totals("Heartbeat")
+
+
+def test_a_request_without_an_answer_takes_no_time_to_send() -> None:
+    """acks 0: what is sent next on that connection has nothing to do with it."""
+    served = Served()
+    served.local_seconds, served.response = 1.0, b""
+    served.request(HEARTBEAT)
+    served.runtime.advance(60.0)
+    served.flush()
+    assert [1000, 0, 1000, 0, 0] == served.totals("Heartbeat")
+
+
+def test_requests_answered_together_are_all_timed() -> None:
+    """Two in one delivery, sent by one call."""
+    served = Served()
+    served.request(HEARTBEAT)
+    served.request(HEARTBEAT)
+    served.runtime.advance(1.0)
+    served.flush()
+    assert 2 == served.metrics.times["Heartbeat"].total.count
+
+
+def test_fetches_of_followers_and_consumers_are_told_apart() -> None:
+    """By the replica id, which is negative for a consumer."""
+    served = Served()
+    for replica_id in (-1, 3):
+        for _ in range(TIMED_EVERY):
+            served.request(FETCH, struct.pack(">i", replica_id))
+    assert {"FetchConsumer", "FetchFollower"} == set(served.metrics.times)
+
+
+def test_a_request_too_short_to_have_a_key_is_the_handlers_to_refuse() -> None:
+    """As it is without metrics."""
+    served = Served()
+    data = struct.pack(">i", 1) + b"\0"
+    served.connection.reader.buffer()[: len(data)] = data
+    served.connection.reader.advance(len(data))
+    served.connection.handle_frames(served.runtime.monotonic)
+    assert 1 == len(served.links)
+    assert not any(served.metrics.counts)

@@ -1,0 +1,175 @@
+"""The metrics of real broker processes, read by HTTP as Prometheus does.
+
+The parser is prometheus-client's, so a text that Prometheus would refuse fails here.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from kafka08.admin import AdminClient
+from kafka08.consumer import SimpleConsumer
+from kafka08.embedded import EmbeddedCluster
+from kafka08.embedded.broker import EmbeddedBroker
+from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
+from kafka08.structs import TopicPartition
+
+DEADLINE = 30.0
+MESSAGES = 100
+CONFIG = {
+    "metrics.port": 0,
+    "zookeeper.session.timeout.ms": 5000,
+    "replica.lag.time.max.ms": 1000,
+    "auto.leader.rebalance.enable": "false",
+    "log.flush.interval.messages": 50,
+}
+
+
+class Scrape:
+    """What one broker says now."""
+
+    def __init__(self, broker: EmbeddedBroker) -> None:
+        log = broker.process.log.read_text()
+        port = re.findall(r"Serving metrics at http://127\.0\.0\.1:(\d+)/metrics", log)[-1]
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+            text = answer.read().decode()
+        self.samples = [
+            sample for family in text_string_to_metric_families(text) for sample in family.samples
+        ]
+
+    def value(self, name: str, **labels: str) -> float:
+        """Of the one sample of that name with exactly these labels."""
+        [value] = [s.value for s in self.samples if s.name == name and s.labels == labels]
+        return value
+
+    def names(self) -> set[str]:
+        return {sample.name for sample in self.samples}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster(brokers=2, config=CONFIG) as cluster:
+        with AdminClient(cluster.zookeeper.connect_string) as admin:
+            admin.create_topic("t", assignment={0: [0, 1], 1: [0, 1]})
+            admin.await_leaders("t")
+        config = KafkaProducerConfig({"bootstrap.servers": cluster.bootstrap, "acks": "-1"})
+        with KafkaProducer(config) as producer:
+            for number in range(MESSAGES):
+                record = ProducerRecord("t", b"x" * 100, partition=number % 2)
+                producer.send(record).result(10)
+        yield cluster
+
+
+def eventually(holds: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + DEADLINE
+    while not holds():
+        assert time.monotonic() < deadline, f"not within {DEADLINE} s: {what}"
+        time.sleep(0.1)
+
+
+def scrapes(cluster: EmbeddedCluster) -> list[Scrape]:
+    return [Scrape(broker) for broker in cluster.brokers]
+
+
+def test_one_broker_is_the_controller(cluster: EmbeddedCluster) -> None:
+    """The sum over the cluster, which operators are told to alert on, is 1; and one knows the
+    topics."""
+    found = scrapes(cluster)
+    name = "kafka_controller_kafkacontroller_"
+    assert 1 == sum(s.value(f"{name}activecontrollercount") for s in found)
+    assert 0 == sum(s.value(f"{name}offlinepartitionscount") for s in found)
+    assert 2 == sum(s.value(f"{name}globalpartitioncount") for s in found)
+
+
+def test_what_came_in_is_counted_at_the_leader_alone(cluster: EmbeddedCluster) -> None:
+    """Messages and bytes, of the topic and of all, by both names of the meter."""
+    leader, follower = scrapes(cluster)
+    name = "kafka_server_brokertopicmetrics"
+    assert MESSAGES == leader.value(f"{name}_messagesin_total", topic="t")
+    assert MESSAGES == leader.value(f"{name}_messagesinpersec")
+    assert leader.value(f"{name}_bytesin_total") > MESSAGES * 100
+    assert 0 == follower.value(f"{name}_messagesin_total")
+
+
+def test_what_consumers_read_is_counted_and_what_followers_copy_is_not(
+    cluster: EmbeddedCluster,
+) -> None:
+    """By the fast path and by the handler: the former takes fetches of one partition only."""
+    name = "kafka_server_brokertopicmetrics_bytesout_total"
+    before = Scrape(cluster.brokers[0]).value(name, topic="t")
+    address = cluster.brokers[0].address
+    with SimpleConsumer(address.host, address.port) as consumer:
+        fetched = consumer.fetch(TopicPartition("t", 0), 0)
+        assert fetched
+    after = Scrape(cluster.brokers[0]).value(name, topic="t")
+    assert before < after
+
+
+def test_requests_are_counted_and_their_time_is_in_parts(cluster: EmbeddedCluster) -> None:
+    """acks=-1 waits for the follower, and nearly all of its time is remote; the parts of all make
+    up the total."""
+    leader = Scrape(cluster.brokers[0])
+    name = "kafka_network_requestmetrics"
+    assert leader.value(f"{name}_requests_total", request="Produce") >= MESSAGES
+    total, queue, local, remote, send = (
+        leader.value(f"{name}_{part}_sum", request="Produce")
+        for part in (
+            "totaltimems",
+            "requestqueuetimems",
+            "localtimems",
+            "remotetimems",
+            "responsesendtimems",
+        )
+    )
+    assert total == pytest.approx(queue + local + remote + send, rel=0.05)
+    assert remote > local
+    assert leader.value(f"{name}_totaltimems", request="Produce", quantile="0.99") > 0
+    assert leader.value(f"{name}_totaltimems_count", request="FetchFollower") > 0
+
+
+def test_logs_say_their_size_and_fsyncs_their_time(cluster: EmbeddedCluster) -> None:
+    """On leader and follower alike."""
+    for scrape in scrapes(cluster):
+        assert 50 == scrape.value("kafka_log_log_logendoffset", topic="t", partition="0")
+        assert scrape.value("kafka_log_log_size", topic="t", partition="0") > 5000
+        assert scrape.value("kafka_log_logflushstats_logflushrateandtimems_count") > 0
+
+
+def test_the_rest_of_what_boards_ask_for_is_there(cluster: EmbeddedCluster) -> None:
+    """Names alone."""
+    names = Scrape(cluster.brokers[0]).names()
+    assert {
+        "kafka_server_kafkaserver_brokerstate",
+        "kafka_server_sessionexpirelistener_zookeeperexpirespersec",
+        "kafka_server_delayedoperationpurgatory_purgatorysize",
+        "kafka_server_kafkarequesthandlerpool_requesthandleravgidlepercent",
+        "kafka_server_replicafetchermanager_maxlag",
+        "kafka08_event_loop_lag_ms_count",
+        "process_cpu_seconds_total",
+        "process_open_fds",
+    } <= names
+
+
+def test_a_follower_that_dies_is_seen(cluster: EmbeddedCluster) -> None:
+    """Last, for it stops a broker: under-replicated partitions rise to 2 and ISRs shrink; when it
+    is back, they are as before."""
+    leader, follower = cluster.brokers
+    name = "kafka_server_replicamanager"
+    assert 0 == Scrape(leader).value(f"{name}_underreplicatedpartitions")
+    follower.kill()
+    eventually(
+        lambda: Scrape(leader).value(f"{name}_underreplicatedpartitions") == 2,
+        "two partitions are under-replicated",
+    )
+    assert Scrape(leader).value(f"{name}_isrshrinks_total") == 2
+    cluster.restart(follower)
+    eventually(
+        lambda: Scrape(leader).value(f"{name}_underreplicatedpartitions") == 0, "none is any more"
+    )
+    assert Scrape(leader).value(f"{name}_isrexpandspersec") == 2

@@ -1,0 +1,113 @@
+"""Timings, rates, and families as Prometheus text."""
+
+from __future__ import annotations
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from kafka08.exposition import text_of
+from kafka08.metrics import (
+    RATE_WINDOW_SECONDS,
+    RECENT_MAX,
+    SAMPLES_PER_TURN,
+    Family,
+    Mean,
+    Rate,
+    Sample,
+    Timings,
+    in_turns,
+    meter,
+    quantiles,
+)
+
+
+@pytest.mark.parametrize(
+    ("values", "share", "expected"),
+    [
+        ([], 0.5, 0.0),
+        ([7.0], 0.999, 7.0),
+        ([3.0, 1.0, 2.0, 4.0], 0.5, 3.0),
+        (list(range(100)), 0.99, 99),
+    ],
+)
+def test_a_quantile_is_a_value_that_was_there(
+    values: list[float], share: float, expected: float
+) -> None:
+    """Of any order, of one, of none."""
+    assert [expected] == quantiles(values, (share,))
+
+
+def test_timings_keep_their_count_and_sum_and_only_the_newest_values() -> None:
+    """However many there were."""
+    timings = Timings()
+    for number in range(RECENT_MAX + 10):
+        timings.add(float(number))
+    assert RECENT_MAX + 10 == timings.count
+    assert sum(range(RECENT_MAX + 10)) == timings.total
+    assert RECENT_MAX == len(timings.recent)
+    assert 10.0 == timings.quantile(0.0)
+
+
+def test_a_rate_that_has_just_begun_is_spread_over_a_window() -> None:
+    """One record after a long silence is not a thousand a second, as in Java."""
+    rate = Rate()
+    rate.add(60.0, now=1000.0)
+    assert 60.0 / RATE_WINDOW_SECONDS == rate.per_second(1000.001)
+
+
+def test_a_rate_forgets_what_is_older_than_its_windows() -> None:
+    """And its total does not."""
+    rate = Rate()
+    rate.add(60.0, now=0.0)
+    assert 0.0 == rate.per_second(2 * RATE_WINDOW_SECONDS + 1)
+    assert 60.0 == rate.total
+
+
+def test_a_steady_rate_is_what_it_is() -> None:
+    """Ten a second for a minute."""
+    rate = Rate()
+    for second in range(61):
+        rate.add(10.0, now=float(second))
+    assert rate.per_second(61.0) == pytest.approx(10.0, rel=0.05)
+
+
+def test_mean_and_largest_are_of_the_last_windows() -> None:
+    """A large value leaves with its window."""
+    mean = Mean()
+    mean.add(100.0, now=0.0)
+    mean.add(2.0, now=2 * RATE_WINDOW_SECONDS)
+    mean.add(4.0, now=2 * RATE_WINDOW_SECONDS + 1)
+    now = 2 * RATE_WINDOW_SECONDS + 2
+    assert (3.0, 4.0) == (mean.mean(now), mean.largest(now))
+
+
+def test_a_meter_has_the_names_of_both_kinds_of_boards() -> None:
+    """Each with the same value, and text that Prometheus' own parser takes, escapes included."""
+    text = text_of(meter("a_bytesin", "Bytes.", [({"topic": 'x"\\\n'}, 7)]))
+    samples = [s for f in text_string_to_metric_families(text) for s in f.samples]
+    assert [("a_bytesinpersec", 7), ("a_bytesin_total", 7)] == [(s.name, s.value) for s in samples]
+    assert {'x"\\\n'} == {sample.labels["topic"] for sample in samples}
+
+
+def test_timings_are_a_summary() -> None:
+    """Quantiles, count and sum, under one name with one type."""
+    timings = Timings()
+    timings.add(5.0)
+    [family] = text_string_to_metric_families(
+        text_of([Family("took_ms", "Time.", timings.samples({"request": "Fetch"}), "summary")])
+    )
+    values = {(s.name, s.labels.get("quantile")): s.value for s in family.samples}
+    assert "summary" == family.type
+    assert 5.0 == values["took_ms", "0.99"] == values["took_ms_sum", None]
+    assert 1.0 == values["took_ms_count", None]
+
+
+def test_others_get_their_turn_between_samples() -> None:
+    """Of a family with a sample for each of thousands of partitions."""
+    pauses: list[int] = []
+    made: list[Sample] = []
+    for sample in in_turns(
+        (Sample("", {}, n) for n in range(SAMPLES_PER_TURN * 3)), lambda: pauses.append(len(made))
+    ):
+        made.append(sample)
+    assert [n * SAMPLES_PER_TURN - 1 for n in (1, 2, 3)] == pauses
