@@ -137,7 +137,8 @@ class Rate:
     def per_second(self, now: float) -> float:
         """The rate at `now`; 0.0 if nothing was added within the windows."""
         oldest = now - RATE_WINDOWS * RATE_WINDOW_SECONDS
-        live = [window for window in self._windows if window[0] > oldest]
+        # A copy: another thread may add a window meanwhile.
+        live = [window for window in list(self._windows) if window[0] > oldest]
         if not live:
             return 0.0
         seconds = max(now - live[0][0], (RATE_WINDOWS - 1) * RATE_WINDOW_SECONDS)
@@ -172,4 +173,4 @@ class Mean:
 
     def _live(self, now: float) -> list[list[float]]:
         oldest = now - RATE_WINDOWS * RATE_WINDOW_SECONDS
-        return [window for window in self._windows if window[0] > oldest]
+        return [window for window in list(self._windows) if window[0] > oldest]

@@ -128,6 +128,23 @@ class KafkaProducer(Closeable):
         """How much of buffer.memory is not taken."""
         return self._accumulator.free_bytes
 
+    def metrics(self) -> dict[str, dict[str, float]]:
+        """What became of the records so far, by Java's names: `producer-metrics`, and
+        `producer-topic-metrics.<topic>` for each topic. Rates and means are of the last 30 to 60
+        seconds; times are in ms."""
+        now = self._runtime.monotonic()
+        found = {
+            "producer-metrics": {
+                **self._sender.metrics.values(now),
+                "buffer-total-bytes": float(self.config.buffer_memory),
+                "buffer-available-bytes": float(self.free_bytes),
+                "connection-count": float(self._network.connection_count),
+            }
+        }
+        for topic, values in self._sender.metrics.topics(now).items():
+            found[f"producer-topic-metrics.{topic}"] = values
+        return found
+
     def __repr__(self) -> str:
         ended = ", closed" if self._is_closed else ""
         return f"<KafkaProducer to {self.config.bootstrap_servers}{ended}>"

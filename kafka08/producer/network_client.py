@@ -133,6 +133,11 @@ class NetworkClient:
         self._close_late(now)
         return events + self._take_lost()
 
+    @property
+    def connection_count(self) -> int:
+        """Connections that are open, or being opened."""
+        return sum(1 for _ in self._live())
+
     def close(self) -> None:
         """Close everything for good, whatever is in flight."""
         for channel in list(self._live()):

@@ -34,6 +34,7 @@ from kafka08.producer.broker_channel import ClientResponse, InFlightRequest
 from kafka08.producer.network_client import LostRequests, NetworkClient
 from kafka08.producer.producer_metadata import ProducerMetadata
 from kafka08.producer.record import ProducerRecord
+from kafka08.producer.sender_metrics import SenderMetrics
 from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
 from kafka08.protocol.produce import ProduceResponse
 from kafka08.protocol.types import Buffer
@@ -82,6 +83,7 @@ class Sender:
         self._metadata = metadata
         self._network = network
         self._runtime = runtime
+        self.metrics = SenderMetrics()
         self._metadata_in_flight = False
         self._giving_up = False
         self._expire_at = 0.0
@@ -175,6 +177,7 @@ class Sender:
                 deadline=now + settings.request_timeout_s,
                 answered=settings.acks != 0,
             )
+            self.metrics.sent(drained, now)
         except ProtocolError as error:  # it cannot be encoded, and was not sent
             for parts in drained:
                 self._failed(parts, error)
@@ -213,6 +216,7 @@ class Sender:
         reachable = {b for b in brokers if self._network.is_open((b.host, b.port))}
         for batch in self._accumulator.take_overdue(now - timeout_s, reachable):
             text = f"{batch.tp}: no leader could be sent to within {timeout_s * 1000:.0f} ms"
+            self.metrics.failed([batch], now)
             self._accumulator.complete([batch], error=RequestTimeout(text))
         return self._expire_at - now if self._accumulator.incomplete_count else float("inf")
 
@@ -224,6 +228,8 @@ class Sender:
             self._metadata_in_flight = False
             self._metadata.update(response, self._runtime.monotonic())
             return
+        now = self._runtime.monotonic()
+        self.metrics.answered(now - (answer.sent.deadline - self._settings.request_timeout_s), now)
         if response is None:
             for parts in batches.values():
                 self._stored(parts, NO_OFFSET)
@@ -269,7 +275,8 @@ class Sender:
             self._accumulator.put_back(parts)
             return
         again = [b for b in parts if is_retriable(error) and b.attempts < self._settings.retries]
-        retry_at = self._runtime.monotonic() + self._settings.backoff_s
+        now = self._runtime.monotonic()
+        retry_at = now + self._settings.backoff_s
         for batch in again:
             batch.attempts += 1
             batch.retry_at = retry_at
@@ -279,8 +286,11 @@ class Sender:
             *(parts[0].tp, error, len(again), len(parts)),
         )
         if again:
+            self.metrics.retried(again, now)
             self._accumulator.put_back(again)
-        self._accumulator.complete((b for b in parts if b not in again), error=error)
+        ended = [batch for batch in parts if batch not in again]
+        self.metrics.failed(ended, now)
+        self._accumulator.complete(ended, error=error)
 
 
 def joined(parts: Sequence[RecordBatch]) -> Buffer:

@@ -1,0 +1,105 @@
+"""SenderMetrics: what became of a producer's records, under Java's names.
+
+The sender counts batches and requests, never single records. Rates and means are of the last 30 to
+60 seconds. Source: Sender.SenderMetrics and RecordAccumulator 0.10.2.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from kafka08.metrics import Mean, Rate
+from kafka08.producer.batch import RecordBatch
+
+Values = dict[str, float]
+
+
+class TopicMetrics:
+    """The records of one topic."""
+
+    __slots__ = ("byte", "error", "retry", "send")
+
+    def __init__(self) -> None:
+        self.send, self.byte, self.error, self.retry = Rate(), Rate(), Rate(), Rate()
+
+    def values(self, now: float) -> Values:
+        rates = {
+            "record-send": self.send,
+            "byte": self.byte,
+            "record-error": self.error,
+            "record-retry": self.retry,
+        }
+        found: Values = {}
+        for name, rate in rates.items():
+            found[f"{name}-rate"] = rate.per_second(now)
+            found[f"{name}-total"] = rate.total
+        return found
+
+
+class SenderMetrics:
+    """Written by the sender's task, read by any. Times go in as monotonic seconds and come out in
+    ms, as in Java."""
+
+    def __init__(self) -> None:
+        self._all = TopicMetrics()
+        self._topics: dict[str, TopicMetrics] = {}
+        self._requests = Rate()
+        self._records_per_request = Mean()
+        self._batch_bytes = Mean()
+        self._queue_ms = Mean()
+        self._latency_ms = Mean()
+
+    def sent(self, drained: Iterable[Sequence[RecordBatch]], now: float) -> None:
+        """A request with these batches, those of each partition together, is under way."""
+        records = 0
+        for parts in drained:
+            for batch in parts:
+                size = len(batch.message_set())
+                records += batch.count
+                self._batch_bytes.add(size, now)
+                self._queue_ms.add((now - batch.created) * 1000, now)
+                for metrics in self._of(batch):
+                    metrics.send.add(batch.count, now)
+                    metrics.byte.add(size, now)
+        self._requests.add(1, now)
+        self._records_per_request.add(records, now)
+
+    def answered(self, seconds: float, now: float) -> None:
+        """A request was answered after so long."""
+        self._latency_ms.add(seconds * 1000, now)
+
+    def retried(self, batches: Iterable[RecordBatch], now: float) -> None:
+        for batch in batches:
+            for metrics in self._of(batch):
+                metrics.retry.add(batch.count, now)
+
+    def failed(self, batches: Iterable[RecordBatch], now: float) -> None:
+        for batch in batches:
+            for metrics in self._of(batch):
+                metrics.error.add(batch.count, now)
+
+    def _of(self, batch: RecordBatch) -> tuple[TopicMetrics, TopicMetrics]:
+        topic = batch.tp.topic
+        metrics = self._topics.get(topic)
+        if metrics is None:
+            metrics = self._topics[topic] = TopicMetrics()
+        return self._all, metrics
+
+    def values(self, now: float) -> Values:
+        """Of all topics together."""
+        return {
+            **self._all.values(now),
+            "request-rate": self._requests.per_second(now),
+            "request-total": self._requests.total,
+            "records-per-request-avg": self._records_per_request.mean(now),
+            "batch-size-avg": self._batch_bytes.mean(now),
+            "batch-size-max": self._batch_bytes.largest(now),
+            "record-queue-time-avg": self._queue_ms.mean(now),
+            "record-queue-time-max": self._queue_ms.largest(now),
+            "request-latency-avg": self._latency_ms.mean(now),
+            "request-latency-max": self._latency_ms.largest(now),
+        }
+
+    def topics(self, now: float) -> dict[str, Values]:
+        """topic → its values."""
+        return {topic: metrics.values(now) for topic, metrics in list(self._topics.items())}

@@ -1,0 +1,60 @@
+"""KafkaProducer.metrics: what it says of records that were stored, sent again, and given up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from kafka08.errors import NotLeaderForPartition
+from kafka08.producer import ProducerRecord
+from kafka08.structs import TopicPartition
+from tests.producer.tcp_cluster import TcpCluster
+from tests.producer.test_kafka_producer import SECONDS, producer_on
+
+T0 = TopicPartition("t", 0)
+
+
+@pytest.fixture
+def cluster() -> Iterator[TcpCluster]:
+    with TcpCluster({"t": {0: 1}, "u": {0: 1}}) as cluster:
+        yield cluster
+
+
+def test_records_and_bytes_are_counted_by_topic_and_together(cluster: TcpCluster) -> None:
+    """By Java's names; a rate is that of the window so far."""
+    with producer_on(cluster) as producer:
+        for topic, count in (("t", 30), ("u", 12)):
+            for _ in range(count):
+                producer.send(ProducerRecord(topic, b"x" * 100)).result(SECONDS)
+        found = producer.metrics()
+    every = found["producer-metrics"]
+    assert 42 == every["record-send-total"]
+    assert 30 == found["producer-topic-metrics.t"]["record-send-total"]
+    assert 12 * 100 < found["producer-topic-metrics.u"]["byte-total"] < 12 * 200
+    assert 0 < every["record-send-rate"] < 42
+    assert 0 < every["request-latency-avg"] <= every["request-latency-max"] < SECONDS * 1000
+    assert 0 == every["record-error-total"] == every["record-retry-total"]
+    assert every["buffer-total-bytes"] == every["buffer-available-bytes"]
+    assert 1 <= every["connection-count"]
+
+
+def test_a_batch_that_is_sent_again_counts_as_a_retry_and_not_as_an_error(
+    cluster: TcpCluster,
+) -> None:
+    """And as sent each time, as in Java."""
+    cluster.refuse(T0, NotLeaderForPartition.code)
+    with producer_on(cluster, retries=3) as producer:
+        producer.send(ProducerRecord("t", b"x")).result(SECONDS)
+        every = producer.metrics()["producer-metrics"]
+    assert (1, 0, 2) == tuple(every[f"record-{what}-total"] for what in ("retry", "error", "send"))
+
+
+def test_a_record_that_is_given_up_is_an_error(cluster: TcpCluster) -> None:
+    """Of its topic too."""
+    cluster.guilty = b"x"
+    with producer_on(cluster) as producer:
+        assert producer.send(ProducerRecord("t", b"x")).exception(SECONDS) is not None
+        found = producer.metrics()
+    assert 1 == found["producer-metrics"]["record-error-total"]
+    assert 1 == found["producer-topic-metrics.t"]["record-error-total"]
