@@ -1,4 +1,5 @@
-"""Which brokers hold a new topic's replicas. Pure. Source: kafka.admin.AdminUtils 0.8.2.2.
+"""Which brokers hold a new topic's replicas. Pure. Source: kafka.admin.AdminUtils 0.8.2.2, and
+0.10.2.2 for racks.
 
 Leaders are dealt out round robin from a random broker; the followers of a partition start a random
 distance further on, and that distance grows by one each time the leaders have gone once round, so
@@ -11,15 +12,27 @@ that the partitions led by one broker have their followers on different brokers:
                     p8   p9   p5   p6   p7
     third           p3   p4   p0   p1   p2
                     p7   p8   p9   p5   p6
+
+If the racks of the brokers are known, the same is done with the brokers in another order, one of
+each rack in turn, and a follower skips brokers of a rack that has a replica while another rack has
+none. So each rack has a replica of a partition, or at most one if there are fewer replicas than
+racks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import count as count_from
+from itertools import zip_longest
+from types import MappingProxyType
+from typing import Final, Protocol, TypeAlias
 
 from kafka08.config import INT_MAX
 from kafka08.errors import AdminError
+
+Racks: TypeAlias = Mapping[int, str | None]
+"""Broker → rack; None for one whose rack is not known, which need not be there at all."""
+NO_RACKS: Final[Racks] = MappingProxyType({})
 
 
 class RandomSource(Protocol):
@@ -36,6 +49,7 @@ def assign_replicas(
     shift: int | None = None,
     first_partition: int = 0,
     *,
+    racks: Racks = NO_RACKS,
     rng: RandomSource | None = None,
 ) -> dict[int, tuple[int, ...]]:
     """partition → replicas for `partitions` partitions numbered from `first_partition`.
@@ -43,8 +57,10 @@ def assign_replicas(
     brokers       ids of the live brokers, sorted
     start_index   where in `brokers` partition 0 would begin; None: drawn from `rng`
     shift         distance of the first follower; None: drawn from `rng`
+    racks         broker → rack, of all the brokers or of none
 
-    AdminError when the counts are not positive or there are too few brokers.
+    AdminError when the counts are not positive, there are too few brokers, or only some of them
+    have a rack.
     """
     count = len(brokers)
     if partitions <= 0:
@@ -59,18 +75,32 @@ def assign_replicas(
         assert rng is not None, "without both start_index and shift a random source is needed"
         start_index = rng.randrange(count) if start_index is None else start_index
         shift = rng.randrange(count) if shift is None else shift
+    known_racks = _racks_of(brokers, racks)
+    order = _alternated(known_racks) if known_racks else brokers
     assigned = {}
     for partition in range(first_partition, first_partition + partitions):
         if partition > 0 and partition % count == 0:
             shift += 1
         leader = (partition + start_index) % count
-        followers = (_follower(leader, shift, j, count) for j in range(replication_factor - 1))
-        assigned[partition] = tuple(brokers[i] for i in (leader, *followers))
+        if known_racks:
+            assigned[partition] = _over_racks(order, leader, shift, replication_factor, known_racks)
+        else:
+            followers = (_follower(leader, shift, j, count) for j in range(replication_factor - 1))
+            assigned[partition] = tuple(order[i] for i in (leader, *followers))
     return assigned
 
 
+def racks_if_all_known(brokers: Iterable[int], racks: Racks) -> Racks:
+    """The racks, or none if that of any broker is not known: what a broker that creates a topic by
+    itself goes by (RackAwareMode.Safe)."""
+    return racks if all(racks.get(broker) is not None for broker in brokers) else NO_RACKS
+
+
 def assign_added_partitions(
-    brokers: Sequence[int], existing: Mapping[int, Sequence[int]], total: int
+    brokers: Sequence[int],
+    existing: Mapping[int, Sequence[int]],
+    total: int,
+    racks: Racks = NO_RACKS,
 ) -> dict[int, tuple[int, ...]]:
     """partition → replicas of the partitions that raise a topic's count to `total`.
 
@@ -93,6 +123,7 @@ def assign_added_partitions(
         start_index=replicas[0],
         shift=replicas[0],
         first_partition=len(existing),
+        racks=racks,
     )
 
 
@@ -139,3 +170,45 @@ def check_assignment(
 def _follower(leader: int, shift: int, number: int, count: int) -> int:
     """Index of a partition's follower; never the leader's, and different for each number."""
     return (leader + 1 + (shift + number) % (count - 1)) % count
+
+
+def _racks_of(brokers: Sequence[int], racks: Racks) -> dict[int, str]:
+    """The rack of every broker; {} if none has one. AdminError if only some have."""
+    known = {broker: rack for broker in brokers if (rack := racks.get(broker)) is not None}
+    unknown = [broker for broker in brokers if broker not in known]
+    if known and unknown:
+        raise AdminError(
+            f"Not all brokers have rack information: brokers {', '.join(map(str, unknown))} have "
+            "no broker.rack. Set it, or let the racks be disregarded"
+        )
+    return known
+
+
+def _alternated(racks: Mapping[int, str]) -> list[int]:
+    """The brokers, one of each rack in turn, by rack and id."""
+    by_rack: dict[str, list[int]] = {}
+    for broker in sorted(racks):
+        by_rack.setdefault(racks[broker], []).append(broker)
+    rounds = zip_longest(*(by_rack[rack] for rack in sorted(by_rack)))
+    return [broker for one_of_each in rounds for broker in one_of_each if broker is not None]
+
+
+def _over_racks(
+    order: Sequence[int],
+    leader: int,
+    shift: int,
+    replication_factor: int,
+    racks: Mapping[int, str],
+) -> tuple[int, ...]:
+    """The replicas of one partition, the one at `leader` in front."""
+    rack_count = len(set(racks.values()))
+    replicas = [order[leader]]
+    taken = {racks[order[leader]]}
+    for step in count_from():
+        if len(replicas) == replication_factor:
+            break
+        broker = order[_follower(leader, shift * rack_count, step, len(order))]
+        if broker not in replicas and (racks[broker] not in taken or len(taken) == rack_count):
+            replicas.append(broker)
+            taken.add(racks[broker])
+    return tuple(replicas)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from kafka08.assignment import (
     assign_replicas,
     check_assignment,
     parse_assignment,
+    racks_if_all_known,
 )
 from kafka08.errors import AdminError
 
@@ -32,6 +34,51 @@ def test_the_example_of_the_source() -> None:
         9: (4, 1, 2),
     }
     assert assign_replicas(range(5), 10, 3, start_index=0, shift=0) == expected
+
+
+SIX = {0: "rack1", 1: "rack3", 2: "rack3", 3: "rack2", 4: "rack2", 5: "rack1"}
+
+
+def test_the_example_of_the_source_for_racks() -> None:
+    """AdminUtils 0.10.2.2: one broker of each rack in turn is 0, 3, 1, 5, 4, 2."""
+    expected = {
+        0: (0, 3, 1),
+        1: (3, 1, 5),
+        2: (1, 5, 4),
+        3: (5, 4, 2),
+        4: (4, 2, 0),
+        5: (2, 0, 3),
+        6: (0, 4, 2),
+    }
+    assert expected == assign_replicas(range(6), 7, 3, start_index=0, shift=0, racks=SIX)
+
+
+@given(
+    racks=st.dictionaries(st.integers(0, 30), st.sampled_from("abcd"), min_size=1, max_size=12),
+    data=st.data(),
+)
+def test_each_rack_has_a_replica_or_at_most_one(racks: dict[int, str], data: st.DataObject) -> None:
+    """And each broker at most one; leaders are dealt out evenly."""
+    factor = data.draw(st.integers(1, len(racks)))
+    draw = random.Random(data.draw(st.integers()))
+    partitions = 2 * len(racks)
+    assigned = assign_replicas(sorted(racks), partitions, factor, racks=racks, rng=draw)
+    for replicas in assigned.values():
+        assert factor == len(set(replicas))
+        counts = Counter(racks[replica] for replica in replicas)
+        if factor >= len(set(racks.values())):
+            assert set(racks.values()) == set(counts)
+        else:
+            assert {1} == set(counts.values())
+    assert {2} == set(Counter(replicas[0] for replicas in assigned.values()).values())
+
+
+def test_racks_of_some_brokers_alone_are_refused() -> None:
+    """By name; a broker that creates a topic by itself then disregards them."""
+    with pytest.raises(AdminError, match=r"brokers 2, 3 have no broker\.rack"):
+        assign_replicas([1, 2, 3], 1, 1, racks={1: "a", 2: None}, rng=random.Random(1))
+    assert {} == racks_if_all_known([1, 2], {1: "a", 2: None})
+    assert SIX == racks_if_all_known(SIX, SIX)
 
 
 def test_start_and_shift_are_drawn_in_this_order() -> None:

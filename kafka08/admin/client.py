@@ -19,7 +19,12 @@ from kafka08.admin.moves import (
     plan_moves,
     statuses,
 )
-from kafka08.assignment import assign_added_partitions, assign_replicas, check_assignment
+from kafka08.assignment import (
+    NO_RACKS,
+    assign_added_partitions,
+    assign_replicas,
+    check_assignment,
+)
 from kafka08.errors import AdminError, BadVersion, NodeExists, NoNode
 from kafka08.lifecycle import Closeable
 from kafka08.nearest import did_you_mean
@@ -85,6 +90,7 @@ class AdminClient(Closeable):
         config: Mapping[str, object] | None = None,
         assignment: Assignment | None = None,
         *,
+        rack_aware: bool = True,
         dry_run: bool = False,
     ) -> dict[int, tuple[int, ...]]:
         """Create a topic and give its partition → replicas.
@@ -92,6 +98,7 @@ class AdminClient(Closeable):
         config        overrides, checked by name and value; in a cluster under the safe profile they
                       are added to that profile's (kafka08.profile)
         assignment    partition → replicas instead of the two counts; its brokers need not be live
+        rack_aware    spread replicas over the racks of the brokers (broker.rack), if they have any
         dry_run       check everything and change nothing
         """
         overrides = override_texts(config or {})
@@ -103,9 +110,13 @@ class AdminClient(Closeable):
         if self._zk.exists(paths.topic(name)):
             raise AdminError(f'Topic "{name}" already exists.')
         if assignment is None:
-            brokers = self._store.live_broker_ids()
+            live = self._store.live_racks()
             assignment = assign_replicas(
-                brokers, partitions, replication_factor, rng=self._runtime.random
+                list(live),
+                partitions,
+                replication_factor,
+                racks=live if rack_aware else NO_RACKS,
+                rng=self._runtime.random,
             )
         chosen = {number: tuple(replicas) for number, replicas in sorted(assignment.items())}
         if not dry_run:
@@ -206,6 +217,7 @@ class AdminClient(Closeable):
         delete_config: Sequence[str] = (),
         partitions: int | None = None,
         assignment: Sequence[Sequence[int]] | None = None,
+        rack_aware: bool = True,
         dry_run: bool = False,
     ) -> dict[int, tuple[int, ...]]:
         """Change a topic's overrides, raise its number of partitions, or both; gives partition →
@@ -216,6 +228,7 @@ class AdminClient(Closeable):
                        name that no override has
         partitions     how many there shall be
         assignment     replicas of each partition that is added; default: spread over all brokers
+        rack_aware     as for `create_topic`
         """
         if fault := fault_of(name):
             raise AdminError(fault)
@@ -225,7 +238,7 @@ class AdminClient(Closeable):
         existing = dict(sorted(nodes.decode_assignment(node.data).items()))
         added: dict[int, tuple[int, ...]] = {}
         if partitions is not None:
-            added = self._partitions_to_add(name, existing, partitions, assignment)
+            added = self._partitions_to_add(name, existing, partitions, assignment, rack_aware)
         overrides = None
         if config or delete_config:
             stored = self.overrides(name)
@@ -255,12 +268,14 @@ class AdminClient(Closeable):
         existing: Mapping[int, Sequence[int]],
         total: int,
         assignment: Sequence[Sequence[int]] | None,
+        rack_aware: bool,
     ) -> dict[int, tuple[int, ...]]:
         if name in INTERNAL_TOPICS:
             raise AdminError(f"The number of partitions of {name} cannot be changed.")
-        live = self._store.live_broker_ids()
+        racks = self._store.live_racks()
+        live = list(racks)
         if assignment is None:
-            return assign_added_partitions(live, existing, total)
+            return assign_added_partitions(live, existing, total, racks if rack_aware else NO_RACKS)
         added = {len(existing) + n: tuple(replicas) for n, replicas in enumerate(assignment)}
         if len(existing) + len(added) != total:
             raise AdminError(
@@ -271,20 +286,31 @@ class AdminClient(Closeable):
         return added
 
     def _write_config(self, name: str, overrides: Mapping[str, str]) -> None:
-        """The overrides first, then the notification that makes brokers read them."""
+        """The overrides first, then the notification that makes brokers read them: in the form of
+        0.8, in that of 0.9, or both, as the registered brokers need."""
         self._zk.put(paths.topic_config(name), nodes.encode_topic_config(overrides))
-        change = nodes.encode_config_change(nodes.ConfigChange(name))
-        self._zk.create(paths.config_change(), change, sequence=True)
+        change = nodes.ConfigChange(name)
+        versions = {found.version for found in self._store.registrations().values()}
+        if versions - {1}:
+            later = nodes.encode_later_config_change(change)
+            self._zk.create(paths.config_change(), later, sequence=True)
+        if not versions or 1 in versions:
+            text = nodes.encode_config_change(change)
+            self._zk.create(paths.config_change(), text, sequence=True)
 
     # Moving partitions
 
-    def plan_moves(self, topics: Sequence[str], brokers: Sequence[int]) -> Moves:
-        """Spread the partitions of `topics` anew over `brokers`; changes nothing."""
+    def plan_moves(
+        self, topics: Sequence[str], brokers: Sequence[int], *, rack_aware: bool = True
+    ) -> Moves:
+        """Spread the partitions of `topics` anew over `brokers`, and over their racks if they have
+        any and `rack_aware`; changes nothing."""
         current = self._store.assignments(topics)
         for name in topics:
             if name not in current:
                 raise self._absent_topic(name)
-        return plan_moves(current, brokers, self._runtime.random)
+        racks = self._store.live_racks() if rack_aware else NO_RACKS
+        return plan_moves(current, brokers, self._runtime.random, racks)
 
     def assigned(self, partitions: Iterable[TopicPartition]) -> Moves:
         """Where these partitions are now; what does not exist is left out."""

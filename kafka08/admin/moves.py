@@ -16,7 +16,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from kafka08.assignment import assign_replicas
+from kafka08.assignment import NO_RACKS, Racks, assign_replicas
 from kafka08.config import INT_MAX
 from kafka08.errors import AdminError, ZooKeeperError
 from kafka08.structs import TopicPartition
@@ -147,7 +147,10 @@ def parse_topics(text: str) -> list[str]:
 
 
 def plan_moves(
-    current: Mapping[str, Mapping[int, Sequence[int]]], brokers: Sequence[int], rng: Random
+    current: Mapping[str, Mapping[int, Sequence[int]]],
+    brokers: Sequence[int],
+    rng: Random,
+    racks: Racks = NO_RACKS,
 ) -> Moves:
     """Spread every partition of the topics anew over `brokers`, as for new topics, with as many
     replicas as each topic has."""
@@ -158,7 +161,7 @@ def plan_moves(
         if not assignment:
             raise AdminError(f"Topic {topic} has no partitions to move")
         factor = len(assignment[min(assignment)])
-        planned = assign_replicas(brokers, len(assignment), factor, rng=rng)
+        planned = assign_replicas(brokers, len(assignment), factor, racks=racks, rng=rng)
         moves.update({TopicPartition(topic, number): r for number, r in planned.items()})
     return moves
 

@@ -42,6 +42,7 @@ class IsrChanges:
 
     on_raised           hears of each partition whose HW rose because its new ISR counts; may not
                         switch
+    on_changed          hears of each partition whose new ISR counts; may not switch
     shrinks, expansions how many were begun
     """
 
@@ -50,10 +51,12 @@ class IsrChanges:
         runtime: BrokerRuntime,
         store: ClusterStore,
         on_raised: Callable[[TopicPartition], object],
+        on_changed: Callable[[TopicPartition], object] | None = None,
     ) -> None:
         self._runtime = runtime
         self._store = store
         self._on_raised = on_raised
+        self._on_changed = on_changed
         self._waiting: Pending = {}
         self._writing = False
         self.shrinks = self.expansions = 0
@@ -141,6 +144,8 @@ class IsrChanges:
         return {}
 
     def _end(self, partition: Partition, change: LeaderAndIsr, found: LeaderAndIsr) -> None:
+        if self._on_changed is not None:
+            self._on_changed(partition.topic_partition)
         if partition.end_isr_change(change, found):
             self._on_raised(partition.topic_partition)
 

@@ -8,7 +8,7 @@ kafka.server.MetadataCache 0.8.2.2.
 from __future__ import annotations
 
 import logging
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Final
 
 from kafka08.errors import LeaderNotAvailable, ReplicaNotAvailable
@@ -89,9 +89,9 @@ class MetadataCache:
         return topic in self._topics
 
     @property
-    def live_ids(self) -> Sequence[int]:
-        """The ids of the live brokers, ascending."""
-        return sorted(self._racks)
+    def racks(self) -> Mapping[int, str | None]:
+        """The ids of the live brokers, each with its rack if the controller has said so."""
+        return self._racks
 
     def is_alive(self, broker_id: int) -> bool:
         return broker_id in self._racks

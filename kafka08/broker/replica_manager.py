@@ -26,7 +26,9 @@ from kafka08.broker.delayed_produce import (
     DelayedProduce,
 )
 from kafka08.broker.halt import halt_on
+from kafka08.broker.isr_change_notifications import IsrChangeNotifications
 from kafka08.broker.isr_changes import IsrChanges, without
+from kafka08.broker.leader_and_isr_codes import LEADER_AND_ISR_CODES
 from kafka08.broker.metadata_cache import MetadataCache
 from kafka08.broker.partition import Partition, Traffic
 from kafka08.broker.purgatory import Purgatory
@@ -39,10 +41,10 @@ from kafka08.errors import (
     ReplicaNotAvailable,
     SessionLost,
     StaleControllerEpoch,
-    StaleLeaderEpoch,
     StorageError,
     UnknownTopicOrPartition,
 )
+from kafka08.levels import Level
 from kafka08.log.checkpoint import OffsetCheckpoint
 from kafka08.log.manager import LogManager
 from kafka08.log.names import HIGH_WATERMARK_CHECKPOINT
@@ -123,7 +125,13 @@ class ReplicaManager:
         self._store = store
         self._metadata_cache = metadata_cache
         self._followers = followers
-        self._isr_changes = IsrChanges(runtime, store, self.wake)
+        self.isr_change_notifications = (
+            IsrChangeNotifications(runtime, store) if config.level >= Level.V0_9_0 else None
+        )
+        notifications = self.isr_change_notifications
+        on_changed = None if notifications is None else notifications.record
+        self._isr_changes = IsrChanges(runtime, store, self.wake, on_changed)
+        self._codes = LEADER_AND_ISR_CODES[config.level]
         self._partitions: dict[TopicPartition, Partition] = {}
         self.by_name_on_the_wire: dict[bytes, Partition] = {}
         self._listeners: dict[str, LeadershipListener] = {}
@@ -454,8 +462,7 @@ class ReplicaManager:
         state: PartitionStateInfo,
         errors: dict[TopicPartition, int],
     ) -> bool:
-        """Whether a state is to be obeyed; its code goes into `errors`, unless this broker is not
-        among the replicas: then the answer leaves it out."""
+        """Whether a state is to be obeyed; its code, if it gets one, goes into `errors`."""
         partition = self._partitions[topic_partition]
         if state.leader_epoch <= partition.leader_epoch:
             state_change_log.warning(
@@ -466,7 +473,7 @@ class ReplicaManager:
                 state.leader_epoch,
                 partition.leader_epoch,
             )
-            errors[topic_partition] = StaleLeaderEpoch.code
+            errors[topic_partition] = self._codes.stale
             return False
         if self.broker_id not in state.replicas:
             state_change_log.warning(
@@ -476,6 +483,8 @@ class ReplicaManager:
                 topic_partition,
                 ",".join(map(str, state.replicas)),
             )
+            if self._codes.no_replica is not None:
+                errors[topic_partition] = self._codes.no_replica
             return False
         errors[topic_partition] = 0
         return True

@@ -36,6 +36,7 @@ from kafka08.broker.event_loop_monitor import EventLoopMonitor
 from kafka08.broker.former_session import FormerSession
 from kafka08.broker.halt import halt_on
 from kafka08.broker.inter_broker import LEAST_REGISTRATION, inter_broker
+from kafka08.broker.isr_change_notifications import CHECK_MS
 from kafka08.broker.log_background import LogBackground
 from kafka08.broker.log_cleaner import CleanerWorkers
 from kafka08.broker.metadata_cache import MetadataCache
@@ -211,7 +212,7 @@ class KafkaServer:
         )
         self._zk.start()
         store = ClusterStore(self._zk)
-        store.create_common_paths()
+        store.create_common_paths(config.level)
         if config.is_safe:
             store.put_profile(config.kafka08_profile)
         self._cluster_id = store.cluster_id(partial(new_cluster_id, self.runtime.random))
@@ -319,6 +320,9 @@ class KafkaServer:
             replica_manager.shrink_isrs,
             "isr-expiration",
         )
+        notifications = replica_manager.isr_change_notifications
+        if notifications is not None:
+            self._every(CHECK_MS, notifications.propagate, "isr-change-propagation")
         self._every(
             config.log_retention_check_interval_ms,
             log_manager.retain,

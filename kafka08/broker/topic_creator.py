@@ -11,9 +11,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 
-from kafka08.assignment import assign_replicas
+from kafka08.assignment import NO_RACKS, assign_replicas, racks_if_all_known
 from kafka08.broker.config import BrokerConfig
 from kafka08.errors import InvalidTopic, NodeExists, UnknownError
+from kafka08.levels import Level
 from kafka08.profile import topic_overrides
 from kafka08.protocol.types import NULL_NAME
 from kafka08.runtime import BrokerRuntime
@@ -32,6 +33,7 @@ class TopicCreator:
         self._config = config
         self._runtime = runtime
         self._store = store
+        self._is_rack_aware = config.level >= Level.V0_10_2
 
     def creates(self, topic: str) -> bool:
         """Whether asking for an unknown topic of this name creates it (or fails, if illegal)."""
@@ -75,9 +77,11 @@ class TopicCreator:
     def _create(
         self, topic: str, partitions: int, replication_factor: int, config: Mapping[str, str]
     ) -> None:
-        brokers = self._store.live_broker_ids()
+        found = self._store.live_racks()
+        # 0.8, 0.9: racks do not count.
+        racks = racks_if_all_known(found, found) if self._is_rack_aware else NO_RACKS
         assignment = assign_replicas(
-            brokers, partitions, replication_factor, rng=self._runtime.random
+            list(found), partitions, replication_factor, racks=racks, rng=self._runtime.random
         )
         if self._store.zk.exists(paths.topic(topic)):
             return

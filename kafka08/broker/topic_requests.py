@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from kafka08.assignment import RandomSource, assign_replicas
+from kafka08.assignment import Racks, RandomSource, assign_replicas
 from kafka08.errors import (
     ConfigError,
     InvalidConfig,
@@ -47,11 +47,10 @@ def overrides_of(wanted: NewTopic) -> dict[str, str]:
     return overrides
 
 
-def assignment_of(
-    wanted: NewTopic, brokers: Sequence[int], rng: RandomSource
-) -> dict[int, tuple[int, ...]]:
-    """partition → replicas, as asked for or on the live `brokers`. InvalidRequest,
-    InvalidPartitions, InvalidReplicationFactor."""
+def assignment_of(wanted: NewTopic, racks: Racks, rng: RandomSource) -> dict[int, tuple[int, ...]]:
+    """partition → replicas, as asked for or on the live brokers, which `racks` has with their
+    racks. InvalidRequest, InvalidPartitions, InvalidReplicationFactor, AdminError."""
+    brokers = sorted(racks)
     has_counts = (wanted.partitions, wanted.replication_factor) != (NO_COUNT, NO_COUNT)
     if wanted.assignment:
         if has_counts:
@@ -69,7 +68,9 @@ def assignment_of(
             f"replication factor: {wanted.replication_factor} larger than available brokers: "
             f"{len(brokers)}"
         )
-    return assign_replicas(brokers, wanted.partitions, wanted.replication_factor, rng=rng)
+    return assign_replicas(
+        brokers, wanted.partitions, wanted.replication_factor, racks=racks, rng=rng
+    )
 
 
 def check_name(topic: str, existing: Sequence[str]) -> None:

@@ -112,6 +112,14 @@ def json_option(prints: str = "JSON instead of a table.") -> Callable[[Function]
     return click.option("--json", "as_json", is_flag=True, help=prints)
 
 
+rack_option = click.option(
+    "--disable-rack-aware",
+    "rack_aware",
+    is_flag=True,
+    flag_value=False,
+    default=True,
+    help="Disregard the racks of the brokers.",
+)
 dry_run_option = click.option(
     "--dry-run", is_flag=True, help="Show what would be done, and change nothing."
 )

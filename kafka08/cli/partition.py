@@ -27,6 +27,7 @@ from kafka08.cli.options import (
     example,
     json_option,
     legal_topic,
+    rack_option,
     zookeeper_option,
 )
 from kafka08.cli.table import show_json
@@ -65,6 +66,7 @@ def partition() -> None:
     "--topics-file", type=json_file, help='The same as a file: {"topics":[{"topic":"t"}]}.'
 )
 @click.option("--brokers", metavar="ID[,..]", help="Where the topics shall be spread.")
+@rack_option
 @click.option("--execute", is_flag=True, help="Move; without it the plan is only shown.")
 @click.option("--verify", is_flag=True, help="Say how far the moves of --plan are.")
 @click.option("--wait", is_flag=True, help="With --execute: show progress until all is done.")
@@ -75,6 +77,7 @@ def reassign(
     topics: tuple[str, ...],
     topics_file: Path | None,
     brokers: str | None,
+    rack_aware: bool,
     execute: bool,
     verify: bool,
     wait: bool,
@@ -94,7 +97,9 @@ def reassign(
         moves = (
             parsed(plan_file, parse_moves)
             if plan_file is not None
-            else admin.plan_moves(named(topics, topics_file), broker_ids(brokers or ""))
+            else admin.plan_moves(
+                named(topics, topics_file), broker_ids(brokers or ""), rack_aware=rack_aware
+            )
         )
         if verify:
             sys.exit(show_statuses(admin.move_statuses(moves), as_json))

@@ -11,7 +11,13 @@ from kafka08.admin import AdminClient, describe_lines, select
 from kafka08.admin.moves import absent_brokers
 from kafka08.assignment import parse_assignment
 from kafka08.cli.commands import Commands
-from kafka08.cli.options import example, json_option, legal_topic, zookeeper_option
+from kafka08.cli.options import (
+    example,
+    json_option,
+    legal_topic,
+    rack_option,
+    zookeeper_option,
+)
 from kafka08.cli.table import show_json
 from kafka08.cli.topic_offsets import offsets
 from kafka08.config import parse_overrides
@@ -36,6 +42,7 @@ def topic() -> None:
     help="Replicas of partition 0, of partition 1, …, instead of the two counts.",
 )
 @click.option("--config", "config", multiple=True, metavar="KEY=VALUE", help="A topic override.")
+@rack_option
 @click.option("--dry-run", is_flag=True, help="Show the assignment and change nothing.")
 @json_option("One JSON object.")
 @zookeeper_option
@@ -47,6 +54,7 @@ def create(
     replication_factor: int,
     replica_assignment: str | None,
     config: tuple[str, ...],
+    rack_aware: bool,
     dry_run: bool,
     as_json: bool,
     zookeeper: str,
@@ -63,6 +71,7 @@ def create(
             replication_factor,
             parse_overrides(config, "--config"),
             None if replica_assignment is None else parse_assignment(replica_assignment),
+            rack_aware=rack_aware,
             dry_run=dry_run,
         )
         chosen = {TopicPartition(name, number): rs for number, rs in assignment.items()}
@@ -154,6 +163,7 @@ topic.add_command(offsets)
 @click.option("--config", "config", multiple=True, metavar="KEY=VALUE", help="Set an override.")
 @click.option("--delete-config", multiple=True, metavar="KEY", help="Drop an override.")
 @click.option("--partitions", type=click.IntRange(1), help="Raise the number of partitions.")
+@rack_option
 @click.option("--dry-run", is_flag=True, help="Check everything and change nothing.")
 @json_option("One JSON object.")
 @zookeeper_option
@@ -162,6 +172,7 @@ def alter(
     config: tuple[str, ...],
     delete_config: tuple[str, ...],
     partitions: int | None,
+    rack_aware: bool,
     dry_run: bool,
     as_json: bool,
     zookeeper: str,
@@ -179,6 +190,7 @@ def alter(
             config=overrides,
             delete_config=delete_config,
             partitions=partitions,
+            rack_aware=rack_aware,
             dry_run=dry_run,
         )
     if as_json:

@@ -127,8 +127,8 @@ class ConsumerRegistration:
 class ConfigChange:
     """/config/changes/config_change_N: the entity whose configuration was altered.
 
-    entity_type is "topics"; in the forms of 0.9 and 0.10 (never written here) also "clients",
-    "users" or "brokers".
+    entity_type is "topics"; in the forms of 0.9 and 0.10 also "clients", "users" or "brokers",
+    which are never written here. Brokers of 0.8 ignore the form of 0.9, and the other way round.
     """
 
     name: str
@@ -311,7 +311,15 @@ def decode_topic_config(text: str | None) -> dict[str, str]:
 
 
 def encode_config_change(change: ConfigChange) -> str:
+    """As brokers of 0.8 read it."""
     return _string(change.name)
+
+
+def encode_later_config_change(change: ConfigChange) -> str:
+    """As brokers of 0.9 and later read it."""
+    return _object(
+        ("version", 1), ("entity_type", change.entity_type), ("entity_name", change.name)
+    )
 
 
 def decode_config_change(text: str | None) -> ConfigChange:
@@ -357,6 +365,16 @@ def encode_preferred_election(partitions: Iterable[TopicPartition]) -> str:
 
 def decode_preferred_election(text: str | None) -> tuple[TopicPartition, ...]:
     what = "preferred replica election"
+    return tuple(_topic_partition(entry, what) for entry in _entries(text, what))
+
+
+def encode_isr_changes(partitions: Iterable[TopicPartition]) -> str:
+    """/isr_change_notification/isr_change_N: the partitions whose ISR a leader has changed."""
+    return encode_preferred_election(partitions)
+
+
+def decode_isr_changes(text: str | None) -> tuple[TopicPartition, ...]:
+    what = "ISR change notification"
     return tuple(_topic_partition(entry, what) for entry in _entries(text, what))
 
 

@@ -25,6 +25,8 @@ PREFERRED_ELECTION: Final = "/admin/preferred_replica_election"
 TOPIC_CONFIGS: Final = "/config/topics"
 CONFIG_CHANGES: Final = "/config/changes"
 CONFIG_CHANGE_PREFIX: Final = "config_change_"
+ISR_CHANGES: Final = "/isr_change_notification"
+ISR_CHANGE_PREFIX: Final = "isr_change_"
 CLUSTER_ID: Final = "/cluster/id"
 CONSUMERS: Final = "/consumers"
 MIGRATIONS: Final = "/kafka08/migrations"
@@ -42,6 +44,14 @@ COMMON: Final = (
     DELETE_TOPICS,
 )
 """The persistent paths that every broker creates at start."""
+COMMON_LATER: Final = (
+    "/config/clients",
+    "/config/users",
+    "/config/brokers",
+    BROKER_SEQUENCE,
+    ISR_CHANGES,
+)
+"""Those that it creates as well from level 0.9.0 on."""
 
 
 def broker(broker_id: int) -> str:
@@ -76,6 +86,11 @@ def config_change(sequence: int | None = None) -> str:
     """One change notification; without a number the prefix that ZooKeeper numbers."""
     number = "" if sequence is None else f"{sequence:010d}"
     return f"{CONFIG_CHANGES}/{CONFIG_CHANGE_PREFIX}{number}"
+
+
+def isr_change(name: str = ISR_CHANGE_PREFIX) -> str:
+    """One notification; without a name the prefix that ZooKeeper numbers."""
+    return f"{ISR_CHANGES}/{name}"
 
 
 def group(name: str) -> str:

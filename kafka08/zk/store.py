@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from kafka08.errors import BrokerIdTaken, NoBrokersAvailable, NodeExists, ZooKeeperError
+from kafka08.levels import Level
 from kafka08.profile import CLASSIC
 from kafka08.structs import PLAINTEXT, Broker, LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
@@ -44,9 +45,9 @@ class ClusterStore:
 
     # --- brokers and the cluster ---
 
-    def create_common_paths(self) -> None:
-        """Create the persistent paths that each broker needs at start."""
-        for path in paths.COMMON:
+    def create_common_paths(self, level: Level = Level.V0_8_2) -> None:
+        """Create the persistent paths that each broker of the level needs at start."""
+        for path in paths.COMMON + (paths.COMMON_LATER if level > Level.V0_8_2 else ()):
             self.zk.ensure(path)
 
     def cluster_id(self, new_id: Callable[[], str]) -> str:
@@ -119,6 +120,10 @@ class ClusterStore:
         broker as alive, so a replica on it would have no leader."""
         return list(self.registrations())
 
+    def live_racks(self) -> dict[int, str | None]:
+        """`live_broker_ids`, each with its rack; None if it has none."""
+        return {broker_id: found.rack for broker_id, found in self.registrations().items()}
+
     def registrations(
         self, broker_ids: Iterable[int] | None = None
     ) -> dict[int, nodes.BrokerRegistration]:
@@ -154,6 +159,18 @@ class ClusterStore:
     def controller(self) -> nodes.ControllerNode | None:
         """Broker id of the controller; None while there is none."""
         return read_one(self.zk, paths.CONTROLLER, nodes.decode_controller)
+
+    def controller_reads_isr_changes(self) -> bool:
+        """Whether there is a controller, and its registration is one of 0.9 or later."""
+        controller = self.controller()
+        if controller is None:
+            return False
+        registration = self.registrations([controller.broker_id]).get(controller.broker_id)
+        return registration is not None and registration.version > 1
+
+    def notify_of_isr_changes(self, partitions: Iterable[TopicPartition]) -> None:
+        """Tell the controller that the ISRs of these partitions changed."""
+        self.zk.create(paths.isr_change(), nodes.encode_isr_changes(partitions), sequence=True)
 
     def controller_epoch(self) -> tuple[int, int] | None:
         """(epoch, version of the znode); None before the first controller."""

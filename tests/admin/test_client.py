@@ -11,8 +11,9 @@ import pytest
 
 from kafka08.admin import AdminClient, MoveStatus, describe_lines
 from kafka08.errors import AdminError, ConfigError, ZooKeeperUnreachable
+from kafka08.levels import Level
 from kafka08.runtime.threads import ThreadRuntime
-from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
+from kafka08.structs import Broker, Endpoint, LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
@@ -221,6 +222,73 @@ def test_in_a_safe_cluster_topics_carry_its_overrides(admin: AdminClient, zk: Zk
     } == ClusterStore(zk).topic_config("tt")
     admin.create_topic("uu", config={"unclean.leader.election.enable": "true"})
     assert {"unclean.leader.election.enable": "true"} == ClusterStore(zk).topic_config("uu")
+
+
+def config_changes(zk: ZkClient) -> list[str | None]:
+    names = zk.children(paths.CONFIG_CHANGES)
+    nodes_ = [zk.get_or_none(f"{paths.CONFIG_CHANGES}/{name}") for name in names]
+    return [node.data for node in nodes_ if node is not None]
+
+
+LATER_CHANGE = '{"version":1,"entity_type":"topics","entity_name":"tt"}'
+
+
+@pytest.mark.parametrize(
+    ("versions", "expected"),
+    [
+        ((), ['"tt"']),
+        ((1, 1), ['"tt"']),
+        ((4, 4), [LATER_CHANGE]),
+        ((1, 2), [LATER_CHANGE, '"tt"']),
+    ],
+)
+def test_a_change_is_announced_as_the_registered_brokers_read_it(
+    zk: ZkClient, versions: tuple[int, ...], expected: list[str]
+) -> None:
+    """Brokers of 0.8 ignore the form of 0.9, and the other way round."""
+    store = ClusterStore(zk)
+    store.create_common_paths()
+    for broker_id, version in enumerate(versions):
+        level = Level.V0_8_2 if version == 1 else Level.V0_10_2
+        ends = (Endpoint("PLAINTEXT", "h", broker_id),)
+        advertised = nodes.Advertised(level, version, ends)
+        store.register_broker(
+            Broker(broker_id, "h", broker_id), timestamp_ms=1, advertised=advertised
+        )
+    store.create_topic("tt", {0: [1]}, {})
+    AdminClient(zk=zk).alter_topic("tt", config={"retention.ms": "2"})
+    assert expected == config_changes(zk)
+
+
+def test_replicas_are_spread_over_racks(zk: ZkClient) -> None:
+    """Of new topics, added partitions and moves, unless racks are to be disregarded; with the rack
+    of one broker missing nothing is assigned."""
+    store = ClusterStore(zk)
+    store.create_common_paths()
+    racks: dict[int, str | None] = {1: "a", 2: "a", 3: "a", 4: "b"}
+
+    def register(broker_id: int) -> None:
+        ends = (Endpoint("PLAINTEXT", "h", broker_id),)
+        advertised = nodes.Advertised(Level.V0_10_2, 4, ends, racks[broker_id])
+        store.register_broker(
+            Broker(broker_id, "h", broker_id), timestamp_ms=1, advertised=advertised
+        )
+
+    for broker_id in racks:
+        register(broker_id)
+    admin = AdminClient(zk=zk, runtime=ThreadRuntime(rng=random.Random(1)))
+    created = admin.create_topic("tt", 8, 2)
+    added = admin.alter_topic("tt", partitions=12)
+    moved = admin.plan_moves(["tt"], [1, 2, 4])
+    for replicas in (*created.values(), *added.values(), *moved.values()):
+        assert {"a", "b"} == {racks[replica] for replica in replicas}
+    unaware = admin.create_topic("uu", 8, 2, rack_aware=False)
+    assert any(4 not in replicas for replicas in unaware.values())
+    zk.delete(paths.broker(2))
+    racks[2] = None
+    register(2)
+    with pytest.raises(AdminError, match=r"brokers 2 have no broker\.rack"):
+        admin.create_topic("vv", 1, 1)
 
 
 def test_overrides_are_altered_and_announced(admin: AdminClient, zk: ZkClient) -> None:

@@ -21,8 +21,8 @@ from kafka08.protocol.create_topics import (
 )
 from kafka08.protocol.delete_topics import DeleteTopicsRequest
 from kafka08.protocol.fetch import FetchPartition, FetchRequest, FetchTopic
-from kafka08.protocol.leader_and_isr import PartitionStateInfo
-from kafka08.protocol.metadata import MetadataRequest
+from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest, PartitionStateInfo
+from kafka08.protocol.metadata import BrokerEndpoint, MetadataRequest
 from kafka08.protocol.offset_commit import (
     OffsetCommitPartition,
     OffsetCommitRequest,
@@ -38,7 +38,7 @@ from kafka08.protocol.update_metadata import (
     UpdateMetadataRequest,
 )
 from kafka08.structs import OFFSETS_TOPIC
-from kafka08.zk import paths
+from kafka08.zk import nodes, paths
 from tests.broker.world import CONTROLLER_EPOCH, World
 
 SET = message_set.encode([(None, b"v" * 100)], magic=1)
@@ -355,6 +355,26 @@ class TestTopics:
         assert (result.message is None) == (code == 0)
         assert paths.topic("t") not in world.store.znodes
 
+    @pytest.mark.parametrize(
+        ("racks", "code", "replicas"),
+        [(("a", "a", "b"), 0, {3}), (("a", None, "b"), -1, None), ((None,) * 3, 0, set())],
+    )
+    def test_replicas_are_spread_over_racks(
+        self, world: World, racks: Any, code: int, replicas: set[int] | None
+    ) -> None:
+        """-1 if only some brokers have one. Without racks no broker is in every partition."""
+        live = [
+            LiveBroker(n, [ListenerEndpoint(n, "h", "PLAINTEXT", 0)], rack)
+            for n, rack in enumerate(racks, 1)
+        ]
+        world.client.call(UpdateMetadataRequest(9, CONTROLLER_EPOCH, [], live, version=3))
+        answer = world.client.call(CreateTopicsRequest([NewTopic("t", 12, 2, [], [])], 0))
+        (result,) = answer.topics
+        assert result.error_code == (code or 7)
+        if replicas is not None:
+            assignment = nodes.decode_assignment(world.store.znodes[paths.topic("t")])
+            assert replicas == set.intersection(*map(set, assignment.values()))
+
     def test_one_named_twice_fails_alone(self, world: World) -> None:
         """The others are created."""
         topics = [NewTopic(name, 1, 1, [], []) for name in ("t", "u", "t")]
@@ -373,6 +393,28 @@ class TestTopics:
 
 
 class TestErrorCodes:
+    @pytest.mark.parametrize(
+        ("level", "stale", "elsewhere"),
+        [("0.8.2", 13, None), ("0.9.0", 13, 3), ("0.10.2", 11, 3)],
+    )
+    def test_states_that_are_not_obeyed(
+        self, tmp_path: Path, level: str, stale: int, elsewhere: int | None
+    ) -> None:
+        """A leader epoch that is not higher, and a partition that has no replica here."""
+        world = world_of(tmp_path, level)
+        world.lead("t")
+        states = [
+            PartitionStateInfo("t", 0, CONTROLLER_EPOCH, 1, 0, [1], 0, [1]),
+            PartitionStateInfo("u", 0, CONTROLLER_EPOCH, 2, 0, [2], 0, [2]),
+        ]
+        leaders = [BrokerEndpoint(n, "127.0.0.1", n) for n in (1, 2)]
+        answer = world.client.call(LeaderAndIsrRequest(9, CONTROLLER_EPOCH, states, leaders))
+        found = {item.topic: item.error_code for item in answer.partitions}
+        expected = {"t": stale} | ({} if elsewhere is None else {"u": elsewhere})
+        assert (0, expected) == (answer.error_code, found)
+        old = LeaderAndIsrRequest(9, CONTROLLER_EPOCH - 1, states, leaders)
+        assert 11 == world.client.call(old).error_code
+
     @pytest.mark.parametrize(("level", "code"), [("0.8.2", -1), ("0.9.0", -1), ("0.10.2", 11)])
     def test_metadata_of_an_old_controller(self, tmp_path: Path, level: str, code: int) -> None:
         """0.10.2 answers the code of the cause."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from kafka08.protocol.metadata import MetadataRequest
 from kafka08.structs import OFFSETS_TOPIC
 from kafka08.zk import nodes, paths
@@ -38,6 +40,26 @@ def test_as_many_replicas_as_configured(tmp_path: Path) -> None:
     world.store.live = [1, 2, 3]
     world.client.call(MetadataRequest(["new"]))
     assert 2 == len(nodes.decode_assignment(world.store.znodes[paths.topic("new")])[0])
+
+
+@pytest.mark.parametrize(
+    ("level", "racks", "is_spread"),
+    [
+        ("0.10.2", {1: "a", 2: "a", 3: "a", 4: "b"}, True),
+        ("0.10.2", {1: "a", 2: "a", 4: "b"}, False),
+        ("0.8.2", {1: "a", 2: "a", 3: "a", 4: "b"}, False),
+    ],
+)
+def test_replicas_are_spread_over_racks(
+    tmp_path: Path, level: str, racks: dict[int, str], is_spread: bool
+) -> None:
+    """From 0.10 on, if all live brokers have one (RackAwareMode.Safe)."""
+    world = World(tmp_path, api_level=level, default_replication_factor=2, num_partitions=20)
+    world.store.live = [1, 2, 3, 4]
+    world.store.racks = racks
+    world.client.call(MetadataRequest(["new"]))
+    assignment = nodes.decode_assignment(world.store.znodes[paths.topic("new")])
+    assert is_spread == all(4 in replicas for replicas in assignment.values())
 
 
 def test_the_offsets_topic_makes_do_with_the_brokers_there_are(tmp_path: Path) -> None:

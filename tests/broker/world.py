@@ -51,6 +51,7 @@ class FakeStore:
     def __init__(self) -> None:
         self.znodes: dict[str, str] = {}
         self.live = [BROKER_ID]
+        self.racks: dict[int, str] = {}
         self.configs: dict[str, dict[str, str]] = {}
         self._groups: ZkClient | None = None
         self.states: dict[TopicPartition, LeaderAndIsr] = {}
@@ -62,6 +63,9 @@ class FakeStore:
 
     def live_broker_ids(self) -> list[int]:
         return self.live
+
+    def live_racks(self) -> dict[int, str | None]:
+        return {broker: self.racks.get(broker) for broker in self.live}
 
     def topic_configs(self, topics: Iterable[str]) -> dict[str, dict[str, str]]:
         return {topic: self.configs[topic] for topic in topics if topic in self.configs}

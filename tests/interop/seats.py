@@ -97,6 +97,11 @@ class Seat:
 
         wait_for(is_there, f"broker {self.id} to register")
 
+    def output(self) -> str:
+        """What the broker has written to its log, all starts together."""
+        process = self._jvm if self._jvm.running else self._ours.process
+        return process.log.read_text(errors="replace")
+
     def segments(self, topic: str, partition: int) -> dict[str, bytes]:
         directory = self.logs / f"{topic}-{partition}"
         assert [] == check_log(directory)

@@ -127,6 +127,14 @@ class ClusterChanges:
         self._context.history.add(f"topics {sorted(topics)} vanished")
         self._context.forget_topics(topics)
 
+    def isrs_changed(self, states: Mapping[TopicPartition, LeaderAndIsr]) -> None:
+        """Leaders changed the ISRs of these partitions: all brokers hear of it."""
+        if states:
+            self._context.leadership.update(states)
+            batch = self._changes.new_batch()
+            batch.add_update_metadata(states)
+            self._changes.send(batch)
+
     def elect_preferred(self, partitions: Iterable[TopicPartition]) -> None:
         """Give partitions back to their preferred replicas, where these are in sync. Those that do
         not exist or are being deleted are logged and left out."""

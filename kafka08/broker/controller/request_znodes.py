@@ -19,6 +19,7 @@ from kafka08.zk import nodes, paths
 from kafka08.zk.errors import unless_gone
 from kafka08.zk.operations import Check, Delete, Get, Set, WatchCallback, Write
 from kafka08.zk.store import ClusterStore
+from kafka08.zk.typed_reads import read_all
 
 logger = logging.getLogger(__name__)
 
@@ -59,6 +60,21 @@ class RequestZnodes:
             logger.error("Removing %s, which cannot be read: %s", path, error)
             self._write_one(Delete(path))
             return None
+
+    def isr_changes(self, names: Iterable[str]) -> set[TopicPartition]:
+        """The partitions in the notifications of these names. One that cannot be read is logged."""
+        found: set[TopicPartition] = set()
+        for name, node in read_all(self._zk, {n: paths.isr_change(n) for n in names}).items():
+            try:
+                found.update(nodes.decode_isr_changes(node.data))
+            except ZooKeeperError as error:
+                logger.error("Removing %s, which cannot be read: %s", paths.isr_change(name), error)
+        return found
+
+    def remove_isr_changes(self, names: Iterable[str]) -> None:
+        """Remove the notifications of these names."""
+        for result in self._write([Delete(paths.isr_change(name)) for name in names]):
+            unless_gone(result, None)
 
     def watch_states(
         self, partitions: Collection[TopicPartition]

@@ -23,16 +23,19 @@ class Telling:
     update_metadata   the version of UpdateMetadata that is sent
     always            UpdateMetadata also goes out without partitions, and to all brokers whenever
                       one joins or fails. 0.8.2 tells the one that joined, if there are partitions
+    isr_changes       leaders notify of ISRs that they changed, and all brokers hear of it
     """
 
     update_metadata: int
     always: bool
+    isr_changes: bool
 
 
-OF_0_8_2: Final = Telling(update_metadata=0, always=False)
+OF_0_8_2: Final = Telling(update_metadata=0, always=False, isr_changes=False)
 
 
 def telling(config: BrokerConfig) -> Telling:
     """What the broker does, by its level and by what it is pinned to."""
     version = inter_broker(config.protocol_version).update_metadata
-    return Telling(version, always=config.level >= Level.V0_9_0)
+    is_later = config.level >= Level.V0_9_0
+    return Telling(version, always=is_later, isr_changes=is_later)

@@ -122,6 +122,8 @@ class Term:
             self.deletions_changed()
         self.reassignments_changed()
         self.elections_changed()
+        if context.telling.isr_changes:
+            self.isrs_changed()
         if self._config.auto_leader_rebalance_enable:
             self._balance_after(FIRST_BALANCE_SECONDS)
         self.ready = True
@@ -214,6 +216,16 @@ class Term:
             changed.add(self._changed_states.pop())
         self._reassignments.isr_changed(changed)
 
+    def isrs_changed(self) -> None:
+        """Leaders notify of ISRs that they changed: read these states and tell all brokers. Every
+        notification that was seen is removed, also one that cannot be read."""
+        names = self._zk.watch_children(paths.ISR_CHANGES, self._changed)
+        if not names:
+            return
+        changed = self._requests.isr_changes(names)
+        self._changes.isrs_changed(self._leadership.read(changed & self.context.leadership.keys()))
+        self._requests.remove_isr_changes(names)
+
     def elections_changed(self) -> None:
         """Give back the partitions that are asked for, if there is a request."""
         wanted = self._requests.preferred_elections()
@@ -284,6 +296,7 @@ class Term:
             paths.DELETE_TOPICS: self.deletions_changed,
             paths.REASSIGN_PARTITIONS: self.reassignments_changed,
             paths.PREFERRED_ELECTION: self.elections_changed,
+            paths.ISR_CHANGES: self.isrs_changed,
         }
         if path in acts:
             self._post_own(path, acts[path])

@@ -72,8 +72,7 @@ def create(broker: BrokerContext, request: CreateTopicsRequest, call: Call) -> C
 def create_one(broker: BrokerContext, wanted: NewTopic, *, validate_only: bool) -> tuple[int, ...]:
     """Check and write one topic; its partitions. Switches. ApiError."""
     overrides = overrides_of(wanted)
-    brokers = broker.metadata_cache.live_ids
-    assignment = assignment_of(wanted, brokers, broker.runtime.random)
+    assignment = assignment_of(wanted, broker.metadata_cache.racks, broker.runtime.random)
     check_name(wanted.topic, broker.store.topics())
     check_assignment(assignment)
     if not validate_only:

@@ -1,0 +1,56 @@
+"""IsrChangeNotifications: the controller hears which ISRs this broker has changed.
+
+The controller reads the new states and sends them to all brokers. Changes are collected: one
+notification has all of them, written once no ISR was changed for BLACKOUT_SECONDS, or nothing was
+written for INTERVAL_SECONDS. A controller of 0.8 never reads or removes one, so none is written
+for it; the next controller reads all states anyway. Source:
+ReplicaManager.maybePropagateIsrChanges 0.9.0.1 and 0.10.2.2.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from kafka08.errors import ZooKeeperError
+from kafka08.runtime import BrokerRuntime
+from kafka08.structs import TopicPartition
+from kafka08.zk.store import ClusterStore
+
+logger = logging.getLogger(__name__)
+
+CHECK_MS: Final = 2500
+BLACKOUT_SECONDS: Final = 5.0
+INTERVAL_SECONDS: Final = 60.0
+
+
+class IsrChangeNotifications:
+    """The changes of one broker that no notification has named yet."""
+
+    def __init__(self, runtime: BrokerRuntime, store: ClusterStore) -> None:
+        self._runtime = runtime
+        self._store = store
+        self._changed: set[TopicPartition] = set()
+        self._last_change = self._last_written = runtime.monotonic()
+
+    def record(self, topic_partition: TopicPartition) -> None:
+        """The new ISR of a partition is in ZooKeeper. Never switches."""
+        self._changed.add(topic_partition)
+        self._last_change = self._runtime.monotonic()
+
+    def propagate(self) -> None:
+        """Write a notification if it is time; called every CHECK_MS. Switches. What could not be
+        written is in the next one."""
+        now = self._runtime.monotonic()
+        is_quiet = now - self._last_change > BLACKOUT_SECONDS
+        if not self._changed or not (is_quiet or now - self._last_written > INTERVAL_SECONDS):
+            return
+        changed, self._changed = self._changed, set()
+        try:
+            if self._store.controller_reads_isr_changes():
+                self._store.notify_of_isr_changes(sorted(changed))
+        except ZooKeeperError as error:
+            logger.warning("Cannot tell the controller of %d changed ISRs: %s", len(changed), error)
+            self._changed |= changed
+        else:
+            self._last_written = now

@@ -1,0 +1,96 @@
+"""A controller of 0.9 reads notifications of changed ISRs, tells all brokers, removes them."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka08.levels import Level
+from kafka08.protocol.update_metadata import UpdateMetadataRequest
+from kafka08.structs import TopicPartition
+from kafka08.zk import nodes, paths
+from tests.broker.controller.conftest import Cluster, wait_until
+from tests.broker.scripted_broker import ScriptedBroker
+
+PINNED = {"api_level": "0.9.0", "inter_broker_protocol_version": "0.8.2"}
+TP = TopicPartition("t", 0)
+
+
+def isrs_told(broker: ScriptedBroker) -> list[list[int]]:
+    """The ISRs of TP that a broker heard of by UpdateMetadata so far, in their order."""
+    return [
+        list(state.isr)
+        for received in broker.received
+        if isinstance(received.request, UpdateMetadataRequest)
+        for state in received.request.partition_states
+        if (state.topic, state.partition) == TP
+    ]
+
+
+def are_removed(cluster: Cluster) -> bool:
+    return not cluster.zk.children_or_empty(paths.ISR_CHANGES)
+
+
+@pytest.fixture
+def brokers(cluster: Cluster) -> list[ScriptedBroker]:
+    """Two, the leader and the follower of TP once there is a controller."""
+    cluster.store.create_common_paths(Level.V0_9_0)
+    brokers = [cluster.broker(1), cluster.broker(2)]
+    cluster.create_topic("t", {0: (1, 2)})
+    return brokers
+
+
+def test_all_brokers_hear_of_an_isr_that_a_leader_changed(
+    cluster: Cluster, brokers: list[ScriptedBroker]
+) -> None:
+    """In one UpdateMetadata, with what is in ZooKeeper; the notification is removed. One that
+    names no partition of ours, or cannot be read, is removed too."""
+    cluster.active_controller(1, **PINNED)
+    cluster.wait_for_state("t", 0, 1, (1, 2))
+    wait_until(lambda: all([1, 2] in isrs_told(b) for b in brokers), "the topic")
+    cluster.change_isr("t", 0, (1,))
+    cluster.store.notify_of_isr_changes([TP, TopicPartition("gone", 3)])
+    for broker in brokers:
+        wait_until(lambda b=broker: [1] in isrs_told(b), "the ISR")  # type: ignore[misc]
+    wait_until(lambda: are_removed(cluster), "the notification to be removed")
+    cluster.zk.create(paths.isr_change(), "nonsense", sequence=True)
+    wait_until(lambda: are_removed(cluster), "nonsense to be removed")
+    cluster.change_isr("t", 0, (1, 2))
+    cluster.store.notify_of_isr_changes([TP])
+    for broker in brokers:
+        wait_until(lambda b=broker: [1, 2] == isrs_told(b)[-1], "the ISR")  # type: ignore[misc]
+
+
+def test_a_new_controller_removes_what_was_left(
+    cluster: Cluster, brokers: list[ScriptedBroker]
+) -> None:
+    """Notifications that were written while a controller of 0.8 was in office."""
+    for _ in range(3):
+        cluster.store.notify_of_isr_changes([TP])
+    assert not are_removed(cluster)
+    cluster.active_controller(1, **PINNED)
+    wait_until(lambda: are_removed(cluster), "the notifications to be removed")
+
+
+def test_a_controller_of_0_8_leaves_them(cluster: Cluster, brokers: list[ScriptedBroker]) -> None:
+    """It does not know them."""
+    cluster.store.notify_of_isr_changes([TP])
+    cluster.active_controller(1)
+    wait_until(lambda: all([1, 2] in isrs_told(b) for b in brokers), "the topic")
+    cluster.change_isr("t", 0, (1,))
+    cluster.store.notify_of_isr_changes([TP])
+    cluster.create_topic("later", {0: (1,)})
+    cluster.wait_for_state("later", 0, 1, (1,))
+    assert 2 == len(cluster.zk.children(paths.ISR_CHANGES))
+
+
+@pytest.mark.parametrize(("version", "reads"), [(1, False), (2, True), (None, False)])
+def test_who_reads_them_is_told_by_the_registration(
+    cluster: Cluster, version: int | None, reads: bool
+) -> None:
+    """Of the controller; nobody does while there is none."""
+    if version is not None:
+        cluster.zk.create(paths.CONTROLLER, nodes.encode_controller(nodes.ControllerNode(7)))
+        registration = nodes.BrokerRegistration("h", 1, version=version, endpoints=("A://h:1",))
+        level = Level.V0_8_2 if version == 1 else Level.V0_9_0
+        cluster.zk.create(paths.broker(7), nodes.encode_broker(registration, level))
+    assert reads == cluster.store.controller_reads_isr_changes()

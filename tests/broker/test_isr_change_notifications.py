@@ -1,0 +1,112 @@
+"""Which notifications of changed ISRs a broker writes, and when (maybePropagateIsrChanges)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from kafka08.broker.isr_change_notifications import CHECK_MS, IsrChangeNotifications
+from kafka08.errors import SessionLost
+from kafka08.structs import TopicPartition
+from tests.broker.fake_runtime import FakeRuntime
+from tests.broker.world import World
+
+A, B, C = (TopicPartition("t", number) for number in range(3))
+
+
+class Written:
+    """The part of a ClusterStore that is used."""
+
+    def __init__(self) -> None:
+        self.notifications: list[list[TopicPartition]] = []
+        self.is_read = True
+        self.is_lost = False
+
+    def controller_reads_isr_changes(self) -> bool:
+        if self.is_lost:
+            raise SessionLost("for now")
+        return self.is_read
+
+    def notify_of_isr_changes(self, partitions: list[TopicPartition]) -> None:
+        self.notifications.append(partitions)
+
+
+@pytest.fixture
+def store() -> Written:
+    return Written()
+
+
+@pytest.fixture
+def runtime() -> FakeRuntime:
+    return FakeRuntime()
+
+
+@pytest.fixture
+def changes(store: Written, runtime: FakeRuntime) -> IsrChangeNotifications:
+    changes = IsrChangeNotifications(runtime, cast("Any", store))
+    runtime.every(CHECK_MS / 1000, changes.propagate, name="test")
+    return changes
+
+
+def test_what_changed_is_told_once_it_is_quiet(
+    changes: IsrChangeNotifications, store: Written, runtime: FakeRuntime
+) -> None:
+    """All of it in one notification, five seconds after the last change; then nothing more."""
+    changes.record(B)
+    runtime.advance(4)
+    changes.record(A)
+    runtime.advance(5)
+    assert [] == store.notifications
+    runtime.advance(2.5)
+    assert [[A, B]] == store.notifications
+    runtime.advance(100)
+    assert [[A, B]] == store.notifications
+
+
+def test_restless_partitions_are_told_once_a_minute(
+    changes: IsrChangeNotifications, store: Written, runtime: FakeRuntime
+) -> None:
+    """Although it is never quiet."""
+    for _ in range(30):
+        runtime.advance(4)
+        changes.record(A)
+    assert [[A]] == store.notifications
+
+
+def test_what_could_not_be_written_is_told_later(
+    changes: IsrChangeNotifications, store: Written, runtime: FakeRuntime
+) -> None:
+    """With what changed meanwhile."""
+    store.is_lost = True
+    changes.record(A)
+    runtime.advance(10)
+    changes.record(C)
+    store.is_lost = False
+    runtime.advance(10)
+    assert [[A, C]] == store.notifications
+
+
+def test_a_controller_of_0_8_is_told_nothing(
+    changes: IsrChangeNotifications, store: Written, runtime: FakeRuntime
+) -> None:
+    """It would never remove the znode. The next controller reads all states."""
+    store.is_read = False
+    changes.record(A)
+    runtime.advance(10)
+    store.is_read = True
+    runtime.advance(100)
+    assert [] == store.notifications
+
+
+@pytest.mark.parametrize(("level", "is_told"), [("0.8.2", False), ("0.9.0", True)])
+def test_changes_are_recorded_from_0_9_on(tmp_path: Path, level: str, is_told: bool) -> None:
+    """When the new ISR is in ZooKeeper."""
+    world = World(tmp_path, api_level=level)
+    world.lead("t", isr=(1,), replicas=(1, 2))
+    manager = world.replica_manager
+    manager.record_follower_fetch(A, 2, 0)
+    assert is_told == (manager.isr_change_notifications is not None)
+    if manager.isr_change_notifications is not None:
+        assert {A} == manager.isr_change_notifications._changed
