@@ -55,6 +55,11 @@ def offset_text(_: click.Context, parameter: click.Parameter, value: str) -> str
 @click.option("--format", "form", type=click.Choice(list(FORMATS)), default="text")
 @json_option("The same as --format json.")
 @click.option(
+    "--skip-message-on-error",
+    is_flag=True,
+    help="Go on behind a damaged message, and name it on stderr, instead of ending with an error.",
+)
+@click.option(
     "--partition",
     type=click.IntRange(0),
     help="Only this partition, without a group; with --bootstrap ZooKeeper is not needed.",
@@ -82,6 +87,7 @@ def consume(
     threads: int,
     form: str,
     as_json: bool,
+    skip_message_on_error: bool,
     partition: int | None,
     offset: str,
     no_wait_at_logend: bool,
@@ -109,6 +115,7 @@ def consume(
             output_descriptor(),
             max_messages=max_messages,
             stop_at_end=no_wait_at_logend,
+            skip_damaged=skip_message_on_error,
             stopping=stopping,
         )
         return
@@ -128,6 +135,7 @@ def consume(
         FORMATS[form],
         max_messages,
         idle_limit_ms=config.consumer_timeout_ms,
+        skip_damaged=skip_message_on_error,
         stopping=stopping,
     )
     connector = ConsumerConnector(config.with_changes(consumer_timeout_ms=POLL_MS))

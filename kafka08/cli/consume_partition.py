@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -14,10 +15,11 @@ from kafka08.cli.failures import check_topic_exists
 from kafka08.cli.options import cluster_addresses, read_config
 from kafka08.cli.outlet import check_reader, write_all
 from kafka08.cli.printer import PRINTED_AT_ONCE
+from kafka08.cli.skipping import Skipping
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.config import INT_MAX
+from kafka08.consumer.fetched import offset_behind
 from kafka08.errors import InvalidMessage, OffsetOutOfRange, UnknownTopicOrPartition
-from kafka08.kernel import CorruptMessage
 from kafka08.listing import counted
 from kafka08.structs import TopicPartition
 
@@ -50,6 +52,7 @@ def consume_partition(
     *,
     max_messages: int | None,
     stop_at_end: bool,
+    skip_damaged: bool,
     stopping: threading.Event,
 ) -> None:
     """Print messages of `tp` until `stopping` is set; the rest of the running command's options say
@@ -71,7 +74,8 @@ def consume_partition(
             wait_ms=config.fetch_wait_max_ms,
             is_stopping=stopping.is_set,
         )
-        printer = PartitionPrinter(descriptor, render, max_messages, stopping)
+        skipping = Skipping(is_wanted=skip_damaged)
+        printer = PartitionPrinter(descriptor, render, max_messages, skipping, stopping)
         try:
             printer.run(reader, stop_at_end=stop_at_end, idle_limit_ms=config.consumer_timeout_ms)
         except InvalidMessage as error:
@@ -86,10 +90,8 @@ def consume_partition(
 
 def way_on(error: InvalidMessage) -> str:
     """How to read what follows a damaged message, for the end of a sentence."""
-    damage = error.__cause__
-    if not isinstance(damage, CorruptMessage) or damage.offset < 0:
-        return ""
-    return f". If it stays so, go on behind it with --offset {damage.offset + 1}"
+    behind = offset_behind(error.__cause__)
+    return "" if behind is None else f". If it stays so, go on behind it with --offset {behind}"
 
 
 def fetch_config() -> ConsumerConfig:
@@ -130,6 +132,7 @@ class PartitionPrinter:
         descriptor: int,
         render: Callable[[MessageBatch], bytes],
         max_messages: int | None,
+        skipping: Skipping,
         stopping: threading.Event,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
@@ -138,6 +141,7 @@ class PartitionPrinter:
         self._descriptor = descriptor
         self._render = render
         self._max_messages = max_messages
+        self._skipping = skipping
         self._stopping = stopping
         self._clock = clock
 
@@ -148,7 +152,11 @@ class PartitionPrinter:
         heard_at = self._clock.monotonic()
         while not self._is_done():
             before = self.count
-            self._print_fetched(reader)
+            try:
+                self._print_fetched(reader)
+            except InvalidMessage as error:
+                self._skipping.meet(error, partial(reader.skip_damaged, error))
+                continue
             if self.count > before:
                 heard_at = self._clock.monotonic()
                 continue

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from kafka08.cli.allowance import Allowance
 from kafka08.cli.outlet import Outlet
+from kafka08.cli.skipping import Skipping
 from kafka08.consumer.batch import BatchLimits
-from kafka08.errors import ConsumerTimeout
+from kafka08.errors import ConsumerTimeout, InvalidMessage
 
 if TYPE_CHECKING:
     from kafka08.consumer import ConsumerConnector, KafkaStream, MessageBatch
@@ -31,6 +32,7 @@ class Printer:
     render          makes lines of a batch
     max_messages    print exactly so many, if there are; None: no limit
     idle_limit_ms   stop a stream after so much silence; < 0: never
+    skip_damaged    go on behind a message that cannot be read, instead of ending with its error
     stopping        set from outside to end it
 
     `count` messages were printed; `failure` is the first error of a stream, or None.
@@ -43,6 +45,7 @@ class Printer:
         max_messages: int | None,
         *,
         idle_limit_ms: int,
+        skip_damaged: bool,
         stopping: threading.Event,
     ) -> None:
         self.count = 0
@@ -51,6 +54,7 @@ class Printer:
         self._render = render
         self._max_messages = max_messages
         self._idle_limit_ms = idle_limit_ms
+        self._skip_damaged = skip_damaged
         self._stopping = stopping
         self._lock = threading.Lock()
 
@@ -85,6 +89,7 @@ class Printer:
         self, stream: KafkaStream[bytes, bytes], allowance: Allowance
     ) -> Iterator[MessageBatch]:
         """Batches, each to be printed as a whole."""
+        skipping = Skipping(is_wanted=self._skip_damaged)
         silent_ms = 0
         while not self._stopping.is_set():
             most = allowance.take(POLL_MS / 1000)
@@ -99,6 +104,9 @@ class Printer:
                 if 0 <= self._idle_limit_ms <= silent_ms:
                     return
                 self._outlet.check_reader()
+            except InvalidMessage as error:
+                allowance.give_back(most)
+                skipping.meet(error, stream.skip_damaged)
             except StopIteration:
                 return
             else:

@@ -18,6 +18,15 @@ from kafka08.structs import NO_OFFSET, TopicPartition
 Decoder = Callable[[bytes], Any]
 
 
+def offset_behind(error: BaseException | None) -> int | None:
+    """Where reading goes on behind the message for which the kernel raised `error`; None if the
+    offset of that message is not known. It is one offset further, behind all of a compressed
+    message that cannot be decompressed."""
+    if not isinstance(error, kernel.CorruptMessage) or error.offset < 0:
+        return None
+    return error.offset + 1
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FetchedSet:
     """Iterate over it for its messages at or above `offset`; a partial last one is left out.

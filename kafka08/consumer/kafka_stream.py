@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 from kafka08.consumer.batch import Batches, BatchLimits
 from kafka08.consumer.stream import MemberStream
 from kafka08.kernel import MessageAndMetadata
+from kafka08.structs import TopicPartition
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -20,8 +21,8 @@ class KafkaStream(Generic[K, V]):
 
     Raises, and may be asked again after each of them: ConsumerTimeout after consumer.timeout.ms
     without a message; ConsumerRebalanceFailed once for each stall of the group; MessageTooLarge and
-    InvalidMessage for a message that cannot be read, again and again until it can; what a decoder
-    raised, once, and goes on behind that message.
+    InvalidMessage for a message that cannot be read, again and again until it can or (a damaged
+    one) until `skip_damaged`; what a decoder raised, once, and goes on behind that message.
     """
 
     def __init__(self, stream: MemberStream, thread_id: str) -> None:
@@ -49,6 +50,16 @@ class KafkaStream(Generic[K, V]):
         values unless one message alone has more; ValueError for limits below 1 and 0.
         """
         return self._stream.batches(max_messages, max_bytes)
+
+    def skip_damaged(self) -> tuple[TopicPartition, int] | None:
+        """Go on behind the message for which the stream has just raised InvalidMessage: partition,
+        and the offset where reading goes on. The message counts as finished, so the next commit is
+        behind it; of a compressed one that cannot be decompressed, all messages inside are skipped.
+
+        None, and nothing is skipped, if the error did not name the message's offset, or if the
+        partition has moved to another stream or member.
+        """
+        return self._stream.skip_damaged()
 
     def __repr__(self) -> str:
         return f"<KafkaStream {self.thread_id}{', ended' if self._stream.is_closed else ''}>"

@@ -19,8 +19,8 @@ from kafka08.client.requests import fetch_request, fetch_results
 from kafka08.client.retry import RetryPolicy, passes_at_leader, retry
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.consumer.batch import BatchLimits, MessageBatch
-from kafka08.consumer.fetched import FetchedSet
-from kafka08.errors import KafkaError, ProtocolError, error_of
+from kafka08.consumer.fetched import FetchedSet, offset_behind
+from kafka08.errors import InvalidMessage, KafkaError, ProtocolError, error_of
 from kafka08.protocol.fetch import FetchResponse
 from kafka08.structs import TopicPartition
 
@@ -85,6 +85,15 @@ class PartitionReader:
             self.position = batch.last_offset + 1
             yield batch
         self.position = max(self.position, fetched.next_offset())
+
+    def skip_damaged(self, error: InvalidMessage) -> tuple[TopicPartition, int] | None:
+        """Go on behind the message that `error` of the last poll is about: partition and new
+        position; None, and nothing is skipped, if it does not name the message's offset."""
+        behind = offset_behind(error.__cause__)
+        if behind is None or behind <= self.position:
+            return None
+        self.position = behind
+        return self._tp, behind
 
     def _fetch(self) -> FetchedSet:
         """A set with a whole message, or an empty one."""

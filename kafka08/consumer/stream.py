@@ -24,6 +24,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from kafka08 import kernel
 from kafka08.consumer.batch import Batches, BatchLimits, MessageBatch
+from kafka08.consumer.fetched import offset_behind
 from kafka08.consumer.progress import Chunk, OwnedPartition
 from kafka08.errors import ConsumerTimeout, InvalidMessage, KafkaError
 from kafka08.kernel import Columns, MessageAndMetadata
@@ -99,6 +100,8 @@ class MemberStream:
         """The `_messages` that the fast path has read to their end."""
         self._damage: Exception | None = None
         """Why it cannot go on with the current set."""
+        self._damaged: tuple[OwnedPartition, int] | None = None
+        """What the last InvalidMessage was about, and the offset behind it."""
         self._cut: Cut | None = None
         self._batch: MessageBatch | None = None
         """The batch in hand; None while messages are handed out one by one."""
@@ -293,11 +296,28 @@ class MemberStream:
         self._chunks = deque(c for c in self._chunks if c.partition is not partition)
         partition.fetch_again()
         self._on_room()
-        offset = partition.consumed_offset
+        offset, next_offset = partition.consumed_offset, offset_behind(error)
+        self._damaged = None if next_offset is None else (partition, next_offset)
         return InvalidMessage(
             f"{partition.topic_partition}, at or after offset {offset}: {error}"
-            f"{_way_on(partition.topic_partition, error)}"
+            f"{_way_on(partition.topic_partition, next_offset)}"
         )
+
+    def skip_damaged(self) -> tuple[TopicPartition, int] | None:
+        """See KafkaStream.skip_damaged."""
+        with self._condition:
+            if self._damaged is None:
+                return None
+            partition, next_offset = self._damaged
+            self._damaged = None
+            reading = self._chunk is not None and self._chunk.partition is partition
+            if reading or partition.revoked or partition.consumed_offset >= next_offset:
+                return None
+            self._chunks = deque(c for c in self._chunks if c.partition is not partition)
+            partition.consumed_offset = next_offset
+            partition.fetch_again()
+        self._on_room()
+        return partition.topic_partition, next_offset
 
     def _raise_stall(self) -> None:
         number, cause = self._supervisor.stall()
@@ -444,14 +464,13 @@ class MemberStream:
         return self._reader is self._runtime.current_task()
 
 
-def _way_on(topic_partition: TopicPartition, error: Exception) -> str:
-    """How to read what follows a message whose offset is known. A broker takes any bytes inside a
-    compressed set whose own CRC is right, as 0.8.2.2 does, so it may be the same on all replicas.
-    """
-    if not isinstance(error, kernel.CorruptMessage) or error.offset < 0:
+def _way_on(topic_partition: TopicPartition, next_offset: int | None) -> str:
+    """How to read what follows a damaged message. A broker takes any bytes inside a compressed set
+    whose own CRC is right, as 0.8.2.2 does, so it may be the same on all replicas."""
+    if next_offset is None:
         return ""
     topic, partition = topic_partition
     return (
         ". If it stays so, go on behind it: stop the group, then `kafka08 offsets set GROUP "
-        f"{topic}:{partition}={error.offset + 1}`"
+        f"{topic}:{partition}={next_offset}`"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import closing
 
 import pytest
@@ -146,3 +147,27 @@ def test_a_damaged_message_can_be_passed(kafka08: Commands, inspect: Inspector) 
     assert b"a\n" == done.out
     assert "go on behind it with --offset 2" in done.err
     assert b"c\n" == kafka08(*consume, "--offset", 2).out
+
+
+def test_damaged_messages_are_skipped_when_asked_to(kafka08: Commands, inspect: Inspector) -> None:
+    """Of a partition and of a group, whose offset moves behind them; each is named on stderr. The
+    command that the error of a group names works as well."""
+    topic = inspect.create_topic("shell-skipped")
+    for line in (b"c\n", b"d\n"):
+        append_damaged(inspect, topic)
+        kafka08("produce", topic, stdin=line)
+    skip = "--skip-message-on-error"
+    done = kafka08("consume", topic, "--partition", 0, *TO_END, skip)
+    assert (b"a\nc\na\nd\n", 2) == (done.out, done.err.count("Skipped a damaged message of"))
+    assert "the next offset is 6" in done.err
+
+    quiet = ("--from-beginning", "--override", "consumer.timeout.ms=1000")
+    consume = ("consume", topic, "--group", topic, *quiet)
+    done = kafka08(*consume, code=1)
+    assert b"a\n" == done.out
+    assert {0: 1} == inspect.committed(topic)
+    [command] = re.findall(r"`kafka08 (offsets set GROUP [^`]+)`", done.err)
+    kafka08(*command.replace("GROUP", topic).split())
+    done = kafka08(*consume, skip)
+    assert (b"c\na\nd\n", 1) == (done.out, done.err.count("Skipped a damaged message of"))
+    assert {0: 6} == inspect.committed(topic)

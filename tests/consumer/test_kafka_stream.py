@@ -37,7 +37,8 @@ def test_messages_by_loop_and_by_next_and_batches_take_turns(behind: MemberStrea
 def test_only_reading_is_public(behind: MemberStream) -> None:
     """What fetchers, rebalancer and connector do with a stream is not the program's."""
     stream: KafkaStream[bytes, bytes] = KafkaStream(behind, "g_a-0")
-    assert {name for name in dir(stream) if not name.startswith("_")} == {"batches", "thread_id"}
+    public = {name for name in dir(stream) if not name.startswith("_")}
+    assert public == {"batches", "skip_damaged", "thread_id"}
 
 
 def test_it_prints_its_name_and_whether_it_has_ended(behind: MemberStream) -> None:

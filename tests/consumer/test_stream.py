@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from math import inf
 from typing import Any
 
@@ -19,6 +20,7 @@ from kafka08.errors import (
 from kafka08.kernel import MessageAndMetadata
 from kafka08.protocol import message_set
 from kafka08.runtime.threads import THREADS, ThreadRuntime
+from kafka08.structs import TopicPartition
 from tests.consumer.streams import (
     AllIsWell,
     chunk_of,
@@ -231,6 +233,53 @@ def test_a_broken_message_is_raised_and_fetched_again(stream: MemberStream) -> N
     assert (partition.fetch_offset, partition.consumed_offset, partition.held) == (1, 1, False)
     stream.offer(Chunk(partition, message_set.encode([(None, b"b")], 0, 1), 1, 2))
     assert next(stream).value == b"b"
+
+
+def damaged_set(count: int, damaged: int) -> bytearray:
+    """Plain messages of one byte from offset 0 on; the CRC of one is wrong."""
+    data = bytearray(message_set.encode([(None, b"%d" % n) for n in range(count)]))
+    data[(damaged + 1) * len(data) // count - 1] ^= 1
+    return data
+
+
+@pytest.mark.parametrize("in_batches", [False, True], ids=["messages", "batches"])
+def test_a_damaged_message_may_be_skipped(stream: MemberStream, in_batches: bool) -> None:
+    """The partition is fetched and committed from behind it; what was fetched in between from the
+    message itself is dropped."""
+    partition = partition_of(stream)
+    data = damaged_set(3, 1)
+    stream.offer(Chunk(partition, data, 0, 0, hold=True))
+    ask = partial(next, stream.batches() if in_batches else stream)
+    ask()
+    assert stream.skip_damaged() is None, "nothing was met yet"
+    with pytest.raises(InvalidMessage):
+        ask()
+    assert stream.offer(Chunk(partition, data, 1, 1, hold=True))
+    assert (TopicPartition("t", 0), 2) == stream.skip_damaged()
+    assert stream.skip_damaged() is None, "each once"
+    assert (2, 2, False) == (partition.fetch_offset, partition.consumed_offset, partition.held)
+    stream.offer(Chunk(partition, data, 2, 3))
+    ask()
+    assert 3 == (partition.fetch_offset)
+
+
+def test_nothing_is_skipped_that_was_read_or_taken_away(stream: MemberStream) -> None:
+    """The message turned out well the second time; the partition went to another member."""
+    partition = partition_of(stream)
+    stream.offer(Chunk(partition, damaged_set(2, 0), 0, 0, hold=True))
+    with pytest.raises(InvalidMessage):
+        next(stream)
+    stream.offer(Chunk(partition, message_set.encode([(None, b"0"), (None, b"1")]), 0, 2))
+    assert b"0" == next(stream).value
+    assert stream.skip_damaged() is None
+    assert b"1" == next(stream).value
+
+    stream.offer(Chunk(partition, damaged_set(3, 2), 2, 2, hold=True))
+    with pytest.raises(InvalidMessage):
+        next(stream)
+    stream.revoke([partition])
+    assert stream.skip_damaged() is None
+    assert 2 == partition.consumed_offset
 
 
 def test_an_error_in_place_of_a_set(stream: MemberStream) -> None:
