@@ -59,7 +59,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "admin": {"zk"},
     "migration": {"client", "protocol", "consumer", "groups", "zk"},
     "mirror": {"client", "consumer", "producer", "zk"},
-    "groups": {"client", "consumer", "zk"},
+    "groups": {"client", "protocol", "network.connection", "consumer", "zk"},
     "spark": CLIENT_SIDE | {"consumer", "zk"},
     "embedded": {"zk", "admin", "client"},
     "simulation": {

@@ -94,7 +94,7 @@ def no_such_group(name: str, known: Collection[str] = ()) -> KafkaError:
     """For a group that nothing is known of: mostly one of the `known` names, mistyped."""
     return KafkaError(
         f"there is no group {name}: no member, and no offset in either store; kafka08 group list "
-        f"shows those that ZooKeeper knows{did_you_mean(name, known)}"
+        f"shows those that are known{did_you_mean(name, known)}"
     )
 
 

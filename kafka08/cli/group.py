@@ -1,161 +1,224 @@
-"""`kafka08 group list | describe | explain`."""
+"""`kafka08 group list | describe | explain | reset`."""
 
 from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from kafka08.cli.commands import Commands
 from kafka08.cli.failures import no_such_group
 from kafka08.cli.lag import say_never_committed
-from kafka08.cli.options import admin_bootstrap_option, example, json_option, zookeeper_option
+from kafka08.cli.offset_plans import (
+    TARGET_HELP,
+    TARGETS,
+    carry_out,
+    connect,
+    execute_option,
+    parse_target,
+    read_csv,
+    store_option,
+)
+from kafka08.cli.options import cluster_options, cluster_places, example, json_option
 from kafka08.cli.table import as_objects, show_table
 
 if TYPE_CHECKING:
-    from kafka08.groups import GroupFacts, Member, PartitionFacts
+    from kafka08.cli.group_view import GroupView
+    from kafka08.groups import GroupReader
 
-MEMBER_COLUMNS = ("member", "subscribes", "owns")
-PARTITION_COLUMNS = (
-    "topic",
-    "partition",
-    "owner",
-    "zookeeper",
-    "kafka",
-    "log start",
-    "log end",
-)
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+LIST_COLUMNS: Final = ("group", "kind", "state", "members", "topics")
 
 
 @click.group(
     cls=Commands, epilog=example("kafka08 group describe readers --zookeeper localhost:2181")
 )
 def group() -> None:
-    """Look at consumer groups: members, owners, offsets of both stores, and what is wrong."""
+    """Look at consumer groups, of ZooKeeper and of coordinators: members, owners, offsets, and what
+    is wrong. For groups that have a coordinator, --bootstrap is enough."""
 
 
-@group.command("list", epilog=example("kafka08 group list --json"))
+def kind_option(function: Function) -> Function:
+    """--kind zookeeper|coordinator."""
+    return click.option(
+        "--kind",
+        type=click.Choice(["zookeeper", "coordinator"]),
+        help="Which group is meant, if ZooKeeper and a coordinator have one of this name. Default: "
+        "the one with members; if both have some, that of ZooKeeper.",
+    )(function)
+
+
+@group.command("list", epilog=example("kafka08 group list --bootstrap localhost:9092"))
 @json_option()
-@zookeeper_option
-def list_(as_json: bool, zookeeper: str) -> None:
-    """List the groups that ZooKeeper knows, with their live members."""
-    from kafka08.groups import GroupReader
+@cluster_options
+def list_(as_json: bool, bootstrap: str | None, zookeeper: str | None) -> None:
+    """List the groups that ZooKeeper knows and those that brokers coordinate (from 0.9 on), with
+    their live members."""
+    from kafka08.cli.group_view import COORDINATOR, ZOOKEEPER, say_unanswered
 
-    with GroupReader(zookeeper) as reader:
-        found = reader.groups()
-    rows = [{"group": g.name, "members": g.members, "topics": list(g.topics)} for g in found]
+    with open_reader() as reader:
+        in_zookeeper = reader.groups() if reader.has_zookeeper else []
+        coordinated = reader.coordinated_groups()
+    rows: list[tuple[Any, ...]] = [
+        (g.name, ZOOKEEPER, None, g.members, list(g.topics)) for g in in_zookeeper
+    ]
+    names = {g.name for g in in_zookeeper}
+    for g in coordinated.groups:
+        if not (g.is_simple and g.name in names):  # those are the offsets of a ZooKeeper group
+            topics = sorted({topic for member in g.members for topic in member.topics})
+            rows.append((g.name, COORDINATOR, g.state, len(g.members), topics))
+    rows.sort(key=lambda row: row[:2])
     if as_json:
-        click.echo(json.dumps(rows))
-        return
-    listed = [(g.name, g.members, ",".join(g.topics)) for g in found]
-    show_table(("group", "members", "topics"), listed)
+        click.echo(json.dumps(as_objects(LIST_COLUMNS, rows)))
+    else:
+        show_table(LIST_COLUMNS, [(*row[:-1], ",".join(row[-1])) for row in rows])
+    say_unanswered(coordinated.unanswered)
 
 
 @group.command(epilog=example("kafka08 group describe readers"))
 @click.argument("name", metavar="GROUP")
+@kind_option
 @json_option()
-@admin_bootstrap_option
-@zookeeper_option
-def describe(name: str, as_json: bool, bootstrap: str | None, zookeeper: str) -> None:
+@cluster_options
+def describe(
+    name: str, kind: str | None, as_json: bool, bootstrap: str | None, zookeeper: str | None
+) -> None:
     """Show the members of GROUP and, of each partition of its topics, owner, offsets and lag.
 
     The lag of a partition that was never committed counts from the log's start.
     """
-    facts = read(name, bootstrap, zookeeper)
+    from kafka08.cli.group_view import say_unanswered
+
+    view = read(name, kind)
     if as_json:
-        click.echo(json.dumps(as_dict(facts)))
-        say_never_committed(facts.partitions)
-        return
-    members = [member_row(facts, member) for member in facts.members]
-    show_table(MEMBER_COLUMNS, [tuple(row.values())[: len(MEMBER_COLUMNS)] for row in members])
-    if facts.members and facts.partitions:
-        click.echo()
-    rows = [(*partition_row(p), p.lag_text) for p in facts.partitions]
-    show_table((*PARTITION_COLUMNS, "lag"), rows)
-    say_never_committed(facts.partitions)
-    for what in not_known(facts):
-        click.echo(f"Not known: {what}", err=True)
+        click.echo(json.dumps(view.as_dict()))
+    else:
+        view.show()
+        say_unanswered(view.unanswered)
+    say_never_committed(view.partitions)
 
 
 @group.command(epilog=example("kafka08 group explain readers"))
 @click.argument("name", metavar="GROUP")
+@kind_option
 @json_option()
-@admin_bootstrap_option
-@zookeeper_option
-def explain(name: str, as_json: bool, bootstrap: str | None, zookeeper: str) -> None:
+@cluster_options
+def explain(
+    name: str, kind: str | None, as_json: bool, bootstrap: str | None, zookeeper: str | None
+) -> None:
     """Say what is wrong with GROUP, why, and what to do. Exits 1 if there is a problem.
 
     A group that is just rebalancing has problems that pass by themselves.
     """
     from dataclasses import asdict
 
-    from kafka08.groups import explain as findings_of
-
-    facts = read(name, bootstrap, zookeeper)
-    findings = findings_of(facts)
+    view = read(name, kind)
+    findings = view.findings()
     if as_json:
         click.echo(json.dumps({"group": name, "findings": [asdict(f) for f in findings]}))
     else:
         for finding in findings:
             click.echo(str(finding))
         if not findings:
-            owned = sum(p.owner is not None for p in facts.partitions)
-            click.echo(f"All is well: {len(facts.members)} members own {owned} partitions.")
+            click.echo(view.all_is_well())
     sys.exit(1 if any(finding.problem for finding in findings) else 0)
 
 
-def read(name: str, bootstrap: str | None, zookeeper: str) -> GroupFacts:
-    """The facts of a group; KafkaError if neither store knows it."""
+@group.command(epilog=example("kafka08 group reset readers --to 2026-01-31T12:00 --execute"))
+@click.argument("name", metavar="GROUP")
+@click.option("--to", "target", metavar=TARGETS, help=TARGET_HELP)
+@click.option(
+    "--from-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The offsets that --export has written: topic,partition,offset in each line.",
+)
+@click.option("--topic", "topics", multiple=True, help="Only these topics (repeat for more).")
+@click.option("--export", "as_csv", is_flag=True, help="CSV for --from-file instead of a table.")
+@store_option
+@execute_option
+@json_option()
+@cluster_options
+def reset(
+    name: str,
+    target: str | None,
+    from_file: Path | None,
+    topics: tuple[str, ...],
+    as_csv: bool,
+    store: str | None,
+    execute: bool,
+    as_json: bool,
+    bootstrap: str | None,
+    zookeeper: str | None,
+) -> None:
+    """Plan where GROUP, of either kind, goes on from in all partitions of its topics, and do it
+    with --execute. A group that has members is refused: they would commit over it.
+
+    A time is met as exactly as 0.8 can: at the start of the segment last written before it.
+    """
+    from kafka08.migration.group_offsets import GroupOffsets
+
+    if (target is None) == (from_file is None):
+        raise click.UsageError("Give one of --to and --from-file.")
+    wanted = {} if from_file is None else read_csv(from_file)
+    with connect() as connections:
+        of_group = GroupOffsets(connections, name)
+        if target is None:
+            plan = of_group.plan_set(wanted)
+        else:
+            plan = of_group.plan_reset(*parse_target(target), topics)
+        carry_out(of_group, plan, store, as_json, execute=execute, as_csv=as_csv)
+
+
+def open_reader() -> GroupReader:
+    """For --zookeeper and --bootstrap of the running command."""
     from kafka08.groups import GroupReader
 
-    with GroupReader(zookeeper, bootstrap) as reader:
-        facts = reader.facts(name)
-        if not facts.exists:
-            raise no_such_group(name, [known.name for known in reader.groups()])
-    return facts
+    return GroupReader(*cluster_places())
 
 
-def as_dict(facts: GroupFacts) -> dict[str, Any]:
-    return {
-        "group": facts.group,
-        "members": [member_row(facts, member) for member in facts.members],
-        "partitions": as_objects(
-            (*PARTITION_COLUMNS, "lag", "never committed"),
-            [(*partition_row(p), p.lag, p.never_committed) for p in facts.partitions],
-        ),
-        "unanswered": not_known(facts),
-    }
-
-
-def not_known(facts: GroupFacts) -> list[str]:
-    """What could not be asked, and offsets that cannot be read, each with the reason."""
-    faults = [p.zookeeper_fault for p in facts.partitions if p.zookeeper_fault is not None]
-    return [*facts.unanswered, *faults]
-
-
-def member_row(facts: GroupFacts, member: Member) -> dict[str, Any]:
-    threads = [p.owner.thread_id.rpartition("-")[0] for p in facts.partitions if p.owner]
-    streams = ",".join(f"{name}:{count}" for name, count in member.streams.items())
-    return {
-        "member": member.consumer_id,
-        "subscribes": f"{member.pattern} {streams}" if member.fault is None else member.fault,
-        "owns": threads.count(member.consumer_id),
-        "pattern": member.pattern,
-        "streams": dict(member.streams),
-        "session": f"{member.session:#x}",
-    }
-
-
-def partition_row(partition: PartitionFacts) -> tuple[object, ...]:
-    """One row of PARTITION_COLUMNS; None where there is nothing."""
-    return (
-        partition.topic_partition.topic,
-        partition.topic_partition.partition,
-        None if partition.owner is None else partition.owner.thread_id,
-        partition.zookeeper,
-        partition.kafka,
-        partition.log_start,
-        partition.log_end,
+def read(name: str, kind: str | None) -> GroupView:
+    """The group, of the kind that is wanted or has members; KafkaError if there is none."""
+    from kafka08.cli.group_view import (
+        COORDINATOR,
+        ZOOKEEPER,
+        CoordinatedGroupView,
+        ZooKeeperGroupView,
+        say_other_kind,
+        say_unanswered,
     )
+    from kafka08.errors import KafkaError
+
+    with open_reader() as reader:
+        wants_zookeeper = kind != COORDINATOR and reader.has_zookeeper
+        facts = reader.facts(name) if wants_zookeeper else None
+        in_zookeeper = facts is not None and facts.exists
+        coordinated = None
+        if kind != ZOOKEEPER:
+            try:
+                coordinated = reader.coordinated_facts(name)
+            except KafkaError as error:
+                if not in_zookeeper:
+                    raise
+                say_unanswered([f"whether a coordinator has group {name}: {error}"])
+        if coordinated is not None and coordinated.group.is_simple and in_zookeeper:
+            coordinated = None  # those are the offsets of the ZooKeeper group
+        if not in_zookeeper and coordinated is None:
+            known = [g.name for g in reader.groups()] if reader.has_zookeeper else []
+            known += [g.name for g in reader.coordinated_groups().groups]
+            raise no_such_group(name, known)
+    if facts is None or not in_zookeeper:
+        assert coordinated is not None
+        return CoordinatedGroupView(coordinated)
+    if coordinated is None:
+        return ZooKeeperGroupView(facts)
+    view: GroupView = ZooKeeperGroupView(facts)
+    if coordinated.group.members and not facts.members:
+        view = CoordinatedGroupView(coordinated)
+    elif coordinated.group.members:
+        say_other_kind(name, ZOOKEEPER)
+    return view

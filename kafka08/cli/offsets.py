@@ -2,56 +2,46 @@
 
 from __future__ import annotations
 
-import json
-import re
 import sys
-from collections.abc import Callable, Sequence
-from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
 from kafka08.cli.commands import Commands
 from kafka08.cli.failures import no_such_group
-from kafka08.cli.lag import say_never_committed
-from kafka08.cli.options import admin_bootstrap_option, example, json_option, zookeeper_option
-from kafka08.cli.table import as_objects, show_table
+from kafka08.cli.offset_plans import (
+    TARGET_HELP,
+    TARGETS,
+    carry_out,
+    connect,
+    execute_option,
+    parse_position,
+    parse_target,
+    show,
+    store_option,
+)
+from kafka08.cli.options import (
+    admin_bootstrap_option,
+    cluster_options,
+    example,
+    json_option,
+    zookeeper_option,
+)
 from kafka08.listing import counted, some_of
 
 if TYPE_CHECKING:
     from kafka08.groups.facts import PartitionOffsets
     from kafka08.groups.lag import TopicLag
-    from kafka08.migration.group_offsets import GroupOffsets
-    from kafka08.migration.reset import ChangePlan, Target
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 COLUMNS = ("topic", "partition", "zookeeper", "kafka", "log start", "log end", "lag")
 LAG_COLUMNS = ("topic", "partitions", "never committed", "largest", "lag")
-PLAN_COLUMNS = ("topic", "partition", "zookeeper", "kafka", "log start", "log end", "new", "moved")
-STORES = {"both": "dual", "zookeeper": "zookeeper", "kafka": "kafka"}
-
-execute_option = click.option(
-    "--execute", is_flag=True, help="Do it. Without this the plan is shown and nothing changes."
-)
-store_option = click.option(
-    "--store",
-    type=click.Choice(list(STORES)),
-    default="both",
-    show_default=True,
-    help="Members that read both stores go on from the larger offset: a rewind needs both.",
-)
-
-
-def cluster_options(function: Function) -> Function:
-    """--bootstrap and --zookeeper."""
-    return admin_bootstrap_option(zookeeper_option(function))
 
 
 @click.group(cls=Commands, epilog=example("kafka08 offsets get readers --zookeeper localhost:2181"))
 def offsets() -> None:
-    """Look at groups' committed offsets in both stores, and change those of stopped groups."""
+    """Look at groups' committed offsets in both stores, and change those of stopped groups. Of
+    groups that have a coordinator, --bootstrap is enough."""
 
 
 @offsets.command(epilog=example("kafka08 offsets get readers --topic pages"))
@@ -60,19 +50,17 @@ def offsets() -> None:
 @json_option()
 @cluster_options
 def get(
-    group: str, topics: tuple[str, ...], as_json: bool, bootstrap: str | None, zookeeper: str
+    group: str, topics: tuple[str, ...], as_json: bool, bootstrap: str | None, zookeeper: str | None
 ) -> None:
     """Show both stores' offsets of GROUP in all partitions of its topics, and where the logs start
     and end."""
-    from kafka08.migration.connections import Connections
     from kafka08.migration.group_offsets import GroupOffsets
-    from kafka08.zk import paths
 
-    with Connections(zookeeper, bootstrap) as connections:
+    with connect() as connections:
         of_group = GroupOffsets(connections, group)
         facts = of_group.facts(topics)
         if not of_group.is_known(facts):
-            raise no_such_group(group, connections.zk.children_or_empty(paths.CONSUMERS))
+            raise no_such_group(group, of_group.known_groups())
     rows = [offsets_row(p, as_json) for p in facts.partitions]
     headings = (*COLUMNS, "never committed") if as_json else COLUMNS
     show(headings, rows, as_json, facts.unknown, facts.partitions)
@@ -84,7 +72,7 @@ def get(
 @json_option()
 @cluster_options
 def lag(
-    group: str, fail_above: int | None, as_json: bool, bootstrap: str | None, zookeeper: str
+    group: str, fail_above: int | None, as_json: bool, bootstrap: str | None, zookeeper: str | None
 ) -> None:
     """Show how many messages GROUP is behind, by topic, counted from the newer store. Exits 1 if
     that is more than --fail-above, or not known.
@@ -93,15 +81,13 @@ def lag(
     with which --fail-above fails.
     """
     from kafka08.groups.lag import lag_by_topic
-    from kafka08.migration.connections import Connections
     from kafka08.migration.group_offsets import GroupOffsets
-    from kafka08.zk import paths
 
-    with Connections(zookeeper, bootstrap) as connections:
+    with connect() as connections:
         of_group = GroupOffsets(connections, group)
         facts = of_group.facts()
         if not of_group.is_known(facts):
-            raise no_such_group(group, connections.zk.children_or_empty(paths.CONSUMERS))
+            raise no_such_group(group, of_group.known_groups())
     topics = lag_by_topic(facts.partitions)
     rows = [lag_row(row, as_json) for row in topics]
     nothing = () if rows else ("its lag: it has no offset of a partition that exists",)
@@ -146,18 +132,17 @@ def offsets_row(p: PartitionOffsets, as_json: bool) -> tuple[object, ...]:
 def set_(
     group: str,
     positions: tuple[str, ...],
-    store: str,
+    store: str | None,
     dry_run: bool,
     as_json: bool,
     bootstrap: str | None,
-    zookeeper: str,
+    zookeeper: str | None,
 ) -> None:
     """Set offsets of the stopped GROUP: the next message that it reads of each partition."""
-    from kafka08.migration.connections import Connections
     from kafka08.migration.group_offsets import GroupOffsets
 
     wanted = dict(parse_position(text) for text in positions)
-    with Connections(zookeeper, bootstrap) as connections:
+    with connect() as connections:
         of_group = GroupOffsets(connections, group)
         plan = of_group.plan_set(wanted)
         carry_out(of_group, plan, store, as_json, execute=not dry_run)
@@ -169,9 +154,8 @@ def set_(
     "--to",
     "target",
     required=True,
-    metavar="earliest|latest|TIME|OFFSET|+N|-N",
-    help="TIME as 2026-01-31T12:00[+01:00]; +N and -N shift by N messages, a partition that was "
-    "never committed from its log's start.",
+    metavar=TARGETS,
+    help=TARGET_HELP,
 )
 @click.option("--topic", "topics", multiple=True, help="Only these topics (repeat for more).")
 @store_option
@@ -182,22 +166,21 @@ def reset(
     group: str,
     target: str,
     topics: tuple[str, ...],
-    store: str,
+    store: str | None,
     execute: bool,
     as_json: bool,
     bootstrap: str | None,
-    zookeeper: str,
+    zookeeper: str | None,
 ) -> None:
     """Plan where the stopped GROUP goes on from, in all partitions of its topics, committed or not,
     and do it with --execute.
 
     A time is met as exactly as 0.8 can: at the start of the segment last written before it.
     """
-    from kafka08.migration.connections import Connections
     from kafka08.migration.group_offsets import GroupOffsets
 
     kind, number = parse_target(target)
-    with Connections(zookeeper, bootstrap) as connections:
+    with connect() as connections:
         of_group = GroupOffsets(connections, group)
         plan = of_group.plan_reset(kind, number, topics)
         carry_out(of_group, plan, store, as_json, execute=execute)
@@ -221,7 +204,8 @@ def reset(
     show_default=True,
     help="Whose offsets the format jvm has; json has both.",
 )
-@cluster_options
+@admin_bootstrap_option
+@zookeeper_option
 def export(
     groups: tuple[str, ...],
     output: Path | None,
@@ -272,15 +256,19 @@ def export(
 @json_option()
 @cluster_options
 def import_(
-    file: Path, store: str, execute: bool, as_json: bool, bootstrap: str | None, zookeeper: str
+    file: Path,
+    store: str | None,
+    execute: bool,
+    as_json: bool,
+    bootstrap: str | None,
+    zookeeper: str | None,
 ) -> None:
     """Plan to set what FILE says, ours or that of ExportZkOffsets; do it with --execute. Groups
     that live, and offsets that are not in the log, are refused."""
-    from kafka08.migration.connections import Connections
     from kafka08.migration.group_offsets import GroupOffsets
     from kafka08.migration.offset_files import read_offsets
 
-    with Connections(zookeeper, bootstrap) as connections:
+    with connect() as connections:
         plans = []
         for group, wanted in read_offsets(file).items():
             of_group = GroupOffsets(connections, group)
@@ -294,81 +282,3 @@ def import_(
         for of_group, plan in plans:
             carry_out(of_group, plan, store, as_json, execute=execute and possible)
     sys.exit(0 if possible else 1)
-
-
-def parse_position(text: str) -> tuple[Any, int]:
-    """`TOPIC:PARTITION=OFFSET`."""
-    from kafka08.structs import TopicPartition
-
-    match = re.fullmatch(r"([^:=]+):(\d+)=(\d+)", text)
-    if match is None:
-        raise click.BadParameter(f"{text!r} is not TOPIC:PARTITION=OFFSET")
-    return TopicPartition(match[1], int(match[2])), int(match[3])
-
-
-def parse_target(text: str) -> tuple[Target, int]:
-    """(what, its number)."""
-    from kafka08.migration.reset import Target
-
-    if text in {"earliest", "latest"}:
-        return Target(text), 0
-    if re.fullmatch(r"[+-]\d+", text):
-        return Target.SHIFT, int(text)
-    if text.isdecimal():
-        return Target.OFFSET, int(text)
-    try:
-        return Target.TIMESTAMP, round(datetime.fromisoformat(text).timestamp() * 1000)
-    except ValueError:
-        raise click.BadParameter(
-            f"{text!r} is not earliest, latest, a time, an offset, +N or -N", param_hint="--to"
-        ) from None
-
-
-def carry_out(
-    of_group: GroupOffsets, plan: ChangePlan, store: str, as_json: bool, *, execute: bool
-) -> None:
-    """Show the plan; carry it out if that is wanted. Exits 1 if it is refused."""
-    from kafka08.zk.migration_protocol import OffsetStorage
-
-    rows = [
-        (
-            *c.facts.topic_partition,
-            c.facts.zookeeper,
-            c.facts.kafka,
-            c.facts.log_start,
-            c.facts.log_end,
-            c.offset,
-            c.messages,
-        )
-        for c in plan.changes
-    ]
-    show(PLAN_COLUMNS, rows, as_json, partitions=[c.facts for c in plan.changes])
-    for refusal in plan.refusals:
-        click.echo(f"Refused: {plan.group}: {refusal}", err=True)
-    if plan.refusals:
-        sys.exit(1)
-    if not execute:
-        click.echo("Nothing was changed.", err=True)
-        return
-    count = of_group.carry_out(plan, OffsetStorage(STORES[store]))
-    click.echo(f"Set the offsets of {counted(count, 'partition')} of group {plan.group}", err=True)
-
-
-def show(
-    headings: Sequence[str],
-    rows: Sequence[Sequence[object]],
-    as_json: bool,
-    unknown: Sequence[str] = (),
-    partitions: Sequence[PartitionOffsets] = (),
-) -> None:
-    """The rows on stdout; on stderr which of the `partitions` were never committed, and what is not
-    known. Exits 1 if something is not."""
-    if as_json:
-        click.echo(json.dumps(as_objects(headings, rows)))
-    else:
-        show_table(headings, rows, if_none=None if unknown else "No offsets are committed.")
-    say_never_committed(partitions)
-    for text in unknown:
-        click.echo(f"Not known: {text}", err=True)
-    if unknown:
-        sys.exit(1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -15,6 +15,10 @@ from kafka08.topic_name import fault_of
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Names = TypeVar("Names", str, tuple[str, ...], None)
+
+NEITHER: Final = (
+    "Give --bootstrap (env var: 'KAFKA08_BOOTSTRAP') or --zookeeper (env var: 'KAFKA08_ZOOKEEPER')."
+)
 
 
 def zookeeper_option(function: Function) -> Function:
@@ -77,6 +81,16 @@ def cluster_options(function: Function) -> Function:
     )(function)
 
 
+def cluster_places() -> tuple[str | None, str | None]:
+    """--zookeeper and --bootstrap of the running command, at least one of them; UsageError without
+    either."""
+    context = click.get_current_context()
+    zookeeper, bootstrap = context.params["zookeeper"], context.params["bootstrap"]
+    if not zookeeper and not bootstrap:
+        raise click.UsageError(NEITHER, context)
+    return zookeeper, bootstrap
+
+
 def cluster_addresses(configured_zookeeper: str = "") -> list[tuple[str, int]]:
     """Where the running command, which has --bootstrap and --zookeeper, finds brokers: --bootstrap,
     else those that are registered in --zookeeper, or in that of its configuration. An option of the
@@ -95,11 +109,7 @@ def cluster_addresses(configured_zookeeper: str = "") -> list[tuple[str, int]]:
         return parse_bootstrap(bootstrap)
     zookeeper = zookeeper or configured_zookeeper
     if not zookeeper:
-        raise click.UsageError(
-            "Give --bootstrap (env var: 'KAFKA08_BOOTSTRAP') or --zookeeper "
-            "(env var: 'KAFKA08_ZOOKEEPER').",
-            context,
-        )
+        raise click.UsageError(NEITHER, context)
     from kafka08.zk.client import ZkClient
     from kafka08.zk.store import ClusterStore
 

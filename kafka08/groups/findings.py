@@ -66,8 +66,12 @@ def explain(facts: GroupFacts) -> list[Finding]:
     """Everything that is found, problems first; empty if all is well. What is the same of several
     partitions is said once."""
     expected = expectation(facts)
-    found = [finding for check in CHECKS for finding in check(facts, expected)]
-    return sorted(_merged(found), key=lambda finding: not finding.problem)
+    return ordered(finding for check in CHECKS for finding in check(facts, expected))
+
+
+def ordered(findings: Iterable[Finding]) -> list[Finding]:
+    """Problems first, and what is the same of several subjects once."""
+    return sorted(_merged(findings), key=lambda finding: not finding.problem)
 
 
 def _merged(findings: Iterable[Finding]) -> list[Finding]:
@@ -104,19 +108,22 @@ def _live_owners(facts: GroupFacts) -> Assignment:
 
 def _nobody(facts: GroupFacts, _: Expected) -> Iterator[Finding]:
     if not facts.members:
-        lags = lag_by_topic(facts.partitions)
-        behind = sum(row.lag for row in lags)
-        exact = all(row.is_exact for row in lags) and not any(
-            p.zookeeper_fault for p in facts.partitions
-        )
-        number = behind if exact else f"at least {behind}"
-        yield Finding(
-            "no-members",
-            paths.consumer_ids(facts.group),
-            f"the group has no member; {number} messages wait for it",
-            "start a member, or leave it if the group is meant to be stopped",
-            problem=behind > 0,
-        )
+        yield no_members(paths.consumer_ids(facts.group), facts.partitions)
+
+
+def no_members(subject: str, partitions: Iterable[PartitionFacts]) -> Finding:
+    found = list(partitions)
+    lags = lag_by_topic(found)
+    behind = sum(row.lag for row in lags)
+    exact = all(row.is_exact for row in lags) and not any(p.zookeeper_fault for p in found)
+    number = behind if exact else f"at least {behind}"
+    return Finding(
+        "no-members",
+        subject,
+        f"the group has no member; {number} messages wait for it",
+        "start a member, or leave it if the group is meant to be stopped",
+        problem=behind > 0,
+    )
 
 
 def _no_brokers(facts: GroupFacts, _: Expected) -> Iterator[Finding]:
@@ -307,8 +314,9 @@ def _absent_topics(facts: GroupFacts, expected: Expected) -> Iterator[Finding]:
             )
 
 
-def _gone_partitions(facts: GroupFacts, _: Expected) -> Iterator[Finding]:
-    for partition in facts.partitions:
+def gone_partitions(partitions: Iterable[PartitionFacts]) -> Iterator[Finding]:
+    """Partitions that the group has to do with and that do not exist."""
+    for partition in partitions:
         if not partition.exists:
             yield Finding(
                 "gone-partition",
@@ -335,9 +343,10 @@ def _unread_topics(facts: GroupFacts, expected: Expected) -> Iterator[Finding]:
         )
 
 
-def _leaderless(facts: GroupFacts, _: Expected) -> Iterator[Finding]:
-    for partition in facts.partitions:
-        if partition.exists and partition.leader is None and facts.brokers:
+def leaderless(partitions: Iterable[PartitionFacts]) -> Iterator[Finding]:
+    """Partitions that have no leader."""
+    for partition in partitions:
+        if partition.exists and partition.leader is None:
             yield Finding(
                 "no-leader",
                 str(partition.topic_partition),
@@ -346,8 +355,9 @@ def _leaderless(facts: GroupFacts, _: Expected) -> Iterator[Finding]:
             )
 
 
-def _outside_the_log(facts: GroupFacts, _: Expected) -> Iterator[Finding]:
-    for partition in facts.partitions:
+def outside_the_log(partitions: Iterable[PartitionFacts]) -> Iterator[Finding]:
+    """Partitions whose committed offset is not in the log."""
+    for partition in partitions:
         at, start, end = partition.newest, partition.log_start, partition.log_end
         if at is None or start is None or end is None or start <= at <= end:
             continue
@@ -440,11 +450,9 @@ def _half_migrated(facts: GroupFacts, _: Expected) -> Iterator[Finding]:
         )
 
 
-def _unanswered(facts: GroupFacts, _: Expected) -> Iterator[Finding]:
-    for what in facts.unanswered:
-        yield Finding(
-            "unanswered", facts.group, what, "see that the brokers answer, then ask again"
-        )
+def unanswered(group: str, reasons: Iterable[str]) -> Iterator[Finding]:
+    for what in reasons:
+        yield Finding("unanswered", group, what, "see that the brokers answer, then ask again")
 
 
 Check = Callable[[GroupFacts, Expected], Iterable[Finding]]
@@ -459,13 +467,13 @@ CHECKS: Final[tuple[Check, ...]] = (
     _unowned,
     _misplaced,
     _absent_topics,
-    _leaderless,
-    _outside_the_log,
+    lambda facts, _: leaderless(facts.partitions) if facts.brokers else (),
+    lambda facts, _: outside_the_log(facts.partitions),
     _never_committed,
-    _unanswered,
+    lambda facts, _: unanswered(facts.group, facts.unanswered),
     _idle,
     _unread_topics,
-    _gone_partitions,
+    lambda facts, _: gone_partitions(facts.partitions),
     _strays,
     _disagreements,
     _half_migrated,

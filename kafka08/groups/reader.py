@@ -6,7 +6,8 @@
             print(finding)
 
 What cannot be asked (no broker is up, a coordinator is loading) is noted in the facts, so that a
-group can be looked at while its cluster is half down. Only ZooKeeper must answer.
+group can be looked at while its cluster is half down. Of a group of ZooKeeper only ZooKeeper must
+answer; for groups that have a coordinator no ZooKeeper is needed.
 """
 
 from __future__ import annotations
@@ -14,17 +15,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kafka08.client import ClusterClient, RetryPolicy, parse_bootstrap
-from kafka08.client.log_offsets import log_ends, log_starts
-from kafka08.consumer.brokers import BootstrapBrokers
-from kafka08.consumer.offset_store import KafkaOffsetStore, Offsets
+from kafka08.consumer.offset_store import Offsets
 from kafka08.errors import KafkaError
+from kafka08.groups.coordinated import CoordinatedFacts, CoordinatedGroups
+from kafka08.groups.coordinator_reader import CoordinatorReader, may_coordinate
 from kafka08.groups.facts import GroupFacts, GroupSummary, PartitionFacts, partitions_of
 from kafka08.groups.members import read_members, topics_read
 from kafka08.groups.trees import read_offsets, read_owners
 from kafka08.lifecycle import Closeable
 from kafka08.runtime import ClientRuntime
 from kafka08.runtime.threads import THREADS
-from kafka08.structs import NO_OFFSET, OFFSETS_TOPIC, TopicPartition
+from kafka08.structs import OFFSETS_TOPIC, TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.errors import unless_gone
@@ -33,63 +34,97 @@ from kafka08.zk.operations import Children
 from kafka08.zk.store import ClusterStore
 
 RETRIES = RetryPolicy(tries=3, backoff_ms=200)
-COORDINATOR_PATIENCE_MS = 3000
-"""How long a coordinator that is loading or moving is asked again."""
 
 
 class GroupReader(Closeable):
     """Connects at once; raises ZooKeeperError. Usable in a `with` statement.
 
-    zookeeper   connect string of the cluster
+    zookeeper   connect string of the cluster; None: groups of ZooKeeper cannot be read
     bootstrap   brokers to ask; None: those registered in ZooKeeper
     """
 
     def __init__(
         self,
-        zookeeper: str,
+        zookeeper: str | None = None,
         bootstrap: str | None = None,
         *,
         runtime: ClientRuntime = THREADS,
     ) -> None:
+        assert zookeeper or bootstrap, "a cluster is found by its ZooKeeper or by its brokers"
         self._bootstrap = parse_bootstrap(bootstrap) if bootstrap is not None else None
         self._runtime = runtime
         self._cluster: ClusterClient | None = None
-        self._zk = ZkClient(
-            zookeeper, adapter=runtime.zookeeper, name="group reader", clock=runtime
-        )
-        self._zk.start()
-        self._store = ClusterStore(self._zk)
+        self._store: ClusterStore | None = None
+        if zookeeper is not None:
+            zk = ZkClient(zookeeper, adapter=runtime.zookeeper, name="group reader", clock=runtime)
+            zk.start()
+            self._store = ClusterStore(zk)
 
     def __repr__(self) -> str:
-        return f"<GroupReader {self._zk.connect}>"
+        where = self._bootstrap if self._store is None else self._store.zk.connect
+        return f"<GroupReader {where}>"
 
     def close(self) -> None:
         if self._cluster is not None:
             self._cluster.close()
-        self._zk.close()
+        if self._store is not None:
+            self._store.zk.close()
+
+    @property
+    def has_zookeeper(self) -> bool:
+        return self._store is not None
 
     def groups(self) -> list[GroupSummary]:
         """The groups that ZooKeeper knows, sorted. One that was never there (it commits to Kafka
-        without being a member) cannot be listed in 0.8.2.2."""
-        names = GroupStore(self._zk).groups()
+        without being a member) is not listed by 0.8.2.2; of later brokers see
+        `coordinated_groups`."""
+        zk = self._zookeeper.zk
+        names = GroupStore(zk).groups()
         reads = [Children(path(name)) for name in names for path in (paths.consumer_ids, _offsets)]
-        found = [unless_gone(result, []) for result in self._zk.pipeline(reads)]
+        found = [unless_gone(result, []) for result in zk.pipeline(reads)]
         return [
             GroupSummary(name, len(members), tuple(topics))
             for name, members, topics in zip(names, found[::2], found[1::2], strict=True)
         ]
 
+    def coordinated_groups(self) -> CoordinatedGroups:
+        """The groups that brokers coordinate; none in a cluster of 0.8. Brokers that do not answer
+        are noted."""
+        if not self._may_coordinate():
+            return CoordinatedGroups(())
+        try:
+            return CoordinatorReader(self._client(), self._runtime).groups()
+        except KafkaError as error:
+            return CoordinatedGroups((), (f"groups that brokers coordinate: {error}",))
+
+    def coordinated_facts(self, group: str) -> CoordinatedFacts | None:
+        """Everything about a group that has a coordinator; None if none knows it. Raises
+        KafkaError if the coordinator does not answer."""
+        if not self._may_coordinate():
+            return None
+        return CoordinatorReader(self._client(), self._runtime).facts(group)
+
+    @property
+    def _zookeeper(self) -> ClusterStore:
+        assert self._store is not None, "groups of ZooKeeper are read with a connect string"
+        return self._store
+
+    def _may_coordinate(self) -> bool:
+        return self._store is None or may_coordinate(self._store)
+
     def facts(self, group: str) -> GroupFacts:
         """Everything about `group`. A znode of an offset that cannot be read concerns its partition
         alone. Raises ZooKeeperError, ConfigError for a name that no group can have."""
         paths.check_group(group)
-        brokers = self._store.brokers()
-        assignments = self._store.assignments()
+        store = self._zookeeper
+        zk = store.zk
+        brokers = store.brokers()
+        assignments = store.assignments()
         topics = {name: tuple(numbers) for name, numbers in assignments.items()}
-        members = read_members(self._zk, group)
+        members = read_members(zk, group)
         existing = [TopicPartition(name, n) for name, numbers in topics.items() for n in numbers]
-        owners = read_owners(self._zk, [group])[group]
-        committed = read_offsets(self._zk, [group])[group]
+        owners = read_owners(zk, [group])[group]
+        committed = read_offsets(zk, [group])[group]
         in_zookeeper, unreadable = committed.values, committed.unreadable
         unanswered: list[str] = []
         in_kafka = self._kafka_offsets(
@@ -125,14 +160,14 @@ class GroupReader(Closeable):
             ),
             tuple(unanswered),
             tuple(owners.strays),
-            in_zookeeper=self._zk.exists(paths.group(group)),
+            in_zookeeper=zk.exists(paths.group(group)),
         )
 
     def _leaders(
         self, partitions: Iterable[TopicPartition], alive: set[int]
     ) -> dict[TopicPartition, int]:
         """partition → leader, of those whose leader is registered."""
-        states = self._store.leader_and_isr(partitions)
+        states = self._zookeeper.leader_and_isr(partitions)
         return {tp: state.leader for tp, state in states.items() if state.leader in alive}
 
     def _kafka_offsets(
@@ -147,18 +182,11 @@ class GroupReader(Closeable):
         if OFFSETS_TOPIC not in topics:
             return {}
         try:
-            store = KafkaOffsetStore(
-                BootstrapBrokers(self._client()),
-                group,
-                clock=self._runtime,
-                backoff_ms=RETRIES.backoff_ms,
-                patience_ms=COORDINATOR_PATIENCE_MS,
-            )
-            found = store.fetch(partitions)
+            reader = CoordinatorReader(self._client(), self._runtime)
+            return reader.committed(group, partitions)
         except KafkaError as error:
             unanswered.append(f"offsets in Kafka: {error}")
             return {}
-        return {tp: offset for tp, offset in found.items() if offset != NO_OFFSET}
 
     def _log_ranges(
         self, led: Iterable[TopicPartition], unanswered: list[str]
@@ -168,16 +196,16 @@ class GroupReader(Closeable):
         if not partitions:
             return {}, {}
         try:
-            cluster = self._client()
-            return log_starts(cluster, partitions), log_ends(cluster, partitions)
+            reader = CoordinatorReader(self._client(), self._runtime)
         except KafkaError as error:
             unanswered.append(f"where logs start and end: {error}")
             return {}, {}
+        return reader.log_ranges(partitions, unanswered)
 
     def _client(self) -> ClusterClient:
         """A client of brokers of which one has just answered; else NoBrokersAvailable, at once."""
         if self._cluster is None:
-            addresses = self._bootstrap or self._store.broker_addresses()
+            addresses = self._bootstrap or self._zookeeper.broker_addresses()
             self._cluster = ClusterClient(
                 addresses,
                 client_id="kafka08-group",

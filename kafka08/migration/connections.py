@@ -8,6 +8,8 @@ from kafka08.client import ClusterClient, parse_bootstrap
 from kafka08.consumer.brokers import BootstrapBrokers
 from kafka08.consumer.offset_store import KafkaOffsetStore
 from kafka08.consumer.simple import SimpleConsumer
+from kafka08.groups.coordinated import CoordinatedGroup
+from kafka08.groups.coordinator_reader import CoordinatorReader, may_coordinate
 from kafka08.lifecycle import Closeable
 from kafka08.migration.coordinators import Coordinators
 from kafka08.runtime import ClientRuntime
@@ -24,28 +26,46 @@ class Connections(Closeable):
     """Connects at once; raises ZooKeeperError or NoBrokersAvailable. Thread-safe; usable in a
     `with` statement.
 
-    zookeeper   connect string of the cluster
+    zookeeper   connect string of the cluster; None: what `zk` and `store` read is not needed, as
+                for the offsets of groups that have a coordinator
     bootstrap   brokers to begin with; None: those registered in ZooKeeper
     """
 
     def __init__(
         self,
-        zookeeper: str,
+        zookeeper: str | None,
         bootstrap: str | None = None,
         *,
         runtime: ClientRuntime = THREADS,
     ) -> None:
         self.runtime = runtime
-        self.zk = ZkClient(zookeeper, adapter=runtime.zookeeper, name="migration", clock=runtime)
-        self.zk.start()
-        self.store = ClusterStore(self.zk)
+        self._store: ClusterStore | None = None
+        if zookeeper is not None:
+            zk = ZkClient(zookeeper, adapter=runtime.zookeeper, name="migration", clock=runtime)
+            zk.start()
+            self._store = ClusterStore(zk)
         try:
             self.cluster = self._connect(bootstrap)
         except BaseException:
-            self.zk.close()
+            self._close_zookeeper()
             raise
         self.coordinators = Coordinators(self.cluster, runtime)
         """The offsets topic, for many groups at once."""
+        self.groups = CoordinatorReader(self.cluster, runtime)
+        """Groups as their coordinators know them."""
+
+    @property
+    def has_zookeeper(self) -> bool:
+        return self._store is not None
+
+    @property
+    def store(self) -> ClusterStore:
+        assert self._store is not None, "made without ZooKeeper"
+        return self._store
+
+    @property
+    def zk(self) -> ZkClient:
+        return self.store.zk
 
     def _connect(self, bootstrap: str | None) -> ClusterClient:
         if bootstrap is None:
@@ -53,6 +73,13 @@ class Connections(Closeable):
         else:
             addresses = parse_bootstrap(bootstrap)
         return ClusterClient(addresses, client_id="kafka08-migrate", runtime=self.runtime)
+
+    def coordinated(self, group: str) -> CoordinatedGroup | None:
+        """The group at its coordinator; None if that knows none of this name, and in a cluster of
+        0.8. Raises KafkaError if it does not answer."""
+        if self._store is not None and not may_coordinate(self._store):
+            return None
+        return self.groups.describe(group)
 
     def kafka(self, group: str) -> KafkaOffsetStore:
         """The offsets topic, for `group`, as a member sees it."""
@@ -65,4 +92,8 @@ class Connections(Closeable):
 
     def close(self) -> None:
         self.cluster.close()
-        self.zk.close()
+        self._close_zookeeper()
+
+    def _close_zookeeper(self) -> None:
+        if self._store is not None:
+            self._store.zk.close()

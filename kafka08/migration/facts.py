@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from kafka08.groups.coordinated import CoordinatedGroup
 from kafka08.groups.facts import PartitionOffsets
 from kafka08.groups.members import Member
 from kafka08.structs import NO_OFFSET, TopicPartition
@@ -108,6 +109,7 @@ class GroupFacts:
     moving        partitions without an owner whose offset in ZooKeeper still moves
     fresh         those of `doubtful` whose offset in Kafka proved to be current
     faults        unreadable znodes of the group: why, and what to do
+    coordinated   the group as its coordinator knows it; None: not asked, or it knows none
     """
 
     group: str
@@ -117,6 +119,7 @@ class GroupFacts:
     moving: tuple[TopicPartition, ...] = ()
     fresh: tuple[TopicPartition, ...] = ()
     faults: tuple[str, ...] = ()
+    coordinated: CoordinatedGroup | None = None
 
     @property
     def unowned(self) -> tuple[PartitionFacts, ...]:

@@ -6,14 +6,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from kafka08.client.log_offsets import offsets_before
-from kafka08.errors import MigrationError
+from kafka08.errors import KafkaError, MigrationError
 from kafka08.groups.facts import partitions_of
 from kafka08.groups.members import read_members
 from kafka08.migration.connections import Connections
 from kafka08.migration.facts import GroupFacts, PartitionFacts
 from kafka08.migration.partitions import Partitions
 from kafka08.migration.plan import live_refusals
-from kafka08.migration.reading import kafka_offsets, read_facts, zookeeper_offsets_of
+from kafka08.migration.reading import (
+    InZooKeeper,
+    kafka_offsets,
+    read_facts,
+    zookeeper_offsets_of,
+)
 from kafka08.migration.reset import ChangePlan, Target, plan_reset, plan_set
 from kafka08.migration.writing import commit_to_kafka
 from kafka08.structs import TopicPartition
@@ -35,26 +40,38 @@ class GroupOffsets:
         with; with `topics`, of these and no others."""
         wanted = sorted(topics)
         if not wanted:
-            return read_facts(self.group, self._connections)
-        assignments = self._connections.store.assignments(wanted)
-        if missing := [topic for topic in wanted if topic not in assignments]:
+            return self._facts_of_all()
+        assigned = Partitions(self._connections, wanted).assigned
+        if missing := [topic for topic in wanted if topic not in assigned]:
             raise MigrationError(
                 f"topic {missing[0]} does not exist; kafka08 topic list shows the topics there are"
             )
-        return self._facts_of(TopicPartition(t, n) for t, of in assignments.items() for n in of)
+        return self._facts_of(TopicPartition(t, n) for t, of in assigned.items() for n in of)
 
     def is_known(self, facts: GroupFacts) -> bool:
         """Whether there is such a group; `facts` are what was read of it, perhaps of some topics
         alone."""
         return (
             not facts.is_empty
-            or self._connections.zk.exists(paths.group(self.group))
-            or not read_facts(self.group, self._connections).is_empty
+            or facts.coordinated is not None
+            or self._is_in_zookeeper()
+            or not self._facts_of_all().is_empty
         )
+
+    def known_groups(self) -> list[str]:
+        """The names of the groups that can be listed."""
+        connections = self._connections
+        if connections.has_zookeeper:
+            return list(connections.zk.children_or_empty(paths.CONSUMERS))
+        return [group.name for group in connections.groups.groups().groups]
+
+    def _is_in_zookeeper(self) -> bool:
+        connections = self._connections
+        return connections.has_zookeeper and connections.zk.exists(paths.group(self.group))
 
     def left_out(self, offsets: Mapping[TopicPartition, int]) -> list[TopicPartition]:
         """The partitions that `offsets` do not name, of the topics that they do."""
-        assigned = self._connections.store.assignments({tp.topic for tp in offsets})
+        assigned = Partitions(self._connections, {tp.topic for tp in offsets}).assigned
         return [tp for tp in partitions_of(assigned, assigned, ()) if tp not in offsets]
 
     def plan_reset(self, target: Target, number: int = 0, topics: Iterable[str] = ()) -> ChangePlan:
@@ -70,11 +87,16 @@ class GroupOffsets:
         """An offset in ZooKeeper that cannot be read is overwritten like any other."""
         return plan_set(replace(self._facts_of(offsets), faults=()), offsets)
 
-    def carry_out(self, plan: ChangePlan, storage: OffsetStorage) -> int:
+    def carry_out(self, plan: ChangePlan, storage: OffsetStorage | None = None) -> int:
         """Write the plan into the stores named, Kafka first; how many partitions were written.
+        None: both stores, so that members which read both do not go on from the other one; Kafka
+        alone if ZooKeeper is not there, or has no such group and a coordinator has one.
         MigrationError with the plan's refusals, or if members have come."""
-        members = read_members(self._connections.zk, self.group)
-        now = live_refusals(GroupFacts(self.group, members, ()))
+        members = self._members_now()
+        storage = storage or self._default_storage(members)
+        now = live_refusals(members)
+        if members.unavailable is not None:
+            now.append(f"the group's coordinator is not available: {members.unavailable}")
         if refusals := [*plan.refusals, *(r for r in now if r not in plan.refusals)]:
             text = "\n".join(f"  - {reason}" for reason in refusals)
             raise MigrationError(f"offsets of group {self.group} are not changed:\n{text}")
@@ -82,24 +104,66 @@ class GroupOffsets:
         if storage.in_kafka and offsets:
             commit_to_kafka(self._connections, self.group, offsets)
         if storage.in_zookeeper:
+            if not self._connections.has_zookeeper:
+                raise MigrationError("offsets in ZooKeeper are set with its address: --zookeeper")
             store = GroupStore(self._connections.zk)
             for error in store.commit_offsets(self.group, offsets).values():
                 raise error
         return len(offsets)
 
-    def _facts_of(self, partitions: Iterable[TopicPartition]) -> GroupFacts:
-        """The facts of exactly these partitions."""
+    def _default_storage(self, group: GroupFacts) -> OffsetStorage:
+        if not self._connections.has_zookeeper:
+            return OffsetStorage.KAFKA
+        if group.coordinated is not None and not self._is_in_zookeeper():
+            return OffsetStorage.KAFKA
+        return OffsetStorage.DUAL
+
+    def _members_now(self) -> GroupFacts:
+        """The group without its partitions."""
+        connections = self._connections
+        members = read_members(connections.zk, self.group) if connections.has_zookeeper else ()
+        try:
+            coordinated = connections.coordinated(self.group)
+        except KafkaError as error:
+            return GroupFacts(self.group, members, (), str(error))
+        return GroupFacts(self.group, members, (), coordinated=coordinated)
+
+    def _facts_of_all(self) -> GroupFacts:
+        connections = self._connections
+        now = self._members_now()
+        members = now.coordinated.members if now.coordinated is not None else ()
+        topics = {topic for member in members for topic in member.topics}
+        owned = {tp for member in members for tp in member.owns}
+        if connections.has_zookeeper:
+            read = Partitions(connections, topics).assigned if topics else {}
+            facts = read_facts(self.group, connections, partitions_of(read, topics, owned))
+            unavailable = facts.unavailable or now.unavailable
+            return replace(facts, coordinated=now.coordinated, unavailable=unavailable)
+        if not connections.groups.has_offsets_topic():  # the question would create it
+            return now
+        existing = Partitions(connections, None)
+        in_kafka = kafka_offsets({self.group: existing.led}, connections)[self.group].offsets
+        return self._facts_of(partitions_of(existing.assigned, topics, {*owned, *in_kafka}), now)
+
+    def _facts_of(
+        self, partitions: Iterable[TopicPartition], now: GroupFacts | None = None
+    ) -> GroupFacts:
+        """The facts of exactly these partitions. `now`: the members, if they were read."""
+        now = now or self._members_now()
         wanted = sorted(partitions)
         connections = self._connections
-        in_zookeeper, faults = zookeeper_offsets_of({self.group: wanted}, connections)[self.group]
+        in_zookeeper, faults = (
+            zookeeper_offsets_of({self.group: wanted}, connections)[self.group]
+            if connections.has_zookeeper
+            else InZooKeeper({}, {})
+        )
         existing = Partitions(connections, {tp.topic for tp in wanted})
         asked = existing.led.intersection(wanted)
         in_kafka, unavailable = kafka_offsets({self.group: asked}, connections)[self.group]
         ranges = existing.log_ranges(wanted)
-        return GroupFacts(
-            self.group,
-            read_members(connections.zk, self.group),
-            tuple(
+        return replace(
+            now,
+            partitions=tuple(
                 PartitionFacts(
                     tp,
                     in_zookeeper[tp][0] if tp in in_zookeeper else None,
@@ -112,6 +176,6 @@ class GroupOffsets:
                 )
                 for tp in wanted
             ),
-            unavailable,
+            unavailable=unavailable or now.unavailable,
             faults=tuple(faults.values()),
         )

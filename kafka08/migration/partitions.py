@@ -26,14 +26,23 @@ class LogRange(NamedTuple):
 
 
 class Partitions:
-    """Those of the `topics`; None: of all that there are. Read once; raises ZooKeeperError.
+    """Those of the `topics`; None: of all that there are. Read once, from ZooKeeper or, without it,
+    from a broker; raises ZooKeeperError, NoBrokersAvailable.
 
     assigned   topic → the numbers of its partitions
-    led        those that have had a leader; no broker has heard of another one
+    led        those that have had a leader (without ZooKeeper: that have one); no broker has heard
+               of another one
     """
 
     def __init__(self, connections: Connections, topics: Collection[str] | None) -> None:
         self._connections = connections
+        if connections.has_zookeeper:
+            self._from_zookeeper(topics)
+        else:
+            self._from_brokers(topics)
+
+    def _from_zookeeper(self, topics: Collection[str] | None) -> None:
+        connections = self._connections
         assignments = connections.store.assignments(topics)
         self.assigned = {topic: tuple(numbers) for topic, numbers in assignments.items()}
         listed = connections.zk.pipeline([Children(paths.partitions(t)) for t in self.assigned])
@@ -43,6 +52,17 @@ class Partitions:
             for tp in (TopicPartition(topic, n) for n in self.assigned[topic])
             if str(tp.partition) in unless_gone(names, [])
         }
+
+    def _from_brokers(self, topics: Collection[str] | None) -> None:
+        """All topics are asked for: to ask for one that does not exist may create it."""
+        found = self._connections.cluster.refresh().topics
+        wanted = found if topics is None else {t: found[t] for t in topics if t in found}
+        self.assigned = {t: tuple(p.partition for p in of.partitions) for t, of in wanted.items()}
+        self.led = set(
+            self._connections.groups.leaders(
+                TopicPartition(topic, n) for topic, of in self.assigned.items() for n in of
+            )
+        )
 
     def led_of(self, topics: Collection[str]) -> set[TopicPartition]:
         return {tp for tp in self.led if tp.topic in topics}
@@ -69,12 +89,10 @@ class Partitions:
         self, partitions: Sequence[TopicPartition]
     ) -> dict[TopicPartition, LogRange]:
         """The same, a leader that is not there noted for its own partitions alone."""
-        store = self._connections.store
-        alive = store.live_broker_ids()
-        states = store.leader_and_isr(partitions)
+        leaders = self._live_leaders(partitions)
         ranges = dict.fromkeys(partitions, LogRange(unreadable="it has no live leader"))
-        for leader in alive:
-            led = [tp for tp in partitions if tp in states and states[tp].leader == leader]
+        for leader in sorted(set(leaders.values())):
+            led = [tp for tp in partitions if leaders.get(tp) == leader]
             try:
                 ranges |= self._read(led)
             except ApiError:
@@ -82,6 +100,14 @@ class Partitions:
             except KafkaError as error:
                 ranges |= dict.fromkeys(led, LogRange(unreadable=str(error)))
         return ranges
+
+    def _live_leaders(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        if not self._connections.has_zookeeper:
+            return self._connections.groups.leaders(partitions)
+        store = self._connections.store
+        alive = set(store.live_broker_ids())
+        states = store.leader_and_isr(partitions)
+        return {tp: state.leader for tp, state in states.items() if state.leader in alive}
 
     def _read_one(self, tp: TopicPartition) -> LogRange:
         try:

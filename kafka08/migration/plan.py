@@ -94,10 +94,12 @@ def group_refusals(facts: GroupFacts) -> list[str]:
 
 def live_refusals(facts: GroupFacts) -> list[str]:
     """Why a step that rewinds cannot be done: live members would overwrite it."""
-    if not facts.members:
+    names = [m.consumer_id for m in facts.members]
+    if facts.coordinated is not None:
+        names += [m.member_id for m in facts.coordinated.members]
+    if not names:
         return []
-    names = ", ".join(m.consumer_id for m in facts.members)
-    return [f"the group has live members, stop them first: {names}"]
+    return [f"the group has live members, stop them first: {', '.join(names)}"]
 
 
 def _trap(facts: GroupFacts, partition: PartitionFacts) -> str | None:

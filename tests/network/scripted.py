@@ -16,8 +16,10 @@ from collections.abc import Callable
 from typing import cast
 
 from kafka08.clock import SYSTEM_CLOCK, Clock
+from kafka08.levels import Level
 from kafka08.protocol import codec
 from kafka08.protocol.frame import SIZE
+from kafka08.protocol.served import SERVED
 from kafka08.protocol.types import Request, Response
 from kafka08.runtime.threads import ThreadRuntime
 
@@ -34,9 +36,11 @@ class Hangup(Exception):
 
 
 class ScriptedNetwork:
-    """The addresses that answer. `opened` has the connections made, `asked` the requests."""
+    """The addresses that answer. `opened` has the connections made, `asked` the requests, read as
+    brokers of `level` read them."""
 
-    def __init__(self, chunk: int | None = None) -> None:
+    def __init__(self, chunk: int | None = None, level: Level = Level.V0_8_2) -> None:
+        self.served = SERVED[level]
         self._scripts: dict[Address, Script] = {}
         self._chunk = chunk
         self.opened: list[Address] = []
@@ -142,7 +146,7 @@ class ScriptedSocket:
         self.closed = True
 
     def _answer(self, payload: bytes) -> None:
-        header, request = codec.decode_request(payload)
+        header, request = codec.decode_request(payload, self._network.served)
         self._network.asked.append((self.address, request))
         try:
             response = self._script(request)

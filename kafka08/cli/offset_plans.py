@@ -1,0 +1,163 @@
+"""Plans of where a stopped group goes on from, shown and carried out.
+
+For `kafka08 offsets set | reset | import` and `kafka08 group reset`.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from kafka08.cli.lag import say_never_committed
+from kafka08.cli.options import cluster_places
+from kafka08.cli.table import as_objects, show_table
+from kafka08.listing import counted
+
+if TYPE_CHECKING:
+    from kafka08.groups.facts import PartitionOffsets
+    from kafka08.migration.connections import Connections
+    from kafka08.migration.group_offsets import GroupOffsets
+    from kafka08.migration.reset import ChangePlan, Target
+    from kafka08.structs import TopicPartition
+
+PLAN_COLUMNS: Final = (
+    *("topic", "partition", "zookeeper", "kafka", "log start", "log end", "new", "moved"),
+)
+STORES: Final = {"both": "dual", "zookeeper": "zookeeper", "kafka": "kafka"}
+
+execute_option = click.option(
+    "--execute", is_flag=True, help="Do it. Without this the plan is shown and nothing changes."
+)
+store_option = click.option(
+    "--store",
+    type=click.Choice(list(STORES)),
+    help="Members that read both stores go on from the larger offset: a rewind needs both. "
+    "Default: both; kafka without --zookeeper, and for a group that only a coordinator knows.",
+)
+TARGETS: Final = "earliest|latest|TIME|OFFSET|+N|-N"
+TARGET_HELP: Final = (
+    "TIME as 2026-01-31T12:00[+01:00]; +N and -N shift by N messages, a partition that was never "
+    "committed from its log's start."
+)
+
+
+def connect() -> Connections:
+    """For --zookeeper and --bootstrap of the running command."""
+    from kafka08.migration.connections import Connections
+
+    return Connections(*cluster_places())
+
+
+def parse_position(text: str) -> tuple[Any, int]:
+    """`TOPIC:PARTITION=OFFSET`."""
+    from kafka08.structs import TopicPartition
+
+    match = re.fullmatch(r"([^:=]+):(\d+)=(\d+)", text)
+    if match is None:
+        raise click.BadParameter(f"{text!r} is not TOPIC:PARTITION=OFFSET")
+    return TopicPartition(match[1], int(match[2])), int(match[3])
+
+
+def read_csv(file: Path) -> dict[TopicPartition, int]:
+    """The offsets of a plan as --export writes it: a line `topic,partition,offset` for each."""
+    from kafka08.structs import TopicPartition
+
+    wanted = {}
+    with file.open(newline="") as lines:
+        for number, row in enumerate(csv.reader(lines), 1):
+            if not row:
+                continue
+            if len(row) != 3 or not (row[1].isdecimal() and row[2].isdecimal()):
+                raise click.BadParameter(
+                    f"{file}, line {number}: {','.join(row)!r} is not topic,partition,offset"
+                )
+            wanted[TopicPartition(row[0], int(row[1]))] = int(row[2])
+    return wanted
+
+
+def parse_target(text: str) -> tuple[Target, int]:
+    """(what, its number)."""
+    from kafka08.migration.reset import Target
+
+    if text in {"earliest", "latest"}:
+        return Target(text), 0
+    if re.fullmatch(r"[+-]\d+", text):
+        return Target.SHIFT, int(text)
+    if text.isdecimal():
+        return Target.OFFSET, int(text)
+    try:
+        return Target.TIMESTAMP, round(datetime.fromisoformat(text).timestamp() * 1000)
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r} is not earliest, latest, a time, an offset, +N or -N", param_hint="--to"
+        ) from None
+
+
+def carry_out(
+    of_group: GroupOffsets,
+    plan: ChangePlan,
+    store: str | None,
+    as_json: bool,
+    *,
+    execute: bool,
+    as_csv: bool = False,
+) -> None:
+    """Show the plan; carry it out if that is wanted. Exits 1 if it is refused."""
+    from kafka08.zk.migration_protocol import OffsetStorage
+
+    rows = [
+        (
+            *c.facts.topic_partition,
+            c.facts.zookeeper,
+            c.facts.kafka,
+            c.facts.log_start,
+            c.facts.log_end,
+            c.offset,
+            c.messages,
+        )
+        for c in plan.changes
+    ]
+    if as_csv:
+        csv.writer(sys.stdout, lineterminator="\n").writerows(
+            (*tp, offset) for tp, offset in plan.offsets.items()
+        )
+    else:
+        show(PLAN_COLUMNS, rows, as_json, partitions=[c.facts for c in plan.changes])
+    for refusal in plan.refusals:
+        click.echo(f"Refused: {plan.group}: {refusal}", err=True)
+    if plan.refusals:
+        sys.exit(1)
+    if not execute:
+        click.echo("Nothing was changed.", err=True)
+        return
+    storage = None if store is None else OffsetStorage(STORES[store])
+    count = of_group.carry_out(plan, storage)
+    click.echo(f"Set the offsets of {counted(count, 'partition')} of group {plan.group}", err=True)
+
+
+def show(
+    headings: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    as_json: bool,
+    unknown: Sequence[str] = (),
+    partitions: Sequence[PartitionOffsets] = (),
+) -> None:
+    """The rows on stdout; on stderr which of the `partitions` were never committed, and what is not
+    known. Exits 1 if something is not."""
+    if as_json:
+        click.echo(json.dumps(as_objects(headings, rows)))
+    else:
+        show_table(headings, rows, if_none=None if unknown else "No offsets are committed.")
+    say_never_committed(partitions)
+    for text in unknown:
+        click.echo(f"Not known: {text}", err=True)
+    if unknown:
+        sys.exit(1)

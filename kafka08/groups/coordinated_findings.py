@@ -1,0 +1,158 @@
+"""What is wrong with a group that has a coordinator, as `findings` does for groups of ZooKeeper.
+Pure.
+
+Who should own what is known to the group's leader alone, so the assignment is taken as it is: what
+is looked for is a partition that it leaves out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kafka08.groups.coordinated import REBALANCING, CoordinatedFacts
+from kafka08.groups.findings import (
+    Finding,
+    gone_partitions,
+    leaderless,
+    no_members,
+    ordered,
+    outside_the_log,
+    unanswered,
+)
+from kafka08.listing import some_of
+from kafka08.protocol.consumer_protocol import PROTOCOL_TYPE
+
+
+def explain_coordinated(facts: CoordinatedFacts) -> list[Finding]:
+    """Everything that is found, problems first; empty if all is well."""
+    group = facts.group
+    found = [*_rebalancing(facts), *_unreadable(facts), *_unassigned(facts)]
+    if not group.members:
+        found.append(no_members(group.name, facts.partitions))
+    found += [
+        *_absent_topics(facts),
+        *leaderless(facts.partitions),
+        *outside_the_log(facts.partitions),
+        *_never_committed(facts),
+        *unanswered(group.name, facts.unanswered),
+        *_idle(facts),
+        *_unread_topics(facts),
+        *gone_partitions(facts.partitions),
+    ]
+    return ordered(found)
+
+
+def _rebalancing(facts: CoordinatedFacts) -> Iterator[Finding]:
+    group = facts.group
+    if group.state in REBALANCING:
+        missing = (
+            "members that have not joined again"
+            if group.state == "PreparingRebalance"
+            else "the assignment of the group's leader"
+        )
+        yield Finding(
+            "rebalancing",
+            group.name,
+            f"the group is in state {group.state}: its coordinator waits for {missing}, and no "
+            "message is read meanwhile",
+            "look again in a few seconds; if it stays, see which member processes messages for "
+            "longer than max.poll.interval.ms (before 0.10.1: session.timeout.ms)",
+        )
+
+
+def _unreadable(facts: CoordinatedFacts) -> Iterator[Finding]:
+    for member in facts.group.members:
+        if member.fault is not None:
+            yield Finding(
+                "unreadable-member",
+                member.member_id,
+                f"what it subscribes to or owns is not understood: {member.fault}",
+                f"see which client {member.client_id} at {member.host} is",
+            )
+
+
+def _unassigned(facts: CoordinatedFacts) -> Iterator[Finding]:
+    """Partitions of subscribed topics that no member got, as after a topic has grown."""
+    group = facts.group
+    if group.state in REBALANCING or any(m.fault is not None for m in group.members):
+        return
+    owned = {tp for member in group.members for tp in member.owns}
+    for topic in _subscribed(facts):
+        tps = [p.topic_partition for p in facts.partitions if p.exists]
+        left = [tp for tp in tps if tp.topic == topic and tp not in owned]
+        if left:
+            yield Finding(
+                "no-owner",
+                some_of(left),
+                f"no owner, although members subscribe to {topic}: the topic has grown since the "
+                "last rebalance, or the group's leader left them out",
+                "wait until the members have read the topic's metadata again "
+                "(metadata.max.age.ms, 5 minutes); if it stays, restart one of them",
+            )
+
+
+def _absent_topics(facts: CoordinatedFacts) -> Iterator[Finding]:
+    for topic in _subscribed(facts):
+        if topic not in facts.topics:
+            yield Finding(
+                "absent-topic",
+                topic,
+                "members subscribe to it, but it does not exist",
+                "create it, or correct its name in the members",
+            )
+
+
+def _idle(facts: CoordinatedFacts) -> Iterator[Finding]:
+    group = facts.group
+    if group.protocol_type != PROTOCOL_TYPE or group.state in REBALANCING:
+        return
+    idle = [m.member_id for m in group.members if not m.owns and m.fault is None]
+    if idle:
+        yield Finding(
+            "idle-members",
+            some_of(idle),
+            f"{len(idle)} of {len(group.members)} members own no partition",
+            "add partitions, or run fewer members",
+            problem=False,
+        )
+
+
+def _unread_topics(facts: CoordinatedFacts) -> Iterator[Finding]:
+    if not facts.group.members:
+        return
+    committed = {
+        p.topic_partition.topic for p in facts.partitions if p.exists and p.newest is not None
+    }
+    for topic in sorted(committed - set(_subscribed(facts))):
+        yield Finding(
+            "unread-topic",
+            topic,
+            "the group has offsets of it, but no member subscribes to it",
+            "leave it if that is meant; else see what the members subscribe to",
+            problem=False,
+        )
+
+
+def _never_committed(facts: CoordinatedFacts) -> Iterator[Finding]:
+    """Partitions with messages and without an offset. Their next owner begins where its
+    auto.offset.reset says."""
+    found = [p for p in facts.partitions if p.never_committed and p.exists and p.lag]
+    if found:
+        owned = all(facts.group.owner_of(p.topic_partition) is not None for p in found)
+        messages = sum(p.lag or 0 for p in found)
+        yield Finding(
+            "never-committed",
+            some_of([p.topic_partition for p in found]),
+            f"no offset is committed, and the log has {messages} messages; the next owner begins "
+            "where auto.offset.reset says: latest (the default) skips what is in the log",
+            "look again after auto.commit.interval.ms (5 s); if it stays, the members do not commit"
+            if owned
+            else "to read them, start members with auto.offset.reset=earliest, or stop the group "
+            f"and commit their log's start: kafka08 group reset {facts.group.name} --to +0 "
+            "--execute (committed offsets stay)",
+            problem=not owned,
+        )
+
+
+def _subscribed(facts: CoordinatedFacts) -> list[str]:
+    return sorted({topic for member in facts.group.members for topic in member.topics})

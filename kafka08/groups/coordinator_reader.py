@@ -1,0 +1,223 @@
+"""Reads the groups that have a coordinator from the brokers alone. Changes nothing.
+
+A group is on one broker, so a list asks every broker, and a description the group's coordinator. A
+broker of 0.8 closes the connection on either request; that is how it is told from one that is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from kafka08.client import ClusterClient, RetryPolicy
+from kafka08.client.log_offsets import log_ends, log_starts
+from kafka08.clock import Clock
+from kafka08.consumer.brokers import BootstrapBrokers
+from kafka08.consumer.offset_store import KafkaOffsetStore, Offsets
+from kafka08.errors import (
+    ConnectionFailed,
+    KafkaError,
+    OffsetsLoadInProgress,
+    check,
+)
+from kafka08.groups.coordinated import (
+    CoordinatedFacts,
+    CoordinatedGroup,
+    CoordinatedGroups,
+    group_of,
+)
+from kafka08.groups.facts import PartitionFacts, partitions_of
+from kafka08.network.connection import Connection
+from kafka08.protocol.describe_groups import (
+    DescribedGroup,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from kafka08.protocol.list_groups import ListGroupsRequest, ListGroupsResponse
+from kafka08.protocol.offsets import OffsetsRequest
+from kafka08.protocol.types import Request, Response
+from kafka08.structs import (
+    NO_LEADER,
+    NO_OFFSET,
+    OFFSETS_TOPIC,
+    ORDINARY_CONSUMER,
+    Broker,
+    TopicPartition,
+)
+from kafka08.zk.store import ClusterStore
+
+RETRIES: Final = RetryPolicy(tries=15, backoff_ms=200)
+"""How long a coordinator that is loading or moving is asked again: about 3 s."""
+PATIENCE_MS: Final = 3000
+AT_ONCE: Final = 100
+"""Groups that one DescribeGroups asks for."""
+
+
+FIRST_COORDINATING: Final = 2
+"""The version of the registration of a broker of 0.9.0; before it none coordinates members."""
+
+
+def may_coordinate(store: ClusterStore) -> bool:
+    """Whether a broker of 0.9 or later is registered. One of 0.8 logs an error for each request
+    that it does not know, so where ZooKeeper can be asked, it is asked first."""
+    return any(r.version >= FIRST_COORDINATING for r in store.registrations().values())
+
+
+class CoordinatorReader:
+    """Asks through `cluster`, which the caller closes."""
+
+    def __init__(self, cluster: ClusterClient, clock: Clock) -> None:
+        self._cluster = cluster
+        self._clock = clock
+
+    def groups(self) -> CoordinatedGroups:
+        """Every group of every broker of 0.9 or later. Raises NoBrokersAvailable."""
+        found: dict[str, CoordinatedGroup] = {}
+        unanswered: list[str] = []
+        for broker in self._cluster.brokers():
+            try:
+                with self._cluster.connection(broker) as connection:
+                    found |= {g.name: g for g in _groups_of(connection, broker, unanswered)}
+            except KafkaError as error:
+                unanswered.append(f"groups of broker {broker.id}: {error}")
+        return CoordinatedGroups(tuple(found[name] for name in sorted(found)), tuple(unanswered))
+
+    def describe(self, group: str) -> CoordinatedGroup | None:
+        """The group at its coordinator; None if that knows none of this name, if it is of 0.8, or
+        if the offsets topic does not exist (the question would create it). Raises KafkaError if it
+        does not answer."""
+        if not self.has_offsets_topic():
+            return None
+
+        def ask(connection: Connection) -> DescribedGroup | None:
+            response = _ask(connection, DescribeGroupsRequest([group]))
+            if response is None:
+                return None
+            assert isinstance(response, DescribeGroupsResponse)
+            [described] = response.groups
+            check(described.error_code, f"description of group {group}")
+            return described
+
+        described = self._cluster.ask_coordinator(group, ask, policy=RETRIES)
+        if described is None:
+            return None
+        found = group_of(described, self._cluster.coordinator(group))
+        return found if found.exists else None
+
+    def has_offsets_topic(self) -> bool:
+        return OFFSETS_TOPIC in self._cluster.refresh().topics
+
+    def facts(self, group: str) -> CoordinatedFacts | None:
+        """Everything about `group`; None as `describe`."""
+        found = self.describe(group)
+        if found is None:
+            return None
+        topics = self.assigned()
+        unanswered: list[str] = []
+        existing = [TopicPartition(topic, n) for topic, of in topics.items() for n in of]
+        try:
+            committed = self.committed(group, existing)
+        except KafkaError as error:
+            unanswered.append(f"offsets in Kafka: {error}")
+            committed = {}
+        kafka_answered = not unanswered
+        read = {topic for member in found.members for topic in member.topics}
+        owned = {tp for member in found.members for tp in member.owns}
+        concerned = partitions_of(topics, read, {*owned, *committed})
+        leaders = self.leaders(concerned)
+        starts, ends = self.log_ranges(leaders, unanswered)
+        return CoordinatedFacts(
+            found,
+            tuple(
+                PartitionFacts(
+                    tp,
+                    None,
+                    committed.get(tp),
+                    starts.get(tp),
+                    ends.get(tp),
+                    exists=tp.partition in topics.get(tp.topic, ()),
+                    leader=leaders.get(tp),
+                    owner=None,
+                    kafka_answered=kafka_answered,
+                )
+                for tp in concerned
+            ),
+            topics,
+            tuple(unanswered),
+        )
+
+    def assigned(self) -> dict[str, tuple[int, ...]]:
+        """topic → its partitions, of all topics."""
+        topics = self._cluster.refresh().topics
+        return {name: tuple(p.partition for p in info.partitions) for name, info in topics.items()}
+
+    def leaders(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """partition → the leader, of those that have one."""
+        topics = self._cluster.metadata.topics
+        led = {
+            TopicPartition(name, p.partition): p.leader
+            for name, info in topics.items()
+            for p in info.partitions
+            if p.leader != NO_LEADER
+        }
+        return {tp: led[tp] for tp in partitions if tp in led}
+
+    def committed(self, group: str, partitions: Sequence[TopicPartition]) -> Offsets:
+        """What the coordinator has of `partitions`, where it has something. Raises KafkaError."""
+        store = KafkaOffsetStore(
+            BootstrapBrokers(self._cluster),
+            group,
+            clock=self._clock,
+            backoff_ms=RETRIES.backoff_ms,
+            patience_ms=PATIENCE_MS,
+        )
+        found = store.fetch(partitions)
+        return {tp: offset for tp, offset in found.items() if offset != NO_OFFSET}
+
+    def log_ranges(
+        self, led: Iterable[TopicPartition], unanswered: list[str]
+    ) -> tuple[Offsets, Offsets]:
+        """The starts and ends of logs that have a leader; why not, in `unanswered`."""
+        partitions = list(led)
+        if not partitions:
+            return {}, {}
+        try:
+            return log_starts(self._cluster, partitions), log_ends(self._cluster, partitions)
+        except KafkaError as error:
+            unanswered.append(f"where logs start and end: {error}")
+            return {}, {}
+
+
+def _groups_of(
+    connection: Connection, broker: Broker, unanswered: list[str]
+) -> list[CoordinatedGroup]:
+    """The groups that a broker coordinates; none of a broker of 0.8."""
+    listed = _ask(connection, ListGroupsRequest())
+    if listed is None:
+        return []
+    assert isinstance(listed, ListGroupsResponse)
+    if listed.error_code == OffsetsLoadInProgress.code:
+        unanswered.append(f"groups of broker {broker.id}: it is loading some; ask again")
+    else:
+        check(listed.error_code, f"groups of broker {broker.id}")
+    found = []
+    names = [group.group for group in listed.groups]
+    for start in range(0, len(names), AT_ONCE):
+        response = connection.send(DescribeGroupsRequest(names[start : start + AT_ONCE]))
+        assert isinstance(response, DescribeGroupsResponse)
+        for described in response.groups:
+            if described.error_code:
+                unanswered.append(f"group {described.group} has just moved; ask again")
+            elif (group := group_of(described, broker)).exists:
+                found.append(group)
+    return found
+
+
+def _ask(connection: Connection, request: Request) -> Response | None:
+    """The answer; None if the broker does not know the request, which one of 0.8 answers by closing
+    the connection. ConnectionFailed if there is no broker any more."""
+    try:
+        return connection.send(request)
+    except ConnectionFailed:
+        connection.send(OffsetsRequest(ORDINARY_CONSUMER, []))
+        return None

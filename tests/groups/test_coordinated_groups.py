@@ -1,0 +1,244 @@
+"""The commands on groups that have a coordinator: a live broker of 0.10.2, librdkafka's members,
+and no ZooKeeper but where a test says so."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer
+
+from kafka08.embedded import EmbeddedCluster
+from kafka08.structs import TopicPartition
+from kafka08.zk.client import ZkClient
+from kafka08.zk.group_store import GroupStore
+
+PARTITIONS = 3
+MESSAGES = 30
+"""Ten in each partition."""
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[EmbeddedCluster]:
+    keys = {"offsets.topic.num.partitions": 4}
+    with EmbeddedCluster(brokers=2, level="0.10.2", config=keys) as cluster:
+        cluster.create_topic("t", PARTITIONS)
+        producer = Producer({"bootstrap.servers": cluster.bootstrap})
+        for n in range(MESSAGES):
+            producer.produce("t", b"x", partition=n % PARTITIONS)
+        assert producer.flush(20) == 0
+        yield cluster
+
+
+class Kafka08:
+    """The commands as processes, with --bootstrap alone unless `zookeeper`."""
+
+    def __init__(self, cluster: EmbeddedCluster) -> None:
+        self._cluster = cluster
+
+    def run(self, *words: str, zookeeper: bool = False) -> subprocess.CompletedProcess[str]:
+        where = ["--bootstrap", self._cluster.bootstrap]
+        if zookeeper:
+            where += ["--zookeeper", self._cluster.zookeeper.connect_string]
+        return subprocess.run(
+            [sys.executable, "-m", "kafka08.cli", *words, *where],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def __call__(self, *words: str, zookeeper: bool = False) -> str:
+        """What a command prints that must succeed."""
+        done = self.run(*words, zookeeper=zookeeper)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def json(self, *words: str, zookeeper: bool = False) -> Any:
+        return json.loads(self(*words, "--json", zookeeper=zookeeper))
+
+
+@pytest.fixture
+def kafka08(cluster: EmbeddedCluster) -> Kafka08:
+    return Kafka08(cluster)
+
+
+class Member:
+    """A member of its own group that has read all and committed it, until it leaves."""
+
+    def __init__(self, cluster: EmbeddedCluster, group: str) -> None:
+        keys = {"group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": False}
+        self._consumer = Consumer({"bootstrap.servers": cluster.bootstrap, **keys})
+        self._consumer.subscribe(["t"])
+        read = 0
+        while read < MESSAGES:
+            read += sum(m.error() is None for m in self._consumer.consume(MESSAGES, timeout=20))
+        self._consumer.commit(asynchronous=False)
+
+    def leave(self) -> None:
+        self._consumer.close()
+
+
+@pytest.fixture
+def member(cluster: EmbeddedCluster, request: pytest.FixtureRequest) -> Iterator[Member]:
+    """Of a group named after the test."""
+    member = Member(cluster, group_of(request))
+    yield member
+    member.leave()
+
+
+@pytest.fixture
+def group(request: pytest.FixtureRequest) -> str:
+    return group_of(request)
+
+
+def group_of(request: pytest.FixtureRequest) -> str:
+    name = request.node.name
+    assert isinstance(name, str)
+    return name.removeprefix("test_")
+
+
+def test_a_group_is_listed_described_and_explained(
+    kafka08: Kafka08, member: Member, group: str
+) -> None:
+    """State, protocol, members, what each owns, offsets and lag."""
+    [listed] = [row for row in kafka08.json("group", "list") if row["group"] == group]
+    assert listed == {
+        "group": group,
+        "kind": "coordinator",
+        "state": "Stable",
+        "members": 1,
+        "topics": ["t"],
+    }
+    found = kafka08.json("group", "describe", group)
+    assert (found["state"], found["protocol type"], found["protocol"]) == (
+        "Stable",
+        "consumer",
+        "range",
+    )
+    [one] = found["members"]
+    assert one["subscribes"] == ["t"]
+    assert [tp["partition"] for tp in one["owns"]] == [0, 1, 2]
+    rows = [(p["partition"], p["owner"], p["kafka"], p["lag"]) for p in found["partitions"]]
+    assert rows == [(n, one["member"], 10, 0) for n in range(PARTITIONS)]
+    assert kafka08("group", "explain", group) == "All is well: 1 members own 3 partitions.\n"
+    table = kafka08("group", "describe", group).splitlines()
+    assert table[0].split() == ["coordinator", "state", "protocol", "type", "protocol", "members"]
+    assert kafka08.json("offsets", "lag", group) == [
+        {"topic": "t", "partitions": 3, "never_committed": 0, "largest": 0, "lag": 0}
+    ]
+
+
+def test_offsets_are_not_changed_under_a_member(
+    kafka08: Kafka08, member: Member, group: str
+) -> None:
+    """It is refused with the member's name by each command; nothing is written."""
+    for words in (
+        ("offsets", "set", group, "t:0=3"),
+        ("offsets", "reset", group, "--to", "earliest", "--execute"),
+        ("group", "reset", group, "--to", "earliest", "--execute"),
+    ):
+        for zookeeper in (False, True):
+            done = kafka08.run(*words, zookeeper=zookeeper)
+            assert done.returncode == 1
+            assert "the group has live members, stop them first: rdkafka-" in done.stderr
+    assert {row["kafka"] for row in kafka08.json("offsets", "get", group)} == {10}
+
+
+def test_a_stopped_group_is_reset(
+    kafka08: Kafka08, cluster: EmbeddedCluster, member: Member, group: str, tmp_path: Path
+) -> None:
+    """Nothing without --execute; by shift, to an offset, and from an exported plan, of which the
+    next member goes on."""
+    member.leave()
+
+    def offsets() -> list[int]:
+        return [row["kafka"] for row in kafka08.json("offsets", "get", group)]
+
+    done = kafka08.run("group", "reset", group, "--to", "-4")
+    assert "Nothing was changed" in done.stderr
+    assert offsets() == [10, 10, 10]
+    plan = tmp_path / "plan.csv"
+    plan.write_text(kafka08("group", "reset", group, "--to", "-4", "--export"))
+    assert plan.read_text() == "t,0,6\nt,1,6\nt,2,6\n"
+    kafka08("group", "reset", group, "--from-file", str(plan), "--execute")
+    assert offsets() == [6, 6, 6]
+    kafka08("offsets", "set", group, "t:1=2")
+    assert offsets() == [6, 2, 6]
+    assert kafka08.run("offsets", "lag", group, "--fail-above", "15").returncode == 1
+    explained = kafka08.run("group", "explain", group)
+    assert explained.returncode == 1
+    assert "the group has no member; 16 messages wait for it" in explained.stdout
+    kafka08("group", "reset", group, "--to", "latest", "--execute")
+    assert offsets() == [10, 10, 10]
+
+
+def test_a_group_of_the_coordinator_stays_out_of_zookeeper(
+    kafka08: Kafka08, cluster: EmbeddedCluster, member: Member, group: str
+) -> None:
+    """With ZooKeeper at hand too its offsets are set where it has them, and nowhere else."""
+    member.leave()
+    kafka08("offsets", "set", group, "t:0=5", zookeeper=True)
+    with ZkClient(cluster.zookeeper.connect_string) as zk:
+        assert group not in GroupStore(zk).groups()
+    row = kafka08.json("offsets", "get", group, zookeeper=True)[0]
+    assert (row["zookeeper"], row["kafka"]) == (None, 5)
+
+
+def test_both_kinds_stand_side_by_side(
+    kafka08: Kafka08, cluster: EmbeddedCluster, member: Member, group: str
+) -> None:
+    """A group of ZooKeeper that commits to both stores is one row; where both have a group of one
+    name, the one with members is shown, and --kind shows the other."""
+    with ZkClient(cluster.zookeeper.connect_string) as zk:
+        store = GroupStore(zk)
+        for name in (group, "of-zookeeper"):
+            for error in store.commit_offsets(name, {TopicPartition("t", 0): 3}).values():
+                raise error
+    kafka08("offsets", "set", "of-zookeeper", "t:0=4", zookeeper=True)
+    rows = kafka08.json("group", "list", zookeeper=True)
+    kinds = sorted((r["group"], r["kind"]) for r in rows if r["group"] in {group, "of-zookeeper"})
+    assert kinds == [
+        (group, "coordinator"),
+        (group, "zookeeper"),
+        ("of-zookeeper", "zookeeper"),
+    ]
+    shown = kafka08.json("group", "describe", group, zookeeper=True)
+    assert (shown["kind"], len(shown["members"])) == ("coordinator", 1)
+    other = kafka08.json("group", "describe", group, "--kind", "zookeeper", zookeeper=True)
+    assert (other["kind"], other["partitions"][0]["zookeeper"]) == ("zookeeper", 3)
+    assert kafka08.json("group", "describe", "of-zookeeper", zookeeper=True)["kind"] == "zookeeper"
+
+
+def test_what_is_not_there_is_an_error(kafka08: Kafka08) -> None:
+    """Of describe, explain, get and lag alike; without any address a misuse."""
+    for words in (
+        ("group", "describe"),
+        ("group", "explain"),
+        ("offsets", "get"),
+        ("offsets", "lag"),
+    ):
+        done = kafka08.run(*words, "nobody")
+        assert (done.returncode, "there is no group nobody" in done.stderr) == (1, True)
+    bare = subprocess.run(
+        [sys.executable, "-m", "kafka08.cli", "group", "list"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert bare.returncode == 2
+    assert "Give --bootstrap" in bare.stderr
+
+
+def test_a_plan_that_is_no_plan_is_refused(kafka08: Kafka08, tmp_path: Path) -> None:
+    """With the file, the line and what it says."""
+    plan = tmp_path / "plan.csv"
+    plan.write_text("t,0,6\nt,one,6\n")
+    done = kafka08.run("group", "reset", "g", "--from-file", str(plan))
+    assert done.returncode == 2
+    assert "line 2: 't,one,6' is not topic,partition,offset" in done.stderr
+    assert kafka08.run("group", "reset", "g").returncode == 2

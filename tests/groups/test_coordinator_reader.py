@@ -1,0 +1,105 @@
+"""Groups that have a coordinator, listed from scripted brokers."""
+
+from __future__ import annotations
+
+from kafka08.client import ClusterClient, RetryPolicy
+from kafka08.errors import NO_ERROR, NotCoordinatorForConsumer, OffsetsLoadInProgress
+from kafka08.groups.coordinator_reader import AT_ONCE, CoordinatorReader
+from kafka08.levels import Level
+from kafka08.protocol.describe_groups import (
+    DescribedGroup,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from kafka08.protocol.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from kafka08.protocol.metadata import BrokerEndpoint, MetadataRequest, MetadataResponse
+from kafka08.protocol.offsets import OffsetsRequest, OffsetsResponse
+from kafka08.protocol.types import Request, Response
+from tests.mock_clock import MockClock
+from tests.network.scripted import Hangup, Script, ScriptedNetwork
+
+
+class Cluster:
+    """Brokers 1, 2, … with these groups each; None: of 0.8, which closes the connection on a key
+    that it does not know. codes: of a broker's ListGroups. moved: groups that Describe answers 16.
+    """
+
+    def __init__(self, *groups: list[str] | None) -> None:
+        self.network = ScriptedNetwork(level=Level.V0_9_0)
+        self.clock = MockClock()
+        self.codes: dict[int, int] = {}
+        self.moved: set[str] = set()
+        self._brokers = [BrokerEndpoint(n, f"b{n}", 9092) for n in range(1, len(groups) + 1)]
+        for broker, names in zip(self._brokers, groups, strict=True):
+            self.network.broker(broker.host, broker.port, self._script(broker.broker_id, names))
+
+    def reader(self) -> CoordinatorReader:
+        cluster = ClusterClient(
+            [(b.host, b.port) for b in self._brokers],
+            retry_policy=RetryPolicy(2),
+            runtime=self.network.runtime(self.clock),
+        )
+        return CoordinatorReader(cluster, self.clock)
+
+    def _script(self, broker_id: int, groups: list[str] | None) -> Script:
+        def answer(request: Request) -> Response:
+            match request:
+                case MetadataRequest():
+                    return MetadataResponse(self._brokers, [])
+                case OffsetsRequest():
+                    return OffsetsResponse([])
+                case _ if groups is None:
+                    raise Hangup
+                case ListGroupsRequest():
+                    listed = [ListedGroup(name, "consumer") for name in groups]
+                    return ListGroupsResponse(self.codes.get(broker_id, NO_ERROR), listed)
+                case DescribeGroupsRequest():
+                    return DescribeGroupsResponse([self._described(g) for g in request.groups])
+            raise AssertionError(f"{request} was not expected")
+
+        return answer
+
+    def _described(self, name: str) -> DescribedGroup:
+        if name in self.moved:
+            return DescribedGroup(NotCoordinatorForConsumer.code, name, "", "", "", [])
+        return DescribedGroup(NO_ERROR, name, "Empty", "consumer", "", [])
+
+
+def test_every_broker_is_asked_and_one_of_0_8_has_no_groups() -> None:
+    """It closes the connection, which is no failure of the list."""
+    cluster = Cluster(["b"], None, ["a"])
+    found = cluster.reader().groups()
+    assert [(g.name, g.coordinator.id) for g in found.groups] == [("a", 3), ("b", 1)]
+    assert found.unanswered == ()
+
+
+def test_what_cannot_be_asked_is_noted() -> None:
+    """A dead broker, one that is loading, a group that moves: the others are listed."""
+    cluster = Cluster(["a", "b"], ["c"], ["d"])
+    cluster.codes[1] = OffsetsLoadInProgress.code
+    cluster.moved = {"b"}
+    reader = cluster.reader()
+    reader.groups()
+    cluster.network.remove("b3", 9092)
+    found = reader.groups()
+    assert [g.name for g in found.groups] == ["a", "c"]
+    loading, moved, gone = found.unanswered
+    assert "broker 1: it is loading" in loading
+    assert "group b has just moved" in moved
+    assert "broker 3: cannot connect to b3:9092" in gone
+
+
+def test_a_thousand_groups_are_described_in_parts() -> None:
+    """No answer grows with the number of groups."""
+    names = [f"g{n:04d}" for n in range(1000)]
+    cluster = Cluster(names)
+    assert [g.name for g in cluster.reader().groups().groups] == names
+    asked = cluster.network.requests(DescribeGroupsRequest)
+    assert {len(r.groups) for r in asked} == {AT_ONCE}  # type: ignore[attr-defined]
+
+
+def test_no_coordinator_is_asked_for_without_an_offsets_topic() -> None:
+    """The question would create it."""
+    cluster = Cluster(["a"])
+    assert cluster.reader().describe("a") is None
+    assert {type(request) for _, request in cluster.network.asked} == {MetadataRequest}
