@@ -38,8 +38,8 @@ ROOTS = {
     "broker/converted_set.py ConvertedSet.find_size run_native_later": "the partition's error",
     "broker/converted_set.py ConvertedSet.make run_native_later": "closes the connection",
     "broker/coordinator/offset_manager.py OffsetManager.startup every": "expires the next time",
-    "broker/coordinator/offset_manager.py OffsetManager._start_load spawn": "loads again later",
-    "broker/coordinator/offset_manager.py OffsetManager._load call_later": "it only spawns",
+    "broker/coordinator/offset_loader.py OffsetLoader._start spawn": "loads again later",
+    "broker/coordinator/offset_loader.py OffsetLoader._load call_later": "it only spawns",
     "broker/coordinator/group_coordinator.py GroupCoordinator.forget_partitions spawn": "the "
     "offsets stay until they expire",
     "broker/isr_changes.py IsrChanges.begin spawn": "writes what is not written again",

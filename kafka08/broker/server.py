@@ -58,7 +58,7 @@ from kafka08.network.server import SocketServer
 from kafka08.protocol.served import SERVED
 from kafka08.runtime import BrokerRuntime, Greenlet, Listener
 from kafka08.runtime.cluster_id import new_cluster_id
-from kafka08.structs import Broker, Endpoint
+from kafka08.structs import OFFSETS_TOPIC, Broker, Endpoint
 from kafka08.zk.client import ZkClient
 from kafka08.zk.nodes import Advertised
 from kafka08.zk.store import ClusterStore
@@ -157,7 +157,9 @@ class KafkaServer:
             followers=self._fetchers,
         )
         replica_manager.load_high_watermarks()
-        offset_manager = self._offset_manager = OffsetManager(runtime, config, replica_manager)
+        offset_manager = self._offset_manager = OffsetManager(
+            runtime, config, replica_manager, self._offsets_partitions(store)
+        )
         group_coordinator = self._group_coordinator = GroupCoordinator(
             runtime, config, timer, offset_manager
         )
@@ -242,6 +244,7 @@ class KafkaServer:
             background=LogBackground(self.runtime, timer),
             draw_jitter=self.runtime.random.randrange,
             pause=lambda: self.runtime.sleep(0),
+            draw_unique=self._draw_hex if self.config.level >= Level.V0_10_2 else None,
         )
 
         def load(job: LoadJob) -> Log:
@@ -250,6 +253,19 @@ class KafkaServer:
 
         manager.load(lambda jobs: map(load, jobs))
         return manager
+
+    def _draw_hex(self) -> str:
+        """32 hex digits, such as those of a UUID."""
+        return f"{self.runtime.random.getrandbits(128):032x}"
+
+    def _offsets_partitions(self, store: ClusterStore) -> int:
+        """How many partitions the offsets topic has; 0 if it does not exist.
+
+        0.8: never asked, so a broker whose offsets.topic.num.partitions differs looks for groups in
+        the wrong partition."""
+        if self.config.level < Level.V0_9_0:
+            return 0
+        return len(store.assignment(OFFSETS_TOPIC) or ())
 
     def _listen(self) -> None:
         """Take the ports of all listeners."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from kafka08.assignment import NO_RACKS, assign_replicas, racks_if_all_known
 from kafka08.broker.config import BrokerConfig
@@ -22,6 +23,14 @@ from kafka08.structs import OFFSETS_TOPIC
 from kafka08.topic_name import fault_of
 from kafka08.zk import paths
 from kafka08.zk.store import ClusterStore
+
+OFFSETS_COMPRESSION: Final[Mapping[Level, Mapping[str, str]]] = {
+    Level.V0_8_2: {},
+    Level.V0_9_0: {"compression.type": "uncompressed"},
+    Level.V0_10_2: {"compression.type": "producer"},
+}
+"""What a level adds to the configuration of the offsets topic. Source:
+GroupCoordinator.offsetsTopicConfigs 0.9.0.1 and 0.10.2.2."""
 
 logger = logging.getLogger(__name__)
 
@@ -71,6 +80,7 @@ class TopicCreator:
             {
                 "cleanup.policy": "compact",
                 "segment.bytes": str(self._config.offsets_topic_segment_bytes),
+                **OFFSETS_COMPRESSION[self._config.level],
             },
         )
 

@@ -547,14 +547,19 @@ class Log:
         for segment in self._segments:
             segment.close()
 
-    def delete(self) -> None:
-        """Remove the directory and everything in it, at once."""
+    def delete(self, renamed: Path | None = None) -> None:
+        """Remove the directory and everything in it, at once. With `renamed` give it that name
+        instead: whoever keeps this object until the directory is removed has the pages of its files
+        freed elsewhere (Background.close_soon)."""
         self._closed = True
         for segment in self._segments:
             segment.index.forget()
             segment.file.close_by(self._background.close_soon)
         with storage_errors("delete", self.directory):
-            self.disk.remove_tree(self.directory)
+            if renamed is None:
+                self.disk.remove_tree(self.directory)
+            else:
+                self.disk.rename(self.directory, renamed)
 
     def _delete_segments(self, start: int, end: int) -> None:
         """Take segments[start:end] out of the log, rename their files, delete them later.

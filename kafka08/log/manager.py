@@ -21,8 +21,14 @@ from kafka08.log.background import Background, Inline
 from kafka08.log.cleaner_points import CleanerPoints
 from kafka08.log.config import LogConfig
 from kafka08.log.directory import LogDirectory
+from kafka08.log.files import storage_errors
 from kafka08.log.log import DrawJitter, Log, no_jitter
-from kafka08.log.names import parse_partition_directory, partition_directory
+from kafka08.log.names import (
+    deleted_directory,
+    is_deleted_directory,
+    parse_partition_directory,
+    partition_directory,
+)
 from kafka08.log.retention import PolicyFor, kafka_retention
 from kafka08.metrics import Timings
 from kafka08.runtime.disk import Disk
@@ -31,9 +37,13 @@ from kafka08.structs import TopicPartition
 
 logger = logging.getLogger(__name__)
 
+NAME_BYTES_MAX: Final = 255
+"""Of a file or a directory."""
 LOGS_PER_TURN: Final = 200
 """Logs looked at between two pauses."""
 
+DrawUnique = Callable[[], str]
+"""Draws what makes the name of a deleted directory unique."""
 LoadJob = Callable[[], Log]
 """Opens one log; independent of all others, so jobs may run in several threads."""
 RunJobs = Callable[[Sequence[LoadJob]], Iterable[Log]]
@@ -49,6 +59,8 @@ class LogManager:
     topic_configs   topic → its overrides as ZooKeeper holds them
     retention       the policy of each log, from its configuration
     pause           called between turns of what looks at every log; may let others run
+    draw_unique     from 0.10.2 on: directories of deleted logs are renamed, and removed later or by
+                    the next load; None: they are removed at once, and load refuses renamed ones
     The rest is handed to every `Log`.
 
     Raises ConfigError for a directory named twice and StorageError for one that cannot be used or
@@ -68,6 +80,7 @@ class LogManager:
         retention: PolicyFor = kafka_retention,
         crash: crashpoints.CrashPoint = crashpoints.never,
         pause: Callable[[], object] = lambda: None,
+        draw_unique: DrawUnique | None = None,
     ) -> None:
         self._default_config = default_config
         self._configs = {
@@ -81,6 +94,7 @@ class LogManager:
         self._retention = retention
         self._crash = crash
         self._pause = pause
+        self._draw_unique = draw_unique
         self.logs: dict[TopicPartition, Log] = {}
         self._topics: dict[str, set[Log]] = {}
         """The logs of each topic."""
@@ -144,6 +158,9 @@ class LogManager:
             logger.debug("Found clean shutdown file. Skipping recovery in %s", directory.path)
         jobs: list[LoadJob] = []
         for path in directory.partition_directories():
+            if self._draw_unique is not None and is_deleted_directory(path):
+                self._remove_directory(path)
+                continue
             topic_partition = parse_partition_directory(path)
             self._check_unique(path, topic_partition)
             recovery_point = recovery_points.get(topic_partition, 0)
@@ -207,7 +224,8 @@ class LogManager:
         return created
 
     def delete(self, topic_partition: TopicPartition) -> bool:
-        """Remove a partition's log and directory at once; False if there was none."""
+        """Remove a partition's log and directory; False if there was none. At once, or, with a
+        `draw_unique`, in file.delete.delay.ms: until then the directory has another name."""
         removed = self.logs.pop(topic_partition, None)
         if removed is None:
             return False
@@ -218,9 +236,33 @@ class LogManager:
         if not of_topic:
             del self._topics[topic_partition.topic]
         self.cleaner_points.forget(directory, topic_partition)
-        removed.delete()
-        logger.info("Deleted log for partition %s in %s.", topic_partition, removed.directory)
+        renamed = self._renamed(removed)
+        removed.delete(renamed)
+        if renamed is None:
+            logger.info("Deleted log for partition %s in %s.", topic_partition, removed.directory)
+        else:
+            remove = partial(self._remove_directory, renamed, removed)
+            self._background.run_later(self._default_config.file_delete_delay_ms, remove)
+            logger.info(
+                "Log for partition %s is renamed to %s and is scheduled for deletion",
+                topic_partition,
+                renamed,
+            )
         return True
+
+    def _renamed(self, removed: Log) -> Path | None:
+        """What the directory of a deleted log is called; None if it is removed at once, as one of a
+        name that would be too long."""
+        if self._draw_unique is None:
+            return None
+        name = deleted_directory(removed.topic_partition, self._draw_unique())
+        return None if len(name) > NAME_BYTES_MAX else removed.directory.parent / name
+
+    def _remove_directory(self, path: Path, _deleted: Log | None = None) -> None:
+        """Remove the directory of a deleted log; the log, if given, keeps its files open."""
+        with storage_errors("delete", path):
+            self.disk.remove_tree(path)
+        logger.info("Deleted %s, the directory of a deleted log.", path)
 
     def _add(self, one: Log) -> None:
         one.flush_times = self.flush_times

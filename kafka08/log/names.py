@@ -8,6 +8,8 @@
         00000000000000000042.index              sparse offset → position map of that file
         *.deleted                               out of the log, removed later
         *.cleaned, *.swap                       a compaction that was under way
+    <log.dir>/<topic>-<partition>.<32 hex digits>-delete/
+                                                a deleted partition, removed later (from 0.10.2 on)
 
 Source: kafka.log.Log and kafka.log.LogManager 0.8.2.2.
 """
@@ -35,6 +37,7 @@ HIGH_WATERMARK_CHECKPOINT: Final = "replication-offset-checkpoint"
 """Written and read by the broker's replica manager."""
 
 _PARTITION_DIRECTORY: Final = re.compile(r"(.+)-([0-9]+)", re.DOTALL)
+_DELETED_DIRECTORY: Final = re.compile(r"(.+)-([0-9]+)\.[^.]+-delete", re.DOTALL)
 _BASE_OFFSET: Final = re.compile(r"[0-9]{1,20}")
 
 
@@ -59,6 +62,17 @@ def base_offset_of(path: Path) -> int:
 def partition_directory(topic_partition: TopicPartition) -> str:
     """The name of the partition's directory."""
     return f"{topic_partition.topic}-{topic_partition.partition}"
+
+
+def deleted_directory(topic_partition: TopicPartition, unique: str) -> str:
+    """The name of the partition's directory once it is deleted. Source: Log.logDeleteDirName
+    0.10.2.2."""
+    return f"{partition_directory(topic_partition)}.{unique}-delete"
+
+
+def is_deleted_directory(path: Path) -> bool:
+    """Whether a directory has such a name."""
+    return _DELETED_DIRECTORY.fullmatch(path.name) is not None
 
 
 def parse_partition_directory(path: Path) -> TopicPartition:

@@ -70,6 +70,18 @@ def test_the_offsets_topic_makes_do_with_the_brokers_there_are(tmp_path: Path) -
     assert 2 == len(nodes.decode_assignment(world.store.znodes[paths.topic(OFFSETS_TOPIC)])[0])
 
 
+@pytest.mark.parametrize(("level", "added"), [("0.9.0", "uncompressed"), ("0.10.2", "producer")])
+def test_the_offsets_topic_says_how_it_is_compressed(
+    tmp_path: Path, level: str, added: str
+) -> None:
+    """From 0.9 on."""
+    world = World(tmp_path, api_level=level)
+    world.client.call(MetadataRequest([OFFSETS_TOPIC]))
+    config = json.loads(world.store.znodes[paths.topic_config(OFFSETS_TOPIC)])["config"]
+    expected = {"segment.bytes": "104857600", "cleanup.policy": "compact"}
+    assert expected | {"compression.type": added} == config
+
+
 def test_without_auto_creation_only_the_offsets_topic_is_created(tmp_path: Path) -> None:
     """3 for the others, in the same answer; it is made as the coordinator needs it."""
     world = World(tmp_path, auto_create_topics_enable=False, offsets_topic_num_partitions=7)

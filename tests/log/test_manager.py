@@ -315,6 +315,50 @@ def test_a_log_that_cannot_be_read_is_not_cut(open_manager: OpenManager, tmp_pat
     manager.delete(T0)
 
 
+class TestDeletedDirectories:
+    """From 0.10.2 on a deleted log's directory is renamed first (LogManager.asyncDelete)."""
+
+    HEX = "0123456789abcdef" * 2
+    NAME = f"t-0.{HEX}-delete"
+
+    def test_it_is_removed_later(
+        self, open_manager: OpenManager, tmp_path: Path, background: Deferred
+    ) -> None:
+        """A log of the same name may be made meanwhile."""
+        manager = open_manager(draw_unique=lambda: self.HEX)
+        manager.get_or_create(T0).append(a_set(b"x"))
+        assert manager.delete(T0)
+        assert ["00000000000000000000.index", "00000000000000000000.log"] == sorted(
+            path.name for path in (tmp_path / "a" / self.NAME).iterdir() if "time" not in path.name
+        )
+        assert 0 == manager.get_or_create(T0).log_end_offset
+        background.run_all()
+        assert not (tmp_path / "a" / self.NAME).exists()
+        assert (tmp_path / "a" / "t-0").exists()
+
+    def test_the_next_load_removes_it(self, open_manager: OpenManager, tmp_path: Path) -> None:
+        """A JVM broker leaves them behind too."""
+        for name in (self.NAME, "t-1"):
+            (tmp_path / "a" / name).mkdir(parents=True)
+        manager = open_manager(draw_unique=lambda: self.HEX)
+        assert [TopicPartition("t", 1)] == list(manager.logs)
+        assert not (tmp_path / "a" / self.NAME).exists()
+
+    def test_0_8_refuses_it(self, open_manager: OpenManager, tmp_path: Path) -> None:
+        """It is no partition's directory."""
+        (tmp_path / "a" / self.NAME).mkdir(parents=True)
+        with pytest.raises(CorruptLog, match="is not the directory of a partition"):
+            open_manager()
+
+    def test_a_name_that_would_be_too_long(self, open_manager: OpenManager, tmp_path: Path) -> None:
+        """The directory is removed at once."""
+        manager = open_manager(draw_unique=lambda: self.HEX)
+        long = TopicPartition("t" * 240, 0)
+        manager.get_or_create(long)
+        manager.delete(long)
+        assert not [path for path in (tmp_path / "a").iterdir() if path.is_dir()]
+
+
 def test_delete_removes_log_and_directory(open_manager: OpenManager, tmp_path: Path) -> None:
     """And the next checkpoint has no entry for it."""
     manager = open_manager()

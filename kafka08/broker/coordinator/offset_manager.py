@@ -6,9 +6,9 @@
     load      on becoming leader of a partition: its log from the start to the high watermark
     expire    every ten minutes: old offsets leave, with tombstones into the log
 
-What becomes of the cache is decided in `OffsetCache`; this is the way to the log and back. It
-hears of leadership from the ReplicaManager. From level 0.9 on records have version 1, which says
-when the offset expires, and the records of groups are handed to a GroupListener.
+What becomes of the cache is decided in `OffsetCache`; this is the way to the log, and OffsetLoader
+the way back. It hears of leadership from the ReplicaManager. From level 0.9 on records have version
+1, which says when the offset expires, and the records of groups are handed to a GroupListener.
 
 Source: kafka.server.OffsetManager and KafkaApis 0.8.2.2, kafka.coordinator.GroupMetadataManager
 0.9.0.1 and 0.10.2.2.
@@ -19,39 +19,31 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Final
 
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.coordinator.append_codes import code_of_commit, code_of_group_record
 from kafka08.broker.coordinator.offset_cache import LoadState, OffsetCache
+from kafka08.broker.coordinator.offset_loader import GroupListener, OffsetLoader
 from kafka08.broker.delayed_produce import AppendResult, AppendResults
-from kafka08.broker.halt import halt_on
-from kafka08.broker.partition import Partition
 from kafka08.broker.replica_manager import ReplicaManager
 from kafka08.broker.turns import in_turns
 from kafka08.errors import (
     NO_ERROR,
-    KafkaError,
     NotCoordinatorForConsumer,
     OffsetMetadataTooLarge,
     OffsetsLoadInProgress,
-    ProtocolError,
-    StorageError,
     code_of,
 )
 from kafka08.hashing import group_partition
-from kafka08.kernel import CorruptMessage, MessageAndMetadata
 from kafka08.kernel.types import Messages
 from kafka08.levels import Level
-from kafka08.log.log import Log
 from kafka08.protocol import message_set
-from kafka08.protocol.group_records import StoredGroup, decode_group, encode_group
+from kafka08.protocol.group_records import StoredGroup, encode_group
 from kafka08.protocol.offset_records import (
     GroupKey,
     OffsetKey,
     OffsetValue,
-    decode_key,
-    decode_offset_value,
     encode_key,
     encode_value,
 )
@@ -67,30 +59,10 @@ NOW: Final = -1
 """A commit time that stands for the broker's own clock."""
 KEYS_PER_TURN: Final = 2000
 """Most offsets that are looked at, and most tombstones that are appended, between two pauses."""
-RECORDS_PER_SLICE: Final = 1000
-"""Records applied between two pauses of a load: a few ms, so that the hub stays awake."""
-LOAD_RETRY_SECONDS: Final = 30.0
-"""Pause before a partition whose log could not be read is loaded again."""
-COMMITTED_POLL_SECONDS: Final = 0.05
-"""Pause of a load that has caught up with the high watermark but not with the log's end."""
 BROKERS_RETENTION: Final = -1
 """A retention that stands for offsets.retention.minutes."""
 
 CommitCodes = dict[TopicPartition, int]
-
-
-class GroupListener(Protocol):
-    """Hears of the groups that the partitions led here keep. None of these may switch."""
-
-    def load_groups(self, partition: int, records: Mapping[str, StoredGroup | None]) -> None:
-        """Some groups of a partition that is being loaded, by name; None for a group without a
-        record that can be read."""
-
-    def unload_groups(self, partition: int) -> None:
-        """The partition is led elsewhere."""
-
-    def expire_groups(self, partition: int) -> None:
-        """Offsets of the partition have expired or were deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +75,19 @@ class FetchedOffset:
 
 
 class OffsetManager:
-    """The offsets of one broker. Nothing but `startup`, `shutdown` and the load switches."""
+    """The offsets of one broker. Nothing but `startup`, `shutdown` and the load switches.
+
+    partition_count   of the offsets topic; 0: it is still to be created with
+                      offsets.topic.num.partitions
+    """
 
     def __init__(
-        self, runtime: BrokerRuntime, config: BrokerConfig, replica_manager: ReplicaManager
+        self,
+        runtime: BrokerRuntime,
+        config: BrokerConfig,
+        replica_manager: ReplicaManager,
+        partition_count: int = 0,
     ) -> None:
-        self.groups: GroupListener | None = None
-        """Set before `startup`, from level 0.9 on."""
         self._level = config.level
         self._group_record_version = int(config.protocol_version >= ProtocolVersion.V0_10_1_IV0)
         self._config = config
@@ -118,8 +96,19 @@ class OffsetManager:
         self._cache = OffsetCache()
         self._retention_ms = config.offsets_retention_minutes * 60_000
         self._expiry: Greenlet | None = None
-        self._loads: dict[int, Greenlet] = {}
-        self._closed = False
+        self._loader = OffsetLoader(
+            runtime, replica_manager, self._cache, config.offsets_load_buffer_size
+        )
+        self._partition_count = partition_count or config.offsets_topic_num_partitions
+
+    @property
+    def groups(self) -> GroupListener | None:
+        """Hears of groups. Set before `startup`, from level 0.9 on."""
+        return self._loader.groups
+
+    @groups.setter
+    def groups(self, listener: GroupListener) -> None:
+        self._loader.groups = listener
 
     def startup(self) -> None:
         """Hear of leadership and begin to expire. Before the first request of a controller."""
@@ -131,10 +120,9 @@ class OffsetManager:
 
     def shutdown(self) -> None:
         """End loads and expiry; safe when startup never ran."""
-        self._closed = True
-        for task in [*self._loads.values(), *([self._expiry] if self._expiry else [])]:
-            task.kill(block=False)
-        self._loads.clear()
+        self._loader.shutdown()
+        if self._expiry is not None:
+            self._expiry.kill(block=False)
 
     def __len__(self) -> int:
         """How many offsets are cached."""
@@ -142,7 +130,7 @@ class OffsetManager:
 
     def partition_for(self, group: str) -> int:
         """The partition of the offsets topic that keeps `group`."""
-        return group_partition(group, self._config.offsets_topic_num_partitions)
+        return group_partition(group, self._partition_count)
 
     # Commits
 
@@ -315,16 +303,7 @@ class OffsetManager:
 
     def on_leadership(self, partition: int) -> None:
         """Load what the log of this partition says, unless that is done or under way."""
-        generation = self._cache.begin_load(partition)
-        if generation is not None:
-            self._start_load(partition, generation)
-
-    def _start_load(self, partition: int, generation: int) -> None:
-        if self._closed or not self._cache.is_current(partition, generation):
-            return
-        self._loads[partition] = self._runtime.spawn(
-            self._load, partition, generation, name=f"[{OFFSETS_TOPIC},{partition}] offsets load"
-        )
+        self._loader.begin(partition)
 
     def on_follower(self, partition: int) -> None:
         """Another broker answers for these groups: forget them."""
@@ -332,131 +311,6 @@ class OffsetManager:
         logger.info("Dropped %d offsets of [%s,%d]", dropped, OFFSETS_TOPIC, partition)
         if self.groups is not None:
             self.groups.unload_groups(partition)
-
-    def _load(self, number: int, generation: int) -> None:
-        """Read the partition's log into the cache.
-
-        A record that cannot be read is skipped with an error; 0.8.2.2 gives up the partition there
-        and then answers -1, so that its groups silently start anew. Where the log cannot be read,
-        the partition stays loading, so its groups wait and lose no offset, and is loaded again
-        after LOAD_RETRY_SECONDS. A storage error halts the broker.
-        """
-        target = TopicPartition(OFFSETS_TOPIC, number)
-        found = self._replica_manager.find(target)
-        if found is None or found.log is None:
-            logger.warning("No log found for %s", target)
-            return
-        started = self._runtime.monotonic()
-        logger.info("Loading offsets from %s", target)
-        groups: dict[str, bytes | None] = {}
-        try:
-            count = self._load_log(found, found.log, generation, groups)
-            self._hand_over(number, generation, groups)
-        except StorageError as error:
-            halt_on(error, self._runtime)
-            return
-        except Exception as error:
-            expected = isinstance(error, KafkaError | CorruptMessage)
-            logger.error(
-                "Error in loading offsets from %s: %s. Its groups wait until it can be read; check "
-                "it with `kafka08 log check`. Trying again in %d s",
-                target,
-                error,
-                LOAD_RETRY_SECONDS,
-                exc_info=None if expected else error,
-            )
-            self._runtime.call_later(LOAD_RETRY_SECONDS, self._start_load, number, generation)
-            return
-        if self._cache.is_current(number, generation):
-            self._cache.finish_load(number, generation)
-            self._loads.pop(number, None)
-            logger.info(
-                "Finished loading %d records of offsets from %s in %d milliseconds.",
-                count,
-                target,
-                (self._runtime.monotonic() - started) * 1000,
-            )
-
-    def _load_log(
-        self,
-        partition: Partition,
-        source: Log,
-        generation: int,
-        groups: dict[str, bytes | None],
-    ) -> int:
-        """Apply all records up to the end that the log has now, and collect the last value of each
-        group in `groups`. Records above the high watermark
-        are waited for: they are committed in time, and no commit was made after them yet. Returns
-        their number; stops when the partition is led elsewhere."""
-        number = partition.topic_partition.partition
-        offset, end, count = source.log_start_offset, source.log_end_offset, 0
-        size = self._config.offsets_load_buffer_size
-        while offset < end and self._cache.is_current(number, generation):
-            if offset >= partition.high_watermark:
-                self._runtime.sleep(COMMITTED_POLL_SECONDS)
-                continue
-            high_watermark = partition.high_watermark
-            part = source.read(offset, size, high_watermark)
-            if not part.size:
-                offset = high_watermark  # all that was in between was compacted away
-                continue
-            messages = message_set.decode(part.bytes(), offset, OFFSETS_TOPIC, number)
-            for message in messages:
-                self._load_record(number, message, groups)
-                count += 1
-                if count % RECORDS_PER_SLICE == 0:
-                    self._runtime.sleep(0)
-                    if not self._cache.is_current(number, generation):
-                        return count
-            if messages.next_offset == offset:
-                size *= 2  # 0.8: an entry larger than the buffer stalls the load for ever.
-            offset = messages.next_offset
-        return count
-
-    def _load_record(
-        self,
-        number: int,
-        message: MessageAndMetadata[bytes, bytes],
-        groups: dict[str, bytes | None],
-    ) -> None:
-        try:
-            if message.key is None:
-                raise ProtocolError("offsets topic: a record without a key")
-            key = decode_key(message.key)
-            if isinstance(key, GroupKey):
-                if self.groups is not None:
-                    groups[key.group] = None if message.value is None else bytes(message.value)
-                return
-            value = None if message.value is None else decode_offset_value(message.value)
-        except ProtocolError as error:
-            logger.error(
-                "[%s,%d] skipped offset %d: %s", OFFSETS_TOPIC, number, message.offset, error
-            )
-            return
-        self._cache.apply(number, message.offset, key, value)
-
-    def _hand_over(self, number: int, generation: int, values: Mapping[str, bytes | None]) -> None:
-        """Tell the listener of the groups of a partition whose log was read. Switches."""
-        if self.groups is None:
-            return
-        names = [name for name, value in values.items() if value is not None]
-        names += [name for name in self._cache.groups_of(number) if values.get(name) is None]
-        for turn in in_turns(names, self._runtime):
-            if not self._cache.is_current(number, generation):
-                return
-            self.groups.load_groups(
-                number, {name: self._decode_group(name, values.get(name)) for name in turn}
-            )
-
-    def _decode_group(self, name: str, value: bytes | None) -> StoredGroup | None:
-        """None for a record that cannot be read: its members join anew."""
-        if value is None:
-            return None
-        try:
-            return decode_group(value)
-        except ProtocolError as error:
-            logger.error("skipped the record of group %s: %s", name, error)
-            return None
 
     # Expiry
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kafka08.broker.coordinator import offset_manager
+from kafka08.broker.coordinator import offset_loader
 from kafka08.broker.coordinator.append_codes import code_of_commit, code_of_group_record
 from kafka08.levels import Level
 from kafka08.protocol import message_set
@@ -371,8 +371,8 @@ def test_what_is_answered_during_a_load(broker: Broker, monkeypatch: pytest.Monk
         )
         hand_over(self, *args)
 
-    hand_over: Callable[..., None] = offset_manager.OffsetManager._hand_over
-    monkeypatch.setattr(offset_manager.OffsetManager, "_hand_over", ask)
+    hand_over: Callable[..., None] = offset_loader.OffsetLoader._hand_over
+    monkeypatch.setattr(offset_loader.OffsetLoader, "_hand_over", ask)
     broker.lead()
     wanted = dict.fromkeys(("join", "leave", "commit", "describe", "list"), 14)
     assert {**wanted, "sync": 16, "heartbeat": 0} == seen

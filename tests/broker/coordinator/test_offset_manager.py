@@ -8,18 +8,20 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
-from kafka08.broker.coordinator import FetchedOffset
-from kafka08.broker.coordinator.offset_manager import LOAD_RETRY_SECONDS
+from kafka08.broker.config import BrokerConfig
+from kafka08.broker.coordinator import FetchedOffset, OffsetManager
+from kafka08.broker.coordinator.offset_loader import LOAD_RETRY_SECONDS
 from kafka08.errors import CorruptLog, OffsetsLoadInProgress, ProtocolError, StorageError
 from kafka08.log.log import Log
 from kafka08.protocol import message_set
 from kafka08.protocol.offset_records import OffsetKey, encode_key, encode_value
 from kafka08.structs import OFFSETS_TOPIC, OffsetAndMetadata, TopicPartition
 from tests.broker.coordinator.conftest import Coordinator
-from tests.broker.fake_runtime import Halted
+from tests.broker.fake_runtime import FakeRuntime, Halted
 
 DATA = Path(__file__).parents[2] / "data"
 HOUR_SECONDS = 3600
@@ -295,3 +297,12 @@ def failing(error: Exception) -> Callable[..., object]:
         raise error
 
     return fail
+
+
+@pytest.mark.parametrize(("exists_with", "expected"), [(0, 50), (7, 7)])
+def test_groups_are_looked_for_where_the_topic_has_them(exists_with: int, expected: int) -> None:
+    """The number of partitions that it has counts, not the one that it would be created with."""
+    config = BrokerConfig({"broker.id": 1, "zookeeper.connect": "z:1"}, api_level="0.10.2")
+    manager = OffsetManager(FakeRuntime(), config, cast("Any", None), exists_with)
+    groups = [f"group-{number}" for number in range(1000)]
+    assert set(range(expected)) == {manager.partition_for(group) for group in groups}
