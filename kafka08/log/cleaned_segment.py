@@ -4,7 +4,8 @@
     0042.log.swap      complete and on disk; from here on the next load finishes the swap
     0042.log           in the place of those it was made of
 
-and the same for .index. Source: kafka.log.Cleaner.cleanSegments and Log.replaceSegments 0.8.2.2.
+and the same for .index and .timeindex. Source: kafka.log.Cleaner.cleanSegments and
+Log.replaceSegments 0.8.2.2 and 0.10.2.2.
 """
 
 from __future__ import annotations
@@ -14,20 +15,22 @@ from pathlib import Path
 from kafka08 import kernel
 from kafka08.config import INT_MAX
 from kafka08.errors import CorruptLog
-from kafka08.kernel.types import Buffer
+from kafka08.kernel.types import NO_TIMESTAMP, Buffer
 from kafka08.log import crashpoints
 from kafka08.log.files import open_file, remove, rename, storage_errors, sync_directory
-from kafka08.log.names import CLEANED_SUFFIX, SWAP_SUFFIX, index_file, log_file
+from kafka08.log.names import CLEANED_SUFFIX, SWAP_SUFFIX, index_file, log_file, time_index_file
 from kafka08.log.offset_index import INDEX_ENTRY, INDEX_ENTRY_BYTES
-from kafka08.log.recovery import entry_bytes
-from kafka08.runtime.disk import Disk, OpenMode
+from kafka08.log.recovery import entry_bytes, first_inner_offset
+from kafka08.log.time_index import TIME_ENTRY, TIME_ENTRY_BYTES, TimestampOffset
+from kafka08.runtime.disk import Disk, File, OpenMode
 from kafka08.runtime.system_disk import SYSTEM_DISK
 
 
 class CleanedSegment:
     """Made empty; `append` and `finish` may run in a native thread, everything else at home.
 
-    size   bytes of messages so far
+    size             bytes of messages so far
+    has_timestamps   whether there is a time index
     """
 
     def __init__(
@@ -37,6 +40,7 @@ class CleanedSegment:
         *,
         index_interval_bytes: int,
         index_bytes: int,
+        has_timestamps: bool = False,
         crash: crashpoints.CrashPoint = crashpoints.never,
         disk: Disk = SYSTEM_DISK,
     ) -> None:
@@ -45,18 +49,27 @@ class CleanedSegment:
         self._directory = directory
         self._log_path = log_file(directory, base_offset)
         self._index_path = index_file(directory, base_offset)
+        self._time_path = time_index_file(directory, base_offset)
         self._index_interval_bytes = index_interval_bytes
         self._max_index_bytes = index_bytes - index_bytes % INDEX_ENTRY_BYTES
+        # The last entry has its place kept.
+        self._max_time_bytes = index_bytes - index_bytes % TIME_ENTRY_BYTES - TIME_ENTRY_BYTES
         self._crash = crash
         self._disk = disk
         self._since_index = 0
         self._index = bytearray()
+        self._times = bytearray()
+        self._largest = self._last_time = TimestampOffset(NO_TIMESTAMP, -1)
         self._log = open_file(disk, _with(self._log_path, CLEANED_SUFFIX), OpenMode.REPLACE)
         self._index_out = open_file(disk, _with(self._index_path, CLEANED_SUFFIX), OpenMode.REPLACE)
+        self._times_out: File | None = None
+        if has_timestamps:
+            path = _with(self._time_path, CLEANED_SUFFIX)
+            self._times_out = open_file(disk, path, OpenMode.REPLACE)
 
     def append(self, survivors: Buffer) -> None:
-        """Write plain entries that follow those before. StorageError; CorruptLog if the segment
-        would outgrow the 32 bits of its index (only what was compressed before can)."""
+        """Write entries that follow those before. StorageError; CorruptLog if the segment would
+        outgrow the 32 bits of its index (only what was compressed before can)."""
         if self.size + len(survivors) > INT_MAX:
             raise CorruptLog(f"{self._log_path} would have more than {INT_MAX} bytes unpacked")
         with storage_errors("write", self._log_path):
@@ -70,6 +83,11 @@ class CleanedSegment:
         with storage_errors("write", self._index_path):
             self._index_out.pwrite(self._index, 0)
             self._index_out.sync()
+        if self._times_out is not None:
+            self._add_time(self._largest)
+            with storage_errors("write", self._time_path):
+                self._times_out.pwrite(self._times, 0)
+                self._times_out.sync()
         with storage_errors("sync", self._log_path):
             self._log.set_modified_ns(modified_ns)
             self._log.sync()
@@ -92,23 +110,35 @@ class CleanedSegment:
         """Delete what was written. Does nothing after `begin_swap`."""
         remove(self._disk, _with(self._log_path, CLEANED_SUFFIX))
         remove(self._disk, _with(self._index_path, CLEANED_SUFFIX))
+        if self._times_out is not None:
+            remove(self._disk, _with(self._time_path, CLEANED_SUFFIX))
 
     def _rename(self, old: str, new: str) -> None:
         rename(self._disk, _with(self._log_path, old), _with(self._log_path, new))
         self._crash(crashpoints.SWAP_LOG_RENAMED)
+        # The index comes last: a load rebuilds both where it is missing.
+        if self._times_out is not None:
+            rename(self._disk, _with(self._time_path, old), _with(self._time_path, new))
         rename(self._disk, _with(self._index_path, old), _with(self._index_path, new))
 
     def _extend_index(self, survivors: memoryview) -> None:
         position = 0
         while position < len(survivors):
+            rest = survivors[position:]
             found = kernel.recover(
-                survivors[position:], INT_MAX, self._index_interval_bytes, self._since_index
+                rest, INT_MAX, self._index_interval_bytes, self._since_index, *self._largest
             )
-            for at, offset, _ in found.index_points:
-                relative = offset - self.base_offset
+            for (at, offset, codec), time in zip(
+                found.index_points, found.time_points, strict=True
+            ):
+                first = first_inner_offset(rest[at:]) if codec else offset
+                relative = -1 if first is None else first - self.base_offset
                 # No CRC covers an offset: one that a disk has changed may be any number.
                 if len(self._index) < self._max_index_bytes and 0 < relative <= INT_MAX:
                     self._index += INDEX_ENTRY.pack(relative, self.size + position + at)
+                    if len(self._times) < self._max_time_bytes:
+                        self._add_time(TimestampOffset(*time))
+            self._largest = TimestampOffset(found.max_timestamp_ms, found.max_timestamp_offset)
             self._since_index = found.since_last_index
             position += found.valid_bytes
             if found.error is not None:
@@ -116,6 +146,12 @@ class CleanedSegment:
                 skipped = entry_bytes(survivors[position:]) or len(survivors)
                 position += skipped
                 self._since_index += skipped
+
+    def _add_time(self, time: TimestampOffset) -> None:
+        relative = time.offset - self.base_offset
+        if time.timestamp_ms > self._last_time.timestamp_ms and 0 <= relative <= INT_MAX:
+            self._times += TIME_ENTRY.pack(time.timestamp_ms, relative)
+            self._last_time = time
 
 
 def _with(path: Path, suffix: str) -> Path:

@@ -99,6 +99,7 @@ class LogCleaner:
         one = self._manager.logs[topic_partition]
         self._in_progress.add(topic_partition)
         try:
+            one.is_being_cleaned = True
             self._clean(one, dirty.first_dirty_offset)
         except CleaningAborted:
             logger.info("The cleaning for partition %s is aborted", topic_partition)
@@ -106,6 +107,7 @@ class LogCleaner:
             logger.error("Cannot clean log for partition %s: %s", topic_partition, error)
             self._set_aside[topic_partition] = one, one.active_base_offset
         finally:
+            one.is_being_cleaned = False
             self._in_progress.discard(topic_partition)
         return True
 
@@ -133,15 +135,31 @@ class LogCleaner:
     def _measure(self, topic_partition: TopicPartition, one: Log) -> DirtyLog:
         point = self._manager.cleaner_points.get(one.directory.parent, topic_partition)
         first_dirty = first_dirty_offset(point, one.log_start_offset, one.active_base_offset)
-        facts = sealed_facts(one, self._committed(topic_partition))
+        facts = sealed_facts(one, self._end_offset(one, first_dirty))
         return measure(topic_partition, facts, first_dirty)
+
+    def _end_offset(self, one: Log, first_dirty: int) -> int:
+        """Where a cleaning ends: at the HW, or where the first dirty segment begins that is younger
+        than min.compaction.lag.ms."""
+        end_offset = self._committed(one.topic_partition)
+        lag_ms = one.config.min_compaction_lag_ms
+        if lag_ms <= 0:
+            return end_offset
+        horizon_ms = self._clock.time_ms() - lag_ms
+        start = one.base_offset_of(first_dirty)
+        younger = (
+            segment.base_offset
+            for segment in one.sealed_segments
+            if segment.base_offset >= start and segment.newest_ms > horizon_ms
+        )
+        return min(end_offset, next(younger, end_offset))
 
     def _clean(self, one: Log, first_dirty: int) -> None:
         cleaning = Cleaning(
             one,
             first_dirty,
             self._config,
-            end_offset=self._committed(one.topic_partition),
+            end_offset=self._end_offset(one, first_dirty),
             clock=self._clock,
             throttle=self._throttle,
             native=self._native,

@@ -2,7 +2,7 @@
 
 Each works on what it is given: an open file, an offset map, an output. The loops over messages are
 kernel calls without the GIL, so jobs run in a native thread while the event loop goes on.
-Source: kafka.log.Cleaner.buildOffsetMapForSegment and cleanInto 0.8.2.2.
+Source: kafka.log.Cleaner.buildOffsetMapForSegment and cleanInto 0.8.2.2 and 0.10.2.2.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kafka08 import kernel
+from kafka08.config import INT_MAX
 from kafka08.errors import CorruptLog
-from kafka08.kernel.types import ENTRY_HEADER_BYTES, MAX_NESTING
+from kafka08.kernel.types import ENTRY_HEADER_BYTES, LOG_APPEND_TIME, MAX_NESTING, Buffer
 from kafka08.log.cleaned_segment import CleanedSegment
 from kafka08.log.files import storage_errors
 from kafka08.log.recovery import entry_bytes
 from kafka08.protocol import message_set
+from kafka08.protocol.conversion import convert_plain
 from kafka08.runtime.disk import File
 
 
@@ -76,29 +78,66 @@ def clean_chunk(
     offset_map: kernel.OffsetMap,
     cleaned: CleanedSegment,
     keep_tombstones: bool,
+    keep_wrappers: bool = False,
 ) -> CleanedChunk:
-    """Append the survivors of a chunk to `cleaned`. Errors as map_chunk."""
+    """Append the survivors of a chunk to `cleaned`. Errors as map_chunk.
+
+    keep_wrappers   what survives of a wrapper is packed again, and a wrapper of which all survive
+                    stays as it is (0.10)
+    """
     chunk, end = _read(source, position, chunk_bytes)
     written = read = kept = unkeyed = 0
     try:
-        for entries in plain_entries(chunk):
-            output = bytearray(len(entries))
-            found = offset_map.retain(entries, output, keep_tombstones)
-            cleaned.append(memoryview(output)[: found.written])
-            written += found.written
-            read += found.read
-            kept += found.kept
-            unkeyed += found.unkeyed
+        for run in kernel.runs(chunk):
+            part = chunk[run.start : run.end]
+            for entries in _whole_pieces(part, run.codec, keep_wrappers):
+                output = memoryview(bytearray(len(entries)))
+                found = offset_map.retain(entries, output, keep_tombstones)
+                survivors: Buffer = output[: found.written]
+                if keep_wrappers and run.codec:
+                    kept_all = found.kept == found.read
+                    survivors = part if kept_all else _packed(part, output[: found.written])
+                cleaned.append(survivors)
+                written += len(survivors)
+                read += found.read
+                kept += found.kept
+                unkeyed += found.unkeyed
     except ValueError as error:
         raise _corrupt(source, position, error) from error
     return CleanedChunk(end, written, read, kept, unkeyed)
 
 
+def _whole_pieces(part: memoryview, codec: int, keep_wrappers: bool) -> Iterator[memoryview]:
+    """The plain entries of a run; with `keep_wrappers` those of a wrapper in one piece."""
+    if codec and keep_wrappers:
+        yield memoryview(bytearray().join(plain_entries(part)))
+    else:
+        yield from plain_entries(part)
+
+
+def _packed(entry: memoryview, survivors: memoryview) -> Buffer:
+    """A wrapper like `entry` around `survivors`, plain entries with absolute offsets. Source:
+    MemoryRecords.filterTo 0.10.2.2."""
+    if not survivors:
+        return b""
+    wrapper = next(kernel.entries(entry))
+    summary = kernel.validate(survivors, INT_MAX)
+    by_broker = wrapper.timestamp_type == LOG_APPEND_TIME
+    timestamp_ms = wrapper.timestamp_ms if by_broker else summary.max_timestamp_ms
+    messages: Buffer = survivors
+    if wrapper.magic:
+        messages = convert_plain(survivors, summary.count, wrapper.magic, -summary.first_offset)
+    return message_set.pack(
+        messages, wrapper.codec, summary.last_offset, wrapper.magic, timestamp_ms, by_broker
+    )
+
+
 def plain_entries(entries: memoryview, depth: int = 0) -> Iterator[memoryview]:
-    """The uncompressed entries of a set, those in wrappers unpacked, in order, in pieces.
+    """The uncompressed entries of a set, those in wrappers unpacked, in order, in pieces; all with
+    absolute offsets.
 
     # 0.8: what comes out of a wrapper is written back as it is, uncompressed.
-    ValueError for a wrapper that cannot be unpacked, or whose inner offsets are relative (magic 1).
+    ValueError for a wrapper that cannot be unpacked.
     """
     if depth > MAX_NESTING:
         raise ValueError(f"more than {MAX_NESTING} levels of compressed messages")
@@ -108,10 +147,14 @@ def plain_entries(entries: memoryview, depth: int = 0) -> Iterator[memoryview]:
             yield part
             continue
         wrapper = next(kernel.entries(part))
+        inner = memoryview(message_set.unpack(run.codec, wrapper.value or b""))
         if wrapper.magic:
-            raise ValueError(f"the wrapper at offset {wrapper.offset} is of magic {wrapper.magic}")
-        inner = message_set.unpack(run.codec, wrapper.value or b"")
-        yield from plain_entries(memoryview(inner), depth + 1)
+            summary = kernel.validate(inner, INT_MAX)
+            if summary.codec:
+                raise ValueError(f"compressed inside the wrapper at offset {wrapper.offset}")
+            shift = max(0, wrapper.offset - summary.last_offset)
+            inner = convert_plain(inner, summary.count, wrapper.magic, shift)
+        yield from plain_entries(inner, depth + 1)
 
 
 def _read(source: Source, position: int, chunk_bytes: int) -> tuple[memoryview, int]:

@@ -219,6 +219,7 @@ class Cleaning:
                 base_offset,
                 index_interval_bytes=config.index_interval_bytes,
                 index_bytes=config.segment_index_bytes,
+                has_timestamps=config.has_timestamps,
                 crash=self._crash,
                 disk=self._log.disk,
             )
@@ -250,6 +251,7 @@ class Cleaning:
                 offset_map,
                 cleaned,
                 keep_tombstones,
+                self._log.config.has_timestamps,
             )
             self.stats.add(found, found.position - position)
             self._pace(found.position - position + found.written)

@@ -37,8 +37,7 @@ class LogConfig:
     index_interval_bytes   an index entry is added when more than this was appended since the last
     flush_messages         fsync when this many messages are not flushed (LONG_MAX: never)
     flush_ms               fsync when the last flush is this long ago (LONG_MAX: never)
-    retention_ms           segments that are older are deleted. 0.8: -1 is not unlimited, everything
-                           is older than -1 ms
+    retention_ms           segments that are older are deleted; see retention_limit_ms
     retention_bytes        size a log is cut back to, from its oldest segment (negative: unlimited)
     max_message_bytes      largest entry, its 12-byte header included
     cleanup_policy         "delete", "compact" or, from 0.10.2 on, both. 0.8: any other word is
@@ -116,6 +115,21 @@ class LogConfig:
     def magic(self) -> int:
         """The message format that a leader stores."""
         return 0 if self.rules is None else self.rules.magic
+
+    @property
+    def retention_limit_ms(self) -> int:
+        """The age above which a segment is deleted; from 0.9 on LONG_MAX for a negative
+        retention.ms."""
+        if self.retention_ms < 0 and self.level >= Level.V0_9_0:
+            return LONG_MAX
+        return self.retention_ms
+
+    @property
+    def deletes(self) -> bool:
+        """Whether retention works on it."""
+        if self.level < Level.V0_10_2:
+            return not self.compact
+        return "delete" in self.cleanup_policy.split(",")
 
     @property
     def compact(self) -> bool:

@@ -27,12 +27,12 @@ from kafka08.log.files import (
 from kafka08.log.names import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
-    INDEX_SUFFIX,
+    INDEX_SUFFIXES,
     LOG_SUFFIX,
     SWAP_SUFFIX,
     base_offset_of,
     index_file,
-    log_file,
+    segment_files,
 )
 from kafka08.log.recovery import Recovered, recover_messages
 from kafka08.log.segment import LogSegment
@@ -92,7 +92,7 @@ def load_segments(
                 "Could not find index file corresponding to log file %s, rebuilding index...",
                 segment.log_path,
             )
-        elif (problem := segment.index.problem(segment.size)) is not None:
+        elif (problem := segment.index_problem()) is not None:
             logger.warning("Rebuilding index %s: %s", segment.index.path, problem)
         else:
             continue
@@ -144,7 +144,7 @@ def _delete_after(segments: list[LogSegment], number: int) -> None:
     while len(segments) > number + 1:
         segment = segments.pop()
         logger.warning("Deleting %s, which follows the corruption.", segment.log_path)
-        segment.index.forget()
+        segment.forget()
         segment.remove_files()
 
 
@@ -155,12 +155,13 @@ def _finish_interrupted(disk: Disk, directory: Path) -> None:
             remove(disk, path)
         elif path.name.endswith(SWAP_SUFFIX):
             target = path.with_name(path.name.removesuffix(SWAP_SUFFIX))
-            if target.name.endswith(INDEX_SUFFIX):
+            if target.suffix in INDEX_SUFFIXES:
                 remove(disk, path)
             elif target.name.endswith(LOG_SUFFIX):
                 logger.info("Found log file %s from interrupted swap operation, repairing.", path)
                 _remove_replaced(disk, directory, path)
-                remove(disk, target.with_suffix(INDEX_SUFFIX))
+                for suffix in INDEX_SUFFIXES:
+                    remove(disk, target.with_suffix(suffix))
                 # They must not come back beside the segment that replaces them.
                 sync_directory(disk, directory)
                 rename(disk, path, target)
@@ -178,8 +179,8 @@ def _remove_replaced(disk: Disk, directory: Path, swap: Path) -> None:
     for base_offset in _base_offsets(disk, directory):
         if base_offset_of(swap) < base_offset <= last_offset:
             logger.info("Deleting segment %d, which %s replaces.", base_offset, swap)
-            remove(disk, log_file(directory, base_offset))
-            remove(disk, index_file(directory, base_offset))
+            for file_name in segment_files(directory, base_offset):
+                remove(disk, file_name)
 
 
 def _base_offsets(disk: Disk, directory: Path) -> list[int]:
@@ -188,7 +189,7 @@ def _base_offsets(disk: Disk, directory: Path) -> list[int]:
     for path in files_in(disk, directory):
         if path.name.endswith(LOG_SUFFIX):
             bases.append(base_offset_of(path))
-        elif path.name.endswith(INDEX_SUFFIX) and not exists(disk, path.with_suffix(LOG_SUFFIX)):
+        elif path.suffix in INDEX_SUFFIXES and not exists(disk, path.with_suffix(LOG_SUFFIX)):
             logger.warning(
                 "Found an orphaned index file, %s, with no corresponding log file.", path
             )

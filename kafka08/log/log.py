@@ -8,7 +8,7 @@ Offsets ascend but may have gaps (compaction). A `Log` is used by one thread (th
 never waits except for the disk: appends go to the page cache, the fsync of a rolled segment and
 deletes are handed to its `Background`; `flush` waits. So do the appends for flush.messages, unless
 the caller sees to it: `flush=False`, and then what `owed_flush` gives. Source:
-kafka.log.Log 0.8.2.2.
+kafka.log.Log 0.8.2.2 and 0.10.2.2.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from kafka08.errors import (
     MessageSizeTooLarge,
     OffsetOutOfRange,
     UnknownError,
+    UnsupportedForMessageFormat,
 )
 from kafka08.kernel.types import EMPTY_ENTRY_BYTES, Buffer
 from kafka08.log import crashpoints
@@ -42,15 +43,16 @@ from kafka08.log.files import (
     sync_directory,
 )
 from kafka08.log.loader import load_segments
-from kafka08.log.names import index_file, log_file, parse_partition_directory
+from kafka08.log.names import parse_partition_directory, segment_files
+from kafka08.log.offset_lookup import offset_at_time, offsets_before
 from kafka08.log.retention import RetentionPolicy, SegmentFacts, deletable
 from kafka08.log.segment import LogSegment
 from kafka08.log.slices import AppendInfo, LogOffset, LogSlice
+from kafka08.log.time_index import TimestampOffset
 from kafka08.metrics import Timings
 from kafka08.protocol import message_set
 from kafka08.runtime.disk import Disk, Syncable
 from kafka08.runtime.system_disk import SYSTEM_DISK
-from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET
 
 logger = logging.getLogger(__name__)
 
@@ -81,6 +83,8 @@ class Log:
 
     `_cut_unsynced`: the active segment was cut, and no completed flush has put that on disk. Were
     the cut undone by a power failure after a roll, two segments would hold the same offsets.
+
+    is_being_cleaned   a cleaner is at work; retention waits
 
     `sealed_changes` rises with everything that cuts or deletes sealed segments; a cleaning under
     way is void then.
@@ -115,6 +119,7 @@ class Log:
         self._truncations = 0
         self._cut_unsynced = False
         self.sealed_changes = 0
+        self.is_being_cleaned = False
         self._name_changes = 1
         self._synced_name_changes = 0
         self.last_flush_ms = clock.time_ms()
@@ -178,7 +183,7 @@ class Log:
     def segment_facts(self) -> list[SegmentFacts]:
         """The segments as retention sees them, oldest first."""
         return [
-            SegmentFacts(segment.base_offset, segment.size, segment.last_modified_ms)
+            SegmentFacts(segment.base_offset, segment.size, segment.newest_ms)
             for segment in self._segments
         ]
 
@@ -236,7 +241,8 @@ class Log:
         if not count:
             return AppendInfo(first_offset, last_offset, 0, 0)
         data = prepared.data
-        self._write(data, first_offset, last_offset, now_ms, flush)
+        largest_ms, largest_offset = prepared.max_timestamp_ms, prepared.max_timestamp_offset
+        self._write(data, first_offset, last_offset, largest_ms, largest_offset, now_ms, flush)
         return AppendInfo(first_offset, last_offset, count, len(data), prepared.log_append_time_ms)
 
     def append_as_follower(self, message_set_data: Buffer, *, flush: bool = True) -> AppendInfo:
@@ -267,12 +273,19 @@ class Log:
                 f"{self.name}: {summary.size} bytes, segment.bytes is {config.segment_bytes}"
             )
         active = self._active
-        if active.size and summary.last_offset - active.base_offset > INT_MAX:
-            self.roll()  # the index counts offsets from the base in 32 bits
-        first_offset = self._log_end_offset
-        data = memoryview(message_set_data)[: summary.size]
-        last_offset = summary.last_offset
-        self._write(data, first_offset, last_offset, self._clock.time_ms(), flush)
+        first_offset, last_offset = self._log_end_offset, summary.last_offset
+        if active.size and last_offset - active.base_offset > INT_MAX:
+            # The indexes count offsets from the base in 32 bits.
+            self.roll(max(first_offset, last_offset - INT_MAX) if config.has_timestamps else None)
+        self._write(
+            memoryview(message_set_data)[: summary.size],
+            first_offset,
+            last_offset,
+            summary.max_timestamp_ms,
+            summary.max_timestamp_offset,
+            self._clock.time_ms(),
+            flush,
+        )
         return AppendInfo(first_offset, last_offset, summary.count, summary.size)
 
     def may_owe_flush(self, message_set_data: Buffer) -> bool:
@@ -295,34 +308,44 @@ class Log:
         return self._log_end_offset - self.recovery_point
 
     def _write(
-        self, data: Buffer, first_offset: int, last_offset: int, now_ms: int, flush: bool
+        self,
+        data: Buffer,
+        first_offset: int,
+        last_offset: int,
+        largest_ms: int,
+        largest_offset: int,
+        now_ms: int,
+        flush: bool,
     ) -> None:
         assert not self._closed, f"{self.name} is closed"
         size = len(data)
         segment = self._active
         config = self.config
-        if segment.size and (
-            segment.size > config.segment_bytes - size
-            or now_ms - segment.created_ms > config.segment_ms - segment.jitter_ms
-            or segment.index.is_full
-        ):
-            self.roll()
-            segment = self._active
-        segment.append(data, first_offset)
+        if segment.size:
+            # The age: between timestamps, or if the first message has none between clock times.
+            first_ms = segment.first_ms
+            age_ms = now_ms - segment.created_ms if first_ms < 0 else largest_ms - first_ms
+            if (
+                segment.size > config.segment_bytes - size
+                or age_ms > config.segment_ms - segment.jitter_ms
+                or segment.is_full
+            ):
+                self.roll()
+                segment = self._active
+        segment.append(data, first_offset, largest_ms, largest_offset)
         self._log_end_offset = last_offset + 1
         if flush and self._log_end_offset - self.recovery_point >= config.flush_messages:
             self.flush()
 
-    def roll(self) -> None:
-        """Start a new active segment at the LEO; the old ones are flushed in the background."""
-        base_offset = self._log_end_offset
+    def roll(self, base_offset: int | None = None) -> None:
+        """Start a new active segment, at the LEO or at a `base_offset` above it; the old ones are
+        flushed in the background."""
+        if base_offset is None:
+            base_offset = self._log_end_offset
         assert base_offset > self._active.base_offset, f"{self.name}: roll of an empty segment"
         if self._cut_unsynced:
             self.flush()
-        for path in (
-            log_file(self.directory, base_offset),
-            index_file(self.directory, base_offset),
-        ):
+        for path in segment_files(self.directory, base_offset):
             if exists(self.disk, path):
                 logger.warning(
                     "Newly rolled segment file %s already exists; deleting it first", path
@@ -381,31 +404,19 @@ class Log:
         return self.read(offset, 0).log_offset
 
     def offsets_before(self, time_ms: int, max_offsets: int) -> list[int]:
-        """Up to `max_offsets` offsets at which a segment (or the log end) starts, descending, from
-        the latest on that was last written at or before `time_ms`.
+        """See offset_lookup.offsets_before."""
+        now_ms = self._clock.time_ms()
+        return offsets_before(self._segments, self._log_end_offset, now_ms, time_ms, max_offsets)
 
-        LATEST_OFFSET begins with the log end, EARLIEST_OFFSET with the log start. Empty if
-        everything is younger. The granularity is the segment, its time the file's modification
-        time. Source: kafka.server.KafkaApis.fetchOffsetsBefore 0.8.2.2.
-        """
-        if max_offsets < 0:
-            raise UnknownError(f"negative number of offsets: {max_offsets}")
-        if time_ms == LATEST_OFFSET:
-            count = len(self._segments) + (self._active.size > 0)
-        elif time_ms == EARLIEST_OFFSET:
-            count = 1
-        else:
-            count = self._starts_written_before(time_ms)
-        starts = [*self._bases, self._log_end_offset][:count]
-        return starts[::-1][:max_offsets]
-
-    def _starts_written_before(self, time_ms: int) -> int:
-        if self._active.size and self._clock.time_ms() <= time_ms:
-            return len(self._segments) + 1
-        for number in range(len(self._segments), 0, -1):
-            if self._segments[number - 1].last_modified_ms <= time_ms:
-                return number
-        return 0
+    def offset_at_time(self, time_ms: int) -> TimestampOffset | None:
+        """See offset_lookup.offset_at_time; UnsupportedForMessageFormat if the log stores no
+        timestamps."""
+        if not self.config.magic:
+            raise UnsupportedForMessageFormat(
+                f"Cannot search offsets based on timestamp because message format version for "
+                f"partition {self.topic_partition} is {self.config.message_format_version}"
+            )
+        return offset_at_time(self._segments, time_ms)
 
     def _locate(self, offset: int) -> tuple[LogSegment, int | None]:
         """The segment and position of the first entry at or above `offset`; None if the rest of
@@ -429,7 +440,7 @@ class Log:
         files: list[Syncable] = [
             file
             for segment in self._segments[first:last]
-            for file in (segment.file, segment.index.opened())
+            for file in (segment.file, *(index.opened() for index in segment.indexes))
         ]
         began = self._clock.monotonic()
         truncations = self._truncations
@@ -553,7 +564,7 @@ class Log:
         freed elsewhere (Background.close_soon)."""
         self._closed = True
         for segment in self._segments:
-            segment.index.forget()
+            segment.forget()
             segment.file.close_by(self._background.close_soon)
         with storage_errors("delete", self.directory):
             if renamed is None:
@@ -598,6 +609,7 @@ class Log:
             index_interval_bytes=config.index_interval_bytes,
             created_ms=self._clock.time_ms(),
             jitter_ms=self._draw_jitter(limit) if limit else 0,
+            has_timestamps=config.has_timestamps,
             crash=self._crash,
             disk=self.disk,
         )

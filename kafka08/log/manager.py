@@ -330,10 +330,10 @@ class LogManager:
                 yield one
 
     def retain(self) -> int:
-        """Delete what has expired in every log that is not compacted; returns the segments."""
+        """Delete what has expired in every log whose policy says so; returns the segments."""
         deleted = 0
         for one in self._in_turns():
-            if not one.config.compact:
+            if one.config.deletes and not one.is_being_cleaned:
                 deleted += one.delete_old_segments(self._retention(one.config))
         return deleted
 

@@ -6,12 +6,13 @@
     <log.dir>/<topic>-<partition>/
         00000000000000000042.log                messages from offset 42 on
         00000000000000000042.index              sparse offset → position map of that file
+        00000000000000000042.timeindex          sparse map timestamp → offset (0.10.1)
         *.deleted                               out of the log, removed later
         *.cleaned, *.swap                       a compaction that was under way
     <log.dir>/<topic>-<partition>.<32 hex digits>-delete/
                                                 a deleted partition, removed later (from 0.10.2 on)
 
-Source: kafka.log.Log and kafka.log.LogManager 0.8.2.2.
+Source: kafka.log.Log and kafka.log.LogManager 0.8.2.2 and 0.10.2.2.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from kafka08.structs import TopicPartition
 
 LOG_SUFFIX: Final = ".log"
 INDEX_SUFFIX: Final = ".index"
+TIME_INDEX_SUFFIX: Final = ".timeindex"
+INDEX_SUFFIXES: Final = (INDEX_SUFFIX, TIME_INDEX_SUFFIX)
 DELETED_SUFFIX: Final = ".deleted"
 CLEANED_SUFFIX: Final = ".cleaned"
 SWAP_SUFFIX: Final = ".swap"
@@ -49,6 +52,20 @@ def log_file(directory: Path, base_offset: int) -> Path:
 def index_file(directory: Path, base_offset: int) -> Path:
     """The file of the segment's index."""
     return directory / f"{base_offset:020d}{INDEX_SUFFIX}"
+
+
+def time_index_file(directory: Path, base_offset: int) -> Path:
+    """The file of the segment's time index."""
+    return directory / f"{base_offset:020d}{TIME_INDEX_SUFFIX}"
+
+
+def segment_files(directory: Path, base_offset: int) -> tuple[Path, ...]:
+    """All files that a segment may have."""
+    return (
+        log_file(directory, base_offset),
+        index_file(directory, base_offset),
+        time_index_file(directory, base_offset),
+    )
 
 
 def base_offset_of(path: Path) -> int:

@@ -1,20 +1,23 @@
 """Reading a message file after a crash: how far it is sound, and what its index should say.
 
 Works on an open file and plain numbers, in kernel calls of at most one chunk, so it may run in a
-native thread while other logs recover in others. Source: kafka.log.LogSegment.recover 0.8.2.2.
+native thread while other logs recover in others. Source: kafka.log.LogSegment.recover 0.8.2.2 and
+0.10.2.2.
 """
 
 from __future__ import annotations
 
+import itertools
 import struct
 from contextlib import suppress
 from typing import Final, NamedTuple
 
 from kafka08 import kernel
 from kafka08.config import INT_MAX
-from kafka08.kernel.types import ENTRY_HEADER, ENTRY_HEADER_BYTES
+from kafka08.kernel.types import ENTRY_HEADER, ENTRY_HEADER_BYTES, NO_TIMESTAMP
 from kafka08.log.offset_index import IndexEntry
-from kafka08.protocol import compression
+from kafka08.log.time_index import TimestampOffset
+from kafka08.protocol import compression, message_set
 from kafka08.runtime.disk import File
 
 CHUNK_BYTES: Final = 1 << 20
@@ -27,12 +30,17 @@ class Recovered(NamedTuple):
     last_offset    its offset; -1 if there is no sound entry
     index_entries  the entries of a fresh index
     problem        why the bytes behind valid_bytes are no entry; None if there are none
+    time_entries   for each entry of the index, what the time index says then: the largest timestamp
+                   so far
+    largest        the largest timestamp and what has it; NO_TIMESTAMP and -1 if there is none
     """
 
     valid_bytes: int
     last_offset: int
     index_entries: list[IndexEntry]
     problem: str | None
+    time_entries: list[TimestampOffset]
+    largest: TimestampOffset
 
 
 def recover_messages(
@@ -51,29 +59,39 @@ def recover_messages(
     makes an index entry, and empties the whole segment then. Raises OSError.
     """
     index: list[IndexEntry] = []
+    times: list[TimestampOffset] = []
+    largest = TimestampOffset(NO_TIMESTAMP, -1)
     position, last_offset, since_last_index = start, -1, 0
     buffer = memoryview(bytearray(max(1, min(CHUNK_BYTES, size - start))))
     while position < size:
         length = file.pread_into(buffer[: size - position], position)
         chunk = buffer[:length]
-        found = kernel.recover(chunk, max_entry_bytes, index_interval_bytes, since_last_index)
+        found = kernel.recover(
+            chunk, max_entry_bytes, index_interval_bytes, since_last_index, *largest
+        )
         fall = _first_fall(chunk[: found.valid_bytes], max(last_offset + 1, lowest_offset))
         bad = _extend_index(index, chunk, position, found.index_points, fall)
+        times += itertools.starmap(TimestampOffset, found.time_points[: len(index) - len(times)])
         if bad is not None:
-            before = kernel.recover(chunk[:bad], max_entry_bytes, index_interval_bytes, 0)
+            before = kernel.recover(chunk[:bad], max_entry_bytes, index_interval_bytes, 0, *largest)
             last = before.last_offset if before.count else last_offset
-            return Recovered(position + bad, last, index, "offsets do not ascend")
+            largest = TimestampOffset(before.max_timestamp_ms, before.max_timestamp_offset)
+            problem = "offsets do not ascend"
+            return Recovered(position + bad, last, index, problem, times, largest)
+        largest = TimestampOffset(found.max_timestamp_ms, found.max_timestamp_offset)
         position += found.valid_bytes
         since_last_index = found.since_last_index
         last_offset = found.last_offset if found.count else last_offset
         if found.error is not None:
-            return Recovered(position, last_offset, index, str(found.error.args[-1]))
+            problem = str(found.error.args[-1])
+            return Recovered(position, last_offset, index, problem, times, largest)
         if not found.count:
             needed = entry_bytes(chunk)
             if needed is None or needed > max_entry_bytes or position + needed > size:
-                return Recovered(position, last_offset, index, "the last entry is not whole")
+                problem = "the last entry is not whole"
+                return Recovered(position, last_offset, index, problem, times, largest)
             buffer = memoryview(bytearray(needed))
-    return Recovered(position, last_offset, index, None)
+    return Recovered(position, last_offset, index, None, times, largest)
 
 
 def _first_fall(entries: memoryview, lowest_offset: int) -> int | None:
@@ -128,10 +146,17 @@ def _extend_index(
 
 def first_inner_offset(wrapper: memoryview) -> int | None:
     """Offset of the first message inside the wrapper that starts `wrapper`; None if its start
-    cannot be unpacked. Takes little memory, whatever is in it."""
+    cannot be unpacked. One of magic 0 takes little memory, whatever is in it; the offsets in one of
+    magic 1 count from its last message."""
     try:
         entry = next(kernel.entries(wrapper))
-        inner = compression.decompress_start(entry.codec, entry.value or b"", ENTRY_HEADER_BYTES)
-        return int(ENTRY_HEADER.unpack_from(inner)[0])
+        if entry.magic:
+            inner = message_set.unpack(entry.codec, entry.value or b"")
+            summary = kernel.validate(inner, INT_MAX)
+            if not summary.count:
+                return None
+            return summary.first_offset + max(0, entry.offset - summary.last_offset)
+        start = compression.decompress_start(entry.codec, entry.value or b"", ENTRY_HEADER_BYTES)
+        return int(ENTRY_HEADER.unpack_from(start)[0])
     except (ValueError, struct.error, StopIteration):
         return None

@@ -2,7 +2,8 @@
 
 A policy names how many of the *oldest* segments to delete; a log has no holes. Kafka's two are
 here and are applied one after the other; any object with `expired` will do.
-Source: kafka.log.LogManager.cleanupExpiredSegments and cleanupSegmentsToMaintainSize 0.8.2.2.
+Source: kafka.log.LogManager.cleanupExpiredSegments and cleanupSegmentsToMaintainSize 0.8.2.2,
+kafka.log.Log.deleteOldSegments 0.10.2.2.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from kafka08.log.config import LogConfig
 
 
 class SegmentFacts(NamedTuple):
-    """base offset, bytes of messages, time of the last write (ms since 1970)."""
+    """base offset, bytes of messages, and the time that the age counts from (ms since 1970): that
+    of the last write, or from 0.10.2 on the largest timestamp, if there is one."""
 
     base_offset: int
     size: int
-    last_modified_ms: int
+    newest_ms: int
 
 
 class RetentionPolicy(Protocol):
@@ -38,9 +40,10 @@ PolicyFor = Callable[[LogConfig], RetentionPolicy]
 
 @dataclass(frozen=True, slots=True)
 class TimeRetention:
-    """Delete while the oldest segment was last written more than `retention_ms` ago.
+    """Delete while the oldest segment is more than `retention_ms` old.
 
-    0.8: a negative value does not mean "for ever"; every segment is older than -1 ms.
+    0.8: a negative value does not mean "for ever"; every segment is older than -1 ms. From 0.9 on
+    it does, see LogConfig.retention_limit_ms.
     """
 
     retention_ms: int
@@ -48,7 +51,7 @@ class TimeRetention:
     def expired(self, segments: Sequence[SegmentFacts], now_ms: int) -> int:
         count = 0
         for segment in segments:
-            if now_ms - segment.last_modified_ms <= self.retention_ms:
+            if now_ms - segment.newest_ms <= self.retention_ms:
                 break
             count += 1
         return count
@@ -89,8 +92,8 @@ class Chain:
 
 
 def kafka_retention(config: LogConfig) -> RetentionPolicy:
-    """Kafka's own policy for a log that is not compacted: by time, then by size."""
-    return Chain((TimeRetention(config.retention_ms), SizeRetention(config.retention_bytes)))
+    """Kafka's own policy: by time, then by size."""
+    return Chain((TimeRetention(config.retention_limit_ms), SizeRetention(config.retention_bytes)))
 
 
 def deletable(policy: RetentionPolicy, segments: Sequence[SegmentFacts], now_ms: int) -> int:

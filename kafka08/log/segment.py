@@ -1,7 +1,8 @@
-"""One segment of a log: a file of messages and its sparse index.
+"""One segment of a log: a file of messages and its sparse indexes.
 
 Every offset in the segment is >= its base offset, and above every offset of the segments before.
-Source: kafka.log.LogSegment and kafka.log.FileMessageSet 0.8.2.2.
+Source: kafka.log.LogSegment and kafka.log.FileMessageSet 0.8.2.2; for timestamps LogSegment and
+org.apache.kafka.common.record.FileRecords 0.10.2.2.
 """
 
 from __future__ import annotations
@@ -10,8 +11,16 @@ from pathlib import Path
 from typing import Final
 
 from kafka08 import kernel
+from kafka08.config import INT_MAX
 from kafka08.errors import CorruptLog
-from kafka08.kernel.types import ENTRY_HEADER_BYTES, Buffer
+from kafka08.kernel.types import (
+    ENTRY_HEADER_BYTES,
+    MAGIC_POSITION,
+    NO_TIMESTAMP,
+    TIMESTAMP_BYTES,
+    TIMESTAMP_POSITION,
+    Buffer,
+)
 from kafka08.log import crashpoints
 from kafka08.log.files import (
     file_size,
@@ -22,9 +31,12 @@ from kafka08.log.files import (
     storage_error,
     storage_errors,
 )
-from kafka08.log.names import DELETED_SUFFIX, index_file, log_file
+from kafka08.log.index_file import IndexFile
+from kafka08.log.names import DELETED_SUFFIX, index_file, log_file, time_index_file
 from kafka08.log.offset_index import IndexEntry, OffsetIndex
 from kafka08.log.recovery import Recovered, recover_messages
+from kafka08.log.time_index import TimeIndex, TimestampOffset
+from kafka08.log.time_search import find_timestamp
 from kafka08.runtime.disk import Disk, OpenMode
 from kafka08.runtime.system_disk import SYSTEM_DISK
 
@@ -40,13 +52,23 @@ class LogSegment:
     created_ms     when this object was made: the age that rolls a segment starts anew with every
                    start of the broker (0.8)
     jitter_ms      taken off the age at which this segment is rolled
+    time_index     None below 0.10.2, and then nothing here goes by timestamps
+
+    With a time index:
+
+    first_ms       the timestamp from which the segment's age counts: of its first message, or while
+                   the broker that wrote them runs the largest of the first set; NO_TIMESTAMP if
+                   there is none. Of the active segment only
+    largest        the largest timestamp so far and what has it; as far as the time index knows it,
+                   until the segment is active
 
     Only the active segment is appended to; `activate` makes it so. Not thread-safe.
     """
 
     __slots__ = ("_bytes_since_index", "_disk", "_index_interval_bytes", "_pwrite",
                  "_tail_offset", "_tail_position", "base_offset", "created_ms", "directory", "file",
-                 "index", "jitter_ms", "log_path", "size")  # fmt: skip
+                 "first_ms", "index", "jitter_ms", "largest", "log_path", "size",
+                 "time_index")  # fmt: skip
 
     def __init__(
         self,
@@ -56,6 +78,7 @@ class LogSegment:
         index_interval_bytes: int,
         created_ms: int,
         jitter_ms: int = 0,
+        has_timestamps: bool = False,
         crash: crashpoints.CrashPoint = crashpoints.never,
         disk: Disk = SYSTEM_DISK,
     ) -> None:
@@ -70,24 +93,58 @@ class LogSegment:
         self.size = file_size(self.file, self.log_path)
         crash(crashpoints.ROLL_LOG_CREATED)
         self.index = OffsetIndex(index_file(directory, base_offset), base_offset, disk)
+        self.first_ms = NO_TIMESTAMP
+        self.largest = TimestampOffset(NO_TIMESTAMP, base_offset)
+        self.time_index: TimeIndex | None = None
+        if has_timestamps:
+            self.time_index = TimeIndex(time_index_file(directory, base_offset), base_offset, disk)
+            self.largest = self.time_index.last
         self._index_interval_bytes = index_interval_bytes
         self._bytes_since_index = 0
         self._reset_tail()
 
     @property
     def last_modified_ms(self) -> int:
-        """When messages were last written or cut: the segment's time for retention and lookups."""
+        """When messages were last written or cut."""
         return modified_ms(self._disk, self.log_path)
 
-    def activate(self, index_bytes: int) -> None:
-        """Get ready for appends: pre-allocate the index."""
-        self.index.grow(index_bytes)
+    @property
+    def newest_ms(self) -> int:
+        """The segment's time for retention: its largest timestamp, or if it has none that of the
+        last write."""
+        timestamp_ms = self.largest.timestamp_ms
+        return timestamp_ms if timestamp_ms >= 0 else self.last_modified_ms
 
-    def append(self, message_set: Buffer, first_offset: int) -> int:
+    @property
+    def indexes(self) -> tuple[IndexFile, ...]:
+        return (self.index,) if self.time_index is None else (self.index, self.time_index)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether an index has no room for another entry."""
+        time_index = self.time_index
+        return self.index.is_full or (time_index is not None and time_index.is_full)
+
+    def activate(self, index_bytes: int) -> None:
+        """Get ready for appends: pre-allocate the indexes."""
+        for index in self.indexes:
+            index.grow(index_bytes)
+        if self.time_index is not None:
+            self.first_ms = self.timestamp_at(0)
+
+    def append(
+        self,
+        message_set: Buffer,
+        first_offset: int,
+        max_timestamp_ms: int = NO_TIMESTAMP,
+        max_timestamp_offset: int = -1,
+    ) -> int:
         """Write a set whose first message has `first_offset`; returns its position.
 
-        The caller has checked everything, and the index is not full. A write that fails leaves
-        the segment as it was and raises StorageError.
+        max_timestamp_ms, max_timestamp_offset    its largest timestamp and what has it
+
+        The caller has checked everything, and no index is full. A write that fails leaves the
+        segment as it was and raises StorageError.
         """
         position = self.size
         size = len(message_set)
@@ -96,8 +153,16 @@ class LogSegment:
         except OSError as error:
             self._drop_bytes_after(position)
             raise storage_error("append to", self.log_path, error) from error
+        time_index = self.time_index
+        if time_index is not None:
+            if not position:
+                self.first_ms = max_timestamp_ms
+            if max_timestamp_ms > self.largest.timestamp_ms:
+                self.largest = TimestampOffset(max_timestamp_ms, max_timestamp_offset)
         if self._bytes_since_index > self._index_interval_bytes:
             self.index.append(first_offset, position)
+            if time_index is not None:
+                time_index.append(*self.largest)
             self._bytes_since_index = size
         else:
             self._bytes_since_index += size
@@ -125,6 +190,40 @@ class LogSegment:
         with storage_errors("read", self.log_path):
             return self.file.pread(size, position)
 
+    def timestamp_at(self, position: int) -> int:
+        """The timestamp of the entry at `position`; NO_TIMESTAMP if it has none, or there is no
+        entry."""
+        head = self.read(position, TIMESTAMP_POSITION + TIMESTAMP_BYTES)
+        if len(head) <= TIMESTAMP_POSITION or head[MAGIC_POSITION] != 1:
+            return NO_TIMESTAMP
+        return int.from_bytes(head[TIMESTAMP_POSITION:], "big", signed=True)
+
+    def find_timestamp(self, target_ms: int) -> TimestampOffset | None:
+        """The first message with a timestamp of `target_ms` or later, looked for from where the
+        time index says; None if there is none. CorruptLog if the messages cannot be read."""
+        if self.time_index is None:
+            return None
+        position = self.index.lookup(self.time_index.lookup(target_ms).offset).position
+        return find_timestamp(self.file, self.log_path, position, self.size, target_ms)
+
+    def index_problem(self) -> str | None:
+        """Why an index cannot belong to these messages; None if all can."""
+        problem = self.index.problem(self.size)
+        if self.time_index is None or problem is not None:
+            return problem
+        return self.time_index.problem() or self._missing_times()
+
+    def _missing_times(self) -> str | None:
+        """An empty time index is right where no message has a timestamp: the first and the last
+        ones are looked at. 0.10.2.2 does not look, and finds no message of the segment by time."""
+        assert self.time_index is not None
+        if self.time_index.entries or not self.size:
+            return None
+        tail = self.check(INT_MAX, from_last_index_entry=True)
+        if max(self.timestamp_at(0), tail.largest.timestamp_ms) < 0:
+            return None
+        return "the time index has no entry, but messages have timestamps"
+
     def check(self, max_message_bytes: int, *, from_last_index_entry: bool = False) -> Recovered:
         """Read the messages (or those from the last index entry on) and say how far they are
         sound. Changes nothing."""
@@ -141,20 +240,24 @@ class LogSegment:
             )
 
     def repair(self, found: Recovered, index_bytes: int) -> int:
-        """Cut the messages to what a full `check` found sound and write its index; the segment is
-        sealed afterwards. On return both are on disk: nobody looks at a segment again that is
-        below the recovery point. Returns the bytes cut off."""
-        self.index.grow(index_bytes)
-        self.index.truncate_to(self.base_offset)
-        for offset, position in found.index_entries:
-            if self.index.is_full or not self.index.takes(offset, position):
+        """Cut the messages to what a full `check` found sound and write its indexes; the segment is
+        sealed afterwards. On return all is on disk: nobody looks at a segment again that is below
+        the recovery point. Returns the bytes cut off."""
+        for index in self.indexes:
+            index.grow(index_bytes)
+            index.truncate_to(self.base_offset)
+        for (offset, position), time in zip(found.index_entries, found.time_entries, strict=True):
+            if self.is_full or not self.index.takes(offset, position):
                 break
             self.index.append(offset, position)
-        self.index.seal()
+            self._append_time(time)
+        self.largest = found.largest
+        self.seal()
         cut = self.size - found.valid_bytes
         self._cut(found.valid_bytes)
         with storage_errors("sync", self.log_path):
-            self.index.opened().sync()
+            for index in self.indexes:
+                index.opened().sync()
             if cut:
                 self.file.sync()
         return cut
@@ -169,10 +272,11 @@ class LogSegment:
     ) -> None:
         """Drop the entries at or above `offset` (a wrapper that holds it as well), which is at
         `position_of` it; the segment is active afterwards."""
-        self.index.grow(index_bytes)
+        self.activate(index_bytes)
         if position is None:
             return
-        self.index.truncate_to(offset)
+        for index in self.indexes:
+            index.truncate_to(offset)
         if self.index.last.position >= position:
             # The set that is cut began below `offset`: a wrapper around it, or after a gap.
             self.index.truncate_to(self.index.last.offset)
@@ -180,30 +284,63 @@ class LogSegment:
         self._cut(position)
         if not self.size:
             self.created_ms = now_ms
+            self.first_ms = NO_TIMESTAMP
+        if self.time_index is not None:
+            self._find_largest(self.time_index.last)
+
+    def _find_largest(self, indexed: TimestampOffset) -> None:
+        """After a cut: the largest timestamp is the last one indexed, or one after it."""
+        start = self.index.lookup(indexed.offset).position
+        with storage_errors("read", self.log_path):
+            after = recover_messages(
+                self.file,
+                self.size,
+                max_entry_bytes=INT_MAX,
+                index_interval_bytes=INT_MAX,
+                start=start,
+            )
+        self.largest = max(indexed, after.largest, key=lambda one: one.timestamp_ms)
 
     def seal(self) -> None:
-        """Trim the index: no appends from now on."""
-        self.index.seal()
+        """Trim the indexes: no appends from now on. The time index tells the largest timestamp."""
+        self._append_time(self.largest)
+        for index in self.indexes:
+            index.seal()
+
+    def _append_time(self, time: TimestampOffset) -> None:
+        """No CRC covers an offset: one that a disk has changed may be any number."""
+        index = self.time_index
+        if index is not None and index.takes(time.offset) and time.offset >= index.last.offset:
+            index.append(*time)
 
     def close(self) -> None:
-        """Trim the index. The message file closes when the last reader lets go."""
-        self.index.close()
+        """Trim the indexes. The message file closes when the last reader lets go."""
+        if self.time_index is not None and self.time_index.capacity:
+            self._append_time(self.largest)
+        for index in self.indexes:
+            index.close()
+
+    def forget(self) -> None:
+        """Let go of the indexes as they are: they were deleted."""
+        for index in self.indexes:
+            index.forget()
 
     def mark_deleted(self, crash: crashpoints.CrashPoint) -> None:
-        """Rename both files to *.deleted. Readers go on undisturbed."""
+        """Rename the files to *.deleted. Readers go on undisturbed."""
         deleted = self._with_suffix(self.log_path)
         rename(self._disk, self.log_path, deleted)
         self.log_path = deleted
         crash(crashpoints.DELETE_LOG_RENAMED)
-        deleted = self._with_suffix(self.index.path)
-        rename(self._disk, self.index.path, deleted)
-        self.index.path = deleted
-        self.index.forget()
+        for index in self.indexes:
+            deleted = self._with_suffix(index.path)
+            rename(self._disk, index.path, deleted)
+            index.path = deleted
+            index.forget()
 
     def remove_files(self) -> None:
-        """Delete both files; it is no error if they are gone."""
-        remove(self._disk, self.log_path)
-        remove(self._disk, self.index.path)
+        """Delete the files; it is no error if they are gone."""
+        for path in (self.log_path, *(index.path for index in self.indexes)):
+            remove(self._disk, path)
 
     def _scan(self, offset: int, position: int) -> int | None:
         """Walk entry headers from `position`, an entry boundary."""

@@ -40,6 +40,7 @@ class LogStandIn:
     """What partitions and checkpoints ask of a log that is empty."""
 
     log_end_offset = log_start_offset = recovery_point = 0
+    is_being_cleaned = False
 
     def __init__(self, path: Path, config: LogConfig) -> None:
         self.directory = path

@@ -48,8 +48,8 @@ def world_of(tmp_path: Path, level: str = "0.10.2", **keys: Any) -> World:
     return World(tmp_path, api_level=level, **keys)
 
 
-def produce(world: World, topic: str, partition: int = 0) -> Any:
-    request = ProduceRequest(1, 1000, [ProduceTopic(topic, [ProducePartition(partition, SET)])])
+def produce(world: World, topic: str, partition: int = 0, data: bytes = SET) -> Any:
+    request = ProduceRequest(1, 1000, [ProduceTopic(topic, [ProducePartition(partition, data)])])
     return world.client.call(request)
 
 
@@ -283,25 +283,33 @@ class TestMetadata:
 
 class TestListOffsets:
     @pytest.mark.parametrize(
-        ("replica", "time_ms", "code", "offset"),
-        [(-1, -1, 0, 0), (2, -1, 0, 2), (-1, -2, 0, 0), (-1, 5, 43, -1)],
-    )
+        ("replica", "time_ms", "found"),
+        [(-1, -1, (1, -1)), (2, -1, (3, -1)), (-1, -2, (0, -1)), (2, 6, (2, 8)), (-1, 8, (-1, -1)),
+         (-1, 5, (1, 6)), (-1, 9, (-1, -1)), (2, 9, (-1, -1))],
+    )  # fmt: skip
     def test_ends_and_times(
-        self, tmp_path: Path, replica: int, time_ms: int, code: int, offset: int
+        self, tmp_path: Path, replica: int, time_ms: int, found: tuple[int, int]
     ) -> None:
-        """The HW for a consumer, the LEO for a follower; no times in magic 0."""
+        """The HW for a consumer, the LEO for a follower. By time the first message at or after it,
+        for a consumer up to the one at the HW."""
         world = world_of(tmp_path)
         world.lead("t", isr=(1, 2), replicas=(1, 2))
-        produce(world, "t")
-        produce(world, "t")
+        times = [4, 5 if time_ms == 6 else 6, 8]
+        data = message_set.encode([(None, b"v")] * 3, magic=1, timestamps=times)
+        produce(world, "t", data=data)
+        world.partition("t").high_watermark = 1
         topics = [OffsetsTopic("t", [OffsetsPartition(0, time_ms, 1)])]
         answer = world.client.call(OffsetsRequest(replica, topics, version=1))
         (partition,) = answer.topics[0].partitions
-        assert (code, offset, -1) == (
-            partition.error_code,
-            partition.offset,
-            partition.timestamp_ms,
-        )
+        assert (0, *found) == (partition.error_code, partition.offset, partition.timestamp_ms)
+
+    def test_magic_0_has_no_times(self, tmp_path: Path) -> None:
+        """43."""
+        world = world_of(tmp_path, log_message_format_version="0.9.0")
+        world.lead("t")
+        topics = [OffsetsTopic("t", [OffsetsPartition(0, 5, 1)])]
+        answer = world.client.call(OffsetsRequest(-1, topics, version=1))
+        assert [43] == [p.error_code for p in answer.topics[0].partitions]
 
     def test_a_partition_named_twice(self, tmp_path: Path) -> None:
         """42, once."""

@@ -89,7 +89,7 @@ class CleanerModel(RuleBasedStateMachine):
         self.log.append(keyed(*pairs))
         self.log.roll()
         self.seconds += 1
-        times = [facts.last_modified_ms for facts in self.log.segment_facts[:-2]]
+        times = [facts.newest_ms for facts in self.log.segment_facts[:-2]]
         set_modified(self.log, *times, self.seconds * 1000)
 
     @rule(room=st.integers(1, 6), chunk_bytes=st.integers(1, 500))

@@ -163,7 +163,7 @@ def test_a_tombstone_outlives_what_it_deletes_by_delete_retention(open_log: Open
     set_modified(log, 5_000, 6_000)
     end = cleaning(log).run()
     assert [(1, b"a", None), (2, b"b", b"2" * 20)] == messages_of(log)
-    assert [5_000, 6_000] == [facts.last_modified_ms for facts in log.segment_facts[:2]]
+    assert [5_000, 6_000] == [facts.newest_ms for facts in log.segment_facts[:2]]
 
     segments_of(log, keyed((b"c", b"3" * 50)))
     end = cleaning(log, end).run()
@@ -209,7 +209,7 @@ def test_small_segments_become_one(open_log: OpenLog) -> None:
     set_modified(log, 1_000, 2_000, 3_000, 4_000, 5_123)
     cleaning(log).run()
     assert [0, 5] == bases(log)
-    assert 5_123 == log.segment_facts[0].last_modified_ms
+    assert 5_123 == log.segment_facts[0].newest_ms
     assert 5 == len(messages_of(log))
     assert [0, 1, 2, 3, 4] == [log.read(o, 40).offset for o in range(5)]
 

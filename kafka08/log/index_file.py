@@ -1,0 +1,153 @@
+"""IndexFile: what the indexes of a segment have in common, fixed entries in one file.
+
+An index carries no checksum: after a crash it is rebuilt from the messages. That of an active
+segment is pre-allocated (a sparse file, zeros after the last entry) and trimmed to its entries when
+the segment is rolled or closed. An entry of zeros is an unused one. Source: kafka.log.AbstractIndex
+0.10.2.2.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from pathlib import Path
+from typing import ClassVar, Final
+
+from kafka08.log.files import open_file, storage_errors
+from kafka08.runtime.disk import Disk, File, OpenMode
+from kafka08.runtime.system_disk import SYSTEM_DISK
+
+PAGE_BYTES: Final = 4096
+"""Room is given to a pre-allocated index so much at a time."""
+
+
+class IndexFile:
+    """An index file of entries of `entry_bytes`. Opens the file as it is, or makes an empty one;
+    `grow` makes it writable.
+
+    entries    how many are used
+    capacity   how many there is room for; 0 until `grow`
+
+    Not thread-safe.
+    """
+
+    __slots__ = ("_allocated", "_disk", "_file", "_map", "base_offset", "capacity", "entries",
+                 "path")  # fmt: skip
+
+    entry_bytes: ClassVar[int]
+
+    def __init__(self, path: Path, base_offset: int, disk: Disk = SYSTEM_DISK) -> None:
+        self.path = path
+        self.base_offset = base_offset
+        self.capacity = 0
+        self._allocated = 0
+        self._disk = disk
+        self._map: memoryview | None = None
+        self._file: File | None = None
+        file = open_file(disk, path, OpenMode.CREATE)
+        with storage_errors("read", path):
+            self.entries = file.size() // self.entry_bytes
+            used = self._used_entries(file)
+            self._begin(self._read_entry(file, used - 1) if used else None)
+        if used < self.entries:
+            self.entries = used
+            self.seal()
+
+    def _begin(self, last: bytes | None) -> None:
+        """Take in the bytes of the last entry; None if there is none."""
+        raise NotImplementedError
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop the entries at or above `offset`. The index must have been grown."""
+        raise NotImplementedError
+
+    @property
+    def size(self) -> int:
+        """Bytes of the entries."""
+        return self.entries * self.entry_bytes
+
+    def grow(self, max_bytes: int) -> None:
+        """Pre-allocate to `max_bytes` (rounded down to whole entries, at least one more than there
+        are) and accept entries."""
+        self._unmap()
+        self.capacity = max(max_bytes // self.entry_bytes, self.entries + 1)
+        file = self._file = self.opened()
+        with storage_errors("pre-allocate", self.path):
+            # Shorter first: what lies behind the last entry must read as zeros.
+            file.truncate(self.size)
+            file.truncate(self.capacity * self.entry_bytes)
+        self._allocated = self.size
+        self._map_file(file, self.capacity)
+
+    def seal(self) -> None:
+        """Trim the file to its entries and accept no more; what a rolled or closed index is."""
+        file = self.opened()
+        self._unmap()
+        self.capacity = 0
+        with storage_errors("trim", self.path):
+            file.truncate(self.size)
+
+    def size_problem(self) -> str | None:
+        """Why the file cannot be one of whole entries; None if it can."""
+        with storage_errors("measure", self.path):
+            size = self._disk.size(self.path)
+        if size % self.entry_bytes:
+            return f"size {size} is not a multiple of {self.entry_bytes}"
+        return None
+
+    def opened(self) -> File:
+        """The file, open for writing; to sync it, say."""
+        return self._file or open_file(self._disk, self.path, OpenMode.UPDATE)
+
+    def close(self) -> None:
+        """Trim the file and let go of it."""
+        if self._map is not None and self.capacity:
+            self.seal()
+        self._unmap()
+
+    def forget(self) -> None:
+        """Let go of the file as it is: it was deleted."""
+        self._unmap()
+        self.capacity = 0
+
+    def _keep(self, entries: int) -> None:
+        """Overwrite the entries behind the first `entries` with zeros. The index must have been
+        grown."""
+        assert self._file is not None, "truncate of a sealed index"
+        with storage_errors("truncate", self.path):
+            self._file.pwrite(
+                bytes((self.entries - entries) * self.entry_bytes), entries * self.entry_bytes
+            )
+        self.entries = entries
+
+    def _map_file(self, file: File, entries: int) -> memoryview:
+        with storage_errors("map", self.path):
+            self._map = mapped = file.map(entries * self.entry_bytes)
+        return mapped
+
+    def _unmap(self) -> None:
+        if self._map is not None:
+            self._map.release()
+        self._map = None
+        self._file = None
+
+    def _allocate_page(self) -> None:
+        """Give the next page real blocks: a store into a hole of a full disk would kill the
+        process by a signal, this raises instead."""
+        assert self._file is not None
+        size = min(PAGE_BYTES, self.capacity * self.entry_bytes - self._allocated)
+        with storage_errors("extend", self.path):
+            self._file.allocate(self._allocated, size)
+        self._allocated += size
+
+    def _used_entries(self, file: File) -> int:
+        """How many entries come before the zeros that a crash left at the end. Read, not mapped: a
+        load from a hole of a map takes a page, and on a full tmpfs it kills the process."""
+        unused = bytes(self.entry_bytes)
+        if not self.entries or self._read_entry(file, self.entries - 1) != unused:
+            return self.entries
+        return bisect_left(
+            range(self.entries), True, key=lambda slot: self._read_entry(file, slot) == unused
+        )
+
+    def _read_entry(self, file: File, slot: int) -> bytes:
+        return file.pread(self.entry_bytes, slot * self.entry_bytes)

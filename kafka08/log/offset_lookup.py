@@ -1,0 +1,62 @@
+"""Which offset a log had at a time: at the grain of segments, and by message timestamps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kafka08.errors import UnknownError
+from kafka08.log.segment import LogSegment
+from kafka08.log.time_index import TimestampOffset
+from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET
+
+
+def offsets_before(
+    segments: Sequence[LogSegment],
+    log_end_offset: int,
+    now_ms: int,
+    time_ms: int,
+    max_offsets: int,
+) -> list[int]:
+    """Up to `max_offsets` offsets at which a segment (or the log end) starts, descending, from the
+    latest on that was last written at or before `time_ms`.
+
+    LATEST_OFFSET begins with the log end, EARLIEST_OFFSET with the log start. Empty if everything
+    is younger. The granularity is the segment, its time the file's modification time; UnknownError
+    for a negative number of offsets. Source: kafka.server.KafkaApis.fetchOffsetsBefore 0.8.2.2.
+    """
+    if max_offsets < 0:
+        raise UnknownError(f"negative number of offsets: {max_offsets}")
+    has_end = segments[-1].size > 0
+    if time_ms == LATEST_OFFSET:
+        count = len(segments) + has_end
+    elif time_ms == EARLIEST_OFFSET:
+        count = 1
+    elif has_end and now_ms <= time_ms:
+        count = len(segments) + 1
+    else:
+        count = _written_before(segments, time_ms)
+    starts = [*(segment.base_offset for segment in segments), log_end_offset][:count]
+    return starts[::-1][:max_offsets]
+
+
+def _written_before(segments: Sequence[LogSegment], time_ms: int) -> int:
+    for number in range(len(segments), 0, -1):
+        if segments[number - 1].last_modified_ms <= time_ms:
+            return number
+    return 0
+
+
+def offset_at_time(segments: Sequence[LogSegment], time_ms: int) -> TimestampOffset | None:
+    """The first message with a timestamp of `time_ms` or later, and its timestamp; None if there is
+    none. CorruptLog if the messages cannot be read.
+
+    0.10.2.2 looks into one segment alone: one that has no timestamps and was written after
+    `time_ms` hides all behind it. Here the search goes on. Source: kafka.log.Log.
+    fetchOffsetsByTimestamp 0.10.2.2.
+    """
+    for segment in segments:
+        if segment.largest.timestamp_ms >= time_ms:
+            found = segment.find_timestamp(time_ms)
+            if found is not None:
+                return found
+    return None

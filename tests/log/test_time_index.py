@@ -1,0 +1,290 @@
+"""Time indexes: entry for entry those of a live 0.10.2.2, and what is done with them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka08.errors import UnsupportedForMessageFormat
+from kafka08.kernel.types import ENTRY_HEADER, ENTRY_HEADER_BYTES
+from kafka08.levels import Level
+from kafka08.log.log import Log
+from kafka08.log.offset_index import INDEX_ENTRY
+from kafka08.log.time_index import TIME_ENTRY, TimeIndex, TimestampOffset
+from kafka08.protocol import message_set
+from kafka08.protocol.compression import GZIP
+from tests.log.conftest import START_MS, ManualClock, OpenLog
+
+DATA = Path(__file__).parent.parent / "data"
+CAPTURED = json.loads((DATA / "0.10-timeindex.json").read_text())
+SMALL = {"segment_bytes": 700, "index_interval_bytes": 150, "segment_index_bytes": 1200}
+"""Settings of the captured topics d-ti and d-tj."""
+T = 1_500_000_000_000
+
+
+def later_log(open_log: OpenLog, **config: Any) -> Log:
+    return open_log(**{"level": Level.V0_10_2, "segment_index_bytes": 4096, **config})
+
+
+def captured(part: str, moment: str) -> dict[str, dict[str, Any]]:
+    """File name → what was captured of it."""
+    return {file["file"]: file for file in CAPTURED[part][moment]["files"]}
+
+
+def appended(files: dict[str, dict[str, Any]]) -> list[bytearray]:
+    """The entries of the captured segments, each as a producer sends it: from offset 0."""
+    sets = []
+    for name in sorted(files):
+        data = bytes.fromhex(files[name]["hex"]) if name.endswith(".log") else b""
+        while data:
+            _, size = ENTRY_HEADER.unpack_from(data)
+            entry, data = data[: ENTRY_HEADER_BYTES + size], data[ENTRY_HEADER_BYTES + size :]
+            sets.append(bytearray(ENTRY_HEADER.pack(0, size) + entry[ENTRY_HEADER_BYTES:]))
+    return sets
+
+
+def indexes_under(directory: Path, names: dict[str, dict[str, Any]]) -> dict[str, tuple[int, str]]:
+    """Index file → size and the bytes that were captured of it."""
+    return {
+        name: (
+            (directory / name).stat().st_size,
+            (directory / name).read_bytes()[: len(file["hex_head"]) // 2].hex(),
+        )
+        for name, file in names.items()
+        if name.endswith("index")
+    }
+
+
+def of_capture(files: dict[str, dict[str, Any]]) -> dict[str, tuple[int, str]]:
+    return {n: (f["size"], f["hex_head"]) for n, f in files.items() if n.endswith("index")}
+
+
+def a_set(*timestamps: int, codec: int = 0) -> bytearray:
+    messages = [(b"k", b"v" * 40)] * len(timestamps)
+    return bytearray(message_set.encode(messages, codec, 0, 1, timestamps))
+
+
+def entries_of(path: Path) -> list[tuple[int, int]]:
+    data = path.read_bytes()
+    return [TIME_ENTRY.unpack_from(data, at) for at in range(0, len(data), 12)]
+
+
+class TestCaptured:
+    """The segments of 0.10.2.2, produced again."""
+
+    def test_a_live_log(self, open_log: OpenLog, tmp_path: Path) -> None:
+        """Both indexes of three segments, the last of them pre-allocated."""
+        files = captured("indexes, roll, retention", "d-ti live")
+        log = later_log(open_log, **SMALL)
+        for data in appended(files):
+            log.append(data)
+        assert of_capture(files) == indexes_under(tmp_path / "t-0", files)
+
+    def test_a_clean_stop(self, open_log: OpenLog, tmp_path: Path) -> None:
+        """The largest timestamp is added, and everything is trimmed."""
+        files = captured("restart, crash, damage", "after clean stop")
+        log = later_log(open_log, **SMALL)
+        for data in appended(files):
+            log.append(data)
+        log.close()
+        assert of_capture(files) == indexes_under(tmp_path / "t-0", files)
+
+    def test_roll_by_time(self, open_log: OpenLog, tmp_path: Path) -> None:
+        """Where the largest timestamp of a set is too far from the first of the segment."""
+        files = captured("indexes, roll, retention", "d-roll")
+        log = later_log(open_log, segment_ms=1000, segment_index_bytes=10 << 20)
+        for data in appended(files):
+            log.append(data)
+        assert of_capture(files) == indexes_under(tmp_path / "t-0", files)
+
+    def test_a_first_message_without_time(
+        self, open_log: OpenLog, tmp_path: Path, clock: ManualClock
+    ) -> None:
+        """The clock counts until there is one with a time; one without never rolls it."""
+        files = captured("indexes, roll, retention", "d-rollnots")
+        log = later_log(open_log, segment_ms=1000, segment_index_bytes=10 << 20)
+        for data, seconds in zip(appended(files), (0, 2, 2, 0), strict=True):
+            clock.sleep(seconds)
+            log.append(data)
+        assert of_capture(files) == indexes_under(tmp_path / "t-0", files)
+
+    @pytest.mark.parametrize("lost", ["cut", "descending", "missing", "empty", "none"])
+    def test_recovery(self, open_log: OpenLog, tmp_path: Path, lost: str) -> None:
+        """After a crash everything above the recovery point is indexed again, and below it what is
+        damaged. 0.10.2.2 leaves a lost time index empty, and finds no message there by time."""
+        files = captured(
+            "restart, crash, damage",
+            "started after: timeindex of 8 cut by 5 bytes, timeindex of 0 made descending",
+        )
+        log = later_log(open_log, **SMALL)
+        for data in appended(files):
+            log.append(data)
+        directory = tmp_path / "t-0"
+        first = directory / "00000000000000000000.timeindex"
+        second = directory / "00000000000000000008.timeindex"
+        match lost:
+            case "cut":
+                second.write_bytes(second.read_bytes()[:-5])
+            case "descending":
+                first.write_bytes(first.read_bytes()[12:] + first.read_bytes()[:12])
+            case "missing":
+                first.unlink()
+            case "empty":
+                second.write_bytes(b"")
+        again = later_log(open_log, recovery_point=16, **SMALL)
+        assert of_capture(files) == indexes_under(directory, files)
+        assert TimestampOffset(T + 300, 24) == again.offset_at_time(T + 222)
+
+
+class TestLookup:
+    def test_every_timestamp_finds_the_first_message_at_or_after_it(
+        self, open_log: OpenLog
+    ) -> None:
+        """In any segment, in sets and in wrappers, with a clock that goes back."""
+        log = later_log(open_log, segment_bytes=600, index_interval_bytes=0)
+        times = [(n * 37) % 50 + n // 2 for n in range(120)]
+        for start in range(0, 120, 3):
+            log.append(a_set(*times[start : start + 3], codec=GZIP if start % 2 else 0))
+        assert len(log.segment_facts) > 5
+        for target in range(-1, max(times) + 2):
+            expected = next((o for o, time in enumerate(times) if time >= target), None)
+            found = log.offset_at_time(target)
+            assert expected == (found and found.offset), target
+            assert found is None or times[found.offset] == found.timestamp_ms
+
+    def test_what_was_upgraded_hides_nothing(self, open_log: OpenLog) -> None:
+        """Segments of magic 0 have no times. 0.10.2.2 takes their modification time for one, finds
+        nothing in them and looks no further."""
+        old = open_log()
+        old.append(bytearray(message_set.encode([(None, b"old")] * 3)))
+        old.close()
+        log = later_log(open_log, clean_shutdown=True)
+        log.roll()
+        log.append(a_set(5, 7))
+        assert TimestampOffset(7, 4) == log.offset_at_time(6)
+        assert not (log.directory / "00000000000000000000.timeindex").read_bytes()
+
+    def test_a_log_of_magic_0_is_not_searched(self, open_log: OpenLog) -> None:
+        """It may hold older messages with times all the same."""
+        log = later_log(open_log, message_format_version="0.9.0")
+        with pytest.raises(UnsupportedForMessageFormat):
+            log.offset_at_time(5)
+
+
+class TestTruncation:
+    @pytest.mark.parametrize("offset", range(10))
+    def test_the_largest_timestamp_is_that_of_what_is_left(
+        self, open_log: OpenLog, tmp_path: Path, offset: int
+    ) -> None:
+        """Entries at or above the offset go, and the messages after the last one are read."""
+        times = [10, 30, 20, 40, 35, 60, 5, 70, 65]
+        log = later_log(open_log, index_interval_bytes=150)
+        for time in times:
+            log.append(a_set(time))
+        log.truncate_to(offset)
+        left = times[:offset]
+        newest = max(left, default=-1)
+        if left:
+            assert newest == log.segment_facts[-1].newest_ms
+        log.close()
+        entries = entries_of(tmp_path / "t-0" / "00000000000000000000.timeindex")
+        assert ([(newest, left.index(newest))] if left else []) == entries[-1:]
+        assert sorted(set(entries)) == entries
+
+    def test_a_segment_that_was_emptied_counts_from_its_next_message(
+        self, open_log: OpenLog
+    ) -> None:
+        """Not from the one that was cut."""
+        log = later_log(open_log, segment_ms=100)
+        log.append(a_set(1000))
+        log.truncate_to(0)
+        log.append(a_set(5000))
+        log.append(a_set(5100))
+        assert 1 == len(log.segment_facts)
+        log.append(a_set(5101))
+        assert 2 == len(log.segment_facts)
+
+    def test_after_a_restart_the_first_message_counts(self, open_log: OpenLog) -> None:
+        """As before it, where one message was one set."""
+        log = later_log(open_log, segment_ms=100)
+        log.append(a_set(1000))
+        log.close()
+        log = later_log(open_log, segment_ms=100, clean_shutdown=True)
+        log.append(a_set(1101))
+        assert 2 == len(log.segment_facts)
+
+
+class TestFiles:
+    def test_a_full_time_index_rolls(self, open_log: OpenLog) -> None:
+        """One place is kept for the entry that closes the segment."""
+        log = later_log(open_log, segment_index_bytes=48, index_interval_bytes=0)
+        for time in range(1, 9):
+            log.append(a_set(time))
+        assert [0, 4] == [facts.base_offset for facts in log.segment_facts]
+        first = log.directory / "00000000000000000000.timeindex"
+        assert [(2, 1), (3, 2), (4, 3)] == entries_of(first)
+
+    def test_no_timestamps_no_entries(self, open_log: OpenLog, tmp_path: Path) -> None:
+        """-1 is none."""
+        log = later_log(open_log, index_interval_bytes=0)
+        for _ in range(3):
+            log.append(a_set(-1, -1))
+        log.close()
+        assert [] == entries_of(tmp_path / "t-0" / "00000000000000000000.timeindex")
+
+    def test_time_0_is_a_time(self, open_log: OpenLog, tmp_path: Path) -> None:
+        """Its entry at the base offset is all zeros."""
+        log = later_log(open_log)
+        log.append(a_set(0))
+        log.close()
+        path = tmp_path / "t-0" / "00000000000000000000.timeindex"
+        assert [(0, 0)] == entries_of(path)
+        assert TimestampOffset(0, 0) == TimeIndex(path, 0).last
+
+    def test_below_0_10_there_is_none(self, open_log: OpenLog, tmp_path: Path) -> None:
+        """Not even where magic 1 came in."""
+        log = open_log()
+        log.append(a_set(5))
+        log.roll()
+        log.close()
+        assert not list((tmp_path / "t-0").glob("*.timeindex"))
+
+    def test_one_without_messages_is_deleted(self, open_log: OpenLog, tmp_path: Path) -> None:
+        """With a warning, as an index is."""
+        later_log(open_log).close()
+        orphan = tmp_path / "t-0" / "00000000000000000042.timeindex"
+        orphan.write_bytes(bytes(12))
+        later_log(open_log, clean_shutdown=True)
+        assert not orphan.exists()
+
+    def test_a_follower_has_the_leaders_index(self, open_log: OpenLog, tmp_path: Path) -> None:
+        """From the entries alone; a wrapper is one."""
+        leader, follower = (
+            later_log(open_log, name=name, index_interval_bytes=100) for name in ("l-0", "f-0")
+        )
+        for number in range(12):
+            leader.append(a_set(START_MS + number, codec=GZIP if number % 3 else 0))
+            data = leader.read(number, 1 << 20).bytes()
+            follower.append_as_follower(data)
+        leader.close()
+        follower.close()
+        for name in ("00000000000000000000.index", "00000000000000000000.timeindex"):
+            assert (tmp_path / "l-0" / name).read_bytes() == (tmp_path / "f-0" / name).read_bytes()
+
+
+def test_offsets_inside_a_wrapper_are_indexed_again_as_they_were(
+    open_log: OpenLog, tmp_path: Path
+) -> None:
+    """A wrapper of magic 1 has relative offsets; its index entry has the first absolute one."""
+    log = later_log(open_log, index_interval_bytes=0)
+    for start in range(0, 20, 4):
+        log.append(a_set(*range(start, start + 4), codec=GZIP))
+    log.close()
+    path = tmp_path / "t-0" / "00000000000000000000.index"
+    before = path.read_bytes()
+    later_log(open_log, index_interval_bytes=0).close()
+    assert before == path.read_bytes()
+    assert [4, 8, 12, 16] == [offset for offset, _ in INDEX_ENTRY.iter_unpack(before)]
