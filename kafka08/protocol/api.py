@@ -8,6 +8,8 @@ a default for what it brought, a wire form (kafka08.protocol.types) for its layo
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
+from functools import cache
+from typing import Final
 
 from kafka08.levels import Level
 from kafka08.protocol.types import Request, Response
@@ -43,7 +45,9 @@ class ApiVersion:
 class Api:
     """An API: its key and name in Kafka, its message classes, its versions.
 
-    Two rows may have the same version number if no level has both.
+    Two rows may have the same version number if no level has both. To declare an Api is to make its
+    classes known to the codec, so a program imports the modules of the APIs that it uses;
+    `kafka08.protocol.apis` imports all.
     """
 
     key: int
@@ -51,3 +55,18 @@ class Api:
     request: type[Request]
     response: type[Response]
     versions: tuple[ApiVersion, ...]
+
+    def __post_init__(self) -> None:
+        DECLARED[self.request] = DECLARED[self.response] = self
+
+
+DECLARED: Final[dict[type, Api]] = {}
+"""Request class, and response class → the API that was declared with it."""
+
+
+@cache
+def row_of(cls: type, version: int) -> ApiVersion | None:
+    """The row to encode with, of the API whose request or response class is `cls`: of two with one
+    number the older, which every later broker reads as well. None if there is no such version."""
+    rows = (row for row in DECLARED[cls].versions if row.version == version)
+    return next(rows, None)

@@ -18,26 +18,17 @@ kafka.network.RequestChannel, kafka.api.RequestKeys 0.8.2.2.
 from __future__ import annotations
 
 import struct
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from kafka08.errors import ProtocolError
 from kafka08.levels import Level
-from kafka08.protocol.api import ApiVersion
-from kafka08.protocol.apis import APIS
-from kafka08.protocol.compiler import Encode, Encoders, field_at, wrong_length
+from kafka08.protocol.api import DECLARED, ApiVersion, row_of
+from kafka08.protocol.compiler import DECODERS, Encode, Encoders, field_at, wrong_length
 from kafka08.protocol.layout import message_class
-from kafka08.protocol.served import DECODERS, SERVED, Served
 from kafka08.protocol.types import Buffer, Request, Response
 
-KEYS: Final[dict[type[Request], int]] = {api.request: api.key for api in APIS}
-ROWS: Final[dict[tuple[type[Request], int], ApiVersion]] = {
-    (api.request, row.version): row for api in APIS for row in reversed(api.versions)
-}
-"""(request class, version) → the row to encode with: of two with one number the older, which every
-later broker reads as well."""
-RESPONSE_LAYOUTS: Final[dict[tuple[type, int], type]] = {
-    (api.response, row.version): row.response for api in APIS for row in api.versions
-}
+if TYPE_CHECKING:
+    from kafka08.protocol.served import Served
 
 REQUEST_HEADER: Final = struct.Struct(">hhih")
 """Key, version, correlation id, and the length of the client id (or the start of the body: every
@@ -52,14 +43,20 @@ M = TypeVar("M")
 _encoders: Final = Encoders()
 
 
+def _row(cls: type, version: int) -> ApiVersion:
+    """ProtocolError if the API of `cls` has no such version."""
+    row = row_of(cls, version)
+    if row is None:
+        raise ProtocolError(f"{cls.__name__} has no version {version}")
+    return row
+
+
 class _RequestEncoders(dict[tuple[type[Request], int], tuple[int, bool, Encode]]):
     """(request class, version) → key, whether the header has a client id, encoder of the body."""
 
     def __missing__(self, key: tuple[type[Request], int]) -> tuple[int, bool, Encode]:
-        row = ROWS.get(key)
-        if row is None:
-            raise ProtocolError(f"{key[0].__name__} has no version {key[1]}")
-        self[key] = encoding = KEYS[key[0]], row.has_client_id, _encoders[row.request]
+        row = _row(*key)
+        self[key] = encoding = DECLARED[key[0]].key, row.has_client_id, _encoders[row.request]
         return encoding
 
 
@@ -67,10 +64,7 @@ class _ResponseEncoders(dict[tuple[type, int], Encode]):
     """(response class, version) → the encoder of its layout."""
 
     def __missing__(self, key: tuple[type, int]) -> Encode:
-        layout = RESPONSE_LAYOUTS.get(key)
-        if layout is None:
-            raise ProtocolError(f"{key[0].__name__} has no version {key[1]}")
-        self[key] = encode = _encoders[layout]
+        self[key] = encode = _encoders[_row(*key).response]
         return encode
 
 
@@ -143,11 +137,14 @@ def encode_body(message: object, layout: type | None = None) -> bytes:
     return b"".join(pieces)
 
 
-def decode_request(
-    payload: Buffer, served: Served = SERVED[Level.V0_8_2]
-) -> tuple[RequestHeader, Any]:
-    """Header and body of a request, read as `served` reads it: the header has the version that was
-    asked for, the request the version that it was read with. Raises as Served.row does too."""
+def decode_request(payload: Buffer, served: Served | None = None) -> tuple[RequestHeader, Any]:
+    """Header and body of a request, read as `served` (None: 0.8.2) reads it: the header has the
+    version that was asked for, the request the version that it was read with. Raises as Served.row
+    does too."""
+    if served is None:
+        from kafka08.protocol.served import SERVED  # all APIs; clients decode no requests
+
+        served = SERVED[Level.V0_8_2]
     view = memoryview(payload)
     try:
         key, version, correlation_id, length = REQUEST_HEADER.unpack_from(view)
@@ -177,7 +174,7 @@ def decode_request(
 
 def decode_response(request: type[Request], payload: Buffer, version: int = 0) -> tuple[int, Any]:
     """Correlation id and body of the response to a request of class `request` and of `version`."""
-    layout = ROWS[request, version].response
+    layout = _row(request, version).response
     view = memoryview(payload)
     try:
         (correlation_id,) = CORRELATION_ID.unpack_from(view)

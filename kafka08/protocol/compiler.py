@@ -71,6 +71,10 @@ class Decoders(dict[type, Decode]):
         return function
 
 
+DECODERS: Final = Decoders()
+STRICT_DECODERS: Final = Decoders(strict=True)
+
+
 class Encoders(dict[type, Encode]):
     """Message class or wire form → its encoder `(message, append)`, made at first use."""
 

@@ -23,7 +23,7 @@ from kafka08.levels import Level
 from kafka08.protocol.api import ApiVersion
 from kafka08.protocol.api_versions import ApiVersionRange, ApiVersionsResponse
 from kafka08.protocol.apis import APIS
-from kafka08.protocol.compiler import Decoders
+from kafka08.protocol.compiler import DECODERS, STRICT_DECODERS
 
 OFFSET_COMMIT_KEY: Final = 8
 OFFSET_FETCH_KEY: Final = 9
@@ -34,10 +34,6 @@ KEYS_UNCHECKED: Final[dict[Level, frozenset[int]]] = {
     Level.V0_10_2: frozenset({7, API_VERSIONS_KEY}),
 }
 """Keys of which any version is read as the nearest that is served."""
-
-
-DECODERS: Final = Decoders()
-STRICT_DECODERS: Final = Decoders(strict=True)
 
 
 class UnknownApi(ProtocolError):

@@ -10,7 +10,8 @@ import pytest
 from kafka08 import kernel
 
 HEAVY = ("pyarrow", "pyspark", "gevent", "rich", "click", "kazoo.client", "ssl", "uuid", "asyncio")
-"""Each takes more than the import as a whole may take (0.15 s), or a noticeable part of it."""
+"""Each takes more than the import as a whole may take (0.12 s), or a noticeable part of it."""
+ALL_APIS = ("kafka08.protocol.apis", "kafka08.protocol.served", "kafka08.protocol.update_metadata")
 
 
 def imported() -> set[str]:
@@ -22,6 +23,11 @@ def imported() -> set[str]:
 def test_importing_the_consumer_imports_nothing_heavy() -> None:
     """Neither libraries for other rooms nor ZooKeeper's client, which a session imports."""
     assert [name for name in HEAVY if name in imported()] == []
+
+
+def test_the_consumer_makes_the_classes_of_its_own_apis_alone() -> None:
+    """Those of all APIs in all versions are for brokers."""
+    assert imported().isdisjoint(ALL_APIS)
 
 
 @pytest.mark.skipif(str(kernel.NAME) != "native", reason="the Python kernel runs")
