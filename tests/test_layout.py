@@ -60,7 +60,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "migration": {"client", "protocol", "consumer", "groups", "zk"},
     "mirror": {"client", "consumer", "producer", "zk"},
     "groups": {"client", "protocol", "network.connection", "consumer", "zk"},
-    "spark": CLIENT_SIDE | {"consumer", "zk"},
+    "arrow": CLIENT_SIDE | {"consumer", "zk"},
+    "spark": CLIENT_SIDE | {"arrow", "consumer", "zk"},
     "embedded": {"zk", "admin", "client"},
     "simulation": {
         "admin",

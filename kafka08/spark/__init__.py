@@ -1,7 +1,6 @@
 """Spark on 0.8: a source and sink `kafka08`, and the old streaming API in `kafka08.spark.kafka`.
 
-The one home of pyspark. `source` is what Spark calls; `options`, `plan` and `resolve` decide what
-is read (the first two without Spark or a cluster), `range_reader` and `batches` read it in a task.
+The one home of pyspark. Spark calls `source`; kafka08.arrow plans the ranges and reads them.
 Users: docs/spark.md. Reading starts at `source.py`.
 """
 
@@ -9,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kafka08.spark.now import ranges_until_now
-from kafka08.spark.ranges import OffsetRange, ranges_to_json
+from kafka08.arrow.now import ranges_until_now
+from kafka08.arrow.ranges import OffsetRange, ranges_from_json, ranges_to_json
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,6 +21,7 @@ __all__ = [
     "DataSource",
     "GroupCommitListener",
     "OffsetRange",
+    "ranges_from_json",
     "ranges_to_json",
     "ranges_until_now",
     "register",

@@ -17,13 +17,13 @@ from pyspark import RDD
 from pyspark.streaming import DStream, StreamingContext, StreamingListener
 from pyspark.streaming.dstream import TransformedDStream
 
+from kafka08.arrow.committed import commit_offsets, committed_only
+from kafka08.arrow.options import Topics
 from kafka08.client.retry import RetryPolicy, retry
 from kafka08.clock import SYSTEM_CLOCK
 from kafka08.errors import ClientError, ConfigError, KafkaError
-from kafka08.spark.committed import commit_offsets, committed_only
 from kafka08.spark.old_cluster import OldCluster
 from kafka08.spark.old_values import OffsetRange
-from kafka08.spark.options import Topics
 from kafka08.spark.rates import PidRate, RateLimit
 from kafka08.spark.rdd import Handle, KafkaRDD
 from kafka08.structs import TopicPartition

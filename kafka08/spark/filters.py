@@ -20,7 +20,7 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
-from kafka08.spark.ranges import OffsetRange
+from kafka08.arrow.ranges import OffsetRange
 
 Cut = Callable[[int], tuple[int, int | None]]
 """literal → offsets [from, until) that pass; None: no end."""

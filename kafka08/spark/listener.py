@@ -9,12 +9,12 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
+from kafka08.arrow.access import cluster_at
+from kafka08.arrow.committed import commit_offsets
+from kafka08.arrow.settings import ClusterAddress, ReadSettings
 from kafka08.client.bootstrap import parse_bootstrap
 from kafka08.client.requests import StorageName
 from kafka08.errors import KafkaError
-from kafka08.spark.access import cluster_at
-from kafka08.spark.committed import commit_offsets
-from kafka08.spark.settings import ClusterAddress, ReadSettings
 from kafka08.spark.stream_offsets import StreamOffset
 
 logger = logging.getLogger(__name__)

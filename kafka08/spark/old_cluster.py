@@ -8,13 +8,13 @@ from dataclasses import replace
 
 from pyspark import SparkContext
 
+from kafka08.arrow.access import cluster_at, resolved
+from kafka08.arrow.data_loss import DataLost, Loss
+from kafka08.arrow.log_offsets import LogOffsets
+from kafka08.arrow.ranges import OffsetRange
+from kafka08.arrow.settings import ClusterAddress, ReaderKeys, ReadSettings, address_of
 from kafka08.errors import ApiError, ConfigError
-from kafka08.spark.access import cluster_at, resolved
-from kafka08.spark.data_loss import DataLost, Loss
-from kafka08.spark.log_offsets import LogOffsets
-from kafka08.spark.ranges import OffsetRange
 from kafka08.spark.rdd import Handle, KafkaRDD, RangeRead, kafka_rdd
-from kafka08.spark.settings import ClusterAddress, ReaderKeys, ReadSettings, address_of
 from kafka08.structs import Broker, TopicPartition
 
 

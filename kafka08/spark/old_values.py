@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kafka08.spark import ranges
+from kafka08.arrow import ranges
 from kafka08.structs import TopicPartition
 
 Decoder = Callable[[bytes | None], Any]

@@ -12,10 +12,10 @@ from pyspark import RDD, SparkContext
 from pyspark.core.rdd import PipelinedRDD
 from pyspark.serializers import CPickleSerializer
 
+from kafka08.arrow.ranges import OffsetRange
+from kafka08.arrow.settings import ClusterAddress, ReadSettings
 from kafka08.consumer.fetched import FetchedSet
 from kafka08.kernel import MessageAndMetadata
-from kafka08.spark.ranges import OffsetRange
-from kafka08.spark.settings import ClusterAddress, ReadSettings
 from kafka08.spark.tasks import range_reader
 from kafka08.structs import Broker, TopicPartition
 

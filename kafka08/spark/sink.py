@@ -20,6 +20,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import ArrayType, BinaryType, IntegerType, StringType, StructType
 
+from kafka08.arrow.access import cluster_at
 from kafka08.client.requests import produce_request, produce_results
 from kafka08.client.retry import retry
 from kafka08.clock import SYSTEM_CLOCK
@@ -27,7 +28,6 @@ from kafka08.errors import ApiError, ConfigError, error_of
 from kafka08.network.connection import Connection
 from kafka08.protocol.produce import ProduceResponse
 from kafka08.protocol.types import Buffer
-from kafka08.spark.access import cluster_at
 from kafka08.spark.rows import Partitioner, by_partition, counts_text, message_sets
 from kafka08.spark.write_options import WriteOptions
 from kafka08.structs import TopicPartition

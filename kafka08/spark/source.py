@@ -14,12 +14,12 @@ from pyspark.sql import datasource
 from pyspark.sql.datasource import Filter, InputPartition
 from pyspark.sql.types import StructType
 
+from kafka08.arrow.access import resolved
+from kafka08.arrow.option_text import OptionText
+from kafka08.arrow.options import ReadOptions, parse_read_options
+from kafka08.arrow.resolve import Resolver
 from kafka08.errors import ConfigError
-from kafka08.spark.access import resolved
 from kafka08.spark.filters import is_exact, narrow
-from kafka08.spark.option_text import OptionText
-from kafka08.spark.options import ReadOptions, parse_read_options
-from kafka08.spark.resolve import Resolver
 from kafka08.spark.schema import check_schema, default_schema
 from kafka08.spark.stream import StreamReader
 from kafka08.spark.tasks import RangePartition, RangeTasks

@@ -17,14 +17,14 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from kafka08.arrow.access import close_all
+from kafka08.arrow.committed import commit_offsets
+from kafka08.arrow.data_loss import Loss, clamp, report
+from kafka08.arrow.options import ReadOptions
+from kafka08.arrow.ranges import OffsetRange
+from kafka08.arrow.resolve import Resolver
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.errors import KafkaError
-from kafka08.spark.access import close_all
-from kafka08.spark.committed import commit_offsets
-from kafka08.spark.data_loss import Loss, clamp, report
-from kafka08.spark.options import ReadOptions
-from kafka08.spark.ranges import OffsetRange
-from kafka08.spark.resolve import Resolver
 from kafka08.spark.stream_offsets import (
     StreamOffset,
     end_of_batch,

@@ -18,9 +18,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kafka08.spark.option_text import numbers_to_json
-from kafka08.spark.plan import rate_limit
-from kafka08.spark.ranges import OffsetRange
+from kafka08.arrow.option_text import numbers_to_json
+from kafka08.arrow.plan import rate_limit
+from kafka08.arrow.ranges import OffsetRange
 from kafka08.structs import TopicPartition
 
 Numbers = Mapping[TopicPartition, int]

@@ -12,11 +12,11 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from kafka08.spark.access import cluster_at, fetch_pool
-from kafka08.spark.batches import BatchBuilder
-from kafka08.spark.range_reader import RangeReader
-from kafka08.spark.ranges import OffsetRange
-from kafka08.spark.settings import ClusterAddress, ReadSettings
+from kafka08.arrow.access import cluster_at, fetch_pool
+from kafka08.arrow.batches import BatchBuilder
+from kafka08.arrow.range_reader import RangeReader
+from kafka08.arrow.ranges import OffsetRange
+from kafka08.arrow.settings import ClusterAddress, ReadSettings
 from kafka08.structs import Broker
 
 

@@ -12,12 +12,12 @@ from py4j.protocol import Py4JError
 from pyspark import StatusTracker
 from pyspark.sql import DataFrame, SparkSession
 
+from kafka08.arrow.access import resolved
+from kafka08.arrow.data_loss import DataLost
+from kafka08.arrow.options import parse_read_options
+from kafka08.arrow.ranges import OffsetRange, ranges_to_json
+from kafka08.arrow.resolve import NothingCommitted, Resolver
 from kafka08.errors import ConfigError
-from kafka08.spark.access import resolved
-from kafka08.spark.data_loss import DataLost
-from kafka08.spark.options import parse_read_options
-from kafka08.spark.ranges import OffsetRange, ranges_to_json
-from kafka08.spark.resolve import NothingCommitted, Resolver
 from kafka08.spark.sink import check_types
 
 __all__ = ["SparkSession", "open_files", "plan_read", "read_to_files", "write_to_topic"]

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kafka08.config import Config, key
-from kafka08.errors import ConfigError
-from kafka08.protocol import compression
-from kafka08.spark.option_text import OptionText
-from kafka08.spark.settings import (
+from kafka08.arrow.option_text import OptionText
+from kafka08.arrow.settings import (
     NUM_RETRIES,
     ClusterAddress,
     ReadSettings,
     address_of_keys,
 )
+from kafka08.config import Config, key
+from kafka08.errors import ConfigError
+from kafka08.protocol import compression
 
 BATCH_BYTES: Final = 256 << 10
 MURMUR2: Final = "murmur2"

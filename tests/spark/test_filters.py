@@ -16,8 +16,8 @@ from pyspark.sql.datasource import (
     Not,
 )
 
+from kafka08.arrow.ranges import OffsetRange
 from kafka08.spark.filters import is_exact, narrow
-from kafka08.spark.ranges import OffsetRange
 
 RANGES = [OffsetRange("t", 0, 10, 20), OffsetRange("t", 1, 0, 50), OffsetRange("u", 0, 5, 6)]
 

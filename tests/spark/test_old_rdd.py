@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kafka08.arrow.data_loss import DataLost
 from kafka08.client.bootstrap import parse_bootstrap
 from kafka08.errors import ConfigError
-from kafka08.spark.data_loss import DataLost
 from kafka08.spark.kafka import (
     Broker,
     KafkaMessageAndMetadata,

@@ -7,7 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka08.spark.ranges import OffsetRange
+from kafka08.arrow.ranges import OffsetRange
 from kafka08.spark.stream_offsets import (
     StreamOffset,
     end_of_batch,

@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows
 
+from kafka08.arrow.data_loss import DataLost
+from kafka08.arrow.options import parse_read_options
+from kafka08.arrow.resolve import Resolver
 from kafka08.client.cluster import ClusterClient
 from kafka08.errors import NO_ERROR
 from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
@@ -19,15 +22,12 @@ from kafka08.protocol.offset_commit import (
     OffsetCommitTopicResponse,
 )
 from kafka08.protocol.types import Request, Response
-from kafka08.spark.data_loss import DataLost
-from kafka08.spark.options import parse_read_options
-from kafka08.spark.resolve import Resolver
 from kafka08.spark.schema import default_schema
 from kafka08.spark.stream import StreamReader
 from kafka08.spark.tasks import RangePartition
 from kafka08.structs import TopicPartition
+from tests.arrow.logs import T0, LogCluster
 from tests.client.fake_cluster import PORT
-from tests.spark.logs import T0, LogCluster
 
 T1 = TopicPartition("t", 1)
 ALL = ReadAllAvailable()

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kafka08.arrow.data_loss import DataLost
+from kafka08.arrow.ranges import OffsetRange
+from kafka08.arrow.resolve import NothingCommitted
 from kafka08.errors import ConfigError
-from kafka08.spark.data_loss import DataLost
-from kafka08.spark.ranges import OffsetRange
-from kafka08.spark.resolve import NothingCommitted
 from kafka08.spark.transfer import open_files, plan_read, read_to_files, write_to_topic
 from kafka08.structs import TopicPartition
 from tests.spark.filling import Pair, Topics, rows_of

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
 
+from kafka08.arrow.options import Assignment, Subscription, TopicPattern
 from kafka08.client import log_offsets
 from kafka08.client.cluster import ClusterClient
 from kafka08.client.metadata import ClusterMetadata
 from kafka08.client.retry import RetryPolicy, retry
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.errors import LeaderNotAvailable, NoBrokersAvailable, UnknownTopicOrPartition
-from kafka08.spark.options import Assignment, Subscription, TopicPattern
 from kafka08.structs import INTERNAL_TOPICS, TopicPartition
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from kafka08.arrow.data_loss import DataLost
+from kafka08.arrow.options import parse_read_options
+from kafka08.arrow.ranges import OffsetRange
+from kafka08.arrow.resolve import Resolver, by_segment_end
 from kafka08.errors import ConfigError, UnknownTopicOrPartition
 from kafka08.protocol.offsets import OffsetsPartitionResponse
-from kafka08.spark.data_loss import DataLost
-from kafka08.spark.options import parse_read_options
-from kafka08.spark.ranges import OffsetRange
-from kafka08.spark.resolve import Resolver, by_segment_end
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, TopicPartition
-from tests.spark.logs import T0, LogCluster
+from tests.arrow.logs import T0, LogCluster
 
 
 class SegmentedCluster(LogCluster):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from kafka08.arrow.committed import committed_only
 from kafka08.errors import NO_ERROR, UnknownTopicOrPartition
 from kafka08.protocol.offset_fetch import (
     OffsetFetchPartitionResponse,
@@ -14,10 +15,9 @@ from kafka08.protocol.offset_fetch import (
     OffsetFetchTopicResponse,
 )
 from kafka08.protocol.types import Request, Response
-from kafka08.spark.committed import committed_only
 from kafka08.structs import NO_OFFSET, TopicPartition
+from tests.arrow.logs import T0, LogCluster
 from tests.client.fake_cluster import PORT
-from tests.spark.logs import T0, LogCluster
 
 T1 = TopicPartition("t", 1)
 NOT_THERE = (UnknownTopicOrPartition.code, NO_OFFSET)

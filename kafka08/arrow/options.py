@@ -11,10 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from kafka08.client.requests import StorageName
-from kafka08.consumer.java_pattern import compile_java_pattern
-from kafka08.errors import ConfigError
-from kafka08.spark.bounds import (
+from kafka08.arrow.bounds import (
     Bound,
     Committed,
     Extreme,
@@ -23,9 +20,12 @@ from kafka08.spark.bounds import (
     take_end,
     take_start,
 )
-from kafka08.spark.option_text import OptionText, partitions_from_json
-from kafka08.spark.ranges import OffsetRange, ranges_from_json
-from kafka08.spark.settings import ClusterAddress, ReadSettings, take_settings
+from kafka08.arrow.option_text import OptionText, partitions_from_json
+from kafka08.arrow.ranges import OffsetRange, ranges_from_json
+from kafka08.arrow.settings import ClusterAddress, ReadSettings, take_settings
+from kafka08.client.requests import StorageName
+from kafka08.consumer.java_pattern import compile_java_pattern
+from kafka08.errors import ConfigError
 from kafka08.structs import TopicPartition
 
 MAX_TRIGGER_DELAY_MS: Final = 15 * 60_000
@@ -217,7 +217,8 @@ def check_same_partitions(
     name = option if by_offset else f"{option}ByTimestamp"
     ends = " (use -1 for latest, -2 for earliest)" if by_offset else ""
     missing = [str(tp) for tp in subscribed if tp not in given]
-    extra = [str(tp) for tp in sorted(given) if tp not in subscribed]
+    known = set(subscribed)
+    extra = [str(tp) for tp in sorted(given) if tp not in known]
     if missing or extra:
         raise ConfigError(
             f"{name} must name exactly the subscribed partitions{ends}; "

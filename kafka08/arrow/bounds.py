@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, TypeAlias
 
+from kafka08.arrow.option_text import OptionText, numbers_from_json
 from kafka08.errors import ConfigError
-from kafka08.spark.option_text import OptionText, numbers_from_json
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, TopicPartition
 
 SEGMENT_GRAIN: Final = (

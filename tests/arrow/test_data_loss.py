@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka08.spark.data_loss import DataLost, Loss, clamp, report
-from kafka08.spark.ranges import OffsetRange
+from kafka08.arrow.data_loss import DataLost, Loss, clamp, report
+from kafka08.arrow.ranges import OffsetRange
 from kafka08.structs import TopicPartition
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)

@@ -7,11 +7,12 @@ KafkaMicroBatchStream of Spark 4), so a job moved here is cut as before.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from kafka08.arrow.ranges import OffsetRange
 from kafka08.errors import ConfigError
-from kafka08.spark.ranges import OffsetRange
 from kafka08.structs import TopicPartition
 
 TASKS_MAX: Final = 1_000_000
@@ -84,7 +85,7 @@ def move_to_borders(
     """The same ranges, with cuts between neighbours moved to a segment's border that is near: two
     tasks then read from different files, and neither scans what the other has read.
 
-    borders   first offsets of the segments of a partition
+    borders   first offsets of the segments of a partition, ascending
     """
     moved = list(parts)
     for at in range(1, len(moved)):
@@ -93,9 +94,11 @@ def move_to_borders(
         if left.topic_partition != right.topic_partition or left.until_offset != cut_at:
             continue
         reach = NEAR_BORDER * min(left.size, right.size)
+        of_log = borders.get(left.topic_partition, ())
+        at_or_behind = bisect_left(of_log, cut_at)
         near = [
             border
-            for border in borders.get(left.topic_partition, ())
+            for border in of_log[max(at_or_behind - 1, 0) : at_or_behind + 1]
             if abs(border - cut_at) <= reach and left.from_offset < border < right.until_offset
         ]
         if near:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kafka08.spark.options import parse_read_options
-from kafka08.spark.ranges import OffsetRange
-from kafka08.spark.resolve import Resolver
+from kafka08.arrow.options import parse_read_options
+from kafka08.arrow.ranges import OffsetRange
+from kafka08.arrow.resolve import Resolver
 
 
 def ranges_until_now(

@@ -15,6 +15,9 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from kafka08 import kernel
+from kafka08.arrow.data_loss import DataLost, Loss, report
+from kafka08.arrow.ranges import OffsetRange
+from kafka08.arrow.settings import ReadSettings
 from kafka08.client.cluster import ClusterClient
 from kafka08.client.pool import ConnectionPool
 from kafka08.client.requests import (
@@ -39,9 +42,6 @@ from kafka08.kernel.types import CODEC_MASK
 from kafka08.network.connection import Connection
 from kafka08.protocol.fetch import FetchResponse
 from kafka08.protocol.offsets import OffsetsResponse
-from kafka08.spark.data_loss import DataLost, Loss, report
-from kafka08.spark.ranges import OffsetRange
-from kafka08.spark.settings import ReadSettings
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, Broker
 
 logger = logging.getLogger(__name__)

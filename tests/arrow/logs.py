@@ -11,6 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kafka08 import kernel
+from kafka08.arrow.range_reader import RangeReader
+from kafka08.arrow.ranges import OffsetRange
+from kafka08.arrow.settings import ReadSettings
 from kafka08.client.cluster import ClusterClient
 from kafka08.client.pool import ConnectionPool
 from kafka08.errors import NO_ERROR, OffsetOutOfRange, UnknownError
@@ -18,9 +21,6 @@ from kafka08.network.connection import Connection
 from kafka08.protocol import message_set
 from kafka08.protocol.fetch import FetchPartition, FetchPartitionResponse
 from kafka08.protocol.offsets import OffsetsPartitionResponse
-from kafka08.spark.range_reader import RangeReader
-from kafka08.spark.ranges import OffsetRange
-from kafka08.spark.settings import ReadSettings
 from kafka08.structs import EARLIEST_OFFSET, Broker, TopicPartition
 from tests.client.fake_cluster import PORT, FakeCluster
 

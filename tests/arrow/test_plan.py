@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafka08.arrow.plan import cut, move_to_borders, rate_limit, split
+from kafka08.arrow.ranges import OffsetRange
 from kafka08.errors import ConfigError
-from kafka08.spark.plan import cut, move_to_borders, rate_limit, split
-from kafka08.spark.ranges import OffsetRange
 from kafka08.structs import TopicPartition
 
 Pairs = list[tuple[int, int]]

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from kafka08.arrow.ranges import OffsetRange
 from kafka08.errors import ClientError
-from kafka08.spark.ranges import OffsetRange
 from kafka08.structs import TopicPartition
 
 logger = logging.getLogger(__name__)

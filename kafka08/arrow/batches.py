@@ -8,10 +8,10 @@ from typing import Any, Final
 import pyarrow as pa
 
 from kafka08 import kernel
+from kafka08.arrow.ranges import OffsetRange
 from kafka08.consumer.fetched import FetchedSet
 from kafka08.errors import InvalidMessage
 from kafka08.protocol.message_set import fetched_unpacker
-from kafka08.spark.ranges import OffsetRange
 
 NO_TIMESTAMP_TYPE: Final = -1
 BATCH_BYTES: Final = 2 << 20

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from kafka08.errors import ConfigError
-from kafka08.spark.bounds import Committed, Extreme, Offsets, Times
-from kafka08.spark.options import (
+from kafka08.arrow.bounds import Committed, Extreme, Offsets, Times
+from kafka08.arrow.options import (
     Assignment,
     ReadOptions,
     TopicPattern,
     Topics,
     parse_read_options,
 )
-from kafka08.spark.ranges import OffsetRange
+from kafka08.arrow.ranges import OffsetRange
+from kafka08.errors import ConfigError
 from kafka08.structs import TopicPartition
 
 BASE = {"kafka.bootstrap.servers": "b1:9092,b2:9093", "subscribe": "t"}

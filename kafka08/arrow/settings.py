@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kafka08.arrow.option_text import OptionText
 from kafka08.client.bootstrap import parse_bootstrap
 from kafka08.client.requests import StorageName
 from kafka08.client.retry import RetryPolicy
 from kafka08.config import INT_MAX, Config, key
 from kafka08.errors import ConfigError
-from kafka08.spark.option_text import OptionText
 
 FETCH_BYTES: Final = 4 << 20
 """0.8 scans from an index entry on every fetch, so a few large ones spare the broker."""

@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka08 import kernel
+from kafka08.arrow.data_loss import DataLost
+from kafka08.arrow.ranges import OffsetRange
 from kafka08.errors import (
     InvalidMessage,
     LeaderNotAvailable,
@@ -22,12 +24,10 @@ from kafka08.protocol import codec
 from kafka08.protocol.fetch import FetchRequest, FetchResponse
 from kafka08.protocol.metadata import MetadataRequest
 from kafka08.protocol.types import Request, Response
-from kafka08.spark.data_loss import DataLost
-from kafka08.spark.ranges import OffsetRange
 from kafka08.structs import NO_LEADER
+from tests.arrow.logs import SETTINGS, T0, LogCluster, Pair, Row, rows
 from tests.client.fake_cluster import PORT
 from tests.network.scripted import Hangup
-from tests.spark.logs import SETTINGS, T0, LogCluster, Pair, Row, rows
 
 LENIENT = replace(SETTINGS, fail_on_data_loss=False)
 

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from kafka08.arrow.access import cluster_at
+from kafka08.arrow.bounds import Bound, Committed, Extreme, Offsets, Times
+from kafka08.arrow.committed import committed_only
+from kafka08.arrow.data_loss import Advised, Loss, clamp, report
+from kafka08.arrow.log_offsets import LogOffsets
+from kafka08.arrow.options import ReadOptions, check_same_partitions
+from kafka08.arrow.plan import move_to_borders, split
+from kafka08.arrow.ranges import OffsetRange
 from kafka08.client.cluster import ClusterClient
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.errors import ConfigError, KafkaError
-from kafka08.spark.access import cluster_at
-from kafka08.spark.bounds import Bound, Committed, Extreme, Offsets, Times
-from kafka08.spark.committed import committed_only
-from kafka08.spark.data_loss import Advised, Loss, clamp, report
-from kafka08.spark.log_offsets import LogOffsets
-from kafka08.spark.options import ReadOptions, check_same_partitions
-from kafka08.spark.plan import move_to_borders, split
-from kafka08.spark.ranges import OffsetRange
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, Broker, TopicPartition
 
 Numbers = Mapping[TopicPartition, int]
@@ -31,7 +31,8 @@ class NothingCommitted(Advised):
 class Resolver:
     """Finds the partitions and offsets that `options`, whose address is resolved, mean now.
 
-    cluster, clock   for tests; else this process's own client
+    cluster, clock   for tests and owners of a client; else this process's own client
+    names            of the start and end of the read, for errors
     """
 
     def __init__(
@@ -39,8 +40,10 @@ class Resolver:
         options: ReadOptions,
         cluster: ClusterClient | None = None,
         clock: Clock = SYSTEM_CLOCK,
+        names: tuple[str, str] = ("startingOffsets", "endingOffsets"),
     ) -> None:
         self.options = options
+        self._names = names
         self.cluster = cluster or cluster_at(options.address, options.settings)
         self.log_offsets = LogOffsets(self.cluster, options.settings.retry_policy, clock)
 
@@ -55,10 +58,10 @@ class Resolver:
         wanted = self.options.ranges
         if wanted is None:
             partitions = self.partitions()
-            starts = self.offsets_at(self.options.start, partitions, "startingOffsets")
+            starts = self.offsets_at(self.options.start, partitions, self._names[0])
             if isinstance(self.options.start, Offsets | Committed):
                 self._report_ahead(starts)
-            ends = self.offsets_at(self.options.end, partitions, "endingOffsets")
+            ends = self.offsets_at(self.options.end, partitions, self._names[1])
             wanted = tuple(batch_ranges(starts, ends))
         return self.available(wanted)
 
@@ -88,7 +91,8 @@ class Resolver:
     def tasks(self, ranges: Sequence[OffsetRange]) -> list[OffsetRange]:
         """`ranges` split as the options say, cuts moved to near segment borders."""
         pieces = split(ranges, self.options.min_partitions, self.options.max_records_per_partition)
-        cut = {piece.topic_partition for piece in pieces if piece not in ranges}
+        whole = set(ranges)
+        cut = {piece.topic_partition for piece in pieces if piece not in whole}
         return move_to_borders(pieces, self.log_offsets.segments(sorted(cut)))
 
     def leader(self, tp: TopicPartition) -> Broker | None:
@@ -108,7 +112,7 @@ class Resolver:
             return self._committed(bound, partitions)
         check_same_partitions(option, bound, tuple(partitions))
         if isinstance(bound, Times):
-            at_end = option.startswith("ending")
+            at_end = option.startswith("end")
             return (self._ends_by_time if at_end else self._starts_by_time)(bound, partitions)
         return self._exact(bound, partitions)
 

@@ -9,10 +9,10 @@ import atexit
 import threading
 from typing import Final
 
+from kafka08.arrow.settings import ClusterAddress, ReadSettings
 from kafka08.client.cluster import ClusterClient
 from kafka08.client.pool import ConnectionPool
 from kafka08.network.connection import MAX_RESPONSE_BYTES, Connection
-from kafka08.spark.settings import ClusterAddress, ReadSettings
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
 
@@ -46,12 +46,7 @@ def cluster_at(address: ClusterAddress, settings: ReadSettings) -> ClusterClient
     with _lock:
         cluster = _clusters.get((address, settings))
         if cluster is None:
-            cluster = _clusters[address, settings] = ClusterClient(
-                address.bootstrap,
-                client_id=settings.client_id,
-                timeout_ms=settings.socket_timeout_ms,
-                retry_policy=settings.retry_policy,
-            )
+            cluster = _clusters[address, settings] = new_cluster(address, settings)
         return cluster
 
 
@@ -60,19 +55,34 @@ def fetch_pool(settings: ReadSettings) -> ConnectionPool:
     with _lock:
         pool = _pools.get(settings)
         if pool is None:
-            pool = _pools[settings] = ConnectionPool(
-                lambda host, port: Connection(
-                    host,
-                    port,
-                    client_id=settings.client_id,
-                    timeout_ms=settings.socket_timeout_ms,
-                    receive_buffer=settings.receive_buffer_bytes,
-                    max_response_bytes=max(
-                        MAX_RESPONSE_BYTES, settings.max_fetch_bytes + RESPONSE_OVERHEAD
-                    ),
-                )
-            )
+            pool = _pools[settings] = new_fetch_pool(settings)
         return pool
+
+
+def new_cluster(address: ClusterAddress, settings: ReadSettings) -> ClusterClient:
+    """A client of the cluster at `address`, which must be resolved. The caller closes it."""
+    return ClusterClient(
+        address.bootstrap,
+        client_id=settings.client_id,
+        timeout_ms=settings.socket_timeout_ms,
+        retry_policy=settings.retry_policy,
+    )
+
+
+def new_fetch_pool(settings: ReadSettings) -> ConnectionPool:
+    """Connections for fetches, as `fetch_pool`. The caller closes it."""
+    return ConnectionPool(
+        lambda host, port: Connection(
+            host,
+            port,
+            client_id=settings.client_id,
+            timeout_ms=settings.socket_timeout_ms,
+            receive_buffer=settings.receive_buffer_bytes,
+            max_response_bytes=max(
+                MAX_RESPONSE_BYTES, settings.max_fetch_bytes + RESPONSE_OVERHEAD
+            ),
+        )
+    )
 
 
 @atexit.register

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafka08.arrow.ranges import OffsetRange, ranges_from_json, ranges_to_json
 from kafka08.errors import ConfigError
-from kafka08.spark.ranges import OffsetRange, ranges_from_json, ranges_to_json
 from kafka08.structs import TopicPartition
 
 offsets = st.integers(0, 2**63 - 1)

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka08 import kernel
+from kafka08.arrow.batches import BATCH_BYTES, BatchBuilder
+from kafka08.arrow.ranges import OffsetRange
 from kafka08.consumer.fetched import FetchedSet
 from kafka08.errors import InvalidMessage
 from kafka08.protocol import compression, message_set
-from kafka08.spark.batches import BATCH_BYTES, BatchBuilder
-from kafka08.spark.ranges import OffsetRange
-from tests.spark.logs import T0
+from tests.arrow.logs import T0
 from tests.strategies import pairs
 
 SCHEMA = pa.schema(

@@ -1,0 +1,67 @@
+"""Exact ranges of offsets, the unit in which everything here is asked for, planned and read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from kafka08.errors import ConfigError
+from kafka08.structs import TopicPartition
+
+
+class OffsetRange(NamedTuple):
+    """The messages of one partition with from_offset <= offset < until_offset.
+
+    An offset that compaction removed is simply not there; `size` counts it all the same.
+    """
+
+    topic: str
+    partition: int
+    from_offset: int
+    until_offset: int
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+    @property
+    def size(self) -> int:
+        """How many offsets it spans; 0 for an empty range."""
+        return max(0, self.until_offset - self.from_offset)
+
+    def __str__(self) -> str:
+        return f"{self.topic_partition} [{self.from_offset}, {self.until_offset})"
+
+
+def ranges_to_json(ranges: Iterable[OffsetRange | tuple[str, int, int, int]]) -> str:
+    """The text that the option `offsetRanges` takes: `[["t",0,100,200], …]`."""
+    return json.dumps([list(of_partition) for of_partition in ranges])
+
+
+def ranges_from_json(text: str) -> tuple[OffsetRange, ...]:
+    """The ranges of such a text, in its order; a partition may occur more than once.
+
+    ConfigError says what is wrong: no list of [topic, partition, from, until], a negative number,
+    from > until.
+    """
+    try:
+        parsed = json.loads(text)
+    except ValueError as error:
+        raise ConfigError(f"offsetRanges: {text!r} is not JSON: {error}") from error
+    if not isinstance(parsed, list):
+        raise ConfigError(f'offsetRanges: {text!r} is not a list like [["topic",0,100,200]]')
+    return tuple(_range(item) for item in parsed)
+
+
+def _range(item: Any) -> OffsetRange:
+    match item:
+        case [str(topic), int(partition), int(start), int(until)] if topic:
+            pass
+        case _:
+            raise ConfigError(f"offsetRanges: {item!r} is not [topic, partition, from, until]")
+    if partition < 0 or start < 0:
+        raise ConfigError(f"offsetRanges: {item!r} has a negative number")
+    if start > until:
+        raise ConfigError(f"offsetRanges: {item!r} starts behind its end")
+    return OffsetRange(topic, partition, start, until)

@@ -1,0 +1,188 @@
+"""kafka08.arrow.scan on a cluster of our own brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+from kafka08.arrow import OffsetRange, Scan, scan
+from kafka08.arrow.data_loss import DataLost
+from kafka08.arrow.resolve import NothingCommitted
+from kafka08.arrow.settings import ReadSettings
+from kafka08.arrow.topic_scan import COLUMNS, NotRead
+from kafka08.embedded.cluster import EmbeddedCluster
+from kafka08.errors import ConfigError, NoBrokersAvailable, UnknownTopicOrPartition
+from kafka08.producer import KafkaProducer, KafkaProducerConfig
+from kafka08.structs import TopicPartition
+
+COUNT = 300
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster(brokers=1, config={"num.partitions": "2"}) as cluster:
+        yield cluster
+
+
+def write(cluster: EmbeddedCluster, topic: str, start: int = 0, codec: str = "none") -> None:
+    """COUNT messages in each of two partitions, keys and values numbered from `start`; every
+    third has no key."""
+    keys = {"bootstrap.servers": cluster.bootstrap, "compression.type": codec}
+    numbers = range(start, start + COUNT)
+    with KafkaProducer(KafkaProducerConfig(keys)) as producer:
+        for partition in (0, 1):
+            producer.send_many(
+                topic,
+                [b"v%d" % n for n in numbers],
+                [None if n % 3 == 0 else b"k%d" % n for n in numbers],
+                partition=partition,
+            )
+
+
+def rows(found: Scan) -> list[tuple[object, ...]]:
+    """All rows as tuples, in the order read."""
+    return [tuple(row.values()) for batch in found for row in batch.to_pylist()]
+
+
+def wanted(topic: str, count: int = COUNT) -> list[tuple[object, ...]]:
+    return [
+        (topic, partition, n, None if n % 3 == 0 else b"k%d" % n, b"v%d" % n)
+        for partition in (0, 1)
+        for n in range(count)
+    ]
+
+
+@pytest.mark.parametrize("codec", ["none", "snappy"])
+def test_every_message_is_a_row(cluster: EmbeddedCluster, codec: str) -> None:
+    """Topic, partition, offset, key and value of each message, in order, null keys as null."""
+    write(cluster, f"rows-{codec}", codec=codec)
+    with scan(cluster.bootstrap, f"rows-{codec}") as found:
+        assert rows(found) == wanted(f"rows-{codec}")
+        assert len(found) == 2 * COUNT
+
+
+def test_libraries_read_it_by_the_capsule_interface(cluster: EmbeddedCluster) -> None:
+    """pyarrow.table takes the scan as it is; a second read gives the same messages, though others
+    came meanwhile."""
+    write(cluster, "capsule")
+    with scan(cluster.bootstrap, "capsule", columns=["offset", "value"]) as found:
+        first = pa.table(found)
+        write(cluster, "capsule", start=COUNT)
+        second = pa.table(found)
+    assert first.schema.names == ["offset", "value"]
+    assert first.num_rows == 2 * COUNT
+    assert first.equals(second)
+
+
+def test_all_columns_have_their_types(cluster: EmbeddedCluster) -> None:
+    """The schema is that of COLUMNS; timestamps of 0.8's messages are null."""
+    write(cluster, "types")
+    with scan(cluster.bootstrap, "types", columns=list(COLUMNS)) as found:
+        table = pa.table(found)
+    assert table.schema == pa.schema(list(COLUMNS.items()))
+    assert table["timestamp"].null_count == table.num_rows == 2 * COUNT
+
+
+@pytest.mark.parametrize("storage", ["kafka", "zookeeper"])
+def test_a_group_goes_on_behind_its_commit(cluster: EmbeddedCluster, storage: str) -> None:
+    """A committed scan is not read again; the next one has what was written since, and a scan that
+    is not committed moves nothing."""
+    topic = f"groups-{storage}"
+    write(cluster, topic)
+
+    def next_scan() -> Scan:
+        return scan(cluster.bootstrap, topic, group="g", storage=storage)  # type: ignore[arg-type]
+
+    with next_scan() as found:
+        assert len(rows(found)) == 2 * COUNT
+    with next_scan() as found:
+        pa.table(found)
+        found.commit()
+    write(cluster, topic, start=COUNT)
+    with next_scan() as found:
+        assert [row[2] for row in rows(found)] == [*range(COUNT, 2 * COUNT)] * 2
+        found.commit()
+    with next_scan() as found:
+        assert (len(found), rows(found)) == (0, [])
+        found.commit()
+
+
+def test_a_scan_that_was_not_read_is_not_committed(cluster: EmbeddedCluster) -> None:
+    """A commit before the read, after half of it, or without a group is refused."""
+    write(cluster, "unread")
+    with scan(cluster.bootstrap, "unread", group="g2") as found:
+        with pytest.raises(NotRead, match="read it, then commit"):
+            found.commit()
+        next(iter(found))
+        with pytest.raises(NotRead):
+            found.commit()
+    with scan(cluster.bootstrap, "unread") as found, pytest.raises(ConfigError, match="group="):
+        found.commit()
+
+
+def test_exact_ranges(cluster: EmbeddedCluster) -> None:
+    """The offsets asked for and no others, empty ranges skipped."""
+    write(cluster, "exact")
+    ranges = [OffsetRange("exact", 0, 5, 8), ("exact", 1, 7, 7), ("exact", 1, 299, 300)]
+    with scan(cluster.bootstrap, ranges=ranges, columns=["partition", "offset"]) as found:
+        assert rows(found) == [(0, 5), (0, 6), (0, 7), (1, 299)]
+
+
+def test_starts_and_ends_by_offset(cluster: EmbeddedCluster) -> None:
+    """A mapping names an offset for each partition; -2 and -1 are the ends of its log."""
+    write(cluster, "mapped")
+    zero, one = TopicPartition("mapped", 0), TopicPartition("mapped", 1)
+    with scan(
+        cluster.bootstrap, "mapped", start={zero: 290, one: -2}, end={zero: -1, one: 3}
+    ) as found:
+        assert found.ranges == (
+            OffsetRange("mapped", 0, 290, 300),
+            OffsetRange("mapped", 1, 0, 3),
+        )
+
+
+def test_lost_offsets_are_an_error_unless_accepted(cluster: EmbeddedCluster) -> None:
+    """A range beyond the log's end raises DataLost; fail_on_data_loss=False reads what exists."""
+    write(cluster, "lost")
+    ranges = [("lost", 0, 298, 310)]
+    with pytest.raises(DataLost, match=r"\[lost,0\] \[298, 310\)"):
+        scan(cluster.bootstrap, ranges=ranges)
+    lenient = ReadSettings(fail_on_data_loss=False)
+    with scan(cluster.bootstrap, ranges=ranges, settings=lenient) as found:
+        assert [row[2] for row in rows(found)] == [298, 299]
+
+
+def test_what_cannot_be_meant_is_named(cluster: EmbeddedCluster) -> None:
+    """Each error names the argument, and no connection is left behind."""
+    write(cluster, "bad")
+    bootstrap = cluster.bootstrap
+    with pytest.raises(ConfigError, match="columns: offsets given; there are topic, partition"):
+        scan(bootstrap, "bad", columns=["offsets"])
+    with pytest.raises(ConfigError, match="either topics or ranges"):
+        scan(bootstrap)
+    with pytest.raises(ConfigError, match="either bootstrap"):
+        scan(topics="bad")
+    with pytest.raises(ConfigError, match="start=committed needs a group"):
+        scan(bootstrap, "bad", start="committed")
+    with pytest.raises(ConfigError, match="start: 'now' is not earliest, latest, committed"):
+        scan(bootstrap, "bad", start="now")
+    with pytest.raises(ConfigError, match="start must name exactly"):
+        scan(bootstrap, "bad", start={TopicPartition("bad", 0): 0})
+    with pytest.raises(ConfigError, match="is not \\(topic, partition, from, until\\)"):
+        scan(bootstrap, ranges=[("bad", 0, 9, 3)])
+    with pytest.raises(NothingCommitted, match="if_uncommitted='earliest'"):
+        scan(bootstrap, "bad", group="none", if_uncommitted="error")
+    with pytest.raises(UnknownTopicOrPartition, match="nosuch"):
+        quick = ReadSettings(retries=0)
+        scan(bootstrap, "nosuch", settings=quick)
+    with pytest.raises(NoBrokersAvailable):
+        scan("localhost:1", "bad", settings=ReadSettings(retries=0))
+
+
+def test_zookeeper_names_the_brokers(cluster: EmbeddedCluster) -> None:
+    """A connect string in place of a bootstrap list."""
+    write(cluster, "by-zk")
+    with scan(zookeeper=cluster.zookeeper.connect_string, topics="by-zk") as found:
+        assert len(rows(found)) == 2 * COUNT
