@@ -14,6 +14,8 @@ from kafka08.levels import Level
 from kafka08.topic_config import TOPIC_KEYS
 
 PACKAGE: Final = Path(kafka08.__file__).parent
+FIRST: Final = ("broker", "consumer", "producer")
+"""Packages whose configurations readers look for most."""
 DECLARATION: Final = re.compile(r"^class (\w+)\((?:Config|LaterKeys)\):", re.MULTILINE)
 HEAD: Final = """\
 # Configuration
@@ -37,14 +39,19 @@ def page() -> str:
 
 
 def configurations() -> list[type[Config]]:
-    """Every configuration that the package declares, by the order of their modules."""
+    """Every configuration that the package declares: FIRST, then the others by module."""
     return [
         getattr(import_module(f"kafka08.{module}"), name)
-        for path in sorted(PACKAGE.rglob("*.py"))
+        for path in sorted(PACKAGE.rglob("*.py"), key=_place)
         for name in DECLARATION.findall(path.read_text())
         if name != "LaterKeys"
         for module in [".".join(path.relative_to(PACKAGE).with_suffix("").parts)]
     ]
+
+
+def _place(path: Path) -> tuple[int, Path]:
+    package = path.relative_to(PACKAGE).parts[0]
+    return (FIRST.index(package) if package in FIRST else len(FIRST), path)
 
 
 def sections() -> Iterator[str]:

@@ -61,7 +61,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "mirror": {"client", "consumer", "producer", "zk"},
     "groups": {"client", "protocol", "network.connection", "consumer", "zk"},
     "arrow": CLIENT_SIDE | {"consumer", "zk"},
-    "spark": CLIENT_SIDE | {"arrow", "consumer", "zk"},
+    "spark": CLIENT_SIDE | {"arrow", "consumer"},
     "embedded": {"zk", "admin", "client"},
     "simulation": {
         "admin",
