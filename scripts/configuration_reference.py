@@ -15,7 +15,7 @@ from kafka08.topic_config import TOPIC_KEYS
 
 PACKAGE: Final = Path(kafka08.__file__).parent
 FIRST: Final = ("broker", "consumer", "producer")
-"""Packages whose configurations readers look for most."""
+"""Packages whose configurations come first."""
 DECLARATION: Final = re.compile(r"^class (\w+)\((?:Config|LaterKeys)\):", re.MULTILINE)
 HEAD: Final = """\
 # Configuration

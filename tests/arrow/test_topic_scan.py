@@ -175,8 +175,7 @@ def test_what_cannot_be_meant_is_named(cluster: EmbeddedCluster) -> None:
     with pytest.raises(NothingCommitted, match="if_uncommitted='earliest'"):
         scan(bootstrap, "bad", group="none", if_uncommitted="error")
     with pytest.raises(UnknownTopicOrPartition, match="nosuch"):
-        quick = ReadSettings(retries=0)
-        scan(bootstrap, "nosuch", settings=quick)
+        scan(bootstrap, "nosuch", settings=ReadSettings(retries=0))
     with pytest.raises(NoBrokersAvailable):
         scan("localhost:1", "bad", settings=ReadSettings(retries=0))
 
