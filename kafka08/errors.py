@@ -15,6 +15,12 @@
     │   ├── MessageTooLarge         one message is larger than the largest fetch or request allowed
     │   │   └── RecordTooLarge      the request: a producer's own limits
     │   ├── ConsumerTimeout         nothing arrived within consumer.timeout.ms
+    │   ├── CommitFailed            the group goes on without the member that committed
+    │   ├── PollIntervalExceeded    a member did not poll for max.poll.interval.ms
+    │   ├── NoOffsetForPartition    nothing is committed, and auto.offset.reset is none
+    │   ├── FetchFailed             a partition could not be fetched for long
+    │   ├── DeserializationFailed   a deserializer raised; names topic, partition and offset
+    │   ├── WokenUp                 KafkaConsumer.wakeup was called
     │   ├── ConsumerRebalanceFailed
     │   ├── MessageStreamsExist     create_message_streams was called twice
     │   ├── ProducerClosed
@@ -40,6 +46,7 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from kafka08.levels import Level
+from kafka08.structs import TopicPartition
 
 NO_ERROR: Final = 0
 
@@ -454,6 +461,35 @@ class RecordTooLarge(MessageTooLarge):
 
 class ConsumerTimeout(ClientError):
     """No message arrived within consumer.timeout.ms."""
+
+
+class CommitFailed(ClientError):
+    """The group goes on without the member that committed; nothing was stored."""
+
+
+class PollIntervalExceeded(ClientError):
+    """A member did not poll for max.poll.interval.ms, and left its group."""
+
+
+class NoOffsetForPartition(ClientError):
+    """Nothing is committed for a partition, and auto.offset.reset is none."""
+
+
+class FetchFailed(ClientError):
+    """A partition could not be fetched for long."""
+
+
+class DeserializationFailed(ClientError):
+    """A deserializer raised, which is the cause of this. The position stays at the message."""
+
+    def __init__(self, text: str, topic_partition: TopicPartition, offset: int) -> None:
+        super().__init__(text)
+        self.topic_partition = topic_partition
+        self.offset = offset
+
+
+class WokenUp(ClientError):
+    """Another thread or a signal handler called `wakeup`."""
 
 
 class ConsumerRebalanceFailed(ClientError):

@@ -9,13 +9,13 @@ from typing import Any, Final
 import kafka08
 from kafka08.broker.config import BrokerConfig
 from kafka08.config import Config
-from kafka08.consumer import ConsumerConfig
+from kafka08.consumer import ConsumerConfig, KafkaConsumerConfig
 from kafka08.producer import KafkaProducerConfig, ProducerConfig
 
 PACKAGE: Final = Path(kafka08.__file__).parent
 CONFIGURATIONS: Final[dict[str, tuple[type[Config], ...]]] = {
     "broker": (BrokerConfig,),
-    "consumer": (ConsumerConfig,),
+    "consumer": (ConsumerConfig, KafkaConsumerConfig),
     "producer": (KafkaProducerConfig, ProducerConfig),
 }
 """Room → the configurations that its users make by keywords."""

@@ -65,6 +65,7 @@ class ClusterClient:
     timeout_ms          longest wait for an answer
     connect_timeout_ms  longest wait for a connection
     retry_policy        of `ask_leaders` and `at_leader`
+    negotiates          whether connections ask brokers for their API versions
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class ClusterClient:
         retry_policy: RetryPolicy = RetryPolicy(),
         receive_buffer: int = 0,
         send_buffer: int = 0,
+        negotiates: bool = False,
         runtime: Runtime = THREADS,
     ) -> None:
         assert bootstrap, "a cluster is found through at least one broker"
@@ -96,6 +98,7 @@ class ClusterClient:
                 connect_timeout_ms=connect_timeout_ms,
                 receive_buffer=receive_buffer,
                 send_buffer=send_buffer,
+                negotiates=negotiates,
                 runtime=runtime,
             ),
             runtime,

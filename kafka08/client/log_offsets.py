@@ -14,8 +14,8 @@ from kafka08.client.requests import offsets_request, offsets_results
 from kafka08.client.retry import passes_at_leader
 from kafka08.errors import ApiError, KafkaError, OffsetOutOfRange, error_of
 from kafka08.network.connection import Connection
-from kafka08.protocol.offsets import OffsetsResponse
-from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, Broker, TopicPartition
+from kafka08.protocol.offsets import OffsetsRequest, OffsetsResponse
+from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, NO_OFFSET, Broker, TopicPartition
 
 SEGMENTS_MAX: Final = 100_000
 """First offsets of segments asked for at once; a log has fewer files."""
@@ -113,6 +113,29 @@ def _ask(
         assert isinstance(response, OffsetsResponse)
         return {
             tp: error_of(answer.error_code, f"{tp} at {connection}") or list(answer.offsets)
+            for tp, answer in offsets_results(response).items()
+        }
+
+    return cluster.ask_leaders(times, ask, passes=passes_at_leader) if times else {}
+
+
+def messages_at(
+    cluster: ClusterClient, times: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, tuple[int, int] | None]:
+    """partition → (offset, timestamp in ms) of its first message with a timestamp at or after its
+    time; None if there is none. Needs brokers from 0.10.1 on (UnsupportedVersion), and a topic
+    whose messages have timestamps (UnsupportedForMessageFormat)."""
+
+    def ask(
+        connection: Connection, of_broker: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, tuple[int, int] | ApiError | None]:
+        request = offsets_request(of_broker)
+        request.version = connection.versions.highest(OffsetsRequest, 1, 1)
+        response = connection.send(request)
+        assert isinstance(response, OffsetsResponse)
+        return {
+            tp: error_of(answer.error_code, f"{tp} at {connection}")
+            or (None if answer.offset == NO_OFFSET else (answer.offset, answer.timestamp_ms))
             for tp, answer in offsets_results(response).items()
         }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal
 
+from kafka08.config import INT_MAX
 from kafka08.errors import ConsumerCoordinatorNotAvailable, check
 from kafka08.protocol.consumer_metadata import ConsumerMetadataResponse
 from kafka08.protocol.fetch import (
@@ -71,8 +72,11 @@ def fetch_request(
     max_wait_ms: int,
     min_bytes: int,
     replica_id: int = ORDINARY_CONSUMER,
+    max_bytes: int = INT_MAX,
+    version: int = 0,
 ) -> FetchRequest:
-    """Fetch from `{partition: (offset, max_bytes)}`."""
+    """Fetch from `{partition: (offset, max_bytes)}`; `max_bytes` of all together from version 3
+    on."""
     return FetchRequest(
         replica_id,
         max_wait_ms,
@@ -81,6 +85,8 @@ def fetch_request(
             FetchTopic(topic, [FetchPartition(p, offset, size) for p, (offset, size) in items])
             for topic, items in by_topic(positions).items()
         ],
+        max_bytes,
+        version=version,
     )
 
 

@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any, Final, Unpack, get_args
 
 from kafka08.client.requests import StorageName
 from kafka08.config import INT_MAX, Config, key
+from kafka08.consumer.fetch_settings import LARGEST, SMALLEST
 from kafka08.errors import ConfigError
 
 if TYPE_CHECKING:
     from kafka08.consumer.config_keywords import ConsumerConfigKeywords
 
 LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]*")
-SMALLEST: Final = "smallest"
-LARGEST: Final = "largest"
 ROUND_ROBIN: Final = "roundrobin"
 
 
@@ -93,6 +92,10 @@ class ConsumerConfig(Config):
         **keywords: Unpack[ConsumerConfigKeywords],
     ) -> None:
         super().__init__(properties, **keywords)
+
+    @property
+    def fetch_max_bytes(self) -> None:
+        """An answer of 0.8 has no limit of its own (FetchSettings)."""
 
     @property
     def migration_note(self) -> dict[str, str]:

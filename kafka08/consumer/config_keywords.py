@@ -37,3 +37,40 @@ class ConsumerConfigKeywords(TypedDict, total=False):
     zookeeper_session_timeout_ms: int
     zookeeper_connection_timeout_ms: int
     zookeeper_sync_time_ms: int
+
+
+class KafkaConsumerConfigKeywords(TypedDict, total=False):
+    """The keywords of KafkaConsumerConfig."""
+
+    bootstrap_servers: str
+    group_id: str
+    client_id: str
+    key_deserializer: str
+    value_deserializer: str
+    auto_offset_reset: str
+    enable_auto_commit: bool
+    auto_commit_interval_ms: int
+    partition_assignment_strategy: str
+    session_timeout_ms: int
+    heartbeat_interval_ms: int
+    max_poll_interval_ms: int
+    max_poll_records: int
+    exclude_internal_topics: bool
+    fetch_min_bytes: int
+    fetch_max_bytes: int
+    fetch_max_wait_ms: int
+    max_partition_fetch_bytes: int
+    check_crcs: bool
+    metadata_max_age_ms: int
+    request_timeout_ms: int
+    retry_backoff_ms: int
+    reconnect_backoff_ms: int
+    connections_max_idle_ms: int
+    receive_buffer_bytes: int
+    send_buffer_bytes: int
+    interceptor_classes: str
+    isolation_level: str
+    metric_reporters: str
+    metrics_num_samples: int
+    metrics_sample_window_ms: int
+    metrics_recording_level: str

@@ -31,7 +31,7 @@ from kafka08.client.requests import (
     offsets_results,
 )
 from kafka08.config import INT_MAX
-from kafka08.consumer.config import SMALLEST, ConsumerConfig
+from kafka08.consumer.fetch_settings import NO_RESET, SMALLEST, FetchOptions
 from kafka08.consumer.fetched import FetchedSet
 from kafka08.consumer.progress import Chunk, OwnedPartition
 from kafka08.errors import (
@@ -44,7 +44,12 @@ from kafka08.errors import (
     error_for,
 )
 from kafka08.network.connection import Connection
-from kafka08.protocol.fetch import FetchPartitionResponse, FetchResponse
+from kafka08.protocol.fetch import (
+    LIMITED_VERSION,
+    FetchPartitionResponse,
+    FetchRequest,
+    FetchResponse,
+)
 from kafka08.protocol.offsets import OffsetsPartitionResponse, OffsetsResponse
 from kafka08.runtime import ClientRuntime, Task
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, NO_OFFSET, TopicPartition
@@ -67,10 +72,24 @@ Positions = dict[TopicPartition, tuple[OwnedPartition, int]]
 """What a request asks for: each partition, and from which offset."""
 
 
-def answer_bytes_max(config: ConsumerConfig) -> int:
+def answer_bytes_max(config: FetchOptions) -> int:
     """The largest answer that a request of ours can have: as much as it asks for."""
-    messages = max(REQUEST_BYTES_MAX, FETCH_BYTES_MAX, config.fetch_message_max_bytes)
+    messages = max(
+        REQUEST_BYTES_MAX,
+        FETCH_BYTES_MAX,
+        config.fetch_message_max_bytes,
+        config.fetch_max_bytes or 0,
+    )
     return min(messages + ANSWER_HEADERS_BYTES, INT_MAX)
+
+
+def out_of_range_chunk(partition: OwnedPartition, offset: int) -> Chunk:
+    """For a reader that is to be told."""
+    error = OffsetOutOfRange(
+        f"{partition.topic_partition} has no offset {offset}, and auto.offset.reset is none. Seek "
+        "to an offset that the log has"
+    )
+    return Chunk(partition, b"", offset, offset, error=error, hold=True)
 
 
 class PartitionFetcher:
@@ -83,7 +102,7 @@ class PartitionFetcher:
         self,
         name: str,
         connection: Connection,
-        config: ConsumerConfig,
+        config: FetchOptions,
         on_lost: Callable[[Collection[OwnedPartition]], None],
         runtime: ClientRuntime,
     ) -> None:
@@ -97,6 +116,8 @@ class PartitionFetcher:
         self._partitions: dict[TopicPartition, OwnedPartition] = {}
         self._asked: Positions = {}
         """What the request under way asks for, or the last one if none is."""
+        self._version = 0
+        """Of the request under way."""
         self._stopping = False
         self._task: Task | None = None
 
@@ -141,7 +162,7 @@ class PartitionFetcher:
                 # The root of a thread: its partitions must not be lost, whatever this bug is.
                 logger.exception("[%s] failed", self._name)
                 self._connection.close()
-                self._lose(self._current())
+                self._lose(dict.fromkeys(self._current(), KafkaError("a bug, see the log")))
         self._connection.close()
 
     def _round(self) -> None:
@@ -149,6 +170,7 @@ class PartitionFetcher:
         partitions = self._current()
         try:
             if not self._connection.in_flight:
+                self._version = self._highest_version()
                 self._find_starts([p for p in partitions if p.fetch_offset == NO_OFFSET])
                 self._ask(self._choose())
             if self._connection.in_flight:
@@ -157,8 +179,17 @@ class PartitionFetcher:
                 self._wait()
         except (ClientError, ProtocolError) as error:
             if not self._stopping:
-                logger.warning("[%s] Error in fetch. Possible cause: %s", self._name, error)
-                self._lose(partitions)
+                is_new = any(p.failure is None for p in partitions)
+                level = logging.WARNING if is_new else logging.DEBUG
+                logger.log(level, "[%s] Error in fetch. Possible cause: %s", self._name, error)
+                self._lose(dict.fromkeys(partitions, error))
+
+    def _highest_version(self) -> int:
+        """Version 0 for a consumer of 0.8, which does not ask what the broker speaks."""
+        if self._config.fetch_max_bytes is None:
+            return 0
+        self._connection.open()
+        return self._connection.versions.highest(FetchRequest, 0, LIMITED_VERSION)
 
     def _current(self) -> list[OwnedPartition]:
         with self._condition:
@@ -198,11 +229,13 @@ class PartitionFetcher:
             return self._in_turn(positions)
 
     def _in_turn(self, positions: Iterable[tuple[OwnedPartition, int]]) -> Positions:
-        """As many of them as one request asks for; those go to the end of the line."""
+        """As many of them as one request asks for; those go to the end of the line. An answer that
+        has a limit of its own may be for all of them."""
         chosen: Positions = {}
         size = 0
+        is_limited = self._version >= LIMITED_VERSION
         for partition, offset in positions:
-            if chosen and size + partition.fetch_bytes > REQUEST_BYTES_MAX:
+            if chosen and size + partition.fetch_bytes > REQUEST_BYTES_MAX and not is_limited:
                 break
             tp = partition.topic_partition
             size += partition.fetch_bytes
@@ -222,6 +255,10 @@ class PartitionFetcher:
                 {tp: (offset, p.fetch_bytes) for tp, (p, offset) in wanted.items()},
                 max_wait_ms=wait_ms,
                 min_bytes=self._config.fetch_min_bytes,
+                max_bytes=INT_MAX
+                if self._config.fetch_max_bytes is None
+                else self._config.fetch_max_bytes,
+                version=self._version,
             )
         )
         self._asked = wanted
@@ -234,7 +271,7 @@ class PartitionFetcher:
         assert isinstance(response, FetchResponse)
         chunks: dict[OwnedPartition, Chunk] = {}
         out_of_range = []
-        lost = []
+        lost: dict[OwnedPartition, KafkaError] = {}
         for tp, result in fetch_results(response).items():
             if tp not in asked:
                 raise ProtocolError(f"{self._connection} answered for {tp}, which nobody asked for")
@@ -243,14 +280,22 @@ class PartitionFetcher:
                 continue
             error = error_for(result.error_code)
             if error is None:
+                partition.high_watermark = result.high_watermark
+                if partition.failure is not None:
+                    partition.recover()
                 chunk = self._chunk(partition, offset, result)
                 if chunk is not None:
                     chunks[partition] = chunk
+            elif error is OffsetOutOfRange and self._config.auto_offset_reset == NO_RESET:
+                chunks[partition] = out_of_range_chunk(partition, offset)
             elif error is OffsetOutOfRange:
                 out_of_range.append(partition)
             else:
-                logger.warning("[%s] %s: %s", self._name, tp, error(f"code {result.error_code}"))
-                lost.append(partition)
+                failure = error(f"code {result.error_code}")
+                level = logging.WARNING if partition.failure is None else logging.DEBUG
+                logger.log(level, "[%s] %s: %s", self._name, tp, failure)
+                lost[partition] = failure
+        self._to_the_end(chunks)
         self._lose(lost)
         if out_of_range:
             self._find_starts(out_of_range)
@@ -258,6 +303,14 @@ class PartitionFetcher:
             self._ask(self._choose_ahead(chunks))
         for chunk in chunks.values():
             chunk.partition.sink.offer(chunk)
+
+    def _to_the_end(self, partitions: Iterable[OwnedPartition]) -> None:
+        """Those that brought something come last in the next request, whose answer has a limit."""
+        with self._condition:
+            for partition in partitions:
+                tp = partition.topic_partition
+                if self._partitions.get(tp) is partition:
+                    self._partitions[tp] = self._partitions.pop(tp)
 
     def _is_wanted(self, partition: OwnedPartition, offset: int) -> bool:
         """Whether what was fetched at `offset` is still what comes next: since it was asked for,
@@ -308,7 +361,8 @@ class PartitionFetcher:
         response = self._connection.send(offsets_request(times))
         assert isinstance(response, OffsetsResponse)
         results = offsets_results(response)
-        self._lose([p for p in partitions if not self._move(p, results.get(p.topic_partition))])
+        unknown = [p for p in partitions if not self._move(p, results.get(p.topic_partition))]
+        self._lose({p: KafkaError(f"no start of {p.topic_partition} is known") for p in unknown})
 
     def _move(self, partition: OwnedPartition, result: OffsetsPartitionResponse | None) -> bool:
         error: type[KafkaError] | None = error_for(result.error_code) if result else ProtocolError
@@ -325,11 +379,13 @@ class PartitionFetcher:
             )
         return True
 
-    def _lose(self, partitions: Collection[OwnedPartition]) -> None:
+    def _lose(self, partitions: Mapping[OwnedPartition, KafkaError]) -> None:
         """Give back those that are still here, each once."""
+        now = self._runtime.monotonic()
         with self._condition:
             lost = [p for p in partitions if self._partitions.get(p.topic_partition) is p]
             for partition in lost:
+                partition.fail(partitions[partition], now)
                 del self._partitions[partition.topic_partition]
         if lost:
             self._on_lost([p for p in lost if not p.revoked])

@@ -9,8 +9,8 @@ import logging
 from collections.abc import Callable, Collection
 from typing import Final
 
-from kafka08.consumer.brokers import BrokersFromZooKeeper
-from kafka08.consumer.config import ConsumerConfig
+from kafka08.consumer.brokers import Brokers
+from kafka08.consumer.fetch_settings import FetchOptions
 from kafka08.consumer.fetcher import PartitionFetcher
 from kafka08.consumer.progress import OwnedPartition
 from kafka08.errors import ApiError, KafkaError, NoBrokersAvailable
@@ -35,8 +35,8 @@ class FetcherManager:
     def __init__(
         self,
         consumer_id: str,
-        config: ConsumerConfig,
-        brokers: BrokersFromZooKeeper,
+        config: FetchOptions,
+        brokers: Brokers,
         runtime: ClientRuntime,
         connect_to: Callable[[Broker], Connection],
     ) -> None:
@@ -63,6 +63,19 @@ class FetcherManager:
                 name = f"{self._consumer_id}-leader-finder-thread"
                 self._finder = self._runtime.spawn(self._run, name=name)
             self._condition.notify_all()
+
+    def begin(self, partitions: Collection[OwnedPartition]) -> None:
+        """As `add`, at once where the leader is known. Never waits, if the brokers are known by
+        their addresses."""
+        metadata = self._brokers.client().metadata
+        found: dict[OwnedPartition, Broker] = {}
+        for partition in partitions:
+            try:
+                found[partition] = metadata.leader(partition.topic_partition)
+            except ApiError as error:
+                logger.debug("[%s] %s: %s", self._consumer_id, partition.topic_partition, error)
+        self._assign(found)
+        self.add([p for p in partitions if p not in found])
 
     def notify(self) -> None:
         """A stream has room again, or partitions were revoked."""
@@ -105,7 +118,7 @@ class FetcherManager:
                 self._assign(found)
             except KafkaError as error:
                 if not self._stopping:
-                    logger.warning("[%s] Failed to find leader: %s", self._consumer_id, error)
+                    self._log_failure(wanted, error)
                 found = {}
             except Exception:
                 # The root of a thread: the search must go on whatever this bug is.
@@ -133,8 +146,15 @@ class FetcherManager:
             try:
                 found[partition] = metadata.leader(partition.topic_partition)
             except ApiError as error:
+                partition.fail(error, self._runtime.monotonic())
                 logger.debug("[%s] %s: %s", self._consumer_id, partition.topic_partition, error)
         return found
+
+    def _log_failure(self, wanted: Collection[OwnedPartition], error: KafkaError) -> None:
+        now = self._runtime.monotonic()
+        news = [partition.fail(error, now) for partition in wanted]
+        level = logging.WARNING if any(news) else logging.DEBUG
+        logger.log(level, "[%s] Failed to find leader: %s", self._consumer_id, error)
 
     def _assign(self, found: dict[OwnedPartition, Broker]) -> None:
         """Give each partition to its leader's thread; end the threads left without any."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import NamedTuple, Protocol
 
 from kafka08.errors import KafkaError
@@ -34,15 +35,22 @@ class OwnedPartition:
     fetch_bytes      how much to ask for: fetch.message.max.bytes, more for an oversize message
     held             not to be fetched until the stream has raised what is wrong with it
     revoked          not ours any more: sets still on their way are dropped
+    high_watermark   the first offset that consumers may not see yet, at the last fetch; NO_OFFSET
+                     before it
+    failure          why it cannot be fetched, None while it is
+    failing_since    when that began (monotonic seconds)
 
     Offsets and flags change under the stream's lock; `fetch_bytes` belongs to the fetcher.
     """
 
     __slots__ = (
         "consumed_offset",
+        "failing_since",
+        "failure",
         "fetch_bytes",
         "fetch_offset",
         "held",
+        "high_watermark",
         "revoked",
         "sink",
         "thread_id",
@@ -66,10 +74,26 @@ class OwnedPartition:
         self.fetch_bytes = fetch_bytes
         self.held = False
         self.revoked = False
+        self.high_watermark = NO_OFFSET
+        self.failure: KafkaError | None = None
+        self.failing_since = inf
 
     @property
     def may_be_fetched(self) -> bool:
         return not self.revoked and not self.held and self.sink.has_room
+
+    def fail(self, failure: KafkaError, now: float) -> bool:
+        """It cannot be fetched now; False if that is no news."""
+        is_new = self.failure is None
+        if is_new:
+            self.failing_since = now
+        self.failure = failure
+        return is_new
+
+    def recover(self) -> None:
+        """It was fetched."""
+        self.failure = None
+        self.failing_since = inf
 
     def start_at(self, offset: int) -> None:
         """Take a position that auto.offset.reset chose. What was fetched before it is still read

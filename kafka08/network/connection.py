@@ -14,11 +14,14 @@ from collections import deque
 from typing import Final
 
 from kafka08.config import INT_MAX
-from kafka08.errors import ConnectionFailed, ProtocolError, RequestTimeout
+from kafka08.errors import ConnectionFailed, KafkaError, ProtocolError, RequestTimeout
 from kafka08.lifecycle import Closeable
 from kafka08.protocol import codec, growing
+from kafka08.protocol.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kafka08.protocol.frame import SIZE, frame_size
+from kafka08.protocol.list_groups import ListGroupsRequest
 from kafka08.protocol.types import Request, Response
+from kafka08.protocol.version_ranges import OF_0_9, VersionRanges
 from kafka08.runtime import Runtime, Stream
 from kafka08.runtime.threads import THREADS
 from kafka08.runtime.transport import BOTH_WAYS, PEEK
@@ -40,6 +43,8 @@ class Connection(Closeable):
     connect_timeout_ms  longest wait for the connection (each address of the host gets as much)
     receive_buffer, send_buffer   socket buffer sizes in bytes; 0 and less leave the system's
     max_response_bytes  an answer that announces more is refused before it is read
+    negotiates          whether to ask the broker for its API versions whenever it is opened; those
+                        are in `versions` then. For brokers from 0.9 on
     """
 
     def __init__(
@@ -53,6 +58,7 @@ class Connection(Closeable):
         receive_buffer: int = 0,
         send_buffer: int = 0,
         max_response_bytes: int = MAX_RESPONSE_BYTES,
+        negotiates: bool = False,
         runtime: Runtime = THREADS,
     ) -> None:
         self.host = host
@@ -63,6 +69,8 @@ class Connection(Closeable):
         self._receive_buffer = receive_buffer
         self._send_buffer = send_buffer
         self._max_response_bytes = max_response_bytes
+        self._negotiates = negotiates
+        self.versions = OF_0_9
         self.runtime = runtime
         self._stream: Stream | None = None
         self._aborts = 0
@@ -111,6 +119,8 @@ class Connection(Closeable):
         if self._aborts != aborts:
             self.close()
             raise ConnectionFailed(f"the connection to {self} was aborted while it was opened")
+        if self._negotiates:
+            self.versions = self._ask_versions()
 
     def send(self, request: Request, *, timeout_ms: int | None = None) -> Response:
         """Write `request` and read its answer; nothing else may be in flight."""
@@ -223,6 +233,31 @@ class Connection(Closeable):
         stream, self._stream = self._stream, None
         if stream is not None:
             stream.close()
+
+    def _ask_versions(self) -> VersionRanges:
+        """What the broker serves. ListGroups goes out behind ApiVersions: a broker of 0.9 answers
+        only the former, one of 0.8 closes the connection."""
+        questions: tuple[type[Request], ...] = (ApiVersionsRequest, ListGroupsRequest)
+        try:
+            for question in questions:
+                self.write(question())
+            payload = self._receive_frame(self.timeout_ms)
+            if codec.correlation_id_of(payload) != self._unanswered[0][0]:
+                self._unanswered.clear()
+                return OF_0_9
+            self._unanswered.popleft()
+            _, answer = codec.decode_response(ApiVersionsRequest, payload)
+            self.read()
+        except (OSError, KafkaError) as error:
+            self.close()
+            raise ConnectionFailed(
+                f"{self} did not tell its API versions: {error}. Brokers from 0.9 on do"
+            ) from error
+        except BaseException:
+            self.close()
+            raise
+        assert isinstance(answer, ApiVersionsResponse)
+        return VersionRanges(answer.apis)
 
     def _receive_frame(self, timeout_ms: int) -> memoryview:
         """The payload of the next frame; OSError, TimeoutError or ProtocolError."""

@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Unpack
 
 from kafka08.client.bootstrap import parse_bootstrap
+from kafka08.client.plugins import plugin
 from kafka08.config import Config, key
 from kafka08.errors import ConfigError
 from kafka08.producer.encoders import DefaultEncoder, Encoder, NullEncoder, StringEncoder
 from kafka08.producer.partitioners import ByteArrayPartitioner, DefaultPartitioner, Partitioner
-from kafka08.producer.plugins import plugin
 from kafka08.protocol import compression
 
 if TYPE_CHECKING:

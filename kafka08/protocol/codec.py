@@ -172,6 +172,14 @@ def decode_request(payload: Buffer, served: Served | None = None) -> tuple[Reque
     return RequestHeader(key, version, correlation_id, client_id), request
 
 
+def correlation_id_of(payload: Buffer) -> int:
+    """Of a response of any kind. ProtocolError if it is too short for one."""
+    if len(payload) < CORRELATION_ID.size:
+        raise ProtocolError(f"a response of {len(payload)} bytes has no correlation id")
+    correlation_id: int = CORRELATION_ID.unpack_from(payload)[0]
+    return correlation_id
+
+
 def decode_response(request: type[Request], payload: Buffer, version: int = 0) -> tuple[int, Any]:
     """Correlation id and body of the response to a request of class `request` and of `version`."""
     layout = _row(request, version).response

@@ -112,9 +112,13 @@ def api_versions(served: Served, version: int) -> ApiVersionsResponse:
     no APIs if that version is not served."""
     if (API_VERSIONS_KEY, version) not in served.rows:
         return ApiVersionsResponse(UnsupportedVersion.code, [])
+    return ApiVersionsResponse(NO_ERROR, listed_ranges(served))
+
+
+def listed_ranges(served: Served) -> list[ApiVersionRange]:
+    """The range of each listed API by key."""
     listed: dict[int, list[int]] = {}
     for (key, number), row in sorted(served.rows.items()):
         if row.listed:
             listed.setdefault(key, []).append(number)
-    ranges = [ApiVersionRange(key, found[0], found[-1]) for key, found in listed.items()]
-    return ApiVersionsResponse(NO_ERROR, ranges)
+    return [ApiVersionRange(key, found[0], found[-1]) for key, found in listed.items()]

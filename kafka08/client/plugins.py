@@ -1,4 +1,4 @@
-"""Parts of a producer that a configuration names: by the Java class that Kafka ships, or by
+"""Parts of a client that a configuration names: by the Java class that Kafka ships, or by
 `module:callable` for one of your own."""
 
 from __future__ import annotations

@@ -1,0 +1,221 @@
+"""Committer: the thread that sends a KafkaConsumer's commits to the coordinator, one after the
+other, so that a later one is never overtaken by an earlier one.
+
+A commit names the generation in which it was asked for. If the group goes on without that, the
+coordinator refuses it (22, 25, 27), and nothing is stored over what a successor has committed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from kafka08.client.cluster import ClusterClient
+from kafka08.client.committed import error_codes
+from kafka08.client.requests import commit_request, committed_request, committed_results
+from kafka08.client.retry import RetryPolicy, passes_at_coordinator
+from kafka08.consumer.polling.membership import FENCED, NO_GENERATION, PASSING, Generation
+from kafka08.errors import (
+    NO_ERROR,
+    CommitFailed,
+    KafkaError,
+    RebalanceInProgress,
+    error_of,
+)
+from kafka08.network.connection import Connection
+from kafka08.protocol.offset_fetch import OffsetFetchResponse
+from kafka08.protocol.types import Response
+from kafka08.runtime import WAIT_SECONDS_MAX, ClientRuntime, Task
+from kafka08.structs import NO_OFFSET, OffsetAndMetadata, TopicPartition
+
+logger = logging.getLogger(__name__)
+
+Offsets: TypeAlias = Mapping[TopicPartition, OffsetAndMetadata]
+CommitCallback: TypeAlias = Callable[[Offsets, KafkaError | None], object]
+"""Given what was to be committed, and the error or None. Called by a later poll or commit."""
+COMMIT_VERSION: Final = 2
+ONCE: Final = RetryPolicy(tries=1)
+
+
+@dataclass(slots=True, eq=False)
+class Commit:
+    """Offsets on their way.
+
+    give_up_at   passing failures are tried again until then (monotonic seconds)
+    is_done      `error` is known
+    """
+
+    offsets: Offsets
+    generation: Generation
+    callback: CommitCallback | None = None
+    give_up_at: float = 0.0
+    error: KafkaError | None = None
+    is_done: bool = False
+
+
+class Committer:
+    """See the module.
+
+    on_refused  given an error code that concerns the member, and the generation of the commit
+    on_done     called in the thread of this object when a commit is done
+    on_idle     called there after each `idle_s` without one: an automatic commit may be due
+    """
+
+    def __init__(
+        self,
+        cluster: ClusterClient,
+        group: str,
+        *,
+        on_refused: Callable[[int, Generation], None],
+        on_done: Callable[[Commit], None],
+        on_idle: Callable[[], None],
+        idle_s: float,
+        backoff_s: float,
+        timeout_ms: int,
+        runtime: ClientRuntime,
+    ) -> None:
+        self._cluster = cluster
+        self._group = group
+        self._on_refused = on_refused
+        self._on_done = on_done
+        self._on_idle = on_idle
+        self._idle_s = min(idle_s, WAIT_SECONDS_MAX)
+        self._backoff_s = backoff_s
+        self._timeout_ms = timeout_ms
+        self._runtime = runtime
+        self._condition = runtime.condition()
+        self._commits: deque[Commit] = deque()
+        self._task: Task | None = None
+        self._stopping = False
+
+    def submit(self, commit: Commit) -> None:
+        """Send it after the others. Never waits."""
+        with self._condition:
+            self._commits.append(commit)
+            self._condition.notify_all()
+        self.start()
+
+    def start(self) -> None:
+        """Begin to call `on_idle`, too."""
+        with self._condition:
+            if self._task is None:
+                name = f"kafka08-commit-{self._group}"
+                self._task = self._runtime.spawn(self._run, name=name)
+
+    def stop(self) -> None:
+        """Send what is waiting, try nothing again, and end."""
+        with self._condition:
+            self._stopping = True
+            self._condition.notify_all()
+
+    def join(self, timeout_s: float) -> None:
+        """Wait for the end of the thread."""
+        if self._task is not None:
+            self._task.join(timeout_s)
+
+    def _next(self) -> Commit | None:
+        """The oldest that waits; None after `idle_s` without one, or at the end."""
+        with self._condition:
+            if not self._commits and not self._stopping:
+                self._condition.wait(self._idle_s)
+            return self._commits.popleft() if self._commits else None
+
+    def _run(self) -> None:
+        while True:
+            commit = self._next()
+            if commit is None:
+                if self._stopping:
+                    return
+                self._on_idle()
+                continue
+            try:
+                self._send_patiently(commit)
+            except KafkaError as error:
+                commit.error = error
+            except Exception as error:
+                # The root of a thread: whoever waits for a commit must be told.
+                logger.exception("[group %s] a commit met a bug", self._group)
+                commit.error = KafkaError(f"a commit met a bug: {error!r}")
+            commit.is_done = True
+            self._on_done(commit)
+
+    def _send_patiently(self, commit: Commit) -> None:
+        while True:
+            try:
+                self._send(commit)
+                return
+            except KafkaError as error:
+                late = self._runtime.monotonic() + self._backoff_s >= commit.give_up_at
+                if late or self._stopping or not passes_at_coordinator(error):
+                    raise
+                logger.info("[group %s] commit: %s; trying again", self._group, error)
+            with self._condition:
+                self._condition.wait_for(lambda: self._stopping, self._backoff_s)
+
+    def _send(self, commit: Commit) -> None:
+        """Once. CommitFailed if the group goes on without its generation."""
+        request = commit_request(self._group, commit.offsets, "kafka")
+        request.version = COMMIT_VERSION
+        request.generation = commit.generation.id
+        request.member = commit.generation.member_id
+
+        def ask(connection: Connection) -> None:
+            response = connection.send(request, timeout_ms=self._timeout_ms)
+            self._check(response, commit)
+
+        self._cluster.ask_coordinator(self._group, ask, policy=ONCE)
+
+    def _check(self, response: Response, commit: Commit) -> None:
+        refused = {tp: code for tp, code in error_codes(response, "kafka").items() if code}
+        if not refused:
+            return
+        worst = min(refused, key=lambda tp: (refused[tp] in PASSING, tp))
+        code = refused[worst]
+        error = error_of(code, f"commit of {worst} for group {self._group}")
+        assert error is not None
+        if code in FENCED or code == RebalanceInProgress.code:
+            if commit.generation.id == NO_GENERATION:
+                raise CommitFailed(
+                    f"{error}. The group has members; stop them, or commit as one of them"
+                ) from error
+            self._on_refused(code, commit.generation)
+            raise fenced(self._group, error) from error
+        raise error
+
+
+def fenced(group: str, error: KafkaError | None = None) -> CommitFailed:
+    """For a commit of a generation that is over."""
+    cause = "" if error is None else f" ({error})"
+    return CommitFailed(
+        f"group {group} has begun another generation{cause}: nothing was committed, and the "
+        "messages since the last commit are delivered again. If that happens often, raise "
+        "max.poll.interval.ms or lower max.poll.records"
+    )
+
+
+def fetch_committed(
+    cluster: ClusterClient, group: str, partitions: list[TopicPartition], policy: RetryPolicy
+) -> dict[TopicPartition, OffsetAndMetadata | None]:
+    """What the group has committed of each; None where nothing is. Raises the first error."""
+
+    def ask(connection: Connection) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        response = connection.send(committed_request(group, partitions, "kafka"))
+        assert isinstance(response, OffsetFetchResponse)
+        found = committed_results(response)
+        answers: dict[TopicPartition, OffsetAndMetadata | None] = {}
+        for tp in partitions:
+            answer = found.get(tp)
+            code = NO_ERROR if answer is None else answer.error_code
+            error = error_of(code, f"committed offset of {tp} in group {group}")
+            if error is not None:
+                raise error
+            if answer is None or answer.offset == NO_OFFSET:
+                answers[tp] = None
+            else:
+                answers[tp] = OffsetAndMetadata(answer.offset, answer.metadata)
+        return answers
+
+    return cluster.ask_coordinator(group, ask, policy=policy)

@@ -1,0 +1,408 @@
+"""GroupMember: the thread that keeps a KafkaConsumer in its group.
+
+It sends what the Membership says is due, to the coordinator wherever that is, and tells it the
+answers: heartbeats go on while the user's thread works. What the user's thread has to do, giving up
+partitions and taking up new ones, waits until that polls. Source: AbstractCoordinator and its
+HeartbeatThread, ConsumerCoordinator (org.apache.kafka.clients.consumer.internals) 0.10.2.2.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Final, TypeVar
+
+from kafka08.client.cluster import LOST_COORDINATOR, ClusterClient
+from kafka08.client.metadata import ClusterMetadata
+from kafka08.client.retry import RetryPolicy, is_retriable
+from kafka08.consumer.polling.assignors import (
+    Assignor,
+    MemberAssignment,
+    to_assignment,
+    to_subscription,
+)
+from kafka08.consumer.polling.membership import (
+    Action,
+    Assign,
+    Beat,
+    Generation,
+    Join,
+    Leave,
+    Membership,
+    Sync,
+    Wait,
+)
+from kafka08.consumer.polling.subscription import Pattern, Topics
+from kafka08.errors import Closed, ConsumerRebalanceFailed, KafkaError, ProtocolError
+from kafka08.network.connection import Connection
+from kafka08.protocol import consumer_protocol
+from kafka08.protocol.consumer_protocol import AssignedTopic
+from kafka08.protocol.grouping import by_topic
+from kafka08.protocol.heartbeat import HeartbeatResponse
+from kafka08.protocol.join_group import (
+    JoinGroupMember,
+    JoinGroupProtocol,
+    JoinGroupRequest,
+    JoinGroupResponse,
+)
+from kafka08.protocol.sync_group import SyncGroupResponse
+from kafka08.protocol.types import Request, Response
+from kafka08.runtime import WAIT_SECONDS_MAX, ClientRuntime, Task
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+ONCE: Final = RetryPolicy(tries=1)
+JOIN_MARGIN_MS: Final = 5000
+"""How much longer than a rebalance takes at most the answer to a JoinGroup is waited for."""
+BUG_PAUSE_S: Final = 1.0
+
+
+class GroupMember:
+    """See the module. All methods may be called in any thread, and none waits but `join`.
+
+    wanted     what the member subscribes to at this moment
+    progress   something that differs whenever the user's thread has asked for another message
+    on_change  called, in the thread of this object, when the user's thread has something to do
+    """
+
+    def __init__(
+        self,
+        membership: Membership,
+        cluster: ClusterClient,
+        assignors: Sequence[Assignor],
+        *,
+        wanted: Callable[[], Topics | Pattern | None],
+        progress: Callable[[], object],
+        on_change: Callable[[], None],
+        timeout_ms: int,
+        rebalance_timeout_ms: int,
+        metadata_max_age_ms: int,
+        runtime: ClientRuntime,
+    ) -> None:
+        self._membership = membership
+        self._cluster = cluster
+        self._assignors = {assignor.name: assignor for assignor in assignors}
+        self._wanted = wanted
+        self._progress = progress
+        self._on_change = on_change
+        self._timeout_ms = timeout_ms
+        self._join_timeout_ms = rebalance_timeout_ms + JOIN_MARGIN_MS
+        self._max_age_s = metadata_max_age_ms / 1000
+        self._runtime = runtime
+        self._condition = runtime.condition()
+        self._connection: Connection | None = None
+        """The one that waits for an answer."""
+        self._seen: object = None
+        self._counts: Mapping[str, int] | None = None
+        """Partitions of the topics that the assignment was computed from, if this member leads."""
+        self._joined_topics: Sequence[str] = ()
+        self._is_logged = False
+        self._task: Task | None = None
+        self._stopping = False
+        self._stopped = runtime.event()
+
+    # --------------------------------------------------------------------------- the user's thread
+
+    def subscribe(self) -> None:
+        """Join the group, or join it again with another subscription."""
+        with self._condition:
+            self._membership.subscribe(self._runtime.monotonic())
+            if self._task is None:
+                name = f"kafka08-heartbeat-{self._membership.group}"
+                self._task = self._runtime.spawn(self._run, name=name)
+                name = f"kafka08-metadata-{self._membership.group}"
+                self._runtime.spawn(self._watch_metadata, name=name)
+            self._condition.notify_all()
+
+    def unsubscribe(self) -> None:
+        """Leave the group soon."""
+        with self._condition:
+            self._membership.unsubscribe()
+            self._condition.notify_all()
+            connection = self._connection
+        if connection is not None:
+            connection.abort()
+
+    def give_up(self) -> None:
+        """The user's thread has nothing any more of what the member had."""
+        with self._condition:
+            self._membership.give_up()
+            self._condition.notify_all()
+
+    def polling(self) -> None:
+        with self._condition:
+            self._membership.polling(self._runtime.monotonic())
+
+    def polled(self) -> None:
+        with self._condition:
+            self._membership.polled(self._runtime.monotonic())
+
+    @property
+    def must_give_up(self) -> bool:
+        return self._membership.must_give_up
+
+    @property
+    def lost(self) -> bool:
+        """What the member had may belong to others already."""
+        return self._membership.lost
+
+    @property
+    def generation(self) -> Generation:
+        return self._membership.generation
+
+    def take_fault(self) -> KafkaError | None:
+        """Why the group does not take the member, once for each time that it does not; after that
+        the member tries again."""
+        if self._membership.fault is None:
+            return None
+        with self._condition:
+            fault = self._membership.retry()
+            self._condition.notify_all()
+            return fault
+
+    def lasting_trouble(self, seconds: float) -> KafkaError | None:
+        """A failure that may pass, and has not passed for so long."""
+        with self._condition:
+            is_lasting = self._runtime.monotonic() - self._membership.since >= seconds
+            return self._membership.trouble if is_lasting else None
+
+    def take_assignment(self) -> MemberAssignment | None:
+        """What the group has given this member, once for each generation. Raises ProtocolError for
+        what its leader sent, and what the assignor raises."""
+        with self._condition:
+            new = self._membership.take_assignment()
+        if new is None:
+            return None
+        found = MemberAssignment()
+        if len(new.data):
+            decoded = consumer_protocol.decode(consumer_protocol.Assignment, new.data)
+            found = to_assignment(decoded)
+        assignor = self._assignors.get(new.protocol)
+        if assignor is not None:
+            assignor.on_assignment(found)
+        return found
+
+    def refused_commit(self, code: int, generation: Generation) -> None:
+        """A commit of `generation` was answered with an error that concerns the member."""
+        with self._condition:
+            self._membership.refused_commit(code, generation)
+            self._condition.notify_all()
+        self._on_change()
+
+    def metadata_changed(self) -> None:
+        """The metadata is newer: join again if the topics, or at the leader the partitions, are not
+        those of the generation."""
+        with self._condition:
+            counts, topics = self._counts, self._joined_topics
+        known = self._cluster.metadata.topics
+        is_new = counts is not None and any(
+            topic in known and len(known[topic].partitions) > count
+            for topic, count in counts.items()
+        )
+        if is_new or self._topics(self._cluster.metadata) != topics:
+            with self._condition:
+                self._membership.rejoin()
+            self._on_change()
+
+    def stop(self) -> None:
+        """Leave the group, and end soon."""
+        self._stopping = True
+        self._stopped.set()
+        self.unsubscribe()
+
+    def join(self, timeout_s: float) -> bool:
+        """Wait for the end of the thread; False if it has not come."""
+        if self._task is None:
+            return True
+        self._task.join(min(timeout_s, WAIT_SECONDS_MAX))
+        return not self._task.is_alive()
+
+    # --------------------------------------------------------------------------------- its thread
+
+    def _run(self) -> None:
+        while True:
+            try:
+                with self._condition:
+                    action = self._due()
+                    if isinstance(action, Wait):
+                        if self._stopping:
+                            return
+                        timeout = min(action.until - self._runtime.monotonic(), WAIT_SECONDS_MAX)
+                        self._condition.wait(timeout)
+                        continue
+                if self._do(action):
+                    self._on_change()
+            except Exception:
+                # The root of a thread: without it the member would drop out of the group.
+                logger.exception("[group %s] membership met a bug", self._membership.group)
+                self._runtime.sleep(BUG_PAUSE_S)
+
+    def _watch_metadata(self) -> None:
+        """Look from time to time whether the topics have changed."""
+        while not self._stopped.wait(min(self._max_age_s, WAIT_SECONDS_MAX)):
+            try:
+                wanted = self._wanted()
+                if isinstance(wanted, Pattern):
+                    self._cluster.refresh()
+                elif wanted is not None:
+                    self._cluster.refresh(wanted.names | (self._counts or {}).keys())
+                self.metadata_changed()
+            except KafkaError as error:
+                logger.info("[group %s] no new metadata: %s", self._membership.group, error)
+            except Exception:
+                # The root of a thread: without it new topics and partitions would not be seen.
+                logger.exception("[group %s] metadata met a bug", self._membership.group)
+
+    def _topics(self, metadata: ClusterMetadata) -> list[str]:
+        """What the member subscribes to, as far as a pattern's topics are known."""
+        wanted = self._wanted()
+        if isinstance(wanted, Pattern):
+            return sorted(wanted.of(filter(metadata.knows, metadata.topics)))
+        return [] if wanted is None else sorted(wanted.names)
+
+    def _due(self) -> Action:
+        now = self._runtime.monotonic()
+        progress = self._progress()
+        if progress != self._seen:
+            self._seen = progress
+            self._membership.progressed(now)
+        return self._membership.due(now)
+
+    def _do(self, action: Action) -> bool:
+        """Carry it out; whether the user's thread has something to do now."""
+        membership = self._membership
+        before = membership.phase, membership.fault
+        try:
+            match action:
+                case Leave(request):
+                    self._leave(request)
+                case Join():
+                    self._join()
+                case Assign(protocol, members):
+                    self._assign(protocol, members)
+                case Sync(request):
+                    synced = self._ask(request, self._timeout_ms)
+                    assert isinstance(synced, SyncGroupResponse)
+                    with self._condition:
+                        membership.synced(synced, self._runtime.monotonic())
+                case Beat(request):
+                    heard = self._ask(request, self._timeout_ms)
+                    assert isinstance(heard, HeartbeatResponse)
+                    with self._condition:
+                        membership.heard(heard, request.generation, self._runtime.monotonic())
+        except KafkaError as error:
+            if is_retriable(error) or isinstance(error, ProtocolError | Closed):
+                self._failed(error)
+            else:
+                with self._condition:
+                    membership.refused(error)
+        self._forget_lost_coordinator()
+        self._log_recovery()
+        return before != (membership.phase, membership.fault)
+
+    def _leave(self, request: Request) -> None:
+        """Once: a member that cannot say so is removed when its session is over."""
+        try:
+            self._ask(request, self._timeout_ms)
+        except KafkaError as error:
+            logger.info("[group %s] could not leave: %s", self._membership.group, error)
+
+    def _join(self) -> None:
+        is_pattern = isinstance(self._wanted(), Pattern)
+        topics = self._topics(self._cluster.refresh() if is_pattern else self._cluster.metadata)
+        protocols = []
+        for assignor in self._assignors.values():
+            said = self._call(assignor, partial(assignor.subscription, topics))
+            wire = consumer_protocol.Subscription(list(said.topics), said.user_data)
+            protocols.append(JoinGroupProtocol(assignor.name, consumer_protocol.encode(wire)))
+        with self._condition:
+            request = self._membership.join_request(protocols)
+            self._joined_topics = topics
+            self._counts = None
+
+        def ask(connection: Connection) -> Response:
+            request.version = connection.versions.highest(JoinGroupRequest, 0, 1)
+            return connection.send(request, timeout_ms=self._join_timeout_ms)
+
+        response = self._ask_by(ask)
+        assert isinstance(response, JoinGroupResponse)
+        with self._condition:
+            self._membership.joined(response, self._runtime.monotonic())
+
+    def _assign(self, protocol: str, members: Sequence[JoinGroupMember]) -> None:
+        assignor = self._assignors[protocol]
+        subscriptions = {
+            member.member_id: to_subscription(
+                consumer_protocol.decode(consumer_protocol.Subscription, member.metadata)
+            )
+            for member in members
+        }
+        topics = {topic for one in subscriptions.values() for topic in one.topics}
+        cluster = self._cluster.refresh(topics) if topics else self._cluster.metadata
+        given = self._call(assignor, partial(assignor.assign, cluster, subscriptions))
+        shares = {
+            member: encode_assignment(given.get(member, MemberAssignment()))
+            for member in subscriptions
+        }
+        with self._condition:
+            self._counts = {
+                topic: len(cluster.topics[topic].partitions) if topic in cluster.topics else 0
+                for topic in topics
+            }
+            self._membership.assigned(shares)
+
+    def _call(self, assignor: Assignor, call: Callable[[], T]) -> T:
+        """A method of an assignor, which may be the user's. ConsumerRebalanceFailed."""
+        try:
+            return call()
+        except Exception as error:
+            logger.exception("[group %s] assignor %s failed", self._membership.group, assignor.name)
+            raise ConsumerRebalanceFailed(
+                f"group {self._membership.group}: assignor {assignor.name} raised {error!r}"
+            ) from error
+
+    def _ask(self, request: Request, timeout_ms: int) -> Response:
+        return self._ask_by(lambda connection: connection.send(request, timeout_ms=timeout_ms))
+
+    def _ask_by(self, ask: Callable[[Connection], Response]) -> Response:
+        """Of the coordinator, once; `unsubscribe` breaks it off."""
+
+        def tracked(connection: Connection) -> Response:
+            self._connection = connection
+            try:
+                return ask(connection)
+            finally:
+                self._connection = None
+
+        return self._cluster.ask_coordinator(self._membership.group, tracked, policy=ONCE)
+
+    def _failed(self, error: KafkaError) -> None:
+        with self._condition:
+            self._membership.failed(error, self._runtime.monotonic())
+
+    def _forget_lost_coordinator(self) -> None:
+        """A coordinator that answers 15 or 16 is another one now; one that loads stays."""
+        trouble = self._membership.trouble
+        if trouble is None:
+            return
+        if isinstance(trouble, LOST_COORDINATOR):
+            self._cluster.forget_coordinator(self._membership.group)
+        if not self._is_logged:
+            self._is_logged = True
+            logger.warning("[group %s] %s; trying again", self._membership.group, trouble)
+
+    def _log_recovery(self) -> None:
+        if self._is_logged and self._membership.trouble is None:
+            self._is_logged = False
+            logger.info("[group %s] the coordinator answers again", self._membership.group)
+
+
+def encode_assignment(assignment: MemberAssignment) -> bytes:
+    topics = [
+        AssignedTopic(topic, [number for number, _ in items])
+        for topic, items in by_topic(dict.fromkeys(assignment.partitions)).items()
+    ]
+    return consumer_protocol.encode(consumer_protocol.Assignment(topics, assignment.user_data))

@@ -1,0 +1,420 @@
+"""Membership: the state machine of one member of a group, as its client sees it. Pure: no I/O, no
+clock, no chance.
+
+    reader      subscribe, unsubscribe, give_up, polling, polled
+    network     joined, assigned, synced, heard, failed, refused_commit
+    what to do  due
+
+    OUTSIDE ─subscribe─▶ REVOKING ─give_up─▶ JOINING ─joined─▶ SYNCING ─synced─▶ STABLE
+       ▲                    ▲                   ▲                 │                │
+       └─unsubscribe        │                   └──27, 22, 25─────┘                │
+                            └──27, 22, 25, another subscription, no poll for long──┘
+
+In REVOKING the reader has still to give up what it had: it ends the work in hand, commits, and says
+`give_up` at its next poll. Until then the member sends heartbeats, so that it keeps its place.
+Times are seconds of a clock that never goes back. Source: AbstractCoordinator, ConsumerCoordinator
+(org.apache.kafka.clients.consumer.internals) 0.10.2.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from math import inf
+from typing import Final, TypeAlias
+
+from kafka08.errors import (
+    NO_ERROR,
+    ApiError,
+    ConsumerCoordinatorNotAvailable,
+    IllegalGeneration,
+    KafkaError,
+    NotCoordinatorForConsumer,
+    OffsetsLoadInProgress,
+    PollIntervalExceeded,
+    RebalanceInProgress,
+    RequestTimedOut,
+    UnknownMemberId,
+    error_of,
+)
+from kafka08.protocol.consumer_protocol import PROTOCOL_TYPE
+from kafka08.protocol.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kafka08.protocol.join_group import (
+    JoinGroupMember,
+    JoinGroupProtocol,
+    JoinGroupRequest,
+    JoinGroupResponse,
+)
+from kafka08.protocol.leave_group import LeaveGroupRequest
+from kafka08.protocol.sync_group import SyncGroupAssignment, SyncGroupRequest, SyncGroupResponse
+from kafka08.protocol.types import Buffer
+
+NO_GENERATION: Final = -1
+NO_MEMBER_ID: Final = ""
+PASSING: Final = (
+    OffsetsLoadInProgress.code,
+    ConsumerCoordinatorNotAvailable.code,
+    NotCoordinatorForConsumer.code,
+    RequestTimedOut.code,
+)
+"""Error codes that another attempt may cure; but for the first, at another broker."""
+FENCED: Final = (IllegalGeneration.code, UnknownMemberId.code)
+"""Error codes that tell a member that the group goes on without it."""
+
+
+class Phase(Enum):
+    OUTSIDE = "outside"
+    REVOKING = "revoking"
+    JOINING = "joining"
+    SYNCING = "syncing"
+    STABLE = "stable"
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """In seconds.
+
+    session     without a sign for so long, the coordinator removes the member
+    heartbeat   between two heartbeats
+    poll        between two polls, and what a rebalance waits for a member
+    backoff     before another attempt
+    """
+
+    session: float
+    heartbeat: float
+    poll: float
+    backoff: float
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing is to be done before `until`."""
+
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Make a JoinGroup of the subscription, by `join_request`, and tell `joined` the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """This member leads the group: compute the assignment, and tell `assigned`."""
+
+    protocol: str
+    members: Sequence[JoinGroupMember]
+
+
+@dataclass(frozen=True, slots=True)
+class Sync:
+    """Send it, and tell `synced` the answer."""
+
+    request: SyncGroupRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """Send it, and tell `heard` the answer."""
+
+    request: HeartbeatRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """Send it; its answer says nothing."""
+
+    request: LeaveGroupRequest
+
+
+Action: TypeAlias = Wait | Join | Assign | Sync | Beat | Leave
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """What a commit says of its member."""
+
+    id: int = NO_GENERATION
+    member_id: str = NO_MEMBER_ID
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """What the group has given this member: the bytes of an Assignment, in a generation."""
+
+    generation: int
+    protocol: str
+    data: Buffer
+
+
+class Membership:
+    """One member.
+
+    phase        see the module
+    generation   number of the group's generation, and this member's id; NO_GENERATION: it is in
+                 none, or was thrown out of it
+    fault        why the group does not take it; for the reader, which goes on by `retry`
+    trouble      the last passing failure, None while all is well
+    since        when that trouble began
+    lost         it was thrown out, or left because the reader did not poll: what it had may belong
+                 to others
+    """
+
+    def __init__(self, group: str, timeouts: Timeouts) -> None:
+        self.group = group
+        self.phase = Phase.OUTSIDE
+        self.generation = Generation()
+        self.fault: KafkaError | None = None
+        self.trouble: KafkaError | None = None
+        self.since = inf
+        self.lost = False
+        self._timeouts = timeouts
+        self._member_id = NO_MEMBER_ID
+        self._protocol = ""
+        self._members: Sequence[JoinGroupMember] | None = None
+        """Of the generation that this member leads, until their shares are known."""
+        self._shares: list[SyncGroupAssignment] = []
+        self._join_again = False
+        """The subscription has changed since the join that is under way."""
+        self._new: Assigned | None = None
+        self._beat_at = -inf
+        self._try_at = -inf
+        self._polled_at = -inf
+        self._is_polling = False
+        self._leaving: list[LeaveGroupRequest] = []
+
+    def __repr__(self) -> str:
+        return (
+            f"<Membership of group {self.group}: {self.phase.value}, generation "
+            f"{self.generation.id}, member {self._member_id!r}>"
+        )
+
+    # ------------------------------------------------------------------------------- the reader
+
+    def subscribe(self, now: float) -> None:
+        """Join, or join again because the subscription is another one."""
+        self._polled_at = max(self._polled_at, now)
+        if self.phase in {Phase.OUTSIDE, Phase.STABLE}:
+            self._revoke()
+        elif self.phase in {Phase.JOINING, Phase.SYNCING}:
+            self._join_again = True
+        self.fault = None
+
+    def unsubscribe(self) -> None:
+        """Leave the group, if it is in one. Nothing that is under way counts any more."""
+        self._leave()
+        self.phase = Phase.OUTSIDE
+        self.fault = self._new = self._members = None
+        self.lost = self._join_again = False
+        self._recover()
+
+    def give_up(self) -> None:
+        """The reader has nothing any more of what it had."""
+        assert self.phase is Phase.REVOKING
+        self.phase = Phase.JOINING
+        self.lost = self._join_again = False
+        self._new = None
+
+    def polling(self, now: float) -> None:
+        """A poll has begun; as long as it lasts, the reader is there."""
+        self._is_polling = True
+        self._polled_at = now
+
+    def polled(self, now: float) -> None:
+        """It is over."""
+        self._is_polling = False
+        self._polled_at = now
+
+    def progressed(self, now: float) -> None:
+        """The reader has asked for another message of what it was handed."""
+        self._polled_at = max(self._polled_at, now)
+
+    def retry(self) -> KafkaError | None:
+        """The fault, which is told once for each poll: the next attempt follows."""
+        fault, self.fault = self.fault, None
+        return fault
+
+    def take_assignment(self) -> Assigned | None:
+        """What the group has given this member, once for each generation."""
+        if self.phase is not Phase.STABLE:
+            return None
+        new, self._new = self._new, None
+        return new
+
+    @property
+    def must_give_up(self) -> bool:
+        return self.phase is Phase.REVOKING
+
+    # -------------------------------------------------------------------------------- what to do
+
+    def due(self, now: float) -> Action:
+        """What is to be done next."""
+        if self._leaving:
+            return Leave(self._leaving.pop(0))
+        if self.phase is Phase.OUTSIDE or self.fault is not None:
+            return Wait(inf)
+        if self.phase in {Phase.JOINING, Phase.SYNCING}:
+            if now < self._try_at:
+                return Wait(self._try_at)
+            if self.phase is Phase.JOINING:
+                return Join()
+            if self._members is not None:
+                return Assign(self._protocol, self._members)
+            return Sync(self._sync_request())
+        if self.generation.id == NO_GENERATION:
+            return Wait(inf)
+        if not self._is_polling and now >= self._polled_at + self._timeouts.poll:
+            return self._exceed()
+        due = max(self._beat_at, self._try_at)
+        if now < due:
+            return Wait(
+                due if self._is_polling else min(due, self._polled_at + self._timeouts.poll)
+            )
+        return Beat(HeartbeatRequest(self.group, self.generation.id, self._member_id))
+
+    def join_request(self, protocols: Sequence[JoinGroupProtocol]) -> JoinGroupRequest:
+        """`protocols` are the assignors in the order of preference, with the subscription."""
+        self._join_again = False
+        return JoinGroupRequest(
+            self.group,
+            round(self._timeouts.session * 1000),
+            round(self._timeouts.poll * 1000),
+            self._member_id,
+            PROTOCOL_TYPE,
+            list(protocols),
+        )
+
+    # --------------------------------------------------------------------------------- the answers
+
+    def joined(self, response: JoinGroupResponse, now: float) -> None:
+        if self.phase is not Phase.JOINING:
+            return
+        code = response.error_code
+        if code == NO_ERROR:
+            self._recover()
+            self._member_id = response.member_id
+            self.generation = Generation(response.generation, response.member_id)
+            self._protocol = response.protocol
+            leads = response.leader_id == response.member_id
+            self._members = response.members if leads else None
+            self._shares = []
+            self.phase = Phase.SYNCING
+        elif code in FENCED:
+            self._forget_member()
+        else:
+            self._refused(code, now, f"group {self.group} refused to let this member join")
+
+    def assigned(self, shares: Mapping[str, bytes]) -> None:
+        """The assignment that this member computed, by member id."""
+        self._members = None
+        self._shares = [SyncGroupAssignment(member, data) for member, data in shares.items()]
+
+    def synced(self, response: SyncGroupResponse, now: float) -> None:
+        if self.phase is not Phase.SYNCING:
+            return
+        code = response.error_code
+        if code == NO_ERROR:
+            self._recover()
+            self.phase = Phase.STABLE
+            self._new = Assigned(self.generation.id, self._protocol, response.assignment)
+            self._beat_at = now + self._timeouts.heartbeat
+            if self._join_again:
+                self._revoke()
+        elif code == RebalanceInProgress.code:
+            self.phase = Phase.JOINING
+        elif code in FENCED:
+            self._forget_member()
+            self.phase = Phase.JOINING
+        else:
+            self.phase = Phase.JOINING
+            self._refused(code, now, f"group {self.group} did not take the assignment")
+
+    def heard(self, response: HeartbeatResponse, generation: int, now: float) -> None:
+        """The answer to a heartbeat of `generation`."""
+        if generation != self.generation.id or self.phase not in {Phase.STABLE, Phase.REVOKING}:
+            return
+        code = response.error_code
+        if code in {NO_ERROR, RebalanceInProgress.code}:
+            self._recover()
+            self._beat_at = now + self._timeouts.heartbeat
+            if code != NO_ERROR:
+                self._revoke()
+        elif code in FENCED:
+            self._lose()
+        else:
+            self._refused(code, now, f"group {self.group} refused a heartbeat")
+
+    def failed(self, error: KafkaError, now: float) -> None:
+        """A request or the search for the coordinator failed for a reason that may pass."""
+        if self.trouble is None:
+            self.since = now
+        self.trouble = error
+        self._try_at = now + self._timeouts.backoff
+
+    def refused(self, error: KafkaError) -> None:
+        """What cannot pass by itself: an assignor failed, or nothing can be joined with."""
+        if self.phase is Phase.SYNCING:
+            self.phase = Phase.JOINING
+        self.fault = error
+
+    def refused_commit(self, code: int, generation: Generation) -> None:
+        """A commit of `generation` was answered with an error that concerns the member."""
+        if generation != self.generation or self.phase not in {Phase.STABLE, Phase.REVOKING}:
+            return
+        if code in FENCED:
+            self._lose()
+        elif code == RebalanceInProgress.code:
+            self._revoke()
+
+    def rejoin(self) -> None:
+        """Its leader knows of new partitions."""
+        if self.phase is Phase.STABLE:
+            self._revoke()
+
+    # --------------------------------------------------------------------------------- its parts
+
+    def _sync_request(self) -> SyncGroupRequest:
+        return SyncGroupRequest(self.group, self.generation.id, self._member_id, self._shares)
+
+    def _revoke(self) -> None:
+        self.phase = Phase.REVOKING
+
+    def _lose(self) -> None:
+        """The group goes on without this member."""
+        self._forget_member()
+        self.lost = True
+        self._revoke()
+
+    def _forget_member(self) -> None:
+        self._member_id = NO_MEMBER_ID
+        self.generation = Generation()
+
+    def _leave(self) -> None:
+        if self._member_id != NO_MEMBER_ID:
+            self._leaving.append(LeaveGroupRequest(self.group, self._member_id))
+        self._forget_member()
+
+    def _exceed(self) -> Action:
+        self._leave()
+        self._lose()
+        self.fault = PollIntervalExceeded(
+            f"group {self.group}: no poll for max.poll.interval.ms "
+            f"({round(self._timeouts.poll * 1000)} ms), so this member left the group and others "
+            "have its partitions. It joins again at the next poll. Raise max.poll.interval.ms, or "
+            "lower max.poll.records, if the work between two polls takes that long"
+        )
+        return Leave(self._leaving.pop(0))
+
+    def _recover(self) -> None:
+        self.trouble = None
+        self.since = inf
+        self._try_at = -inf
+
+    def _refused(self, code: int, now: float, what: str) -> None:
+        error: ApiError | None = error_of(code, what)
+        assert error is not None
+        if code in PASSING:
+            self.failed(error, now)
+        else:
+            self.fault = error

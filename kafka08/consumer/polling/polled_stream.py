@@ -1,0 +1,255 @@
+"""PolledStream: what was fetched for a KafkaConsumer, and the place of its reader in it.
+
+A MemberStream with one difference: nothing is taken away from the reader behind its back. Whoever
+wants something of it says `call`; the reader comes back to its consumer between two messages, and
+the consumer does in the reader's own thread what is to be done.
+
+*Finished.* What was handed out is in hand until `finish`: the messages of a poll, a batch, or the
+one message of an iteration. `positions` are behind it, `finished` in front of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from itertools import islice
+from math import inf
+from typing import Any, TypeVar
+
+from kafka08.consumer.batch import BatchLimits, MessageBatch
+from kafka08.consumer.polling.deserializers import Deserializer
+from kafka08.consumer.progress import Chunk, OwnedPartition
+from kafka08.consumer.stream import UNREADABLE, MemberStream
+from kafka08.errors import DeserializationFailed, KafkaError
+from kafka08.kernel import MessageAndMetadata, MessageIterator
+from kafka08.runtime import WAIT_SECONDS_MAX, ClientRuntime
+from kafka08.structs import TopicPartition
+
+Message = MessageAndMetadata[Any, Any]
+T = TypeVar("T")
+
+
+class AlwaysOpen:
+    """The Supervisor of a stream that is revoked in its reader's thread alone."""
+
+    def deadline(self) -> float:
+        return inf
+
+    def stall(self) -> tuple[int, KafkaError | None]:
+        return 0, None
+
+
+class PolledStream(MemberStream):
+    """Its reader is the thread that uses the consumer; any thread may `call`.
+
+    is_called   the reader is wanted by its consumer; whoever comes clears it first
+    """
+
+    def __init__(
+        self,
+        *,
+        runtime: ClientRuntime,
+        fetch_bytes: int,
+        key_deserializer: Deserializer | None,
+        value_deserializer: Deserializer | None,
+        on_room: Callable[[], None],
+    ) -> None:
+        super().__init__(
+            supervisor=AlwaysOpen(), runtime=runtime, fetch_bytes=fetch_bytes, on_room=on_room
+        )
+        self.is_called = False
+        self._deserializers = (key_deserializer, value_deserializer)
+        self._in_hand: dict[TopicPartition, int] = {}
+        """The first offset of each partition that a poll or batch has handed out."""
+        self._iterated: MessageIterator | None = None
+        """What `_each` hands out of, its last message being in hand."""
+        self._iterated_of: TopicPartition | None = None
+
+    def call(self) -> None:
+        """Have the reader come back to its consumer."""
+        self.is_called = True
+        self.wake()
+
+    # ------------------------------------------------------------------------------ handing out
+
+    def take(self, limit: int, give_up_at: float) -> list[Message] | None:
+        """Up to `limit` messages, as soon as there are some; None after `give_up_at`, or when the
+        reader is called. Raises as `iterate`, after the messages in front of what is wrong."""
+        taken: list[Message] = []
+        begun: dict[OwnedPartition, int] = {}
+        try:
+            while len(taken) < limit:
+                if not self._await_messages(-inf if taken else give_up_at, bool(taken)):
+                    break
+                assert self._chunk is not None, "there are messages"
+                begun.setdefault(self._chunk.partition, self._position())
+                wanted = limit - len(taken)
+                before = len(taken)
+                try:
+                    taken.extend(islice(self._messages, wanted))
+                except UNREADABLE as error:
+                    self._damage = error
+                    if taken:
+                        break
+                except Exception as error:  # the user's deserializer
+                    failed = self._failed(error)
+                    if taken:
+                        break
+                    raise failed from error
+                else:
+                    if len(taken) - before < wanted:
+                        self._ended = self._messages
+        except KafkaError:
+            raise  # the position is where it was
+        except BaseException:
+            self._take_back(begun)
+            raise
+        self._in_hand.update((p.topic_partition, offset) for p, offset in begun.items())
+        return taken or None
+
+    def take_batch(self, limits: BatchLimits, give_up_at: float) -> MessageBatch | None:
+        """A batch as MemberStream.batches has it; None as `take`."""
+        batch = self._await(partial(self._take_batch, limits), give_up_at)
+        if batch is not None and self._chunk is not None:
+            self._in_hand[batch.topic_partition] = batch.first_offset
+        return batch
+
+    def iterate(self, give_up_at: float) -> Iterator[Message] | None:
+        """The rest of a set, one message after another; None as `take`. The iterator ends early
+        when the reader is called. It raises InvalidMessage and DeserializationFailed."""
+        return self._each() if self._await_messages(give_up_at, False) else None
+
+    def _each(self) -> Iterator[Message]:
+        assert self._chunk is not None, "there are messages"
+        messages = self._iterated = self._messages
+        self._iterated_of = self._chunk.partition.topic_partition
+        try:
+            for message in messages:
+                yield message
+                if self.is_called:
+                    return
+        except UNREADABLE as error:
+            self._damage = error
+        except Exception as error:  # the user's deserializer
+            raise self._failed(error) from error
+        else:
+            self._ended = messages
+
+    def finish(self) -> None:
+        """What was handed out is done with."""
+        self._in_hand.clear()
+        self._iterated = None
+
+    # -------------------------------------------------------------------------------- positions
+
+    def position_of(self, partition: OwnedPartition) -> int:
+        """The offset behind what was handed out of it."""
+        return self.positions([partition])[partition]
+
+    @property
+    def in_hand(self) -> dict[TopicPartition, int]:
+        """partition → the first offset that was handed out and is not finished."""
+        messages = self._iterated
+        if messages is None or messages.position_offset < 0:
+            return self._in_hand
+        assert self._iterated_of is not None, "it is set with the other"
+        return {self._iterated_of: messages.position_offset}
+
+    def forget_in_hand(self, partitions: Iterable[TopicPartition]) -> None:
+        """These go on elsewhere."""
+        self._in_hand = dict(self.in_hand)
+        self._iterated = None
+        for tp in partitions:
+            self._in_hand.pop(tp, None)
+
+    @property
+    def progress(self) -> object:
+        """Another value whenever the reader has asked an iteration for one more message."""
+        messages = self._messages
+        return id(messages), messages.position_offset
+
+    def wait_until(self, done: Callable[[], bool], give_up_at: float) -> bool:
+        """Wait until `done()`; False after `give_up_at`. Whoever changes it says `wake`."""
+        with self._condition:
+            while not done():
+                remaining = give_up_at - self._monotonic()
+                if remaining <= 0:
+                    return False
+                self._condition.wait(min(remaining, WAIT_SECONDS_MAX))
+        return True
+
+    # -------------------------------------------------------------------------------- its parts
+
+    @property
+    def _is_reader(self) -> bool:
+        """One thread at a time uses the consumer, and whichever it is, it is the reader."""
+        return True
+
+    def _await(self, take: Callable[[], T | None], give_up_at: float) -> T | None:
+        """What `take` finds, as soon as it finds something; None if the reader is called, or after
+        `give_up_at`."""
+        with self._condition:
+            self._reader = self._runtime.current_task()
+            while True:
+                taken = take()
+                if taken is not None or self.is_called or self._closed:
+                    return taken
+                remaining = give_up_at - self._monotonic()
+                if remaining <= 0:
+                    return None
+                self._waiting = True
+                try:
+                    self._condition.wait(min(remaining, WAIT_SECONDS_MAX))
+                finally:
+                    self._waiting = False
+
+    def _await_messages(self, give_up_at: float, has_some: bool) -> bool:
+        """Whether the current set has messages. With `has_some` in hand, what stands in place of
+        the next set is not raised: it will be fetched again."""
+        try:
+            return bool(self._await(self._find_messages, give_up_at))
+        except KafkaError:
+            if has_some:
+                return False
+            raise
+
+    def _position(self) -> int:
+        """Of the current set's partition."""
+        assert self._chunk is not None
+        return max(self._behind_hand(), self._chunk.partition.consumed_offset)
+
+    def _messages_of(self, chunk: Chunk, from_offset: int) -> MessageIterator:
+        topic = chunk.partition.topic_partition.topic
+        key, value = self._deserializers
+        self._decoders = (key and partial(key, topic), value and partial(value, topic))
+        return super()._messages_of(chunk, from_offset)
+
+    def _failed(self, error: Exception) -> DeserializationFailed:
+        """What to raise for a message that a deserializer does not take. It comes again."""
+        chunk = self._chunk
+        assert chunk is not None, "a message comes out of a set"
+        tp = chunk.partition.topic_partition
+        offset = self._messages.next_offset - 1
+        chunk.partition.consumed_offset = offset
+        self._messages = self._messages_of(chunk, offset)
+        self._iterated = None
+        return DeserializationFailed(
+            f"{tp}, offset {offset}: a deserializer raised {error!r}. The position stays there; go "
+            f"on behind it by seek({tp!r}, {offset + 1})",
+            tp,
+            offset,
+        )
+
+    def _take_back(self, back: Mapping[OwnedPartition, int]) -> None:
+        """What was taken is not handed out: fetch it again from these offsets."""
+        with self._condition:
+            if self._chunk is not None and self._chunk.partition in back:
+                self._drop_chunk()
+            for partition, offset in back.items():
+                if not partition.revoked:
+                    partition.consumed_offset = offset
+                    partition.fetch_again()
+            self._chunks = type(self._chunks)(
+                chunk for chunk in self._chunks if chunk.partition not in back
+            )
+        self._on_room()

@@ -1,0 +1,498 @@
+"""Poller: what a KafkaConsumer does in the thread that uses it.
+
+Other threads keep the member in its group, fetch, commit and look for positions; whenever one of
+them has something for the user's thread, it calls that back to `_maintain`, in this order:
+
+    1. wakeup                       raised
+    2. callbacks of commits         run
+    3. what is wrong                raised
+    4. partitions to give up        automatic commit, on_revoked, then they are gone
+    5. partitions to take up        on_assigned
+    6. an automatic commit          sent, if it is due
+    7. positions not known          looked for
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Collection, Mapping
+from math import inf
+from typing import Final, TypeAlias, TypeVar
+
+from kafka08.client.cluster import ClusterClient
+from kafka08.client.retry import RetryPolicy
+from kafka08.consumer.brokers import BootstrapBrokers
+from kafka08.consumer.fetch_settings import LARGEST, NO_RESET, SMALLEST, FetchSettings
+from kafka08.consumer.fetcher import answer_bytes_max
+from kafka08.consumer.fetcher_manager import FetcherManager
+from kafka08.consumer.polling.assignors import Assignor
+from kafka08.consumer.polling.committer import Commit, CommitCallback, Committer, Offsets, fenced
+from kafka08.consumer.polling.deserializers import Deserializer
+from kafka08.consumer.polling.group_member import GroupMember
+from kafka08.consumer.polling.interceptors import Interceptors
+from kafka08.consumer.polling.kafka_consumer_config import EARLIEST, LATEST, KafkaConsumerConfig
+from kafka08.consumer.polling.membership import NO_GENERATION, Membership, Timeouts
+from kafka08.consumer.polling.partitions import Partitions, Start
+from kafka08.consumer.polling.polled_stream import PolledStream
+from kafka08.consumer.polling.start_finder import StartFinder
+from kafka08.consumer.polling.subscription import Chosen, Pattern, Subscription, Topics
+from kafka08.errors import Closed, FetchFailed, KafkaError, RequestTimeout, WokenUp
+from kafka08.network.connection import Connection
+from kafka08.runtime import ClientRuntime
+from kafka08.structs import Broker, OffsetAndMetadata, TopicPartition
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+RebalanceCallback: TypeAlias = Callable[[list[TopicPartition]], object]
+"""Given partitions. Runs in the thread that polls, and may use the consumer, but not poll."""
+
+LASTING_S: Final = 30.0
+"""A failure that has lasted so long is raised by a poll that has nothing else to give."""
+REBALANCE_COMMIT_S: Final = 10.0
+"""The longest that a rebalance waits for the automatic commit before it."""
+ASK_TIMEOUT_MS: Final = 30_000
+"""The longest wait for an answer that does not wait for messages or other members."""
+RESETS: Final = {EARLIEST: Start.EARLIEST, LATEST: Start.LATEST}
+FETCH_RESETS: Final = {EARLIEST: SMALLEST, LATEST: LARGEST}
+JOIN_S: Final = 1.0
+
+
+class Poller:
+    """See the module.
+
+    cluster       for questions of all kinds
+    partitions    what is read, and where
+    subscription  what is to be read; None: nothing
+    """
+
+    def __init__(
+        self,
+        config: KafkaConsumerConfig,
+        *,
+        deserializers: tuple[Deserializer | None, Deserializer | None],
+        assignors: list[Assignor],
+        interceptors: Interceptors,
+        runtime: ClientRuntime,
+    ) -> None:
+        self._config = config
+        self._runtime = runtime
+        self._interceptors = interceptors
+        self._backoff_s = config.retry_backoff_ms / 1000
+        self._ask_timeout_ms = min(config.request_timeout_ms, ASK_TIMEOUT_MS)
+        self.cluster = ClusterClient(
+            config.bootstrap,
+            client_id=config.client_id,
+            timeout_ms=self._ask_timeout_ms,
+            retry_policy=RetryPolicy(backoff_ms=min(config.retry_backoff_ms, self._ask_timeout_ms)),
+            send_buffer=config.send_buffer_bytes,
+            negotiates=True,
+            runtime=runtime,
+        )
+        self.stream = PolledStream(
+            runtime=runtime,
+            fetch_bytes=config.max_partition_fetch_bytes,
+            key_deserializer=deserializers[0],
+            value_deserializer=deserializers[1],
+            on_room=self._notify_fetchers,
+        )
+        settings = FetchSettings(
+            auto_offset_reset=FETCH_RESETS.get(config.auto_offset_reset, NO_RESET),
+            fetch_message_max_bytes=config.max_partition_fetch_bytes,
+            fetch_min_bytes=config.fetch_min_bytes,
+            fetch_wait_max_ms=config.fetch_max_wait_ms,
+            fetch_max_bytes=config.fetch_max_bytes,
+            refresh_leader_backoff_ms=config.retry_backoff_ms,
+        )
+        self._answer_bytes_max = answer_bytes_max(settings)
+        self._fetchers = FetcherManager(
+            config.group_id or "kafka08-consumer",
+            settings,
+            BootstrapBrokers(self.cluster),
+            runtime,
+            self._connect_to,
+        )
+        self.partitions = Partitions(
+            self.stream, self._fetchers, max(1, config.max_partition_fetch_bytes)
+        )
+        self.subscription: Subscription | None = None
+        self._on_assigned: RebalanceCallback | None = None
+        self._on_revoked: RebalanceCallback | None = None
+        self._member = GroupMember(
+            Membership(
+                config.group_id,
+                Timeouts(
+                    session=config.session_timeout_ms / 1000,
+                    heartbeat=config.heartbeat_interval_ms / 1000,
+                    poll=config.max_poll_interval_ms / 1000,
+                    backoff=self._backoff_s,
+                ),
+            ),
+            self.cluster,
+            assignors,
+            wanted=self._wanted,
+            progress=lambda: self.stream.progress,
+            on_change=self.stream.call,
+            timeout_ms=min(self._ask_timeout_ms, config.session_timeout_ms),
+            rebalance_timeout_ms=max(config.max_poll_interval_ms, config.session_timeout_ms),
+            metadata_max_age_ms=config.metadata_max_age_ms,
+            runtime=runtime,
+        )
+        self._committer = Committer(
+            self.cluster,
+            config.group_id,
+            on_refused=self._member.refused_commit,
+            on_done=self._committed,
+            on_idle=self.stream.call,
+            idle_s=max(0.001, config.auto_commit_interval_ms / 1000),
+            backoff_s=self._backoff_s,
+            timeout_ms=self._ask_timeout_ms,
+            runtime=runtime,
+        )
+        self._finder = StartFinder(
+            self.cluster,
+            config.group_id,
+            RESETS.get(config.auto_offset_reset),
+            on_found=self.stream.call,
+            backoff_s=self._backoff_s,
+            runtime=runtime,
+        )
+        self._done: deque[Commit] = deque()
+        """Commits whose callbacks are to be called."""
+        self._submitted = self._finished = 0
+        """How many commits the user's thread has asked for, and the committer has done."""
+        self._commits_automatically = config.enable_auto_commit and bool(config.group_id)
+        self._commit_at = inf
+        self._commit_fails = False
+        self._search_fails_since = inf
+        self._search_failure: KafkaError | None = None
+        self._woken = False
+        self._is_polling = False
+        self.is_closed = False
+
+    # ------------------------------------------------------------------------------ subscriptions
+
+    def subscribe(
+        self,
+        wanted: Topics | Pattern,
+        on_assigned: RebalanceCallback | None,
+        on_revoked: RebalanceCallback | None,
+    ) -> None:
+        self._on_assigned, self._on_revoked = on_assigned, on_revoked
+        if wanted != self.subscription:
+            self.subscription = wanted
+            self._member.subscribe()
+        self._begin_to_commit()
+
+    def assign(self, chosen: Chosen) -> None:
+        if self._commits_automatically:
+            self._submit(self._offsets(self.partitions.positions()))
+        self.subscription = chosen
+        self.partitions.replace(chosen.partitions, keep=True)
+        self._begin_to_commit()
+
+    def unsubscribe(self) -> None:
+        if isinstance(self.subscription, Topics | Pattern):
+            self._member.unsubscribe()
+        self.subscription = None
+        self.partitions.replace((), keep=False)
+
+    # ------------------------------------------------------------------------------------ polling
+
+    def next(self, take: Callable[[float], T | None], timeout_s: float) -> T | None:
+        """What `take(give_up_at)` of the stream gives, as soon as it gives something; None when the
+        time is over. What was handed out before is finished."""
+        if self.subscription is None:
+            raise RuntimeError(
+                "the consumer has no subscription: call subscribe or assign before it is polled"
+            )
+        if self._is_polling:
+            raise RuntimeError("a callback of a rebalance or a commit cannot poll")
+        give_up_at = self._runtime.monotonic() + timeout_s
+        self.stream.finish()
+        is_member = not isinstance(self.subscription, Chosen)
+        if is_member:
+            self._member.polling()
+        self._is_polling = True
+        try:
+            while True:
+                self._maintain()
+                taken = take(give_up_at)
+                if taken is not None:
+                    return taken
+                self._check_open()
+                if self._runtime.monotonic() >= give_up_at:
+                    self._raise_lasting()
+                    return None
+        finally:
+            self._is_polling = False
+            if is_member:
+                self._member.polled()
+
+    def wait_until(self, done: Callable[[], bool], give_up_at: float, what: str) -> None:
+        """Wait until `done()`; RequestTimeout after `give_up_at`, WokenUp after `wakeup`."""
+        in_time = self.stream.wait_until(
+            lambda: done() or self._woken or self.is_closed, give_up_at
+        )
+        if done():
+            return
+        self._check_open()
+        self._raise_woken()
+        assert not in_time
+        raise RequestTimeout(f"{what} took more than the time given")
+
+    def find(self, tp: TopicPartition, give_up_at: float) -> int:
+        """The position of `tp`, looked up if need be."""
+        while (position := self.partitions.position(tp)) is None:
+            self._find_positions()
+            position = self.partitions.position(tp)
+            if position is not None:
+                break
+            self.wait_until(self._finder.has_found, give_up_at, f"the search for {tp}")
+        return position
+
+    def wake_up(self) -> None:
+        """Have the call that waits, or the next one that would, raise WokenUp. Any thread."""
+        self._woken = True
+        self.stream.call()
+
+    # ------------------------------------------------------------------------------------ commits
+
+    def commit(self, offsets: Offsets | None, timeout_s: float) -> None:
+        """Commit these, or all positions, and wait until that is done."""
+        if offsets is None:
+            offsets = self._offsets(self.partitions.positions())
+            self.stream.finish()
+        self._run_callbacks()
+        if not offsets:
+            return
+        give_up_at = self._runtime.monotonic() + timeout_s
+        commit = self._submit(offsets, give_up_at=give_up_at)
+        self.wait_until(lambda: commit.is_done, give_up_at + self._backoff_s, "the commit")
+        self._run_callbacks()
+        if commit.error is not None:
+            raise commit.error
+
+    def commit_async(self, offsets: Offsets | None, callback: CommitCallback | None) -> None:
+        if offsets is None:
+            offsets = self._offsets(self.partitions.positions())
+            self.stream.finish()
+        self._submit(offsets, callback or log_failure)
+
+    # --------------------------------------------------------------------------------------- end
+
+    def close(self, timeout_s: float) -> None:
+        """Commit what is finished, leave the group, end all threads; in `timeout_s` at most."""
+        if self.is_closed:
+            return
+        give_up_at = self._runtime.monotonic() + timeout_s
+        try:
+            self._commit_finally(give_up_at)
+        finally:
+            self.is_closed = True
+            self._member.stop()
+            self._committer.stop()
+            self._fetchers.stop()
+            self.stream.close()
+            self._member.join(max(0.0, give_up_at - self._runtime.monotonic()))
+            self.cluster.close()
+            self._committer.join(JOIN_S)
+            self._fetchers.join(JOIN_S)
+            self._interceptors.close()
+
+    def _commit_finally(self, give_up_at: float) -> None:
+        if self._may_commit() and self._commits_automatically:
+            self._submit(
+                self._offsets(self.partitions.finished()), log_failure, give_up_at=give_up_at
+            )
+        self.stream.wait_until(lambda: self._finished == self._submitted, give_up_at)
+        self._run_callbacks()
+
+    # ----------------------------------------------------------------------------------- its parts
+
+    def _maintain(self) -> None:
+        self.stream.is_called = False
+        self._check_open()
+        self._raise_woken()
+        self._run_callbacks()
+        if not isinstance(self.subscription, Chosen):
+            fault = self._member.take_fault()
+            if fault is not None:
+                raise fault
+            if self._member.must_give_up:
+                self._give_up()
+            assignment = self._member.take_assignment()
+            if assignment is not None:
+                self._take_up(assignment.partitions)
+        self._commit_if_due()
+        self._find_positions()
+
+    def _give_up(self) -> None:
+        given_up = list(self.partitions)
+        try:
+            if given_up and self._commits_automatically and not self._member.lost:
+                self._commit_before_rebalance()
+            if given_up and self._on_revoked is not None:
+                self._on_revoked(given_up)
+        finally:
+            self.partitions.replace((), keep=False)
+            if self._member.must_give_up:
+                self._member.give_up()
+
+    def _commit_before_rebalance(self) -> None:
+        try:
+            self.commit(None, min(REBALANCE_COMMIT_S, self._config.session_timeout_ms / 1000))
+        except WokenUp:
+            self._woken = True  # for the next call that waits: the rebalance goes on
+        except KafkaError as error:
+            logger.warning("[group %s] commit before a rebalance: %s", self._config.group_id, error)
+
+    def _take_up(self, partitions: list[TopicPartition]) -> None:
+        self.partitions.replace(partitions, keep=False)
+        self._begin_to_commit()
+        if self._on_assigned is not None:
+            self._on_assigned(list(partitions))
+
+    def _find_positions(self) -> None:
+        found = self._finder.take()
+        if found is not None and found.epoch == self.partitions.epoch:
+            self.partitions.found(found.positions, found.asked)
+            self._note_failures(found.failures)
+            if found.error is not None:
+                raise found.error
+        missing = self.partitions.missing()
+        if missing:
+            self._finder.begin(missing, self.partitions.epoch)
+
+    def _note_failures(self, failures: Mapping[TopicPartition, KafkaError]) -> None:
+        if not failures:
+            self._search_failure, self._search_fails_since = None, inf
+            return
+        tp, error = next(iter(failures.items()))
+        if self._search_failure is None:
+            self._search_fails_since = self._runtime.monotonic()
+            logger.warning("%s: no position yet: %s", tp, error)
+        self._search_failure = error
+
+    def _raise_lasting(self) -> None:
+        """There is nothing to hand out. Say so if that is because something has failed for long."""
+        now = self._runtime.monotonic()
+        if not isinstance(self.subscription, Chosen):
+            trouble = self._member.lasting_trouble(LASTING_S)
+            if trouble is not None:
+                raise trouble
+        if self._search_failure is not None and now - self._search_fails_since >= LASTING_S:
+            raise self._search_failure
+        for owned in self.partitions.owned:
+            if owned.failure is not None and now - owned.failing_since >= LASTING_S:
+                raise FetchFailed(
+                    f"{owned.topic_partition} could not be fetched for "
+                    f"{now - owned.failing_since:.0f} s: {owned.failure}. The consumer goes on "
+                    "trying; see whether the topic exists and its brokers run"
+                ) from owned.failure
+
+    def _begin_to_commit(self) -> None:
+        if self._commits_automatically:
+            self._commit_at = (
+                self._runtime.monotonic() + self._config.auto_commit_interval_ms / 1000
+            )
+            self._committer.start()
+
+    def _commit_if_due(self) -> None:
+        if self._runtime.monotonic() < self._commit_at or self._finished < self._submitted:
+            return
+        self._begin_to_commit()
+        if self._may_commit():
+            self._submit(self._offsets(self.partitions.positions()), self._committed_by_itself)
+
+    def _committed_by_itself(self, _: Offsets, error: KafkaError | None) -> None:
+        """Log the first failure of a row; the next interval tries again."""
+        if error is not None:
+            level = logging.INFO if self._commit_fails else logging.WARNING
+            logger.log(level, "[group %s] automatic commit: %s", self._config.group_id, error)
+        self._commit_fails = error is not None
+
+    def _may_commit(self) -> bool:
+        """Whether the group would take a commit of this member, as far as that is known."""
+        is_member = self._member.generation.id != NO_GENERATION
+        return isinstance(self.subscription, Chosen) or is_member
+
+    def _submit(
+        self, offsets: Offsets, callback: CommitCallback | None = None, give_up_at: float = 0.0
+    ) -> Commit:
+        commit = Commit(offsets, self._member.generation, callback, give_up_at)
+        if not offsets:
+            commit.is_done = True
+            self._done.append(commit)
+        elif not self._may_commit():
+            commit.is_done, commit.error = True, fenced(self._config.group_id)
+            self._done.append(commit)
+        else:
+            self._submitted += 1
+            self._committer.submit(commit)
+        return commit
+
+    def _committed(self, commit: Commit) -> None:
+        """In the committer's thread."""
+        self._done.append(commit)
+        self._finished += 1
+        self.stream.call()
+
+    def _run_callbacks(self) -> None:
+        while self._done:
+            commit = self._done.popleft()
+            if commit.error is None and commit.offsets:
+                self._interceptors.on_commit(commit.offsets)
+            if commit.callback is not None:
+                commit.callback(commit.offsets, commit.error)
+
+    def _offsets(self, positions: Mapping[TopicPartition, int]) -> Offsets:
+        return {tp: OffsetAndMetadata(offset) for tp, offset in positions.items()}
+
+    def _notify_fetchers(self) -> None:
+        """The stream has room."""
+        self._fetchers.notify()
+
+    def _wanted(self) -> Topics | Pattern | None:
+        """For the member's thread."""
+        subscription = self.subscription
+        return None if isinstance(subscription, Chosen) else subscription
+
+    def _connect_to(self, broker: Broker) -> Connection:
+        return Connection(
+            broker.host,
+            broker.port,
+            client_id=self._config.client_id,
+            timeout_ms=min(
+                self._config.request_timeout_ms, ASK_TIMEOUT_MS + self._config.fetch_max_wait_ms
+            ),
+            connect_timeout_ms=10_000,
+            receive_buffer=self._config.receive_buffer_bytes,
+            send_buffer=self._config.send_buffer_bytes,
+            max_response_bytes=self._answer_bytes_max,
+            negotiates=True,
+            runtime=self._runtime,
+        )
+
+    def _check_open(self) -> None:
+        if self.is_closed:
+            raise Closed("the consumer is closed")
+
+    def _raise_woken(self) -> None:
+        if self._woken:
+            self._woken = False
+            raise WokenUp("wakeup was called")
+
+
+def log_failure(offsets: Offsets, error: KafkaError | None) -> None:
+    """For commits that nobody asks for an answer."""
+    if error is not None:
+        logger.warning("commit of %d partitions: %s", len(offsets), error)
+
+
+def check_partitions(partitions: Partitions, wanted: Collection[TopicPartition]) -> None:
+    """ValueError for one that is not assigned."""
+    for tp in wanted:
+        if tp not in partitions:
+            raise ValueError(f"{tp} is not assigned to this consumer")

@@ -1,0 +1,102 @@
+"""Questions: what a KafkaConsumer asks brokers for its user, in calls that a wakeup ends.
+
+Each question is asked in a task of its own. When the user's thread stops waiting for it, the task
+goes on until its answer or its timeout, and nobody looks at that.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple, TypeVar, cast
+
+from kafka08.client import log_offsets
+from kafka08.client.metadata import PartitionInfo
+from kafka08.client.retry import RetryPolicy
+from kafka08.consumer.polling.committer import fetch_committed
+from kafka08.consumer.polling.poller import Poller
+from kafka08.errors import KafkaError
+from kafka08.runtime import ClientRuntime
+from kafka08.structs import OffsetAndMetadata, TopicPartition
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+COMMITTED: RetryPolicy = RetryPolicy(tries=50, backoff_ms=100)
+"""About 5 s: as long as a coordinator may well be loading its partition of the offsets topic."""
+
+
+class OffsetAndTimestamp(NamedTuple):
+    """A message found by time: its offset, and its own timestamp in ms."""
+
+    offset: int
+    timestamp_ms: int
+
+
+class Questions:
+    """See the module. All methods raise RequestTimeout after `timeout_s`, and WokenUp."""
+
+    def __init__(self, poller: Poller, group: str, runtime: ClientRuntime) -> None:
+        self._poller = poller
+        self._cluster = poller.cluster
+        self._group = group
+        self._runtime = runtime
+
+    def committed(
+        self, partitions: Collection[TopicPartition], timeout_s: float
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        return self._ask(
+            lambda: fetch_committed(self._cluster, self._group, list(partitions), COMMITTED),
+            timeout_s,
+        )
+
+    def beginning_offsets(
+        self, partitions: Collection[TopicPartition], timeout_s: float
+    ) -> dict[TopicPartition, int]:
+        return self._ask(lambda: log_offsets.log_starts(self._cluster, partitions), timeout_s)
+
+    def end_offsets(
+        self, partitions: Collection[TopicPartition], timeout_s: float
+    ) -> dict[TopicPartition, int]:
+        return self._ask(lambda: log_offsets.log_ends(self._cluster, partitions), timeout_s)
+
+    def offsets_for_times(
+        self, times: Mapping[TopicPartition, int], timeout_s: float
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        found = self._ask(lambda: log_offsets.messages_at(self._cluster, times), timeout_s)
+        return {tp: one and OffsetAndTimestamp(*one) for tp, one in found.items()}
+
+    def topics(self, timeout_s: float) -> dict[str, tuple[PartitionInfo, ...]]:
+        metadata = self._ask(self._cluster.refresh, timeout_s)
+        return {
+            topic: info.partitions
+            for topic, info in sorted(metadata.topics.items())
+            if info.error is None
+        }
+
+    def partitions(self, topic: str, timeout_s: float) -> tuple[PartitionInfo, ...]:
+        return self._ask(lambda: self._cluster.refresh([topic]).partitions(topic), timeout_s)
+
+    def _ask(self, question: Callable[[], T], timeout_s: float) -> T:
+        outcome: list[tuple[T | None, KafkaError | None]] = []
+
+        def run() -> None:
+            try:
+                outcome.append((question(), None))
+            except KafkaError as error:
+                outcome.append((None, error))
+            except Exception as error:
+                # The root of a task: its asker waits for the end.
+                logger.exception("a question to the brokers met a bug")
+                outcome.append(
+                    (None, KafkaError(f"a question to the brokers met a bug: {error!r}"))
+                )
+            self._poller.stream.wake()
+
+        self._runtime.spawn(run, name="kafka08-question")
+        give_up_at = self._runtime.monotonic() + timeout_s
+        self._poller.wait_until(lambda: bool(outcome), give_up_at, "a question to the brokers")
+        answer, error = outcome[0]
+        if error is not None:
+            raise error
+        return cast(T, answer)

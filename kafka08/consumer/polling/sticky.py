@@ -1,0 +1,210 @@
+"""The sticky assignor: as even as can be, and of all such assignments one that moves little.
+
+Each member tells the leader what it had, as Java's `sticky` does: user data is an array of topics
+with their partitions, to which later versions append the generation it comes from. So groups may
+mix this with Java's StickyAssignor, whichever leads. Source:
+org.apache.kafka.clients.consumer.StickyAssignor 0.11.0.3 (the rules; the moves are our own).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from kafka08.client.metadata import ClusterMetadata
+from kafka08.consumer.polling.assignors import (
+    MemberAssignment,
+    MemberSubscription,
+    Shares,
+    java_sorted,
+    partition_counts,
+)
+from kafka08.errors import ProtocolError
+from kafka08.protocol.codec import decode_body, encode_body
+from kafka08.protocol.consumer_protocol import AssignedTopic
+from kafka08.protocol.grouping import by_topic
+from kafka08.protocol.types import Int32
+from kafka08.structs import TopicPartition
+
+NO_GENERATION: Final = -1
+
+
+@dataclass(slots=True)
+class Previous:
+    """User data of version 0: what the member had."""
+
+    topics: list[AssignedTopic]
+
+
+@dataclass(slots=True)
+class Generation:
+    """What version 1 appends: in which generation it had that."""
+
+    generation: Int32
+
+
+class StickyAssignor:
+    """Balanced first, then sticky: members keep what they had as far as the balance allows.
+
+    Balanced: no partition can be moved from a member to one that has at least two fewer, also not
+    by moving others on the way. The object remembers what its member had, so each consumer needs
+    one of its own.
+    """
+
+    name = "sticky"
+
+    def __init__(self) -> None:
+        self._had: list[TopicPartition] = []
+
+    def subscription(self, topics: Sequence[str]) -> MemberSubscription:
+        return MemberSubscription(tuple(topics), encode_previous(self._had))
+
+    def assign(
+        self, cluster: ClusterMetadata, subscriptions: Mapping[str, MemberSubscription]
+    ) -> dict[str, MemberAssignment]:
+        counts = partition_counts(cluster, subscriptions.values())
+        topics = {member: one.topics for member, one in subscriptions.items()}
+        had = {member: decode_previous(one.user_data) for member, one in subscriptions.items()}
+        shares = share_stickily(counts, topics, had)
+        return {member: MemberAssignment(got) for member, got in shares.items()}
+
+    def on_assignment(self, assignment: MemberAssignment) -> None:
+        self._had = list(assignment.partitions)
+
+
+def encode_previous(partitions: Iterable[TopicPartition]) -> bytes:
+    topics = [
+        AssignedTopic(topic, [number for number, _ in items])
+        for topic, items in by_topic(dict.fromkeys(partitions)).items()
+    ]
+    return encode_body(Previous(topics))
+
+
+def decode_previous(data: bytes | None) -> tuple[int, list[TopicPartition]]:
+    """(generation, what the member had); nothing for a new member and for bytes of another form, as
+    a member that another assignor served until now may send."""
+    if not data:
+        return NO_GENERATION, []
+    try:
+        previous, end = decode_body(Previous, data)
+        generation = NO_GENERATION
+        if len(data) > end:
+            generation = decode_body(Generation, data, end)[0].generation
+    except ProtocolError:
+        return NO_GENERATION, []
+    had = [TopicPartition(one.topic, n) for one in previous.topics for n in one.partitions]
+    return generation, had
+
+
+def share_stickily(
+    counts: Mapping[str, int],
+    topics: Mapping[str, Sequence[str]],
+    had: Mapping[str, tuple[int, Sequence[TopicPartition]]],
+) -> Shares:
+    """The partitions of each member.
+
+    counts   topic → how many partitions it has, of the topics that exist
+    topics   member id → the topics that it wants
+    had      member id → (generation, partitions); of two that claim one the later generation wins,
+             and the first member id where they are of one
+    """
+    return _Sharing(counts, topics).share(had)
+
+
+class _Sharing:
+    def __init__(self, counts: Mapping[str, int], topics: Mapping[str, Sequence[str]]) -> None:
+        self._counts = counts
+        self._members = java_sorted(topics)
+        self._wanted = {member: frozenset(wanted) for member, wanted in topics.items()}
+        self._has: dict[str, dict[str, list[int]]] = {member: {} for member in self._members}
+        """member → topic → numbers, the newest last."""
+        self._loads = dict.fromkeys(self._members, 0)
+
+    def share(self, had: Mapping[str, tuple[int, Sequence[TopicPartition]]]) -> Shares:
+        owners = self._owners(had)
+        for tp, member in owners.items():
+            self._give(member, tp)
+        self._deal(tp for tp in self._partitions() if tp not in owners)
+        self._balance()
+        return {
+            member: [TopicPartition(t, n) for t in java_sorted(of) for n in sorted(of[t])]
+            for member, of in self._has.items()
+        }
+
+    def _owners(
+        self, had: Mapping[str, tuple[int, Sequence[TopicPartition]]]
+    ) -> dict[TopicPartition, str]:
+        """Whoever had each partition and may keep it."""
+        owners: dict[TopicPartition, str] = {}
+        for member in sorted(self._members, key=lambda m: -had[m][0]):
+            for tp in had[member][1]:
+                exists = 0 <= tp.partition < self._counts.get(tp.topic, 0)
+                if exists and tp.topic in self._wanted[member]:
+                    owners.setdefault(tp, member)
+        return dict(sorted(owners.items()))
+
+    def _partitions(self) -> Iterable[TopicPartition]:
+        """All that can be assigned; first those that the fewest members want."""
+        wanting = {
+            topic: sum(topic in wanted for wanted in self._wanted.values())
+            for topic in self._counts
+        }
+        for topic in sorted(wanting, key=lambda topic: (wanting[topic], topic)):
+            if wanting[topic]:
+                for number in range(self._counts[topic]):
+                    yield TopicPartition(topic, number)
+
+    def _deal(self, partitions: Iterable[TopicPartition]) -> None:
+        """Each to the member with the least."""
+        for tp in partitions:
+            members = (m for m in self._members if tp.topic in self._wanted[m])
+            self._give(min(members, key=self._loads.__getitem__), tp)
+
+    def _give(self, member: str, tp: TopicPartition) -> None:
+        self._has[member].setdefault(tp.topic, []).append(tp.partition)
+        self._loads[member] += 1
+
+    def _balance(self) -> None:
+        """Move one partition along a way from a member with much to one with at least two fewer, as
+        long as there is such a way. Each move makes the sum of squares smaller, so it ends."""
+        while True:
+            for start in sorted(self._members, key=lambda m: -self._loads[m]):
+                way = self._way_down(start)
+                if way:
+                    break
+            else:
+                return
+            for giver, taker in pairwise(way):
+                self._move(giver, taker)
+
+    def _way_down(self, start: str) -> list[str]:
+        """The shortest way from `start` to the member with the least that can be reached, if that
+        has at least two fewer; each can give the next one a partition."""
+        came_from: dict[str, str] = {start: start}
+        queue = deque([start])
+        while queue:
+            giver = queue.popleft()
+            for taker in self._members:
+                if taker not in came_from and not self._wanted[taker].isdisjoint(self._has[giver]):
+                    came_from[taker] = giver
+                    queue.append(taker)
+        least = min(came_from, key=self._loads.__getitem__)
+        if self._loads[least] > self._loads[start] - 2:
+            return []
+        way = [least]
+        while way[-1] != start:
+            way.append(came_from[way[-1]])
+        return way[::-1]
+
+    def _move(self, giver: str, taker: str) -> None:
+        """One partition, of the topic of which the giver has most."""
+        of = self._has[giver]
+        topic = max(sorted(self._wanted[taker] & of.keys()), key=lambda topic: len(of[topic]))
+        number = of[topic].pop()
+        if not of[topic]:
+            del of[topic]
+        self._loads[giver] -= 1
+        self._give(taker, TopicPartition(topic, number))

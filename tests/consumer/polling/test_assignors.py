@@ -1,0 +1,36 @@
+"""Range and round robin on hand-made groups; tests/interop compares them with Java's."""
+
+from __future__ import annotations
+
+from kafka08.consumer.polling.assignors import RangeAssignor, RoundRobinAssignor, java_sorted
+from kafka08.structs import TopicPartition
+
+
+def numbers(partitions: list[TopicPartition]) -> list[str]:
+    return [f"{topic}{number}" for topic, number in partitions]
+
+
+def test_range_gives_the_first_members_the_rest() -> None:
+    """Each topic by itself, so the first member has more of both."""
+    shares = RangeAssignor().share({"t": 3, "u": 3}, {"m2": ["t", "u"], "m1": ["t", "u"]})
+    assert numbers(shares["m1"]) == ["t0", "t1", "u0", "u1"]
+    assert numbers(shares["m2"]) == ["t2", "u2"]
+
+
+def test_round_robin_goes_on_from_topic_to_topic() -> None:
+    """And passes over a member that does not want the topic."""
+    shares = RoundRobinAssignor().share({"t": 3, "u": 3}, {"m1": ["t", "u"], "m2": ["u"]})
+    assert numbers(shares["m1"]) == ["t0", "t1", "t2", "u1"]
+    assert numbers(shares["m2"]) == ["u0", "u2"]
+
+
+def test_a_topic_that_does_not_exist_is_left_out() -> None:
+    """Its members get what there is, or nothing."""
+    for assignor in (RangeAssignor(), RoundRobinAssignor()):
+        shares = assignor.share({"t": 1}, {"m1": ["t", "new"], "m2": ["new"]})
+        assert shares == {"m1": [TopicPartition("t", 0)], "m2": []}
+
+
+def test_members_sort_as_in_java() -> None:
+    """By UTF-16 units: a character beyond the basic plane comes before U+FFFD."""
+    assert java_sorted(["�", "\U0001f600", "b", "a"]) == ["a", "b", "\U0001f600", "�"]

@@ -1,0 +1,280 @@
+"""The state machine of a member: every event in every phase that matters, on a paper clock."""
+
+from __future__ import annotations
+
+from math import inf
+
+import pytest
+
+from kafka08.consumer.polling.membership import (
+    NO_GENERATION,
+    Assign,
+    Beat,
+    Generation,
+    Join,
+    Leave,
+    Membership,
+    Phase,
+    Sync,
+    Timeouts,
+    Wait,
+)
+from kafka08.errors import (
+    ConnectionFailed,
+    ConsumerCoordinatorNotAvailable,
+    IllegalGeneration,
+    InconsistentGroupProtocol,
+    InvalidSessionTimeout,
+    KafkaError,
+    OffsetsLoadInProgress,
+    PollIntervalExceeded,
+    RebalanceInProgress,
+    UnknownError,
+    UnknownMemberId,
+)
+from kafka08.protocol.heartbeat import HeartbeatResponse
+from kafka08.protocol.join_group import JoinGroupMember, JoinGroupProtocol, JoinGroupResponse
+from kafka08.protocol.sync_group import SyncGroupResponse
+
+TIMEOUTS = Timeouts(session=10.0, heartbeat=3.0, poll=300.0, backoff=0.1)
+PROTOCOLS = [JoinGroupProtocol("range", b"what I want")]
+
+
+def new() -> Membership:
+    return Membership("g", TIMEOUTS)
+
+
+def join_answer(
+    *, code: int = 0, generation: int = 1, leader: str = "other", members: int = 0
+) -> JoinGroupResponse:
+    listed = [JoinGroupMember(f"m{n}", b"") for n in range(members)]
+    return JoinGroupResponse(code, generation, "range", leader, "me", listed)
+
+
+def joining() -> Membership:
+    member = new()
+    member.subscribe(0.0)
+    member.give_up()
+    return member
+
+
+def syncing() -> Membership:
+    member = joining()
+    member.join_request(PROTOCOLS)
+    member.joined(join_answer(), 1.0)
+    return member
+
+
+def stable(now: float = 2.0) -> Membership:
+    member = syncing()
+    member.synced(SyncGroupResponse(0, b"mine"), now)
+    member.take_assignment()
+    member.polled(now)
+    return member
+
+
+def test_a_member_waits_for_its_reader_then_joins_syncs_and_beats() -> None:
+    """The whole way of a follower, with what is due on it."""
+    member = new()
+    assert member.due(0.0) == Wait(inf)
+    member.subscribe(0.0)
+    assert member.must_give_up
+    assert member.due(0.0) == Wait(inf)
+    member.give_up()
+    assert member.due(0.0) == Join()
+    request = member.join_request(PROTOCOLS)
+    assert (request.member_id, request.session_timeout_ms) == ("", 10_000)
+    assert (request.rebalance_timeout_ms, request.protocols) == (300_000, PROTOCOLS)
+    member.joined(join_answer(), 1.0)
+    sync = member.due(1.0)
+    assert isinstance(sync, Sync)
+    assert (sync.request.generation, sync.request.member_id) == (1, "me")
+    assert sync.request.assignments == []
+    member.synced(SyncGroupResponse(0, b"mine"), 2.0)
+    assigned = member.take_assignment()
+    assert assigned is not None
+    assert (assigned.generation, assigned.protocol, assigned.data) == (1, "range", b"mine")
+    assert member.take_assignment() is None
+    assert member.due(2.0) == Wait(5.0)
+    beat = member.due(5.0)
+    assert isinstance(beat, Beat)
+    assert (beat.request.generation, beat.request.member_id) == (1, "me")
+
+
+def test_a_leader_assigns_before_it_syncs() -> None:
+    """The members of the answer are given out, and their shares are sent."""
+    member = joining()
+    member.joined(join_answer(leader="me", members=2), 1.0)
+    action = member.due(1.0)
+    assert isinstance(action, Assign)
+    assert [one.member_id for one in action.members] == ["m0", "m1"]
+    member.assigned({"m0": b"a", "m1": b"b"})
+    sync = member.due(1.0)
+    assert isinstance(sync, Sync)
+    shares = {one.member_id: one.assignment for one in sync.request.assignments}
+    assert shares == {"m0": b"a", "m1": b"b"}
+
+
+def test_a_rebalance_leaves_the_reader_its_time() -> None:
+    """After 27 heartbeats go on until the reader gives up; then it joins with its old id."""
+    member = stable()
+    member.heard(HeartbeatResponse(RebalanceInProgress.code), 1, 5.0)
+    assert member.must_give_up
+    assert not member.lost
+    assert member.generation == Generation(1, "me")
+    assert isinstance(member.due(8.0), Beat)
+    member.heard(HeartbeatResponse(RebalanceInProgress.code), 1, 8.0)
+    member.give_up()
+    assert member.due(8.0) == Join()
+    assert member.join_request(PROTOCOLS).member_id == "me"
+
+
+@pytest.mark.parametrize("error", [IllegalGeneration, UnknownMemberId])
+def test_a_member_that_is_thrown_out_knows_that_it_lost_what_it_had(
+    error: type[IllegalGeneration] | type[UnknownMemberId],
+) -> None:
+    """22 and 25 to a heartbeat or a commit: no generation to commit in, and a new id."""
+    for told_by_commit in (False, True):
+        member = stable()
+        if told_by_commit:
+            member.refused_commit(error.code, Generation(1, "me"))
+        else:
+            member.heard(HeartbeatResponse(error.code), 1, 5.0)
+        assert member.must_give_up
+        assert member.lost
+        assert member.generation.id == NO_GENERATION
+        assert member.due(9.0) == Wait(inf)
+        member.give_up()
+        assert member.join_request(PROTOCOLS).member_id == ""
+
+
+def test_an_old_answer_does_not_throw_it_out() -> None:
+    """A commit or heartbeat of the last generation is refused after the next one began."""
+    member = stable()
+    member.refused_commit(UnknownMemberId.code, Generation(0, "me"))
+    member.heard(HeartbeatResponse(UnknownMemberId.code), 0, 5.0)
+    assert member.phase is Phase.STABLE
+
+
+@pytest.mark.parametrize(
+    "error", [OffsetsLoadInProgress, ConsumerCoordinatorNotAvailable], ids=lambda e: e.__name__
+)
+def test_a_passing_refusal_is_tried_again_after_the_backoff(error: type[KafkaError]) -> None:
+    """To Join, Sync and Heartbeat; the trouble is over with the first answer."""
+    code = error.code  # type: ignore[attr-defined]
+    member = joining()
+    member.joined(join_answer(code=code), 1.0)
+    assert member.due(1.0) == Wait(1.1)
+    assert (type(member.trouble), member.since) == (error, 1.0)
+    assert member.due(1.2) == Join()
+    member.joined(join_answer(code=code), 1.2)
+    assert member.since == 1.0
+    member.joined(join_answer(), 1.4)
+    assert member.trouble is None
+    member.synced(SyncGroupResponse(code, b""), 2.0)
+    assert member.due(2.1) == Join()
+    beating = stable()
+    beating.heard(HeartbeatResponse(code), 1, 5.0)
+    assert beating.due(5.05) == Wait(5.1)
+    assert isinstance(beating.due(5.1), Beat)
+
+
+def test_a_lost_connection_is_tried_again_after_the_backoff() -> None:
+    """In each phase; a member that was stable stays so."""
+    member = stable()
+    member.failed(ConnectionFailed("gone"), 6.0)
+    assert member.phase is Phase.STABLE
+    assert member.due(6.0) == Wait(6.1)
+    assert isinstance(member.due(6.1), Beat)
+
+
+def test_a_sync_that_meets_a_new_rebalance_joins_again() -> None:
+    """27 keeps the id, 22 and 25 forget it; the reader has nothing to give up."""
+    for code, member_id in (
+        (RebalanceInProgress.code, "me"),
+        (IllegalGeneration.code, ""),
+        (UnknownMemberId.code, ""),
+    ):
+        member = syncing()
+        member.synced(SyncGroupResponse(code, b""), 2.0)
+        assert member.due(2.0) == Join()
+        assert member.join_request(PROTOCOLS).member_id == member_id
+
+
+def test_a_join_with_an_id_that_is_forgotten_goes_on_without_one() -> None:
+    """25 to a Join: at once, as a new member."""
+    member = stable()
+    member.heard(HeartbeatResponse(RebalanceInProgress.code), 1, 5.0)
+    member.give_up()
+    member.joined(join_answer(code=UnknownMemberId.code), 5.0)
+    assert member.due(5.0) == Join()
+    assert member.join_request(PROTOCOLS).member_id == ""
+
+
+@pytest.mark.parametrize("error", [InconsistentGroupProtocol, InvalidSessionTimeout, UnknownError])
+def test_what_the_group_refuses_is_told_once_for_each_attempt(error: type[KafkaError]) -> None:
+    """Nothing is sent until the reader was told."""
+    member = joining()
+    for _ in range(2):
+        assert member.due(1.0) == Join()
+        member.joined(join_answer(code=error.code), 1.0)  # type: ignore[attr-defined]
+        assert member.due(1.0) == Wait(inf)
+        assert isinstance(member.retry(), error)
+        assert member.retry() is None
+
+
+def test_a_reader_that_does_not_poll_leaves_the_group() -> None:
+    """At max.poll.interval.ms after its last poll, and says so; not before, and not in a poll."""
+    member = stable(now=2.0)
+    member._beat_at = inf
+    assert member.due(301.9) == Wait(302.0)
+    leaving = member.due(302.0)
+    assert isinstance(leaving, Leave)
+    assert leaving.request.member_id == "me"
+    assert member.lost
+    assert member.generation.id == NO_GENERATION
+    assert isinstance(member.fault, PollIntervalExceeded)
+
+
+def test_a_reader_in_a_poll_or_an_iteration_stays_in_the_group() -> None:
+    """However long that takes."""
+    member = stable(now=2.0)
+    member.polling(3.0)
+    assert isinstance(member.due(1000.0), Beat)
+    member.polled(1000.0)
+    member.progressed(1200.0)
+    assert isinstance(member.due(1400.0), Beat)
+
+
+def test_another_subscription_during_a_join_is_joined_with_afterwards() -> None:
+    """The answer to the join under way is for the old one."""
+    member = joining()
+    member.join_request(PROTOCOLS)
+    member.subscribe(1.0)
+    member.joined(join_answer(), 1.0)
+    member.synced(SyncGroupResponse(0, b""), 1.0)
+    assert member.must_give_up
+    assert member.take_assignment() is None
+
+
+def test_who_unsubscribes_leaves_and_hears_nothing_more() -> None:
+    """In every phase; answers that are under way change nothing."""
+    for member in (joining(), syncing(), stable()):
+        in_group = member.generation.id != NO_GENERATION
+        member.unsubscribe()
+        assert isinstance(member.due(5.0), Leave) == in_group
+        member.joined(join_answer(), 5.0)
+        member.synced(SyncGroupResponse(0, b""), 5.0)
+        member.heard(HeartbeatResponse(UnknownMemberId.code), 1, 5.0)
+        assert member.phase is Phase.OUTSIDE
+        assert member.due(5.0) == Wait(inf)
+
+
+def test_a_leader_that_knows_of_new_partitions_rebalances() -> None:
+    """Once it is stable; before, it has not assigned yet."""
+    member = stable()
+    member.rejoin()
+    assert member.must_give_up
+    early = syncing()
+    early.rejoin()
+    assert early.phase is Phase.SYNCING

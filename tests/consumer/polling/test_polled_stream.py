@@ -1,0 +1,196 @@
+"""What a poll, an iteration and a batch take of fetched sets, and which offsets they leave."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+from kafka08.consumer.batch import BatchLimits
+from kafka08.consumer.polling.polled_stream import Message, PolledStream
+from kafka08.consumer.progress import Chunk, OwnedPartition
+from kafka08.errors import DeserializationFailed, InvalidMessage, MessageTooLarge
+from kafka08.runtime.threads import THREADS
+from kafka08.structs import TopicPartition
+from tests.consumer.streams import chunk_of, partition_of
+
+
+def stream_of(
+    value_deserializer: Callable[[str, bytes], object] | None = None,
+) -> PolledStream:
+    return PolledStream(
+        runtime=THREADS,
+        fetch_bytes=1024,
+        key_deserializer=None,
+        value_deserializer=value_deserializer,
+        on_room=lambda: None,
+    )
+
+
+def offer(stream: PolledStream, partition: OwnedPartition, *values: bytes) -> None:
+    assert stream.offer(chunk_of(partition, *values))
+
+
+def values(messages: list[Message] | None) -> list[object]:
+    return [message.value for message in messages or []]
+
+
+NOW = 0.0
+
+
+def test_a_poll_takes_from_several_sets_up_to_its_limit() -> None:
+    """What is left stays for the next one."""
+    stream = stream_of()
+    first, second = partition_of(stream, 0), partition_of(stream, 1)
+    offer(stream, first, b"a", b"b")
+    offer(stream, second, b"c", b"d")
+    assert values(stream.take(3, NOW)) == [b"a", b"b", b"c"]
+    assert stream.positions([first, second]) == {first: 2, second: 1}
+    assert values(stream.take(3, NOW)) == [b"d"]
+    assert stream.take(3, NOW) is None
+
+
+def test_what_a_poll_handed_out_is_in_hand_until_it_is_finished() -> None:
+    """From its first offset of each partition on."""
+    stream = stream_of()
+    first, second = partition_of(stream, 0, 7), partition_of(stream, 1)
+    offer(stream, first, b"a", b"b", b"c")
+    offer(stream, second, b"d")
+    stream.take(1, NOW)
+    stream.finish()
+    stream.take(9, NOW)
+    assert stream.in_hand == {first.topic_partition: 8, second.topic_partition: 0}
+    stream.finish()
+    assert stream.in_hand == {}
+
+
+def test_an_iteration_has_one_message_in_hand() -> None:
+    """The last one; the position is behind it."""
+    stream = stream_of()
+    partition = partition_of(stream)
+    offer(stream, partition, b"a", b"b", b"c")
+    messages = stream.iterate(NOW)
+    assert messages is not None
+    assert [next(messages).offset, next(messages).offset] == [0, 1]
+    assert stream.in_hand == {partition.topic_partition: 1}
+    assert stream.position_of(partition) == 2
+
+
+def test_a_called_iteration_ends_and_goes_on_where_it_was() -> None:
+    """So that the consumer can do what is to be done between two messages."""
+    stream = stream_of()
+    partition = partition_of(stream)
+    offer(stream, partition, b"a", b"b", b"c")
+    messages = stream.iterate(NOW)
+    assert messages is not None
+    assert next(messages).value == b"a"
+    stream.call()
+    assert list(messages) == []
+    stream.is_called = False
+    assert values(list(stream.iterate(NOW) or [])) == [b"b", b"c"]
+
+
+def test_progress_differs_with_each_message() -> None:
+    """It is how the heartbeat thread knows that the reader is at work."""
+    stream = stream_of()
+    offer(stream, partition_of(stream), b"a", b"b")
+    seen = {stream.progress}
+    for _ in stream.iterate(NOW) or []:
+        seen.add(stream.progress)
+    assert len(seen) == 3
+
+
+def refuse_bad(topic: str, data: bytes) -> str:
+    if data == b"bad":
+        raise ValueError(f"{topic}: bad")
+    return data.decode()
+
+
+def test_a_failing_deserializer_is_raised_again_until_the_position_moves() -> None:
+    """Behind the messages in front of it; the error names topic, partition and offset."""
+    stream = stream_of(refuse_bad)
+    partition = partition_of(stream, 0, 5)
+    offer(stream, partition, b"good", b"bad", b"good")
+    assert values(stream.take(9, NOW)) == ["good"]
+    for _ in range(2):
+        with pytest.raises(DeserializationFailed, match=re.escape("[t,0], offset 6")) as failed:
+            stream.take(9, NOW)
+        assert (failed.value.topic_partition, failed.value.offset) == (TopicPartition("t", 0), 6)
+        assert isinstance(failed.value.__cause__, ValueError)
+        assert stream.position_of(partition) == 6
+
+
+def test_an_iteration_meets_a_failing_deserializer_in_the_same_way() -> None:
+    """The next iteration meets it again."""
+    stream = stream_of(refuse_bad)
+    partition = partition_of(stream)
+    offer(stream, partition, b"good", b"bad")
+    for expected in ([0], []):
+        messages = stream.iterate(NOW)
+        assert messages is not None
+        assert [next(messages).offset for _ in expected] == expected
+        with pytest.raises(DeserializationFailed):
+            next(messages)
+        assert stream.position_of(partition) == 1
+
+
+def test_an_interrupted_poll_hands_nothing_out_and_loses_nothing() -> None:
+    """A signal handler may raise in the middle: all of it is fetched again."""
+
+    def interrupt(topic: str, data: bytes) -> bytes:
+        if data == b"c":
+            raise KeyboardInterrupt
+        return data
+
+    stream = stream_of(interrupt)
+    first, second = partition_of(stream, 0), partition_of(stream, 1)
+    offer(stream, first, b"a", b"b")
+    offer(stream, second, b"c")
+    with pytest.raises(KeyboardInterrupt):
+        stream.take(9, NOW)
+    assert stream.positions([first, second]) == {first: 0, second: 0}
+    assert (first.fetch_offset, second.fetch_offset) == (0, 0)
+    assert stream.in_hand == {}
+
+
+def test_a_damaged_message_is_raised_behind_those_before_it() -> None:
+    """And its set is fetched again."""
+    stream = stream_of()
+    partition = partition_of(stream)
+    chunk = chunk_of(partition, b"good", b"spoiled")
+    data = bytearray(chunk.data)
+    data[-1] ^= 1
+    assert stream.offer(chunk._replace(data=data, hold=True))
+    assert values(stream.take(9, NOW)) == [b"good"]
+    with pytest.raises(InvalidMessage, match="offset 1"):
+        stream.take(9, NOW)
+    assert (partition.fetch_offset, partition.held) == (1, False)
+
+
+def test_an_error_in_place_of_a_set_waits_for_the_messages_before_it() -> None:
+    """A poll does not lose what it has already taken."""
+    stream = stream_of()
+    first, second = partition_of(stream, 0), partition_of(stream, 1)
+    offer(stream, first, b"a")
+    error = MessageTooLarge("too large")
+    assert stream.offer(Chunk(second, b"", 0, 0, error=error, hold=True))
+    assert values(stream.take(9, NOW)) == [b"a"]
+    assert not second.held, "it is fetched again"
+    assert stream.offer(Chunk(second, b"", 0, 0, error=error, hold=True))
+    with pytest.raises(MessageTooLarge):
+        stream.take(9, NOW)
+
+
+def test_a_batch_is_in_hand_from_its_first_offset() -> None:
+    """And leaves the rest of the set."""
+    stream = stream_of()
+    partition = partition_of(stream)
+    offer(stream, partition, b"a", b"b", b"c")
+    batch = stream.take_batch(BatchLimits(2), NOW)
+    assert batch is not None
+    assert batch.values() == [b"a", b"b"]
+    assert stream.in_hand == {partition.topic_partition: 0}
+    assert stream.position_of(partition) == 2
+    stream.finish()
+    assert values(stream.take(9, NOW)) == [b"c"]

@@ -1,0 +1,563 @@
+"""The guarantees of docs/kafka-consumer.md, on brokers of ours at each level that has groups."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import count
+from typing import Any
+
+import pytest
+
+from kafka08.admin import AdminClient
+from kafka08.consumer import KafkaConsumer
+from kafka08.embedded import EmbeddedCluster
+from kafka08.errors import (
+    CommitFailed,
+    ConfigError,
+    InvalidSessionTimeout,
+    KafkaError,
+    NoOffsetForPartition,
+    OffsetOutOfRange,
+    PollIntervalExceeded,
+    WokenUp,
+)
+from kafka08.hashing import group_partition
+from kafka08.kernel import MessageAndMetadata
+from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
+from kafka08.structs import OFFSETS_TOPIC, TopicPartition
+
+Message = MessageAndMetadata[Any, Any]
+_names = count()
+
+
+@pytest.fixture(scope="module", params=["0.9.0", "0.10.2"])
+def cluster(request: pytest.FixtureRequest) -> Iterator[EmbeddedCluster]:
+    config = {
+        "api.level": request.param,
+        "offsets.topic.num.partitions": 3,
+        "group.min.session.timeout.ms": 500,
+        "offsets.topic.replication.factor": 2,
+    }
+    with EmbeddedCluster(brokers=2, config=config) as running:
+        yield running
+
+
+@pytest.fixture
+def topic(cluster: EmbeddedCluster) -> str:
+    """A topic of this test's own, with four partitions."""
+    name = f"t{next(_names)}"
+    cluster.create_topic(name, partitions=4, replication_factor=2)
+    return name
+
+
+def fill(cluster: EmbeddedCluster, topic: str, messages: int, start: int = 0) -> None:
+    """Numbers from `start` on, dealt to the partitions in turn."""
+    with KafkaProducer(KafkaProducerConfig(bootstrap_servers=cluster.bootstrap)) as producer:
+        for number in range(start, start + messages):
+            producer.send(ProducerRecord(topic, b"%d" % number, partition=number % 4))
+
+
+def consumer_of(cluster: EmbeddedCluster, group: str = "", **keys: Any) -> KafkaConsumer:
+    defaults = {
+        "bootstrap_servers": cluster.bootstrap,
+        "group_id": group,
+        "auto_offset_reset": "earliest",
+        "session_timeout_ms": 3000,
+        "heartbeat_interval_ms": 200,
+        "fetch_max_wait_ms": 100,
+    }
+    return KafkaConsumer(**{**defaults, **keys})
+
+
+def read(consumer: KafkaConsumer, messages: int, seconds: float = 20) -> list[Message]:
+    """As many, or as come in that time."""
+    found: list[Message] = []
+    end = time.monotonic() + seconds
+    while len(found) < messages and time.monotonic() < end:
+        found += consumer.poll(0.2)
+    return found
+
+
+def until(what: str, done: Callable[[], object], seconds: float = 20) -> None:
+    end = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < end, what
+
+
+def numbers(messages: list[Message]) -> list[int]:
+    return sorted(int(message.value or b"") for message in messages)
+
+
+def partitions_of(topic: str) -> list[TopicPartition]:
+    return [TopicPartition(topic, number) for number in range(4)]
+
+
+# ------------------------------------------------------------------------------ without a group
+
+
+def test_assigned_partitions_are_read_in_order(cluster: EmbeddedCluster, topic: str) -> None:
+    """Without a group, from the earliest offset; each partition in its order."""
+    fill(cluster, topic, 100)
+    with consumer_of(cluster, max_poll_records=7) as consumer:
+        consumer.assign(partitions_of(topic))
+        found = read(consumer, 100)
+    assert numbers(found) == list(range(100))
+    for tp in partitions_of(topic):
+        offsets = [message.offset for message in found if message.partition == tp.partition]
+        assert offsets == list(range(25))
+
+
+def test_a_poll_has_no_more_than_max_poll_records(cluster: EmbeddedCluster, topic: str) -> None:
+    """The rest comes with the next one."""
+    fill(cluster, topic, 40)
+    with consumer_of(cluster, max_poll_records=7) as consumer:
+        consumer.assign(partitions_of(topic))
+        sizes = set()
+        left = 40
+        while left:
+            got = consumer.poll(5.0)
+            sizes.add(len(got))
+            left -= len(got)
+    assert max(sizes) == 7
+
+
+def test_positions_follow_seeks_and_resets(cluster: EmbeddedCluster, topic: str) -> None:
+    """To an offset, to the start, to the end; what was fetched before is dropped."""
+    fill(cluster, topic, 40)
+    tp = TopicPartition(topic, 0)
+    with consumer_of(cluster) as consumer:
+        consumer.assign([tp])
+        assert len(read(consumer, 10)) == 10
+        assert consumer.position(tp) == 10
+        consumer.seek(tp, 4)
+        assert [message.offset for message in read(consumer, 6)] == [4, 5, 6, 7, 8, 9]
+        consumer.seek_to_beginning(tp)
+        assert consumer.position(tp) == 0
+        consumer.seek_to_end()
+        assert consumer.position(tp) == 10
+        assert consumer.beginning_offsets([tp]) == {tp: 0}
+        assert consumer.end_offsets([tp]) == {tp: 10}
+
+
+def test_a_paused_partition_waits(cluster: EmbeddedCluster, topic: str) -> None:
+    """The others go on; afterwards nothing of it is missing."""
+    fill(cluster, topic, 40)
+    first = TopicPartition(topic, 0)
+    with consumer_of(cluster) as consumer:
+        consumer.assign(partitions_of(topic))
+        consumer.pause(first)
+        found = read(consumer, 30)
+        assert {message.partition for message in found} == {1, 2, 3}
+        assert consumer.paused() == {first}
+        assert consumer.poll(0.3) == []
+        consumer.resume(first)
+        assert numbers(found + read(consumer, 10)) == list(range(40))
+
+
+def test_lag_is_known_after_a_fetch(cluster: EmbeddedCluster, topic: str) -> None:
+    """By the high watermark that came with it."""
+    fill(cluster, topic, 40)
+    tp = TopicPartition(topic, 0)
+    with consumer_of(cluster, max_poll_records=3) as consumer:
+        consumer.assign([tp])
+        assert consumer.lag(tp) is None
+        assert len(read(consumer, 3)) == 3
+        assert consumer.lag(tp) == 7
+
+
+def test_by_message_and_in_batches(cluster: EmbeddedCluster, topic: str) -> None:
+    """In turns; nothing is left out or comes twice."""
+    fill(cluster, topic, 400)
+    with consumer_of(cluster) as consumer:
+        consumer.assign(partitions_of(topic))
+        found = set()
+        for message in consumer:
+            found.add(int(message.value or b""))
+            if len(found) == 130:
+                break
+        batches = consumer.batches(max_messages=50)
+        while len(found) < 330:
+            batch = next(batches)
+            assert 1 <= len(batch) <= 50
+            values = {int(value or b"") for value in batch.values()}
+            assert found.isdisjoint(values)
+            found |= values
+        found.update(numbers(read(consumer, 400 - len(found))))
+    assert found == set(range(400))
+
+
+# ----------------------------------------------------------------------------------- guarantees
+
+
+def test_guarantee_1_what_is_in_hand_is_not_committed(cluster: EmbeddedCluster, topic: str) -> None:
+    """An exception in the reader: the next run gets the last poll again, and nothing before it."""
+    fill(cluster, topic, 40)
+    group = f"g-{topic}"
+    with suppress(ZeroDivisionError), consumer_of(cluster, group, max_poll_records=5) as consumer:
+        consumer.subscribe([topic])
+        done = read(consumer, 20)
+        in_hand = read(consumer, 1)
+        raise ZeroDivisionError
+    with consumer_of(cluster, group) as consumer:
+        consumer.subscribe([topic])
+        assert numbers(read(consumer, 20)) == sorted(set(range(40)) - set(numbers(done)))
+        assert in_hand
+
+
+def test_guarantee_1_a_block_that_ends_well_has_finished(
+    cluster: EmbeddedCluster, topic: str
+) -> None:
+    """So the next run begins behind it."""
+    fill(cluster, topic, 40)
+    group = f"g-{topic}"
+    with consumer_of(cluster, group, max_poll_records=5) as consumer:
+        consumer.subscribe([topic])
+        done = read(consumer, 20)
+    with consumer_of(cluster, group) as consumer:
+        consumer.subscribe([topic])
+        assert numbers(done + read(consumer, 20)) == list(range(40))
+
+
+def test_guarantee_1_an_iteration_commits_only_in_front_of_its_message(
+    cluster: EmbeddedCluster, topic: str
+) -> None:
+    """However short the interval of automatic commits."""
+    fill(cluster, topic, 40)
+    tp, group = TopicPartition(topic, 0), f"g-{topic}"
+    with consumer_of(cluster, group, auto_commit_interval_ms=1) as consumer:
+        consumer.assign([tp])
+        for message in consumer:
+            time.sleep(0.02)
+            if message.offset == 5:
+                break
+        committed = consumer.committed(tp)[tp]
+        assert committed is not None
+        assert committed.offset <= 5
+
+
+def test_guarantee_1_kill_9_loses_nothing(cluster: EmbeddedCluster, topic: str) -> None:
+    """A member that prints and is killed again and again: every message is printed."""
+    fill(cluster, topic, 2000)
+    program = (
+        "import sys, time\n"
+        "from kafka08.consumer import KafkaConsumer\n"
+        f"consumer = KafkaConsumer(bootstrap_servers={cluster.bootstrap!r}, group_id='k-{topic}',"
+        "auto_offset_reset='earliest', session_timeout_ms=1000, heartbeat_interval_ms=100,"
+        "auto_commit_interval_ms=20, max_poll_records=20)\n"
+        f"consumer.subscribe(['{topic}'])\n"
+        "for message in consumer:\n"
+        "    sys.stdout.write(message.value.decode() + '\\n'); sys.stdout.flush()\n"
+        "    time.sleep(0.0005)\n"
+    )
+    printed: set[int] = set()
+    end = time.monotonic() + 60
+    while len(printed) < 2000:
+        assert time.monotonic() < end, f"{len(printed)} of 2000 were printed"
+        with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as member:
+            assert member.stdout is not None
+            first = [member.stdout.readline() for _ in range(100)]
+            time.sleep(0.1)
+            member.kill()
+            lines = (b"".join(first) + member.stdout.read()).split(b"\n")
+            printed.update(map(int, lines[:-1]))
+    assert printed == set(range(2000))
+
+
+def test_guarantee_2_commits_in_on_revoked_count(cluster: EmbeddedCluster, topic: str) -> None:
+    """Partitions move from one member to another; no message comes twice or is missing."""
+    fill(cluster, topic, 200)
+    group = f"g-{topic}"
+    order: list[str] = []
+    with consumer_of(cluster, group, enable_auto_commit=False, max_poll_records=10) as first:
+
+        def revoked(partitions: list[TopicPartition]) -> None:
+            order.append("first revoked")
+            assert first.assignment() == set(partitions)
+            first.commit()
+
+        first.subscribe([topic], on_revoked=revoked, on_assigned=lambda _: order.append("first"))
+        found = read(first, 50)
+        with consumer_of(cluster, group, enable_auto_commit=False) as second:
+            second.subscribe([topic], on_assigned=lambda _: order.append("second"))
+
+            def both_have_some() -> bool:
+                found.extend(first.poll(0.05) + second.poll(0.05))
+                return len(second.assignment()) == 2
+
+            def all_is_read() -> bool:
+                return both_have_some() and len(found) >= 200
+
+            until("both have two partitions", both_have_some)
+            until("all is read", all_is_read)
+    assert order[0] == "first"
+    assert order.index("first revoked") < order.index("second")
+    assert numbers(found) == list(range(200))
+
+
+def test_guarantee_3_a_member_that_was_thrown_out_cannot_commit(
+    cluster: EmbeddedCluster, topic: str
+) -> None:
+    """It did not poll for too long, another member has its partitions and has committed."""
+    fill(cluster, topic, 40)
+    group = f"g-{topic}"
+    keys: dict[str, Any] = {"enable_auto_commit": False, "max_poll_interval_ms": 700}
+    with consumer_of(cluster, group, **keys) as first:
+        first.subscribe([topic])
+        assert len(read(first, 10)) >= 10
+        with consumer_of(cluster, group, enable_auto_commit=False) as second:
+            second.subscribe([topic])
+            assert len(read(second, 40)) == 40
+            second.commit()
+            with pytest.raises(CommitFailed):
+                first.commit()
+            committed = second.committed()
+            assert {one and one.offset for one in committed.values()} == {10}
+
+
+def test_guarantee_4_nothing_after_a_revocation(cluster: EmbeddedCluster, topic: str) -> None:
+    """Members come and go while one reads by message; it never gets one of a partition that it does
+    not have."""
+    fill(cluster, topic, 4000)
+    group = f"g-{topic}"
+    stop = threading.Event()
+
+    def come_and_go() -> None:
+        while not stop.is_set():
+            with consumer_of(cluster, group, enable_auto_commit=False) as other:
+                other.subscribe([topic])
+                end = time.monotonic() + 0.6
+                while time.monotonic() < end and not stop.is_set():
+                    other.poll(0.1)
+
+    held: set[TopicPartition] = set()
+    revocations = 0
+
+    def revoked(partitions: list[TopicPartition]) -> None:
+        nonlocal revocations
+        revocations += 1
+        held.clear()
+
+    thread = threading.Thread(target=come_and_go)
+    with consumer_of(cluster, group, enable_auto_commit=False, max_poll_records=3) as consumer:
+        consumer.subscribe([topic], on_assigned=held.update, on_revoked=revoked)
+        thread.start()
+        try:
+            end = time.monotonic() + 8
+            while revocations < 3 and time.monotonic() < end:
+                for message in consumer.poll(0.2):
+                    assert TopicPartition(message.topic, message.partition) in held
+                    time.sleep(0.002)
+        finally:
+            stop.set()
+            thread.join()
+    assert revocations >= 3
+
+
+def test_guarantee_5_positions_do_not_go_back(cluster: EmbeddedCluster, topic: str) -> None:
+    """Through commits, pauses and an assignment that keeps a partition."""
+    fill(cluster, topic, 400)
+    tp, other = partitions_of(topic)[:2]
+    with consumer_of(cluster, f"g-{topic}", max_poll_records=3) as consumer:
+        last = 0
+        for step in range(30):
+            consumer.assign([tp, other] if step % 3 else [tp])
+            consumer.poll(0.2)
+            position = consumer.position(tp)
+            assert position >= last
+            last = position
+            if step % 5 == 0:
+                consumer.commit()
+                consumer.pause(tp)
+                consumer.resume(tp)
+    assert last > 0
+
+
+def test_guarantee_6_no_offset_is_raised_by_each_poll(cluster: EmbeddedCluster, topic: str) -> None:
+    """With auto.offset.reset=none, until the reader seeks; out of range as well."""
+    fill(cluster, topic, 40)
+    tp = TopicPartition(topic, 0)
+    with consumer_of(cluster, f"g-{topic}", auto_offset_reset="none") as consumer:
+        consumer.assign([tp])
+        for _ in range(2):
+            with pytest.raises(NoOffsetForPartition, match=re.escape(str(tp))):
+                consumer.poll(5.0)
+        consumer.seek(tp, 1000)
+        for _ in range(2):
+            with pytest.raises(OffsetOutOfRange, match="1000"):
+                consumer.poll(5.0)
+        consumer.seek(tp, 7)
+        assert [message.offset for message in read(consumer, 3)] == [7, 8, 9]
+
+
+def test_guarantee_6_a_refused_member_says_so_at_each_poll(
+    cluster: EmbeddedCluster, topic: str
+) -> None:
+    """Its session timeout is below the broker's minimum."""
+    with consumer_of(
+        cluster, f"g-{topic}", session_timeout_ms=400, heartbeat_interval_ms=100
+    ) as consumer:
+        consumer.subscribe([topic])
+        for _ in range(2):
+            with pytest.raises(InvalidSessionTimeout):
+                consumer.poll(10.0)
+
+
+def test_guarantee_6_what_needs_a_group_says_so(cluster: EmbeddedCluster, topic: str) -> None:
+    """Before anything is sent."""
+    with consumer_of(cluster) as consumer:
+        with pytest.raises(ConfigError, match=r"group\.id"):
+            consumer.subscribe([topic])
+        with pytest.raises(RuntimeError, match="no subscription"):
+            consumer.poll()
+        consumer.assign(partitions_of(topic))
+        with pytest.raises(ConfigError, match=r"group\.id"):
+            consumer.commit()
+        with pytest.raises(RuntimeError, match="exclude each other"):
+            consumer.subscribe([topic])
+
+
+def test_guarantee_7_wakeup_ends_a_poll_and_a_question(
+    cluster: EmbeddedCluster, topic: str
+) -> None:
+    """The call that waits, or the next one; once."""
+    with consumer_of(cluster, f"g-{topic}") as consumer:
+        consumer.subscribe([topic])
+        threading.Timer(0.3, consumer.wakeup).start()
+        started = time.monotonic()
+        with pytest.raises(WokenUp):
+            consumer.poll(30.0)
+        assert time.monotonic() - started < 5
+        assert consumer.poll(0.0) == []
+        consumer.wakeup()
+        with pytest.raises(WokenUp):
+            consumer.list_topics()
+        assert topic in consumer.list_topics()
+
+
+def test_guarantee_7_every_call_ends_without_brokers() -> None:
+    """The poll of a member that finds no broker, and close."""
+    started = time.monotonic()
+    consumer = KafkaConsumer(bootstrap_servers="127.0.0.1:1", group_id="g")
+    consumer.subscribe(["t"])
+    assert consumer.poll(0.3) == []
+    consumer.close(timeout=1.0)
+    assert time.monotonic() - started < 5
+
+
+def test_guarantee_7_close_leaves_the_group_at_once(cluster: EmbeddedCluster, topic: str) -> None:
+    """The other member has all partitions long before the session of the first would be over."""
+    group = f"g-{topic}"
+    keys = {"session_timeout_ms": 20_000}
+    with consumer_of(cluster, group, **keys) as stays:
+        with consumer_of(cluster, group, **keys) as goes:
+            for member in (stays, goes):
+                member.subscribe([topic])
+            until(
+                "both have two",
+                lambda: stays.poll(0.05) or goes.poll(0.05) or len(goes.assignment()) == 2,
+            )
+        until("it has four", lambda: stays.poll(0.1) or len(stays.assignment()) == 4, seconds=5)
+
+
+def test_guarantee_8_slow_work_keeps_its_place(cluster: EmbeddedCluster, topic: str) -> None:
+    """Work that takes longer than the session, and an iteration longer than the poll interval."""
+    fill(cluster, topic, 40)
+    with consumer_of(
+        cluster,
+        f"g-{topic}",
+        session_timeout_ms=600,
+        heartbeat_interval_ms=100,
+        max_poll_interval_ms=1500,
+    ) as consumer:
+        consumer.subscribe([topic])
+        read(consumer, 1)
+        time.sleep(1.2)
+        consumer.commit()
+        for number, _ in enumerate(consumer):
+            time.sleep(0.3)
+            if number == 8:
+                break
+        consumer.commit()
+
+
+def test_guarantee_8_a_consumer_that_does_not_poll_says_so(
+    cluster: EmbeddedCluster, topic: str
+) -> None:
+    """It left the group, raises that once, and joins again."""
+    fill(cluster, topic, 40)
+    group = f"g-{topic}"
+    with consumer_of(
+        cluster, group, enable_auto_commit=False, max_poll_interval_ms=600
+    ) as consumer:
+        consumer.subscribe([topic])
+        assert len(read(consumer, 40)) == 40
+        time.sleep(1.2)
+        with pytest.raises(PollIntervalExceeded, match=r"max\.poll\.interval\.ms"):
+            consumer.poll(1.0)
+        assert len(read(consumer, 40)) == 40
+
+
+def test_guarantee_10_new_topics_of_a_pattern_are_read(
+    cluster: EmbeddedCluster, topic: str
+) -> None:
+    """As metadata.max.age.ms says."""
+    fill(cluster, topic, 4)
+    with consumer_of(cluster, f"g-{topic}", metadata_max_age_ms=300) as consumer:
+        consumer.subscribe(re.compile(f"{topic}(-new)?"))
+        found = read(consumer, 4)
+        cluster.create_topic(f"{topic}-new", partitions=4, replication_factor=2)
+        fill(cluster, f"{topic}-new", 8)
+        found += read(consumer, 8)
+        assert len(found) == 12
+        assert consumer.subscription() == {topic, f"{topic}-new"}
+
+
+def test_guarantee_10_new_partitions_are_read(cluster: EmbeddedCluster, topic: str) -> None:
+    """By whom the leader of the group gives them."""
+    fill(cluster, topic, 4)
+    with consumer_of(cluster, f"g-{topic}", metadata_max_age_ms=300) as consumer:
+        consumer.subscribe([topic])
+        read(consumer, 4)
+        with AdminClient(cluster.zookeeper.connect_string) as admin:
+            admin.alter_topic(topic, partitions=6)
+        until("it has six", lambda: consumer.poll(0.1) or len(consumer.assignment()) == 6)
+
+
+def test_guarantee_10_a_coordinator_that_dies_is_followed(
+    cluster: EmbeddedCluster, topic: str
+) -> None:
+    """The member keeps its place at the next one, and what it commits there counts."""
+    group = f"g-{topic}"
+    fill(cluster, topic, 40)
+    assigned: list[int] = []
+    with consumer_of(cluster, group, session_timeout_ms=6000) as consumer:
+        consumer.subscribe([topic], on_assigned=lambda found: assigned.append(len(found)))
+        found = numbers(read(consumer, 40))
+        consumer.commit()
+        victim = cluster.leader_of(OFFSETS_TOPIC, group_partition(group, 3))
+        cluster.kill(victim)
+        until("the other brokers lead", lambda: filled(cluster, topic, 40))
+        found += numbers(read(consumer, 40, seconds=40))
+        consumer.commit()
+        cluster.restart(victim)
+        committed = consumer.committed()
+    assert set(found) == set(range(80))
+    assert sum(one.offset for one in committed.values() if one is not None) == len(found)
+    assert assigned == [4]
+
+
+def filled(cluster: EmbeddedCluster, topic: str, start: int) -> bool:
+    """Whether the partitions take 40 more."""
+    try:
+        for number in range(4):
+            assert cluster.leader_of(topic, number).expected_running
+        fill(cluster, topic, 40, start)
+    except (AssertionError, KafkaError):
+        return False
+    return True

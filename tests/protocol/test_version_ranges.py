@@ -1,0 +1,40 @@
+"""Which version a client takes, of what a broker says it serves."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka08.errors import UnsupportedVersion
+from kafka08.levels import Level
+from kafka08.protocol.api_versions import ApiVersionRange
+from kafka08.protocol.fetch import FetchRequest
+from kafka08.protocol.join_group import JoinGroupRequest
+from kafka08.protocol.offsets import OffsetsRequest
+from kafka08.protocol.served import SERVED, listed_ranges
+from kafka08.protocol.version_ranges import OF_0_9, VersionRanges
+
+FETCH = 1
+
+
+def test_the_highest_that_both_have() -> None:
+    """Whoever of the two is newer."""
+    for last, expected in ((2, 2), (3, 3), (11, 3)):
+        ranges = VersionRanges([ApiVersionRange(FETCH, 0, last)])
+        assert ranges.highest(FetchRequest, 0, 3) == expected
+
+
+@pytest.mark.parametrize("ranges", [[], [ApiVersionRange(FETCH, 4, 11)]])
+def test_none_in_common_is_an_error(ranges: list[ApiVersionRange]) -> None:
+    """A broker without the API, or with newer versions only."""
+    with pytest.raises(UnsupportedVersion, match="versions 0 to 3"):
+        VersionRanges(ranges).highest(FetchRequest, 0, 3)
+
+
+def test_of_0_9_is_what_that_level_serves() -> None:
+    """Fetch 1, JoinGroup 0, and no offset by time."""
+    assert OF_0_9.highest(FetchRequest, 0, 3) == 1
+    assert OF_0_9.highest(JoinGroupRequest, 0, 1) == 0
+    with pytest.raises(UnsupportedVersion):
+        OF_0_9.highest(OffsetsRequest, 1, 1)
+    listed = {one.key: one.max_version for one in listed_ranges(SERVED[Level.V0_9_0])}
+    assert listed[FETCH] == 1
