@@ -62,6 +62,17 @@ MAY_IMPORT: dict[str, set[str]] = {
     "groups": {"client", "protocol", "network.connection", "consumer", "zk"},
     "arrow": CLIENT_SIDE | {"consumer", "zk"},
     "spark": CLIENT_SIDE | {"arrow", "consumer"},
+    "doctor": {
+        "broker.config",
+        "consumer",
+        "groups",
+        "log.checkpoint",
+        "log.names",
+        "network.connection",
+        "producer",
+        "protocol",
+        "zk",
+    },
     "embedded": {"zk", "admin", "client"},
     "simulation": {
         "admin",
@@ -93,7 +104,7 @@ REAL_WORLD = {"time", "random", "threading", "uuid", "secrets", "socket", "selec
 """Modules that brokers and clients reach through their Runtime alone, so that another world can
 take the place of the real one."""
 IN_ANY_WORLD = ("broker", "network", "client", "producer", "consumer", "zk", "admin", "migration",
-                "groups", "log", "protocol")  # fmt: skip
+                "groups", "log", "protocol", "doctor")  # fmt: skip
 """The rooms that this holds for."""
 REAL_WORLD_DOORS = (
     "kafka08/broker/main.py",

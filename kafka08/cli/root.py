@@ -25,6 +25,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "consume": ("kafka08.cli.consume:consume", "Print the messages of topics, as a group member."),
     "mirror": ("kafka08.cli.mirror:mirror", "Copy topics of one cluster to another."),
     "group": ("kafka08.cli.group:group", "Look at consumer groups, and explain what is wrong."),
+    "doctor": ("kafka08.cli.doctor:doctor", "Say what is wrong with a cluster, and what to do."),
     "migrate": ("kafka08.cli.migrate:migrate", "Move groups' offsets to Kafka and back, live."),
     "offsets": ("kafka08.cli.offsets:offsets", "Look at committed offsets, and change them."),
     "completion": ("kafka08.cli.completion:completion", "Print the shell's completion script."),

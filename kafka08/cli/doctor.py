@@ -1,0 +1,95 @@
+"""`kafka08 doctor`."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import click
+
+from kafka08.cli.options import example, json_option, zookeeper_option
+
+FILE = click.Path(dir_okay=False)
+
+
+def list_checks(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    """The names of all checks, and why they matter."""
+    if not wanted or context.resilient_parsing:
+        return
+    from kafka08.doctor import CHECKS
+
+    for check in CHECKS:
+        click.echo(f"{check.name} ({check.severity.value}): {check.why}")
+    context.exit()
+
+
+@click.command(epilog=example("kafka08 doctor --zookeeper localhost:2181"))
+@click.option(
+    "--log-dir", "log_dirs", multiple=True, metavar="DIR", help="A log directory on this machine."
+)
+@click.option("--broker", "brokers", multiple=True, type=FILE, help="A broker's properties file.")
+@click.option(
+    "--consumer", "consumers", multiple=True, type=FILE, help="A consumer's properties file."
+)
+@click.option(
+    "--producer", "producers", multiple=True, type=FILE, help="A producer's properties file."
+)
+@click.option(
+    "--checks",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=list_checks,
+    help="List all checks and end.",
+)
+@json_option("One JSON object.")
+@zookeeper_option
+def doctor(
+    log_dirs: tuple[str, ...],
+    brokers: tuple[str, ...],
+    consumers: tuple[str, ...],
+    producers: tuple[str, ...],
+    as_json: bool,
+    zookeeper: str,
+) -> None:
+    """Look a cluster over and say what is wrong, why it matters, and what to run. Changes nothing.
+
+    Exits 1 if there is a problem; notes alone are no problem. It reads ZooKeeper, asks each broker
+    for metadata, and looks at groups, and at directories and files that are named.
+    """
+    from kafka08.doctor import CHECKS, SnapshotReader, findings_of
+
+    files = {
+        **dict.fromkeys(brokers, "broker"),
+        **dict.fromkeys(consumers, "consumer"),
+        **dict.fromkeys(producers, "producer"),
+    }
+    with SnapshotReader(zookeeper, log_directories=log_dirs, files=files) as reader:
+        snapshot = reader.read()
+    findings = findings_of(snapshot)
+    problems = sum(finding.is_problem for finding in findings)
+    partitions = sum(1 for _ in snapshot.partitions())
+    if as_json:
+        rows = [
+            {
+                "check": f.check,
+                "severity": f.severity.value,
+                "where": f.where,
+                "what": f.what,
+                "why": f.why,
+                "command": f.command,
+            }
+            for f in findings
+        ]
+        counts = {"brokers": len(snapshot.brokers), "partitions": partitions}
+        click.echo(
+            json.dumps({"problems": problems, "checks": len(CHECKS), **counts, "findings": rows})
+        )
+    else:
+        for finding in findings:
+            click.echo(str(finding))
+        click.echo(
+            f"{len(CHECKS)} checks of {len(snapshot.brokers)} brokers, {partitions} partitions, "
+            f"{len(snapshot.groups)} groups: {problems} problems, {len(findings) - problems} notes."
+        )
+    sys.exit(1 if problems else 0)

@@ -1,0 +1,219 @@
+"""Brokers, the controller, and ZooKeeper itself."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import Final
+
+from kafka08.doctor.check import Found, Z, note, problem
+from kafka08.doctor.snapshot import BrokerFacts, Snapshot
+from kafka08.zk import paths
+
+CLOCK_MS_MAX: Final = 30_000
+"""A registration may be written some seconds after its time was taken."""
+SLOW_SECONDS: Final = 1.0
+ZOOKEEPER_SLOW_SECONDS: Final = 0.5
+STARTING_MS: Final = 60_000
+"""A broker that registered less than this ago may not have heard of everything."""
+LOOPBACK: Final = ("localhost", "127.")
+ISR_NOTIFICATIONS_MAX: Final = 1000
+
+
+def name_of(broker: BrokerFacts) -> str:
+    registration = broker.registration
+    if registration is None or registration.host is None:
+        return f"broker {broker.broker_id}"
+    return f"broker {broker.broker_id} ({registration.host}:{registration.port})"
+
+
+def _is_settled(snapshot: Snapshot, broker: BrokerFacts) -> bool:
+    return snapshot.now_ms - broker.created_ms > STARTING_MS
+
+
+def _none(snapshot: Snapshot) -> Iterator[Found]:
+    if not snapshot.brokers:
+        yield Found(paths.BROKER_IDS, "no broker is registered")
+
+
+def _unreadable(snapshot: Snapshot) -> Iterator[Found]:
+    for broker in snapshot.brokers.values():
+        if broker.registration is None:
+            yield Found(paths.broker(broker.broker_id), f"cannot be read: {broker.fault}")
+
+
+def _unreachable(snapshot: Snapshot) -> Iterator[Found]:
+    for broker in snapshot.brokers.values():
+        if broker.registration is not None and broker.unreachable is not None:
+            yield Found(name_of(broker), f"does not answer here: {broker.unreachable}")
+
+
+def _slow(snapshot: Snapshot) -> Iterator[Found]:
+    for broker in snapshot.brokers.values():
+        if broker.unreachable is None and broker.seconds > SLOW_SECONDS:
+            yield Found(
+                name_of(broker), f"took {broker.seconds:.1f} s to answer a Metadata request"
+            )
+
+
+def _loopback(snapshot: Snapshot) -> Iterator[Found]:
+    named = [broker for broker in snapshot.brokers.values() if broker.registration is not None]
+    local = [
+        broker
+        for broker in named
+        if broker.registration is not None and (broker.registration.host or "").startswith(LOOPBACK)
+    ]
+    if len(local) < len(named):
+        for broker in local:
+            yield Found(name_of(broker), "advertises loopback, other brokers do not")
+
+
+def _same_address(snapshot: Snapshot) -> Iterator[Found]:
+    by_address: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
+    for broker in snapshot.brokers.values():
+        registration = broker.registration
+        if registration is not None and registration.host is not None:
+            by_address[registration.host, registration.port].append(broker.broker_id)
+    for (host, port), ids in by_address.items():
+        if len(ids) > 1:
+            yield Found(f"{host}:{port}", f"brokers {', '.join(map(str, ids))} advertise it")
+
+
+def _left_behind(snapshot: Snapshot) -> Iterator[Found]:
+    counts = Counter(
+        replica
+        for _, partition in snapshot.partitions()
+        for replica in partition.replicas
+        if replica not in snapshot.brokers
+    )
+    for broker_id, count in sorted(counts.items()):
+        yield Found(f"broker {broker_id}", f"is not registered and has {count} replicas assigned")
+
+
+def _clock(snapshot: Snapshot) -> Iterator[Found]:
+    for broker in snapshot.brokers.values():
+        registration = broker.registration
+        if registration is None or registration.timestamp_ms <= 0 or not broker.created_ms:
+            continue
+        apart = registration.timestamp_ms - broker.created_ms
+        if abs(apart) > CLOCK_MS_MAX:
+            direction = "ahead of" if apart > 0 else "behind"
+            yield Found(
+                name_of(broker), f"its clock is {abs(apart) // 1000} s {direction} ZooKeeper's"
+            )
+
+
+def _misses_brokers(snapshot: Snapshot) -> Iterator[Found]:
+    for broker in snapshot.brokers.values():
+        # 0.8: a broker hears of others together with its first topic.
+        if broker.unreachable is None and broker.leaders and _is_settled(snapshot, broker):
+            missing = snapshot.live - broker.known_brokers
+            if missing:
+                names = ", ".join(map(str, sorted(missing)))
+                yield Found(name_of(broker), f"does not tell clients of broker {names}")
+
+
+def _stale_leaders(snapshot: Snapshot) -> Iterator[Found]:
+    leaders = {
+        tp: partition.state.leader
+        for tp, partition in snapshot.partitions()
+        if partition.state is not None
+    }
+    for broker in snapshot.brokers.values():
+        if broker.unreachable is not None or not _is_settled(snapshot, broker):
+            continue
+        wrong = [tp for tp, leader in broker.leaders.items() if leaders.get(tp, leader) != leader]
+        if wrong:
+            yield Found(
+                name_of(broker),
+                f"tells clients of another leader than ZooKeeper for {len(wrong)} partitions, such "
+                f"as {wrong[0]}",
+            )
+
+
+def _mixed_versions(snapshot: Snapshot) -> Iterator[Found]:
+    versions = {
+        broker.registration.version
+        for broker in snapshot.brokers.values()
+        if broker.registration is not None
+    }
+    if len(versions) > 1:
+        yield Found(
+            paths.BROKER_IDS,
+            f"registrations have the versions {', '.join(map(str, sorted(versions)))} (1 is 0.8, 2 "
+            "is 0.9, 3 and 4 are 0.10)",
+        )
+
+
+def _no_controller(snapshot: Snapshot) -> Iterator[Found]:
+    if snapshot.brokers and snapshot.controller is None:
+        yield Found(paths.CONTROLLER, snapshot.controller_fault or "no broker is controller")
+
+
+def _dead_controller(snapshot: Snapshot) -> Iterator[Found]:
+    if snapshot.controller is not None and snapshot.controller not in snapshot.brokers:
+        yield Found(paths.CONTROLLER, f"broker {snapshot.controller} is not registered")
+
+
+def _controller_epoch(snapshot: Snapshot) -> Iterator[Found]:
+    epoch = snapshot.controller_epoch or 0
+    ahead = [
+        tp
+        for tp, partition in snapshot.partitions()
+        if partition.state is not None and partition.state.controller_epoch > epoch
+    ]
+    if ahead:
+        yield Found(
+            paths.CONTROLLER_EPOCH,
+            f"is {epoch}, but the states of {len(ahead)} partitions have a higher one, such as "
+            f"{ahead[0]}",
+        )
+
+
+def _slow_zookeeper(snapshot: Snapshot) -> Iterator[Found]:
+    if snapshot.zookeeper_seconds > ZOOKEEPER_SLOW_SECONDS:
+        yield Found("ZooKeeper", f"took {snapshot.zookeeper_seconds:.1f} s for a single read")
+
+
+def _isr_notifications(snapshot: Snapshot) -> Iterator[Found]:
+    if snapshot.isr_notifications > ISR_NOTIFICATIONS_MAX:
+        yield Found(
+            "/isr_change_notification", f"has {snapshot.isr_notifications} znodes that wait"
+        )
+
+
+CHECKS: Final = (
+    problem("no-brokers", "nothing can be produced or consumed",
+            "kafka08 broker start server.properties", _none),
+    problem("broker-unreadable", "the controller counts that broker as dead",
+            "restart that broker: it registers again", _unreadable),
+    problem("broker-unreachable",
+            "clients are sent to that address; from here they cannot connect to it",
+            f"kafka08 broker describe {Z}", _unreachable),
+    problem("broker-slow", "requests of clients wait as long", f"kafka08 broker list {Z}", _slow),
+    problem("broker-loopback", "clients on other machines connect to themselves",
+            "set advertised.host.name in its server.properties and restart it", _loopback),
+    problem("broker-same-address", "clients of one broker reach the other",
+            f"kafka08 broker list {Z}", _same_address),
+    problem("broker-left-behind", "its replicas never get in sync: partitions have fewer copies "
+            "than they should", "kafka08 partition reassign --help", _left_behind),
+    problem("broker-clock", "retention, offsets and log lines go by clocks that differ",
+            "run an NTP client on that machine", _clock),
+    problem("broker-misses-brokers", "clients that ask this broker do not find the others",
+            f"kafka08 broker list {Z}", _misses_brokers),
+    problem("broker-stale-leaders", "clients that ask this broker go to the wrong one",
+            f"kafka08 topic describe {Z}", _stale_leaders),
+    note("broker-versions-mixed", "the cluster is being upgraded: an upgrade that stops half way "
+         "keeps the old protocol", f"kafka08 broker list {Z}", _mixed_versions),
+    problem("controller-none", "no leader is elected when a broker fails, no topic is created",
+            "restart one broker, if it stays so for longer than a minute", _no_controller),
+    problem("controller-dead", "no leader is elected until its session ends",
+            f"kafka08 broker list {Z}", _dead_controller),
+    problem("controller-epoch", "brokers refuse what the controller says",
+            "find out who wrote /controller_epoch; a restored ZooKeeper does that",
+            _controller_epoch),
+    problem("zookeeper-slow", "brokers and consumers lose their sessions when it gets slower",
+            "look at its disk: the transaction log wants one of its own", _slow_zookeeper),
+    problem("isr-notifications", "the controller does not take them, so metadata are stale",
+            "restart the broker that is controller", _isr_notifications),
+)  # fmt: skip

@@ -1,0 +1,147 @@
+"""Partitions: leaders, replicas, in-sync replicas, and how they are spread."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from kafka08.doctor.check import Found, Z, note, problem
+from kafka08.doctor.snapshot import Snapshot
+from kafka08.structs import NO_LEADER
+from kafka08.zk import paths
+
+SKEW: Final = 0.1
+"""leader.imbalance.per.broker.percentage of Kafka."""
+SKEWED_LEADERS_MIN: Final = 3
+"""Leaders that another broker has before a broker counts as skewed: a few say nothing."""
+REPLICA_SKEW: Final = 0.5
+REPLICAS_PER_BROKER_MIN: Final = 20
+CREATING_MS: Final = 60_000
+
+
+def _unreadable(snapshot: Snapshot) -> Iterator[Found]:
+    for tp, partition in snapshot.partitions():
+        if partition.fault:
+            yield Found(paths.partition_state(*tp), f"cannot be read: {partition.fault}")
+
+
+def _without_state(snapshot: Snapshot) -> Iterator[Found]:
+    for tp, partition in snapshot.partitions():
+        age_ms = snapshot.now_ms - snapshot.topics[tp.topic].created_ms
+        absent = partition.state is None and not partition.fault
+        if absent and partition.replicas and age_ms > CREATING_MS:
+            yield Found(str(tp), "has no state: the controller never gave it a leader")
+
+
+def _offline(snapshot: Snapshot) -> Iterator[Found]:
+    for tp, partition in snapshot.partitions():
+        if partition.state is not None and partition.state.leader == NO_LEADER:
+            yield Found(str(tp), "has no leader")
+
+
+def _led_by_dead(snapshot: Snapshot) -> Iterator[Found]:
+    for tp, partition in snapshot.partitions():
+        state = partition.state
+        if state is not None and state.leader != NO_LEADER and state.leader not in snapshot.live:
+            yield Found(str(tp), f"is led by broker {state.leader}, which is not registered")
+
+
+def _under_replicated(snapshot: Snapshot) -> Iterator[Found]:
+    for tp, partition in snapshot.partitions():
+        if partition.state is None or partition.state.leader == NO_LEADER:
+            continue
+        missing = [r for r in partition.replicas if r not in partition.state.isr]
+        if missing:
+            yield Found(str(tp), f"broker {', '.join(map(str, missing))} is not in sync")
+
+
+def _foreign_isr(snapshot: Snapshot) -> Iterator[Found]:
+    moving = {} if snapshot.reassignment is None else snapshot.reassignment.targets
+    for tp, partition in snapshot.partitions():
+        if partition.state is None or tp in moving:
+            continue
+        foreign = [r for r in partition.state.isr if r not in partition.replicas]
+        if foreign:
+            yield Found(
+                str(tp), f"broker {', '.join(map(str, foreign))} is in the ISR and not assigned"
+            )
+
+
+def _twice(snapshot: Snapshot) -> Iterator[Found]:
+    for tp, partition in snapshot.partitions():
+        if len(set(partition.replicas)) < len(partition.replicas):
+            yield Found(str(tp), f"has a replica twice: {list(partition.replicas)}")
+
+
+def _no_replicas(snapshot: Snapshot) -> Iterator[Found]:
+    for tp, partition in snapshot.partitions():
+        if not partition.replicas:
+            yield Found(str(tp), "has no replicas assigned")
+
+
+def _gaps(snapshot: Snapshot) -> Iterator[Found]:
+    for topic, facts in snapshot.topics.items():
+        missing = set(range(max(facts.partitions, default=-1) + 1)) - set(facts.partitions)
+        if missing:
+            names = ", ".join(map(str, sorted(missing)[:5]))
+            yield Found(f"topic {topic}", f"has no partition {names}, though higher ones")
+
+
+def _leaders_skewed(snapshot: Snapshot) -> Iterator[Found]:
+    preferred: Counter[int] = Counter()
+    elsewhere: Counter[int] = Counter()
+    for _, partition in snapshot.partitions():
+        state = partition.state
+        if state is None or not partition.replicas:
+            continue
+        first = partition.replicas[0]
+        preferred[first] += 1
+        elsewhere[first] += state.leader != first and first in state.isr
+    for broker_id, count in sorted(elsewhere.items()):
+        if count >= SKEWED_LEADERS_MIN and count > SKEW * preferred[broker_id]:
+            yield Found(
+                f"broker {broker_id}",
+                f"leads {preferred[broker_id] - count} of the {preferred[broker_id]} partitions "
+                "that it is the preferred leader of, and is in sync",
+            )
+
+
+def _replicas_skewed(snapshot: Snapshot) -> Iterator[Found]:
+    counts = Counter(dict.fromkeys(snapshot.live, 0))
+    for _, partition in snapshot.partitions():
+        counts.update(r for r in partition.replicas if r in snapshot.live)
+    if not counts:
+        return
+    mean = sum(counts.values()) / len(counts)
+    if mean < REPLICAS_PER_BROKER_MIN:
+        return
+    for broker_id, count in sorted(counts.items()):
+        if abs(count - mean) > REPLICA_SKEW * mean:
+            yield Found(f"broker {broker_id}", f"has {count} replicas; the mean is {mean:.0f}")
+
+
+CHECKS: Final = (
+    problem("partition-unreadable", "its leader and ISR are unknown to every broker",
+            f"kafka08 topic describe {Z}", _unreadable),
+    problem("partition-without-state", "it cannot be written or read",
+            "restart the broker that is controller", _without_state),
+    problem("partition-offline", "it cannot be written or read",
+            f"kafka08 topic describe --unavailable-partitions {Z}", _offline),
+    problem("partition-led-by-dead", "it cannot be written or read until a leader is elected",
+            f"kafka08 topic describe --unavailable-partitions {Z}", _led_by_dead),
+    problem("partition-under-replicated", "one more failure loses messages or the partition",
+            f"kafka08 topic describe --under-replicated-partitions {Z}", _under_replicated),
+    problem("isr-foreign", "a move was broken off and its request is gone",
+            f"kafka08 topic describe {Z}", _foreign_isr),
+    problem("replicas-twice", "the partition has fewer copies than it seems",
+            "kafka08 partition reassign --help", _twice),
+    problem("partition-without-replicas", "it cannot have a leader",
+            "kafka08 partition reassign --help", _no_replicas),
+    problem("partition-gap", "producers count partitions and send to one that is not there",
+            f"kafka08 topic describe {Z}", _gaps),
+    problem("leaders-skewed", "other brokers carry this one's load",
+            f"kafka08 partition elect {Z}", _leaders_skewed),
+    note("replicas-skewed", "disks and network of some brokers fill before those of others",
+         "kafka08 partition reassign --help", _replicas_skewed),
+)  # fmt: skip

@@ -1,0 +1,176 @@
+"""Snapshot: a cluster as ZooKeeper, its brokers, its groups and local files show it. Plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kafka08.groups import Finding, GroupFacts, explain
+from kafka08.structs import LeaderAndIsr, TopicPartition
+from kafka08.zk.nodes import BrokerRegistration
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerFacts:
+    """A broker in /brokers/ids.
+
+    registration   None if its text cannot be read: then `fault` says why
+    created_ms     when ZooKeeper made the znode, by ZooKeeper's clock
+    unreachable    why it did not answer a Metadata request at its address; None: it did
+    seconds        how long it took to answer
+    known_brokers  ids that it tells clients of
+    leaders        partition → leader, as it tells clients
+    """
+
+    broker_id: int
+    registration: BrokerRegistration | None
+    fault: str = ""
+    created_ms: int = 0
+    unreachable: str | None = None
+    seconds: float = 0.0
+    known_brokers: frozenset[int] = frozenset()
+    leaders: Mapping[TopicPartition, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFacts:
+    """state   None: there is no state znode, or (`fault`) it cannot be read"""
+
+    replicas: tuple[int, ...]
+    state: LeaderAndIsr | None
+    fault: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFacts:
+    """fault         why the assignment cannot be read; then there are no partitions
+    config        overrides; None: they cannot be read, for the reason `config_fault`
+    created_ms    of the topic's znode
+    """
+
+    partitions: Mapping[int, PartitionFacts]
+    config: Mapping[str, str] | None = field(default_factory=dict)
+    config_fault: str = ""
+    fault: str = ""
+    created_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request to the controller that stands in ZooKeeper.
+
+    since_ms   when it was written
+    targets    partition → replicas that it shall have, of a reassignment
+    fault      why it cannot be read
+    """
+
+    since_ms: int
+    targets: Mapping[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
+    fault: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LogOnDisk:
+    """A partition's directory.
+
+    size           bytes of all segments; `dirty` of those that the cleaner has not passed
+    sealed         segments that take no more appends
+    """
+
+    size: int
+    dirty: int
+    sealed: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirectoryFacts:
+    """A local log directory.
+
+    fault       why it cannot be looked into
+    device      number of the file system that it is on
+    total, free bytes of that file system
+    logs        partition → its directory
+    was_clean   it has a clean-shutdown marker
+    in_use      a running broker holds its lock
+    """
+
+    path: str
+    fault: str = ""
+    device: int = 0
+    total: int = 1
+    free: int = 1
+    logs: Mapping[TopicPartition, LogOnDisk] = field(default_factory=dict)
+    was_clean: bool = True
+    in_use: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """A properties file.
+
+    kind             broker, consumer or producer
+    values           key → text, as it stands there
+    fault            why it is no configuration
+    unknown          keys that nothing knows
+    without_effect   keys that do nothing here
+    """
+
+    path: str
+    kind: str
+    values: Mapping[str, str] = field(default_factory=dict)
+    fault: str = ""
+    unknown: tuple[str, ...] = ()
+    without_effect: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All of it, read within a few seconds, so what changes meanwhile may not fit together.
+
+    now_ms             local wall time
+    connect            connect string of the cluster
+    zookeeper_seconds  the slowest of a few single reads
+    controller_epoch   None before the first controller
+    deletions          topic → when its deletion was asked for
+    leftover_configs   topics with a configuration and nothing else
+    isr_notifications  children of /isr_change_notification, which controllers of 0.9 remove
+    group_findings     what `explain` says of each
+    groups             by name; those of `groups_left_out` were too many to be looked at
+    """
+
+    now_ms: int
+    connect: str = "localhost:2181"
+    brokers: Mapping[int, BrokerFacts] = field(default_factory=dict)
+    controller: int | None = None
+    controller_fault: str = ""
+    controller_epoch: int | None = None
+    topics: Mapping[str, TopicFacts] = field(default_factory=dict)
+    reassignment: Request | None = None
+    election: Request | None = None
+    deletions: Mapping[str, int] = field(default_factory=dict)
+    leftover_configs: tuple[str, ...] = ()
+    config_changes: int = 0
+    isr_notifications: int = 0
+    zookeeper_seconds: float = 0.0
+    groups: Mapping[str, GroupFacts] = field(default_factory=dict)
+    group_faults: Mapping[str, str] = field(default_factory=dict)
+    groups_left_out: int = 0
+    log_directories: tuple[LogDirectoryFacts, ...] = ()
+    files: tuple[FileFacts, ...] = ()
+    group_findings: Mapping[str, Sequence[Finding]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        findings = {name: explain(facts) for name, facts in self.groups.items()}
+        object.__setattr__(self, "group_findings", findings)
+
+    def partitions(self) -> Iterator[tuple[TopicPartition, PartitionFacts]]:
+        """Those of topics that are not about to be deleted, in order."""
+        for topic, facts in self.topics.items():
+            if topic not in self.deletions:
+                for number, partition in facts.partitions.items():
+                    yield TopicPartition(topic, number), partition
+
+    @property
+    def live(self) -> frozenset[int]:
+        """Ids of the brokers whose registration can be read."""
+        return frozenset(i for i, b in self.brokers.items() if b.registration is not None)

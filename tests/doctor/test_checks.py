@@ -1,0 +1,384 @@
+"""Each check on a snapshot with the fault that it is for, and on a healthy one.
+
+`FAULTS` has a row for each check: what to change in the healthy cluster. A check must find its
+fault, and no other check may find a problem there unless the row says so: a fault has one name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kafka08.doctor import CHECKS, Snapshot, findings_of
+from kafka08.doctor.snapshot import (
+    BrokerFacts,
+    FileFacts,
+    LogDirectoryFacts,
+    LogOnDisk,
+    PartitionFacts,
+    Request,
+    TopicFacts,
+)
+from kafka08.groups import GroupFacts, Member, Owner
+from kafka08.groups import PartitionFacts as GroupPartition
+from kafka08.structs import NO_LEADER, OFFSETS_TOPIC, LeaderAndIsr, TopicPartition
+from kafka08.zk.nodes import BrokerRegistration, ConsumerRegistration
+
+NOW = 1_700_000_000_000
+HOUR = 3_600_000
+T0 = TopicPartition("t", 0)
+COMPACTED = {"cleanup.policy": "compact"}
+BROKER_FILE = {"broker.id": "1", "log.dirs": "/data/kafka", "log.cleaner.enable": "true"}
+
+
+def state(leader: int, *isr: int, controller_epoch: int = 5) -> LeaderAndIsr:
+    return LeaderAndIsr(leader, 1, isr, 0, controller_epoch)
+
+
+def partition(*replicas: int) -> PartitionFacts:
+    return PartitionFacts(replicas, state(replicas[0], *replicas))
+
+
+def topic(*assignment: tuple[int, ...], **config: str) -> TopicFacts:
+    overrides = {name.replace("_", "."): value for name, value in config.items()}
+    return TopicFacts(
+        {number: partition(*replicas) for number, replicas in enumerate(assignment)},
+        overrides,
+        created_ms=NOW - HOUR,
+    )
+
+
+TOPICS: Mapping[str, TopicFacts] = {
+    "t": topic((1, 2), (2, 3), (3, 1)),
+    "u": topic((2, 1), min_insync_replicas="2", max_message_bytes="500000"),
+    OFFSETS_TOPIC: topic((1, 2, 3), cleanup_policy="compact"),
+}
+LEADERS = {
+    TopicPartition(name, number): p.state.leader
+    for name, facts in TOPICS.items()
+    for number, p in facts.partitions.items()
+    if p.state is not None
+}
+
+
+def broker(broker_id: int, **changes: Any) -> BrokerFacts:
+    registration = BrokerRegistration(f"kafka{broker_id}", 9092, timestamp_ms=NOW - HOUR)
+    facts = BrokerFacts(
+        broker_id,
+        registration,
+        created_ms=NOW - HOUR,
+        known_brokers=frozenset({1, 2, 3}),
+        leaders=LEADERS,
+    )
+    return replace(facts, **changes)
+
+
+def group(*partitions: GroupPartition, members: tuple[Member, ...] = (), **more: Any) -> GroupFacts:
+    return GroupFacts("g", (1, 2, 3), {"t": (0, 1, 2)}, members, partitions, **more)
+
+
+def in_group(number: int = 0, **changes: Any) -> GroupPartition:
+    facts = GroupPartition(
+        TopicPartition("t", number), 5, None, 0, 5, exists=True, leader=1, owner=None
+    )
+    return replace(facts, **changes)
+
+
+def member(**registration: Any) -> Member:
+    fields = {"subscription": {"t": 1}, "pattern": "static", **registration}
+    return Member("g_host-1-aa", ConsumerRegistration(**fields), 77)
+
+
+OWNED = Owner("g_host-1-aa-0", 77)
+DIRECTORY = LogDirectoryFacts(
+    "/data/kafka",
+    device=1,
+    total=100,
+    free=50,
+    logs={T0: LogOnDisk(1000, 1000, 9), TopicPartition(OFFSETS_TOPIC, 0): LogOnDisk(1000, 100, 9)},
+)
+HEALTHY = Snapshot(
+    NOW,
+    brokers={i: broker(i) for i in (1, 2, 3)},
+    controller=1,
+    controller_epoch=5,
+    topics=TOPICS,
+    groups={"g": group(*(in_group(n, owner=OWNED) for n in range(3)), members=(member(),))},
+    log_directories=(DIRECTORY,),
+    files=(
+        FileFacts("server.properties", "broker", BROKER_FILE),
+        FileFacts("consumer.properties", "consumer", {"group.id": "g"}),
+        FileFacts("producer.properties", "producer", {"acks": "1"}),
+    ),
+)
+
+
+def cluster(**changes: Any) -> Snapshot:
+    return replace(HEALTHY, **changes)
+
+
+def with_broker(broker_id: int, **changes: Any) -> Snapshot:
+    return cluster(brokers={**HEALTHY.brokers, broker_id: broker(broker_id, **changes)})
+
+
+def with_topic(name: str, facts: TopicFacts) -> Snapshot:
+    return cluster(topics={**TOPICS, name: facts})
+
+
+def with_t0(**changes: Any) -> Snapshot:
+    facts = TOPICS["t"]
+    changed = {**facts.partitions, 0: replace(facts.partitions[0], **changes)}
+    return with_topic("t", replace(facts, partitions=changed))
+
+
+def with_group(facts: GroupFacts) -> Snapshot:
+    return cluster(groups={"g": facts})
+
+
+def with_directory(**changes: Any) -> Snapshot:
+    return cluster(log_directories=(replace(DIRECTORY, **changes),))
+
+
+def with_file(kind: str, **changes: Any) -> Snapshot:
+    files = [replace(f, **changes) if f.kind == kind else f for f in HEALTHY.files]
+    return cluster(files=tuple(files))
+
+
+def with_value(kind: str, key: str, value: str) -> Snapshot:
+    [file] = [f for f in HEALTHY.files if f.kind == kind]
+    return with_file(kind, values={**file.values, key: value})
+
+
+def at(host: str, port: int = 9092, **more: Any) -> BrokerRegistration:
+    return BrokerRegistration(host, port, timestamp_ms=NOW - HOUR, **more)
+
+
+MANY = {f"m{n}": topic((1, 2)) for n in range(40)}
+
+FAULTS: Mapping[str, Callable[[], Snapshot]] = {
+    "no-brokers": lambda: cluster(brokers={}, controller=None, topics={}, groups={}),
+    "broker-unreadable": lambda: with_broker(4, registration=None, fault="no JSON"),
+    "broker-unreachable": lambda: with_broker(1, unreachable="connection refused"),
+    "broker-slow": lambda: with_broker(1, seconds=1.5),
+    "broker-loopback": lambda: with_broker(1, registration=at("127.0.0.1")),
+    "broker-same-address": lambda: with_broker(1, registration=at("kafka2")),
+    "broker-left-behind": lambda: with_topic(
+        "t", TopicFacts({0: PartitionFacts((1, 9), state(1, 1, 9))})
+    ),
+    "broker-clock": lambda: with_broker(1, created_ms=NOW - 2 * HOUR),
+    "broker-misses-brokers": lambda: with_broker(1, known_brokers=frozenset({1, 2})),
+    "broker-stale-leaders": lambda: with_broker(1, leaders={**LEADERS, T0: 2}),
+    "broker-versions-mixed": lambda: with_broker(1, registration=at("kafka1", version=2)),
+    "controller-none": lambda: cluster(controller=None),
+    "controller-dead": lambda: cluster(controller=8),
+    "controller-epoch": lambda: cluster(controller_epoch=4),
+    "zookeeper-slow": lambda: cluster(zookeeper_seconds=0.7),
+    "isr-notifications": lambda: cluster(isr_notifications=5000),
+    "partition-unreadable": lambda: with_t0(state=None, fault="no JSON"),
+    "partition-without-state": lambda: with_t0(state=None),
+    "partition-offline": lambda: with_t0(state=state(NO_LEADER, 2)),
+    "partition-led-by-dead": lambda: with_t0(replicas=(7, 2), state=state(7, 7, 2)),
+    "partition-under-replicated": lambda: with_t0(state=state(1, 1)),
+    "isr-foreign": lambda: with_t0(state=state(1, 1, 2, 3)),
+    "replicas-twice": lambda: with_t0(replicas=(1, 1), state=state(1, 1)),
+    "partition-without-replicas": lambda: with_topic(
+        "v", TopicFacts({0: PartitionFacts((), None)})
+    ),
+    "partition-gap": lambda: with_topic("v", TopicFacts({1: partition(1, 2)})),
+    "leaders-skewed": lambda: with_topic(
+        "v",
+        TopicFacts({n: PartitionFacts((1, 2), state(2, 1, 2)) for n in range(5)}),
+    ),
+    "replicas-skewed": lambda: cluster(topics={**TOPICS, **MANY}),
+    "topic-unreadable": lambda: with_topic("v", TopicFacts({}, fault="no JSON")),
+    "topic-empty": lambda: with_topic("v", TopicFacts({})),
+    "topic-name": lambda: with_topic("v/w", topic((1, 2))),
+    "topic-names-collide": lambda: cluster(
+        topics={**TOPICS, "a.b": topic((1, 2)), "a_b": topic((1, 2))}
+    ),
+    "topic-config-unreadable": lambda: with_topic(
+        "v", replace(topic((1, 2)), config=None, config_fault="no JSON")
+    ),
+    "topic-config-invalid": lambda: with_topic("v", topic((1, 2), retention_mss="5")),
+    "min-insync-above-replicas": lambda: with_topic("v", topic((1, 2), min_insync_replicas="3")),
+    "min-insync-not-met": lambda: with_topic(
+        "v",
+        replace(
+            topic((1, 2), min_insync_replicas="2"),
+            partitions={0: PartitionFacts((1, 2), state(1, 1))},
+        ),
+    ),
+    "unclean-election-allowed": lambda: with_topic(
+        "v", topic((1, 2), unclean_leader_election_enable="true")
+    ),
+    "retention-below-segment": lambda: with_topic(
+        "v", topic((1, 2), retention_bytes="100", segment_bytes="1000")
+    ),
+    "replica-counts-differ": lambda: with_topic("v", topic((1, 2), (1, 2, 3))),
+    "offsets-topic-one-replica": lambda: with_topic(
+        OFFSETS_TOPIC, topic((1,), cleanup_policy="compact")
+    ),
+    "offsets-topic-not-compacted": lambda: with_topic(OFFSETS_TOPIC, topic((1, 2, 3))),
+    "request-unreadable": lambda: cluster(election=Request(NOW, fault="no JSON")),
+    "reassignment-stuck": lambda: cluster(reassignment=Request(NOW - 2 * HOUR, {T0: (2, 3)})),
+    "reassignment-to-dead-broker": lambda: cluster(reassignment=Request(NOW, {T0: (1, 9)})),
+    "reassignment-of-nothing": lambda: cluster(
+        reassignment=Request(NOW, {TopicPartition("gone", 0): (1, 2)})
+    ),
+    "election-stuck": lambda: cluster(election=Request(NOW - HOUR, {T0: ()})),
+    "topic-half-deleted": lambda: cluster(deletions={"u": NOW - HOUR}),
+    "deletion-of-nothing": lambda: cluster(deletions={"gone": NOW - HOUR}),
+    "config-left-behind": lambda: cluster(leftover_configs=("gone",)),
+    "config-changes-pile-up": lambda: cluster(config_changes=2000),
+    "group-unreadable-member": lambda: with_group(
+        group(members=(Member("g_host-1-aa", None, 77, unreadable="no JSON"),))
+    ),
+    "group-unreadable-offset": lambda: with_group(
+        group(
+            *(in_group(n, owner=OWNED) for n in (1, 2)),
+            in_group(owner=OWNED, zookeeper=None, zookeeper_fault="/offset: no number"),
+            members=(member(),),
+        )
+    ),
+    "group-persistent-member": lambda: with_group(
+        group(
+            *(in_group(n, owner=OWNED) for n in range(3)),
+            members=(replace(member(), session=0),),
+        )
+    ),
+    "group-blocking-owner": lambda: with_group(
+        group(
+            in_group(owner=Owner("g_gone-1-bb-0", 78)),
+            *(in_group(n, owner=OWNED) for n in (1, 2)),
+            members=(member(),),
+        )
+    ),
+    "group-no-owner": lambda: with_group(
+        group(*(in_group(n) for n in range(3)), members=(member(),))
+    ),
+    "group-misplaced": lambda: with_group(
+        group(
+            in_group(0, owner=Owner("g_host-1-aa-1", 77)),
+            *(in_group(n, owner=Owner("g_host-1-aa-0", 77)) for n in (1, 2)),
+            members=(member(subscription={"t": 2}),),
+        )
+    ),
+    "group-absent-topic": lambda: with_group(
+        group(
+            *(in_group(n, owner=OWNED) for n in range(3)),
+            members=(member(subscription={"t": 1, "gone": 1}),),
+        )
+    ),
+    "group-gone-partition": lambda: with_group(
+        group(
+            *(in_group(n, owner=OWNED) for n in range(3)),
+            in_group(9, exists=False, leader=None, owner=OWNED, log_start=None, log_end=None),
+            members=(member(),),
+        )
+    ),
+    "group-stray-znode": lambda: with_group(
+        group(
+            *(in_group(n, owner=OWNED) for n in range(3)),
+            members=(member(),),
+            strays=("/consumers/g/owners/t/x",),
+        )
+    ),
+    "group-outside-log": lambda: with_group(
+        group(
+            in_group(owner=OWNED, zookeeper=1, log_start=3),
+            *(in_group(n, owner=OWNED) for n in (1, 2)),
+            members=(member(),),
+        )
+    ),
+    "group-never-committed": lambda: with_group(
+        group(
+            in_group(owner=None, zookeeper=None),
+            *(in_group(n) for n in (1, 2)),
+        )
+    ),
+    "group-unreadable": lambda: cluster(group_faults={"h": "no such coordinator"}),
+    "group-stores-disagree": lambda: with_group(group(in_group(kafka=4))),
+    "groups-left-out": lambda: cluster(groups_left_out=7),
+    "log-directory-unusable": lambda: with_directory(fault="No such file or directory"),
+    "disk-nearly-full": lambda: with_directory(free=5),
+    "log-directories-share-disk": lambda: cluster(
+        log_directories=(DIRECTORY, replace(DIRECTORY, path="/data/more", logs={}))
+    ),
+    "broker-crashed": lambda: with_directory(was_clean=False, in_use=False),
+    "logs-left-behind": lambda: with_directory(
+        logs={TopicPartition("gone", 0): LogOnDisk(1, 1, 0)}
+    ),
+    "cleaner-dead": lambda: with_directory(
+        logs={TopicPartition(OFFSETS_TOPIC, 0): LogOnDisk(1000, 990, 9)}
+    ),
+    "properties-invalid": lambda: with_file("broker", fault="port: 'x' is no number"),
+    "properties-unknown": lambda: with_file("broker", unknown=("log.retension.hours",)),
+    "properties-without-effect": lambda: with_file("broker", without_effect=("num.io.threads",)),
+    "logs-in-tmp": lambda: with_value("broker", "log.dirs", "/tmp/kafka-logs"),
+    "session-too-short": lambda: with_value("broker", "zookeeper.session.timeout.ms", "1000"),
+    "replica-fetch-too-small": lambda: with_value("broker", "replica.fetch.max.bytes", "400000"),
+    "offsets-replication-one": lambda: with_value(
+        "broker", "offsets.topic.replication.factor", "1"
+    ),
+    "cleaner-off": lambda: with_value("broker", "log.cleaner.enable", "false"),
+    "rebalance-formula": lambda: with_value("consumer", "rebalance.backoff.ms", "100"),
+    "fetch-too-small": lambda: with_value("consumer", "fetch.message.max.bytes", "400000"),
+    "producer-without-acks": lambda: with_value("producer", "acks", "0"),
+}
+
+ALSO: Mapping[str, set[str]] = {
+    "partition-led-by-dead": {"broker-left-behind", "broker-stale-leaders", "logs-left-behind"},
+    "partition-offline": {"broker-stale-leaders"},
+    "min-insync-not-met": {"partition-under-replicated"},
+}
+"""Problems that a fault has under other names too."""
+
+
+def test_a_healthy_cluster_has_no_findings() -> None:
+    """Neither problems nor notes."""
+    assert [] == findings_of(HEALTHY)
+
+
+def test_every_check_has_a_fault_and_a_name_of_its_own() -> None:
+    """At least 40, as promised."""
+    names = [check.name for check in CHECKS]
+    assert len(set(names)) == len(names) >= 40
+    assert set(FAULTS) == set(names)
+
+
+@pytest.mark.parametrize("name", sorted(FAULTS))
+def test_a_fault_is_found(name: str) -> None:
+    """By its check, with a place, a reason and a command."""
+    found = [finding for finding in findings_of(FAULTS[name]()) if finding.check == name]
+    assert found, f"{name} found nothing"
+    for finding in found:
+        assert finding.where
+        assert finding.what
+        assert finding.why
+        assert finding.command
+        assert "{zookeeper}" not in finding.command
+
+
+@pytest.mark.parametrize("name", sorted(FAULTS))
+def test_a_fault_is_not_found_under_other_names(name: str) -> None:
+    """But where one fault is two: see ALSO."""
+    problems = {finding.check for finding in findings_of(FAULTS[name]()) if finding.is_problem}
+    assert problems <= {name} | ALSO.get(name, set())
+
+
+def test_the_same_of_many_places_is_one_finding() -> None:
+    """A dead broker's thousand partitions are one line."""
+    turns = ((1, 2), (2, 3), (3, 1))
+    facts = TopicFacts(
+        {
+            n: PartitionFacts(turns[n % 3], state(turns[n % 3][0], turns[n % 3][0]))
+            for n in range(999)
+        }
+    )
+    found = findings_of(with_topic("v", facts))
+    assert {"partition-under-replicated"} == {finding.check for finding in found}
+    assert 3 == len(found), "one for each broker that is not in sync"
+    assert len(found[0].where) < 200

@@ -1,0 +1,101 @@
+"""The doctor on a real cluster: healthy with a group that reads, then broken by hand."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from kafka08.admin import AdminClient
+from kafka08.cli.root import root
+from kafka08.consumer import ConsumerConfig, ConsumerConnector
+from kafka08.doctor import Finding, SnapshotReader, findings_of
+from kafka08.embedded import EmbeddedCluster
+from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
+from kafka08.zk.client import ZkClient
+
+DEADLINE = 30.0
+PARTITIONS = 4
+CONFIG = {"zookeeper.session.timeout.ms": 3000, "offsets.topic.replication.factor": 2}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster(brokers=2, config=CONFIG) as cluster:
+        with AdminClient(cluster.zookeeper.connect_string) as admin:
+            admin.create_topic("t", PARTITIONS, 2)
+            admin.await_leaders("t")
+        config = KafkaProducerConfig({"bootstrap.servers": cluster.bootstrap, "acks": "-1"})
+        with KafkaProducer(config) as producer:
+            for number in range(40):
+                producer.send(ProducerRecord("t", b"x", partition=number % PARTITIONS)).result(10)
+        yield cluster
+
+
+def examine(cluster: EmbeddedCluster) -> list[Finding]:
+    directories = [broker.config["log.dirs"] for broker in cluster.brokers[:1]]
+    with SnapshotReader(cluster.zookeeper.connect_string, log_directories=directories) as reader:
+        return findings_of(reader.read())
+
+
+def eventually(holds: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + DEADLINE
+    while not holds():
+        assert time.monotonic() < deadline, f"not within {DEADLINE} s: {what}"
+        time.sleep(0.2)
+
+
+def test_a_healthy_cluster_has_no_findings(cluster: EmbeddedCluster) -> None:
+    """With a group of ours that reads and commits to Kafka, whose topic is made for that."""
+    config = ConsumerConfig(
+        {
+            "group.id": "readers",
+            "zookeeper.connect": cluster.zookeeper.connect_string,
+            "auto.offset.reset": "smallest",
+            "offsets.storage": "kafka",
+        }
+    )
+    with ConsumerConnector(config) as connector:
+        [stream] = connector.create_message_streams({"t": 1})["t"]
+        for _ in range(40):
+            next(stream)
+        connector.commit_offsets()
+        assert [] == examine(cluster)
+    assert [] == examine(cluster)
+
+
+def test_what_is_wrong_is_found_by_name(cluster: EmbeddedCluster, tmp_path: Path) -> None:
+    """Requests left behind, overrides that cannot hold, files, and at last a dead broker."""
+    connect = cluster.zookeeper.connect_string
+    (tmp_path / "server.properties").write_text(
+        f"broker.id=0\nzookeeper.connect={connect}\nlog.retension.hours=5\n"
+        "zookeeper.session.timeout.ms=500\n"
+    )
+    with ZkClient(connect) as zk:
+        zk.put("/config/topics/t", '{"version":1,"config":{"min.insync.replicas":"3"}}')
+        zk.put("/config/topics/gone", '{"version":1,"config":{}}')
+        zk.put("/brokers/topics/broken", "no JSON")
+        zk.put("/brokers/topics/uneven", '{"version":1,"partitions":{"0":[0],"1":[0,1]}}')
+    follower = cluster.brokers[1]
+    follower.kill()
+    expected = {
+        "min-insync-above-replicas",
+        "config-left-behind",
+        "topic-unreadable",
+        "replica-counts-differ",
+        "partition-under-replicated",
+        "broker-left-behind",
+    }
+    eventually(lambda: expected <= {f.check for f in examine(cluster)}, "all are found")
+    arguments = ["doctor", "--zookeeper", connect, "--json"]
+    arguments += ["--broker", str(tmp_path / "server.properties")]
+    result = CliRunner().invoke(root, arguments)
+    assert 1 == result.exit_code, result.output
+    told = json.loads(result.stdout)
+    found = {row["check"] for row in told["findings"]}
+    assert expected | {"properties-unknown", "session-too-short"} <= found
+    assert told["problems"] == sum(row["severity"] == "problem" for row in told["findings"])
