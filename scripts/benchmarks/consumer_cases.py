@@ -1,6 +1,8 @@
-"""Consumers on a JVM 0.8.2.2 broker: ours beside confluent-kafka and beside the JVM's connector.
+"""Consumers on a JVM broker (0.8.2.2, but for *Polling*): ours beside confluent-kafka and beside
+the JVM's connector.
 
 *Reading*: a million messages of 100 bytes, each reader a process of its own, in turns (readers.py).
+*Polling*: the same by our KafkaConsumer, on a JVM 0.10.2.2 broker.
 *Rebalances*: from the moment at which a member's registration comes or goes, or its process is
 killed, until the partitions are owned as they should be.
 *Crowd*: 100 members on 200 partitions, without brokers (tests/consumer/crowd.py).
@@ -12,6 +14,7 @@ import json
 import statistics
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from kafka08.admin import AdminClient
@@ -23,8 +26,10 @@ from scripts.benchmarks.report import Goal, report
 from scripts.benchmarks.subjects import JvmSubject, await_leaders
 from tests.consumer.crowd import Crowd
 from tests.consumer.groups import PaperCluster
+from tests.interop.jvm import POM_0_10_2
 
 READING = "consumer"
+POLLING = "polling"
 REBALANCE = "rebalance"
 CROWD = "100 members"
 PARTITIONS = 4
@@ -34,6 +39,7 @@ SET_BYTES = 16_384
 entry for a set at most, and the JVM broker finds an offset by reading on from there."""
 MEMBERS = 100
 SPEED_GOALS = {"iterator": 1.5, "batches": 5.0}
+POLLING_GOALS = {"messages": 3.0, "lists": 3.0, "polled batches": 8.0}
 EVENTS = {"join": "a member joins", "leave": "a member leaves", "kill": "a member is killed"}
 
 
@@ -48,9 +54,18 @@ def consumer_cases(
         broker.start()
         try:
             if only in READING:
-                rows += reading_rows(broker, connect, rounds)
+                rows += reading_rows(broker, connect, rounds, READING, "confluent", SPEED_GOALS)
             if only in REBALANCE:
                 rows += rebalance_rows(broker, connect, directory, rounds)
+        finally:
+            broker.kill()
+    if only in POLLING:
+        connect = f"{zookeeper}/polling"
+        keys = {"log.retention.bytes": "-1"}
+        broker = JvmSubject(directory / "polling", connect, keys, pom=POM_0_10_2)
+        broker.start()
+        try:
+            rows += reading_rows(broker, connect, rounds, POLLING, "confluent 0.10", POLLING_GOALS)
         finally:
             broker.kill()
     if only in CROWD:
@@ -58,9 +73,17 @@ def consumer_cases(
     return rows
 
 
-def reading_rows(broker: JvmSubject, connect: str, rounds: int) -> list[dict[str, object]]:
+def reading_rows(
+    broker: JvmSubject,
+    connect: str,
+    rounds: int,
+    case: str,
+    peer: str,
+    goals_of: Mapping[str, float],
+) -> list[dict[str, object]]:
+    """Our readers of `goals_of`, each with the speed that it must reach, beside `peer`."""
     fill(broker, connect, "reading")
-    found: dict[str, list[dict[str, float]]] = {"confluent": [], "iterator": [], "batches": []}
+    found: dict[str, list[dict[str, float]]] = {kind: [] for kind in (peer, *goals_of)}
     for number in range(rounds + 1):
         for kind, figures in found.items():
             one = read_once(kind, broker.address, connect)
@@ -71,17 +94,15 @@ def reading_rows(broker: JvmSubject, connect: str, rounds: int) -> list[dict[str
         for kind, all_ in found.items()
     }
     rows = []
-    for kind, speed in SPEED_GOALS.items():
+    for kind, speed in goals_of.items():
         goals = (
             Goal("rate", "/s", speed, True),
             Goal("cpu", "s/M", 1.0, False),
             Goal("memory", "MB", 1.0, False),
         )
         for goal in goals:
-            theirs, ours = medians["confluent"][goal.figure], medians[kind][goal.figure]
-            rows.append(
-                report(f"{READING}: {kind}", goal, jvm=theirs, ours=ours, other="confluent")
-            )
+            theirs, ours = medians[peer][goal.figure], medians[kind][goal.figure]
+            rows.append(report(f"{case}: {kind}", goal, jvm=theirs, ours=ours, other="confluent"))
     return rows
 
 

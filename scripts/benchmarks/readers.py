@@ -16,10 +16,10 @@ import time
 import uuid
 from collections.abc import Callable
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kafka08.consumer import KafkaStream
+    from kafka08.consumer import KafkaConsumer, KafkaStream
 
 CONSUMED_AT_ONCE = 10_000
 
@@ -29,15 +29,28 @@ def confluent(address: str, _: str, topic: str, partitions: int, count: int) -> 
 
     As it comes it stops fetching for a whole second whenever its queue is full, and the quicker the
     broker, the more often; so that it shows what it can, it is told to look again at once."""
+    speaks_0_8 = {"api.version.request": False, "broker.version.fallback": "0.8.2.2"}
+    return confluent_reader(address, topic, partitions, count, speaks_0_8)
+
+
+def confluent_0_10(
+    address: str, _: str, topic: str, partitions: int, count: int
+) -> Callable[[], int]:
+    """The same, as it speaks to a broker of 0.10."""
+    return confluent_reader(address, topic, partitions, count, {})
+
+
+def confluent_reader(
+    address: str, topic: str, partitions: int, count: int, keys: dict[str, Any]
+) -> Callable[[], int]:
     from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
     consumer = Consumer(
         {
             "bootstrap.servers": address,
             "group.id": f"bench-{uuid.uuid4()}",
-            "api.version.request": False,
-            "broker.version.fallback": "0.8.2.2",
             "enable.auto.commit": False,
+            **keys,
             "fetch.queue.backoff.ms": 1,
         }
     )
@@ -79,6 +92,59 @@ def batches(_: str, zookeeper: str, topic: str, partitions: int, count: int) -> 
     return read
 
 
+def polled_messages(
+    address: str, _: str, topic: str, partitions: int, count: int
+) -> Callable[[], int]:
+    """Our KafkaConsumer, message by message."""
+    consumer = our_consumer(address, topic, partitions)
+
+    def read() -> int:
+        return sum(message.value is not None for message in islice(consumer, count))
+
+    return read
+
+
+def polled_lists(
+    address: str, _: str, topic: str, partitions: int, count: int
+) -> Callable[[], int]:
+    """Our KafkaConsumer, by polls of max.poll.records (500)."""
+    consumer = our_consumer(address, topic, partitions)
+
+    def read() -> int:
+        seen = 0
+        while seen < count:
+            seen += sum(message.value is not None for message in consumer.poll(10.0))
+        return seen
+
+    return read
+
+
+def polled_batches(
+    address: str, _: str, topic: str, partitions: int, count: int
+) -> Callable[[], int]:
+    """Our KafkaConsumer, in batches, each made a pyarrow record batch."""
+    import pyarrow  # noqa: F401 (its import is not what is measured)
+
+    found = our_consumer(address, topic, partitions).batches()
+
+    def read() -> int:
+        seen = 0
+        while seen < count:
+            seen += next(found).to_arrow().num_rows
+        return seen
+
+    return read
+
+
+def our_consumer(address: str, topic: str, partitions: int) -> KafkaConsumer:
+    from kafka08.consumer import KafkaConsumer
+    from kafka08.structs import TopicPartition
+
+    consumer = KafkaConsumer(bootstrap_servers=address, auto_offset_reset="earliest")
+    consumer.assign([TopicPartition(topic, number) for number in range(partitions)])
+    return consumer
+
+
 def our_stream(zookeeper: str, topic: str) -> KafkaStream[bytes, bytes]:
     from kafka08.consumer import ConsumerConfig, ConsumerConnector
 
@@ -91,7 +157,15 @@ def our_stream(zookeeper: str, topic: str) -> KafkaStream[bytes, bytes]:
     return ConsumerConnector(config).create_message_streams({topic: 1})[topic][0]
 
 
-KINDS = {"confluent": confluent, "iterator": iterator, "batches": batches}
+KINDS = {
+    "confluent": confluent,
+    "iterator": iterator,
+    "batches": batches,
+    "confluent 0.10": confluent_0_10,
+    "messages": polled_messages,
+    "lists": polled_lists,
+    "polled batches": polled_batches,
+}
 
 
 def main(kind: str, address: str, zookeeper: str, topic: str, partitions: str, count: str) -> None:

@@ -14,7 +14,7 @@ from kafka08.embedded.process import ManagedProcess
 from kafka08.protocol import codec
 from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
 from scripts.benchmarks.load import CLIENT_ID, connect, exchange
-from tests.interop.jvm import JvmBroker, guard
+from tests.interop.jvm import POM, JvmBroker, guard
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 SETTINGS = {
@@ -53,6 +53,7 @@ class JvmSubject(JvmBroker):
         *,
         broker_id: int = 1,
         heap: str = "1G",
+        pom: Path = POM,
     ) -> None:
         flags = (
             f"-Xmx{heap}",
@@ -62,7 +63,7 @@ class JvmSubject(JvmBroker):
             "-XX:MaxGCPauseMillis=20",
         )
         keys = {**SETTINGS, **(properties or {})}
-        super().__init__(directory, broker_id, zookeeper, keys, flags=flags)
+        super().__init__(directory, broker_id, zookeeper, keys, flags=flags, pom=pom)
         self.name = "jvm"
 
 

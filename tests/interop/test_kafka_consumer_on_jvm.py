@@ -1,0 +1,224 @@
+"""KafkaConsumer on brokers of 0.9.0.1 and 0.10.2.2, in groups with Java's and librdkafka's."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from kafka08.consumer import KafkaConsumer, OffsetAndTimestamp
+from kafka08.errors import UnsupportedVersion
+from kafka08.kernel.types import CREATE_TIME, NO_TIMESTAMP_TYPE
+from kafka08.structs import TopicPartition
+from tests.integration.librdkafka_member import CLIENT_KEYS
+from tests.interop.jvm import (
+    POM_0_9_0,
+    POM_0_10_2,
+    TOOL_FLAGS,
+    JvmBroker,
+    JvmMissing,
+    JvmZooKeeper,
+    classpath,
+    command,
+    guard,
+)
+
+POLLING_MEMBER = Path(__file__).parent / "PollingMember.java"
+PARTITIONS = 6
+T0 = 1_500_000_000_000
+
+
+@pytest.fixture(scope="module", params=[POM_0_9_0, POM_0_10_2], ids=["0.9.0.1", "0.10.2.2"])
+def broker(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[JvmBroker]:
+    try:
+        classpath(request.param)
+    except JvmMissing as missing:
+        pytest.skip(str(missing))
+    directory = tmp_path_factory.mktemp("jvm")
+    properties = {"num.partitions": str(PARTITIONS), "group.min.session.timeout.ms": "500"}
+    with JvmZooKeeper(directory) as zookeeper:
+        where = zookeeper.connect_string
+        with JvmBroker(directory, 1, where, properties, pom=request.param) as running:
+            yield running
+
+
+def level_of(broker: JvmBroker) -> str:
+    return "0.9.0" if any("kafka_2.11-0.9" in part for part in broker.command) else "0.10.2"
+
+
+def is_0_9(broker: JvmBroker) -> bool:
+    return level_of(broker) == "0.9.0"
+
+
+def producer_of(broker: JvmBroker, **keys: Any) -> Producer:
+    spoken = CLIENT_KEYS[level_of(broker)]
+    return Producer({"bootstrap.servers": broker.address, **spoken, **keys})
+
+
+def consumer_of(broker: JvmBroker, group: str = "", **keys: Any) -> KafkaConsumer:
+    defaults = {
+        "bootstrap_servers": broker.address,
+        "group_id": group,
+        "auto_offset_reset": "earliest",
+        "session_timeout_ms": 3000,
+        "heartbeat_interval_ms": 200,
+        "fetch_max_wait_ms": 100,
+    }
+    return KafkaConsumer(**{**defaults, **keys})
+
+
+def until(what: str, done: Callable[[], object], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < end, what
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4"])
+def test_messages_with_their_timestamps(broker: JvmBroker, codec: str) -> None:
+    """Compressed or not; from 0.10 on with the time that the producer gave."""
+    topic = f"times-{codec}"
+    producer = producer_of(broker, **{"compression.type": codec, "linger.ms": 50})
+    for number in range(300):
+        producer.produce(topic, b"%d" % number, b"key", partition=0, timestamp=T0 + number)
+    assert producer.flush(30) == 0
+    tp = TopicPartition(topic, 0)
+    with consumer_of(broker) as consumer:
+        consumer.assign([tp])
+        found: list[Any] = []
+        while len(found) < 300:
+            found += consumer.poll(5.0)
+        assert [message.value for message in found] == [b"%d" % n for n in range(300)]
+        assert {message.key for message in found} == {b"key"}
+        if is_0_9(broker):
+            assert {message.timestamp_type for message in found} == {NO_TIMESTAMP_TYPE}
+            with pytest.raises(UnsupportedVersion):
+                consumer.offsets_for_times({tp: T0})
+            return
+        times = [(message.timestamp, message.timestamp_type) for message in found]
+        assert times == [(T0 + number, CREATE_TIME) for number in range(300)]
+        wanted = {tp: T0 + 120}
+        assert consumer.offsets_for_times(wanted) == {tp: OffsetAndTimestamp(120, T0 + 120)}
+        assert consumer.offsets_for_times({tp: T0 + 300}) == {tp: None}
+
+
+class Foreign:
+    """A member of another client in a process; what it says goes to a file."""
+
+    def __init__(self, line: Sequence[str], directory: Path, name: str) -> None:
+        self._path = directory / name
+        with self._path.open("wb") as output:
+            self.process = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=output)
+        guard().add(self.process.pid)
+
+    @property
+    def lines(self) -> list[str]:
+        return self._path.read_text().split("\n")[:-1]
+
+    @property
+    def assigned(self) -> int:
+        counts = [line.split()[2] for line in self.lines if " assigned " in line]
+        return int(counts[-1]) if counts else 0
+
+    @property
+    def values(self) -> list[str]:
+        return [line.split()[4] for line in self.lines if " message " in line]
+
+    def leave(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(b"end\n")
+        self.process.stdin.close()
+        self.process.wait(30)
+
+    def end(self) -> None:
+        self.process.kill()
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+        self.process.wait()
+        guard().drop(self.process.pid)
+
+
+def java_member(broker: JvmBroker, topic: str, group: str) -> list[str]:
+    keys = (
+        f"bootstrap.servers={broker.address}",
+        f"group.id={group}",
+        "auto.offset.reset=earliest",
+        "enable.auto.commit=false",
+        "session.timeout.ms=6000",
+        "heartbeat.interval.ms=200",
+        "metadata.max.age.ms=1000",
+    )
+    return command(str(POLLING_MEMBER), topic, *keys, flags=TOOL_FLAGS, pom=POM_0_10_2)
+
+
+def librdkafka_member(broker: JvmBroker, topic: str, group: str) -> list[str]:
+    module = "tests.integration.librdkafka_member"
+    return [sys.executable, "-m", module, broker.address, topic, group, level_of(broker)]
+
+
+@pytest.mark.parametrize("other", [java_member, librdkafka_member])
+def test_one_group_with_another_client(
+    broker: JvmBroker,
+    tmp_path: Path,
+    other: Callable[[JvmBroker, str, str], list[str]],
+) -> None:
+    """Ours leads, then the other one, which takes over when ours leaves, and gives back what it had
+    when it leaves: every message comes to somebody, and none to both."""
+    if is_0_9(broker) and other is java_member:
+        pytest.skip("the consumer of 0.10.2.2 does not speak to brokers of 0.9")
+    topic = group = f"mixed-{other.__name__}"
+    producer = producer_of(broker)
+    sent = 0
+
+    def produce() -> None:
+        nonlocal sent
+        for value in range(sent, sent + 300):
+            producer.produce(topic, str(value).encode(), partition=value % PARTITIONS)
+        sent += 300
+        assert producer.flush(30) == 0
+
+    ours: list[str] = []
+
+    def read(consumer: KafkaConsumer) -> int:
+        ours.extend((message.value or b"").decode() for message in consumer.poll(0.1))
+        return len(consumer.assignment())
+
+    produce()
+    first = consumer_of(broker, group, session_timeout_ms=6000)
+    first.subscribe([topic])
+    until("ours has all", lambda: read(first) == PARTITIONS)
+    foreign = Foreign(other(broker, topic, group), tmp_path, "member")
+    try:
+        until("they share", lambda: read(first) == 3 and foreign.assigned == 3)
+        produce()
+        until("all is read", lambda: read(first) and len(ours) + len(foreign.values) >= sent)
+        with first:
+            pass
+        produce()
+        until("it takes over", lambda: foreign.assigned == PARTITIONS)
+        until("all is read", lambda: len(ours) + len(foreign.values) >= sent)
+        with consumer_of(broker, group, session_timeout_ms=6000) as second:
+            second.subscribe([topic])
+            until("they share", lambda: read(second) == 3 and foreign.assigned == 3)
+            if other is java_member:
+                foreign.leave()
+            else:
+                foreign.process.terminate()
+                assert foreign.process.wait(30) == 0
+            until("ours has all", lambda: read(second) == PARTITIONS)
+            produce()
+            until("all is read", lambda: read(second) and len(ours) + len(foreign.values) >= sent)
+    finally:
+        foreign.end()
+    counts = Counter(ours + foreign.values)
+    assert counts.keys() == {str(value) for value in range(sent)}
+    assert set(counts.values()) == {1}
