@@ -44,12 +44,13 @@ def dump_files(
     verify_index_only: bool,
     as_json: bool,
 ) -> None:
-    """Print .log and .index FILES as kafka.tools.DumpLogSegments does.
+    """Print .log, .index and .timeindex FILES as kafka.tools.DumpLogSegments does.
 
-    Exits 1 if a file is neither, or if --verify-index-only found something.
+    Segments with a time index as that of 0.10.2.2, others as that of 0.8.2.2. Exits 1 if a file is
+    none of these, or if --verify-index-only found something.
     """
     from kafka08.log.dump import LogDump
-    from kafka08.log.names import INDEX_SUFFIX, LOG_SUFFIX
+    from kafka08.log.names import INDEX_SUFFIXES, LOG_SUFFIX
 
     dump = LogDump(
         deep_iteration=deep_iteration,
@@ -58,7 +59,7 @@ def dump_files(
     )
     failed = False
     for path in files:
-        if path.suffix not in {LOG_SUFFIX, INDEX_SUFFIX}:
+        if path.suffix not in {LOG_SUFFIX, *INDEX_SUFFIXES}:
             click.echo(f"Ignoring unknown file {path}", err=True)
             failed = True
         if as_json:
@@ -125,10 +126,10 @@ def partition_directories(directory: Path) -> list[Path]:
 def is_partition(directory: Path) -> bool:
     """Whether it holds a segment; or nothing but files, one of a segment under a wrong name, and
     is called as a partition's directory is."""
-    from kafka08.log.names import INDEX_SUFFIX, LOG_SUFFIX
+    from kafka08.log.names import INDEX_SUFFIXES, LOG_SUFFIX
 
     entries = list(directory.iterdir())
-    segments = [path for path in entries if path.suffix in {LOG_SUFFIX, INDEX_SUFFIX}]
+    segments = [path for path in entries if path.suffix in {LOG_SUFFIX, *INDEX_SUFFIXES}]
     if any(map(has_base_offset, segments)):
         return True
     return bool(segments) and all(map(Path.is_file, entries)) and is_named_so(directory)

@@ -5,9 +5,13 @@ Used by `kafka08 log check` and after every test that touches a log. What must h
 1. Files are named after base offsets; nothing is left of an interrupted compaction.
 2. Every entry is whole, its size and CRC are right, its codec is known.
 3. Offsets ascend through a segment, from its base offset on, and from segment to segment.
-4. Messages inside a wrapper ascend, and the last has the wrapper's offset.
+4. Messages inside a wrapper ascend, and the last has the wrapper's offset (in magic 1, where they
+   count from it: the first is not below 0). A wrapper of magic 1 that the producer stamped has the
+   largest timestamp inside.
 5. An index has whole entries that ascend, each names the first entry at or above its offset,
    and behind the last one there are only zeros.
+6. So has a time index; each entry names the first message or wrapper with its timestamp, and none
+   before has a later one.
 
 It reads the files as they are: on a log that is in use, an append or a delete that happens
 meanwhile may show as a problem.
@@ -23,18 +27,22 @@ from typing import NamedTuple
 from kafka08 import kernel
 from kafka08.config import INT_MAX
 from kafka08.errors import CorruptLog
-from kafka08.kernel.types import ENTRY_HEADER_BYTES
+from kafka08.kernel.types import CREATE_TIME, ENTRY_HEADER_BYTES, NO_TIMESTAMP
 from kafka08.log.files import exists, file_size, files_in, open_file, read_file, storage_errors
 from kafka08.log.names import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
     INDEX_SUFFIX,
+    INDEX_SUFFIXES,
     LOG_SUFFIX,
     SWAP_SUFFIX,
+    TIME_INDEX_SUFFIX,
     base_offset_of,
 )
 from kafka08.log.offset_index import INDEX_ENTRY, INDEX_ENTRY_BYTES
 from kafka08.log.recovery import CHUNK_BYTES, entry_bytes
+from kafka08.log.time_index import TIME_ENTRY, TIME_ENTRY_BYTES, TimestampOffset
+from kafka08.log.time_search import find_entry
 from kafka08.protocol import message_set
 from kafka08.runtime.disk import Disk, OpenMode
 from kafka08.runtime.system_disk import SYSTEM_DISK
@@ -63,7 +71,7 @@ def _problems(directory: Path, disk: Disk) -> Iterator[Problem]:
     for path in files_in(disk, directory):
         if path.name.endswith((CLEANED_SUFFIX, SWAP_SUFFIX)):
             yield Problem(path, -1, "left by a compaction that did not finish")
-        elif path.suffix == INDEX_SUFFIX and not exists(disk, path.with_suffix(LOG_SUFFIX)):
+        elif path.suffix in INDEX_SUFFIXES and not exists(disk, path.with_suffix(LOG_SUFFIX)):
             yield Problem(path, -1, "an index without messages")
         elif path.suffix == LOG_SUFFIX and not path.name.endswith(DELETED_SUFFIX):
             segment = _SegmentCheck(path, next_offset, disk)
@@ -78,6 +86,7 @@ class _SegmentCheck:
         self._disk = disk
         self.path = path
         self.index_path = path.with_suffix(INDEX_SUFFIX)
+        self.time_path = path.with_suffix(TIME_INDEX_SUFFIX)
         self.next_offset = next_offset
 
     def problems(self) -> Iterator[Problem]:
@@ -98,6 +107,8 @@ class _SegmentCheck:
             yield from self._check_index(base_offset)
         else:
             yield Problem(self.index_path, -1, "is missing")
+        if exists(self._disk, self.time_path):
+            yield from self._check_time_index(base_offset)
 
     def _check_messages(self) -> Iterator[Problem]:
         position, chunk_bytes = 0, CHUNK_BYTES
@@ -140,15 +151,10 @@ class _SegmentCheck:
         self.next_offset = max(self.next_offset, summary.last_offset + 1)
 
     def _check_index(self, base_offset: int) -> Iterator[Problem]:
-        content = read_file(self._disk, self.index_path)
-        if len(content) % INDEX_ENTRY_BYTES:
-            yield Problem(
-                self.index_path, len(content), f"not a multiple of {INDEX_ENTRY_BYTES} bytes"
-            )
-        used = len(content.rstrip(b"\0"))
-        used += -used % INDEX_ENTRY_BYTES
         before_offset, before_position = base_offset, 0
-        for at in range(0, min(used, len(content) - INDEX_ENTRY_BYTES + 1), INDEX_ENTRY_BYTES):
+        content = read_file(self._disk, self.index_path)
+        yield from _size_problems(self.index_path, content, INDEX_ENTRY_BYTES)
+        for at in _entry_places(content, INDEX_ENTRY_BYTES):
             relative, position = INDEX_ENTRY.unpack_from(content, at)
             offset = base_offset + relative
             if offset <= before_offset or position <= before_position:
@@ -162,6 +168,27 @@ class _SegmentCheck:
                 )
                 return
             before_offset, before_position = offset, position
+
+    def _check_time_index(self, base_offset: int) -> Iterator[Problem]:
+        before, position = TimestampOffset(NO_TIMESTAMP, base_offset), 0
+        content = read_file(self._disk, self.time_path)
+        yield from _size_problems(self.time_path, content, TIME_ENTRY_BYTES)
+        for at in _entry_places(content, TIME_ENTRY_BYTES):
+            timestamp_ms, relative = TIME_ENTRY.unpack_from(content, at)
+            entry = TimestampOffset(timestamp_ms, base_offset + relative)
+            if timestamp_ms <= before.timestamp_ms or entry.offset < before.offset:
+                text = f"{entry} is not above the entry before"
+                yield Problem(self.time_path, at, text)
+                return
+            try:
+                found = find_entry(self._file, self.path, position, self._size, timestamp_ms)
+            except CorruptLog:
+                return  # said already
+            if found is None or found[1] != entry.offset:
+                text = f"{entry} is not the first message with that timestamp or a later one"
+                yield Problem(self.time_path, at, text)
+                return
+            before, position = entry, found[0]
 
     def _leads_to(self, start: int, offset: int, position: int) -> bool:
         """Whether the first entry at or above `offset`, from the entry at `start` on, is at
@@ -178,18 +205,34 @@ class _SegmentCheck:
             return self._file.pread(min(size, max(0, self._size - position)), position)
 
 
+def _size_problems(path: Path, content: bytes, entry_bytes: int) -> Iterator[Problem]:
+    if len(content) % entry_bytes:
+        yield Problem(path, len(content), f"not a multiple of {entry_bytes} bytes")
+
+
+def _entry_places(content: bytes, entry_bytes: int) -> range:
+    """Where the entries of an index start, up to the zeros at its end."""
+    used = len(content.rstrip(b"\0"))
+    used += -used % entry_bytes
+    return range(0, min(used, len(content) - entry_bytes + 1), entry_bytes)
+
+
 def _wrapper_problem(wrapper: memoryview) -> str | None:
-    """Why a wrapper is not what its offset says. Magic 1 has relative offsets inside and is not
-    looked into."""
+    """Why a wrapper is not what its offset and its timestamp say."""
     try:
         entry = next(kernel.entries(wrapper))
-        if entry.magic:
-            return None
         inner = message_set.unpack(entry.codec, entry.value or b"")
         summary = kernel.validate(inner, INT_MAX)
     except ValueError as error:
         return f"the wrapper at offset {struct.unpack_from('>q', wrapper)[0]}: {error}"
-    if not summary.monotonic or summary.last_offset != entry.offset or summary.size != len(inner):
+    is_last = summary.last_offset == entry.offset or (entry.magic and summary.first_offset >= 0)
+    stamped = entry.magic and entry.timestamp_type == CREATE_TIME
+    if stamped and entry.timestamp_ms != summary.max_timestamp_ms:
+        return (
+            f"the wrapper at offset {entry.offset} has timestamp {entry.timestamp_ms}, the largest "
+            f"inside is {summary.max_timestamp_ms}"
+        )
+    if not summary.monotonic or not is_last or summary.size != len(inner):
         return (
             f"the wrapper at offset {entry.offset} holds offsets {summary.first_offset} to "
             f"{summary.last_offset}"

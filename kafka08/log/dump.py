@@ -1,4 +1,5 @@
-"""Segment files as text, line for line what `kafka.tools.DumpLogSegments` of 0.8.2.2 prints.
+"""Segment files as text, line for line what `kafka.tools.DumpLogSegments` prints: that of 0.10.2.2
+for a segment with a time index, that of 0.8.2.2 for others.
 
     dump = LogDump(deep_iteration=True)
     for line in dump.lines(path): print(line)                            # stdout, file by file
@@ -9,17 +10,32 @@ Nothing is changed: unlike the original this does not open indexes for writing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from kafka08 import kernel
 from kafka08.errors import CorruptLog
-from kafka08.kernel.types import CRC_END, ENTRY_HEADER_BYTES
-from kafka08.log.files import file_size, open_file, read_file, storage_errors
-from kafka08.log.names import INDEX_SUFFIX, LOG_SUFFIX, base_offset_of
-from kafka08.log.offset_index import INDEX_ENTRY, INDEX_ENTRY_BYTES
+from kafka08.kernel.types import (
+    CRC_END,
+    CREATE_TIME,
+    ENTRY_HEADER_BYTES,
+    LOG_APPEND_TIME,
+    NO_TIMESTAMP,
+    NO_TIMESTAMP_TYPE,
+)
+from kafka08.log.files import exists, file_size, open_file, read_file, storage_errors
+from kafka08.log.names import (
+    INDEX_SUFFIX,
+    INDEX_SUFFIXES,
+    LOG_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    base_offset_of,
+)
+from kafka08.log.offset_index import INDEX_ENTRY, INDEX_ENTRY_BYTES, IndexEntry
 from kafka08.log.recovery import CHUNK_BYTES, entry_bytes
+from kafka08.log.time_index import TIME_ENTRY, TIME_ENTRY_BYTES
 from kafka08.protocol import message_set
 from kafka08.protocol.compression import GZIP, LZ4, NONE, SNAPPY
 from kafka08.runtime.disk import Disk, File, OpenMode
@@ -31,6 +47,13 @@ CODEC_NAMES: Final = {
     SNAPPY: "SnappyCompressionCodec",
     LZ4: "LZ4CompressionCodec",
 }
+SHORT_CODEC_NAMES: Final = {NONE: "NONE", GZIP: "GZIP", SNAPPY: "SNAPPY", LZ4: "LZ4"}
+"""In the words of 0.10.2.2."""
+TIMESTAMP_TYPES: Final = {
+    NO_TIMESTAMP_TYPE: "NoTimestampType",
+    CREATE_TIME: "CreateTime",
+    LOG_APPEND_TIME: "LogAppendTime",
+}
 DEFAULT_MAX_MESSAGE_BYTES: Final = 5 << 20
 
 
@@ -39,11 +62,15 @@ Row = dict[str, int | str | None]
 
 
 class _Found(NamedTuple):
-    """A message, whether its CRC is right, and the position of its outermost entry."""
+    """A message, whether its CRC is right, the position of its outermost entry, its offset in the
+    log, and its timestamp as a consumer sees it."""
 
     position: int
     message: kernel.MessageAndOffset
     is_valid: bool
+    offset: int
+    timestamp_ms: int
+    timestamp_type: int
 
 
 def _text(data: bytes) -> str:
@@ -60,7 +87,8 @@ def _column(item: tuple[str, int | str | None]) -> str:
 
 
 class LogDump:
-    """Dumps .log and .index files with one set of options, and remembers what was wrong with them.
+    """Dumps .log, .index and .timeindex files with one set of options, and remembers what was wrong
+    with them.
 
     print_data_log      keys and values too, as UTF-8
     deep_iteration      the messages inside wrappers instead of the wrappers
@@ -84,10 +112,14 @@ class LogDump:
         self._max_message_bytes = max_message_bytes
         self._mismatches: dict[Path, list[tuple[int, int]]] = {}
         self._gaps: dict[Path, list[tuple[int, int]]] = {}
+        self._wrong_times: dict[Path, list[tuple[int, int]]] = {}
+        self._falling_times: dict[Path, list[tuple[int, int]]] = {}
+        self._lost_offsets: dict[Path, list[tuple[int, int]]] = {}
 
     def lines(self, path: Path) -> Iterator[str]:
-        """The dump of one file; nothing for a file that is neither. CorruptLog, StorageError."""
-        if path.suffix in {LOG_SUFFIX, INDEX_SUFFIX}:
+        """The dump of one file; nothing for a file that is none of them. CorruptLog,
+        StorageError."""
+        if path.suffix in {LOG_SUFFIX, *INDEX_SUFFIXES}:
             yield f"Dumping {path}"
         if path.suffix == LOG_SUFFIX:
             yield f"Starting offset: {base_offset_of(path)}"
@@ -101,6 +133,8 @@ class LogDump:
             yield from self._log_rows(path)
         elif path.suffix == INDEX_SUFFIX:
             yield from self._index_rows(path)
+        elif path.suffix == TIME_INDEX_SUFFIX:
+            yield from self._time_index_rows(path)
 
     def complaints(self) -> Iterator[str]:
         """What did not fit in the files dumped so far, the last finding of each file first."""
@@ -108,6 +142,18 @@ class LogDump:
             yield f"Mismatches in :{path.absolute()}"
             for index_offset, log_offset in reversed(mismatches):
                 yield f"  Index offset: {index_offset}, log offset: {log_offset}"
+        for path, wrong in self._wrong_times.items():
+            yield f"Found timestamp mismatch in :{path.absolute()}"
+            for index_time, log_time in wrong:
+                yield f"  Index timestamp: {index_time}, log timestamp: {log_time}"
+        for path, falling in self._falling_times.items():
+            yield f"Found out of order timestamp in :{path.absolute()}"
+            for index_time, before in falling:
+                yield f"  Index timestamp: {index_time}, Previously indexed timestamp: {before}"
+        for lost in self._lost_offsets.values():
+            yield "The following indexed offsets are not found in the log."
+            for index_offset, log_offset in lost:
+                yield f"Indexed offset: {index_offset}, found log offset: {log_offset}"
         for path, gaps in self._gaps.items():
             yield f"Non-secutive offsets in :{path.absolute()}"
             for before, after in reversed(gaps):
@@ -118,13 +164,14 @@ class LogDump:
         size = file_size(file, path)
         valid_bytes = 0
         last_offset = -1
+        timed = exists(self._disk, path.with_suffix(TIME_INDEX_SUFFIX))
         for position, chunk, entry in self._entries(file, path, 0, size):
             for found in _messages(path, position, chunk, entry, self._deep_iteration):
-                offset = found.message.offset
+                offset = found.offset
                 if last_offset not in (-1, offset - 1) and not found.message.codec:
                     self._gaps.setdefault(path, []).append((last_offset, offset))
                 last_offset = offset
-                yield self._message_row(found)
+                yield self._timed_row(found) if timed else self._message_row(found)
             valid_bytes = position + entry.entry_size
         if size > valid_bytes:
             yield f"Found {size - valid_bytes} invalid bytes at the end of {path.name}"
@@ -148,6 +195,27 @@ class LogDump:
             row["payload"] = None if message.value is None else _text(message.value)
         return row
 
+    def _timed_row(self, found: _Found) -> Row:
+        """As 0.10.2.2 prints it: neither key nor payload of a message without a value."""
+        message = found.message
+        row: Row = {
+            "offset": found.offset,
+            "position": found.position,
+            TIMESTAMP_TYPES[found.timestamp_type]: found.timestamp_ms,
+            "isvalid": found.is_valid,
+            "payloadsize": -1 if message.value is None else len(message.value),
+            "magic": message.magic,
+            "compresscodec": SHORT_CODEC_NAMES[message.codec],
+            "crc": message.crc,
+        }
+        if message.key is not None:
+            row["keysize"] = len(message.key)
+        if self._print_data_log and message.value is not None:
+            if message.key is not None:
+                row["key"] = _text(message.key)
+            row["payload"] = _text(message.value)
+        return row
+
     def _index_rows(self, path: Path) -> Iterator[Row]:
         base_offset = base_offset_of(path)
         log_path = path.with_suffix(LOG_SUFFIX)
@@ -156,27 +224,73 @@ class LogDump:
         content = read_file(self._disk, path)
         for number in range(len(content) // INDEX_ENTRY_BYTES):
             relative, position = INDEX_ENTRY.unpack_from(content, number * INDEX_ENTRY_BYTES)
-            first = self._first_message(file, log_path, position, size)
+            first = self._first_offset(file, log_path, position, size)
             if first is None and not relative and not position:
                 return  # a pre-allocated index of an empty segment
             if first is None:
                 raise CorruptLog(f"{path}: entry {number} leads to byte {position}, no message")
             offset = base_offset + relative
-            if first.offset != offset:
-                self._mismatches.setdefault(path, []).append((offset, first.offset))
+            if first != offset:
+                self._mismatches.setdefault(path, []).append((offset, first))
             if relative == 0 and number > 0:
                 return  # zeros behind the last entry
             if not self._verify_index_only:
                 yield {"offset": offset, "position": position}
 
-    def _first_message(
-        self, file: File, path: Path, position: int, size: int
-    ) -> kernel.MessageAndOffset | None:
-        """The first message at `position`, unpacked; None if there is no entry."""
+    def _first_offset(self, file: File, path: Path, position: int, size: int) -> int | None:
+        """The offset of the first message at `position`, unpacked; None if there is no entry."""
         for start, chunk, entry in self._entries(file, path, position, size):
             for found in _messages(path, start, chunk, entry, deep=True):
-                return found.message
+                return found.offset
         return None
+
+    def _time_index_rows(self, path: Path) -> Iterator[Row]:
+        """Each entry is looked for from where the index leads; its timestamp is to be the largest
+        of the messages inside. Zeros behind the last entry are left out, where 0.10.2.2 complains
+        of them."""
+        base_offset = base_offset_of(path)
+        log_path = path.with_suffix(LOG_SUFFIX)
+        file = open_file(self._disk, log_path, OpenMode.READ)
+        size = file_size(file, log_path)
+        places = self._places(path.with_suffix(INDEX_SUFFIX), base_offset)
+        content = read_file(self._disk, path)
+        before_ms = NO_TIMESTAMP
+        for at in range(0, len(content) - TIME_ENTRY_BYTES + 1, TIME_ENTRY_BYTES):
+            timestamp_ms, relative = TIME_ENTRY.unpack_from(content, at)
+            offset = base_offset + relative
+            if not timestamp_ms and not relative and len(content) > TIME_ENTRY_BYTES:
+                return
+            place = places[bisect_right(places, offset, key=lambda entry: entry.offset) - 1]
+            found_offset, found_ms = self._largest_at(file, log_path, place, size, offset)
+            if found_offset != offset:
+                self._lost_offsets.setdefault(path, []).append((offset, found_offset))
+            elif found_ms != timestamp_ms:
+                self._wrong_times.setdefault(path, []).append((timestamp_ms, found_ms))
+            if found_offset == offset and before_ms >= timestamp_ms:
+                self._falling_times.setdefault(path, []).append((timestamp_ms, before_ms))
+            if not self._verify_index_only:
+                yield {"timestamp": timestamp_ms, "offset": offset}
+            before_ms = timestamp_ms
+
+    def _places(self, path: Path, base_offset: int) -> list[IndexEntry]:
+        """What an index says, if there is one."""
+        content = read_file(self._disk, path) if exists(self._disk, path) else b""
+        whole = content[: len(content) // INDEX_ENTRY_BYTES * INDEX_ENTRY_BYTES]
+        entries = INDEX_ENTRY.iter_unpack(whole)
+        return [
+            IndexEntry(base_offset, 0),
+            *(IndexEntry(base_offset + relative, at) for relative, at in entries if at),
+        ]
+
+    def _largest_at(
+        self, file: File, path: Path, place: IndexEntry, size: int, offset: int
+    ) -> tuple[int, int]:
+        """Offset and largest timestamp of the first entry at or above `offset`; -1 if none."""
+        for start, chunk, entry in self._entries(file, path, place.position, size):
+            if entry.offset >= offset:
+                inside = _messages(path, start, chunk, entry, deep=True)
+                return entry.offset, max(found.timestamp_ms for found in inside)
+        return -1, NO_TIMESTAMP
 
     def _entries(
         self, file: File, path: Path, start: int, size: int
@@ -212,19 +326,38 @@ class LogDump:
 
 
 def _messages(
-    path: Path, position: int, data: memoryview, entry: kernel.MessageAndOffset, deep: bool
+    path: Path,
+    position: int,
+    data: memoryview,
+    entry: kernel.MessageAndOffset,
+    deep: bool,
+    shift: int = 0,
+    wrapper: kernel.MessageAndOffset | None = None,
 ) -> Iterator[_Found]:
-    """The entry itself, or every message inside it; all with the outermost entry's position."""
+    """The entry itself, or every message inside it; all with the outermost entry's position.
+
+    shift     what is added to the entry's offset
+    wrapper   of magic 1, in which the entry is: its timestamp type counts, and its timestamp if the
+              broker gave it
+    """
     if entry.codec not in CODEC_NAMES:
         raise CorruptLog(f"{path} at byte {position}: {entry.codec} is an unknown codec")
     if not (deep and entry.codec):
         end = entry.position + entry.entry_size
         crc = kernel.crc32(data[entry.position + CRC_END : end])
-        yield _Found(position, entry, crc == entry.crc)
+        stamped = wrapper if wrapper and wrapper.timestamp_type == LOG_APPEND_TIME else entry
+        time, kind = stamped.timestamp_ms, stamped.timestamp_type
+        yield _Found(position, entry, crc == entry.crc, entry.offset + shift, time, kind)
         return
     try:
         inner = memoryview(message_set.unpack(entry.codec, entry.value or b""))
-        for message in kernel.entries(inner):
-            yield from _messages(path, position, inner, message, deep)
+        messages: Iterable[kernel.MessageAndOffset] = kernel.entries(inner)
+        inner_shift = shift
+        if entry.magic:
+            messages = list(messages)
+            inner_shift = max(0, entry.offset - messages[-1].offset) if messages else 0
+        within = entry if entry.magic else None
+        for message in messages:
+            yield from _messages(path, position, inner, message, deep, inner_shift, within)
     except ValueError as error:
         raise CorruptLog(f"{path} at byte {position}: {error}") from error

@@ -65,7 +65,8 @@ class LogSegment:
     Only the active segment is appended to; `activate` makes it so. Not thread-safe.
     """
 
-    __slots__ = ("_bytes_since_index", "_disk", "_index_interval_bytes", "_pwrite",
+    __slots__ = ("_bytes_since_index", "_disk", "_index_interval_bytes",
+                 "_knows_first", "_pwrite",
                  "_tail_offset", "_tail_position", "base_offset", "created_ms", "directory", "file",
                  "first_ms", "index", "jitter_ms", "largest", "log_path", "size",
                  "time_index")  # fmt: skip
@@ -94,6 +95,7 @@ class LogSegment:
         crash(crashpoints.ROLL_LOG_CREATED)
         self.index = OffsetIndex(index_file(directory, base_offset), base_offset, disk)
         self.first_ms = NO_TIMESTAMP
+        self._knows_first = False
         self.largest = TimestampOffset(NO_TIMESTAMP, base_offset)
         self.time_index: TimeIndex | None = None
         if has_timestamps:
@@ -129,8 +131,9 @@ class LogSegment:
         """Get ready for appends: pre-allocate the indexes."""
         for index in self.indexes:
             index.grow(index_bytes)
-        if self.time_index is not None:
+        if self.time_index is not None and not self._knows_first:
             self.first_ms = self.timestamp_at(0)
+            self._knows_first = self.size > 0
 
     def append(
         self,
@@ -157,6 +160,7 @@ class LogSegment:
         if time_index is not None:
             if not position:
                 self.first_ms = max_timestamp_ms
+                self._knows_first = True
             if max_timestamp_ms > self.largest.timestamp_ms:
                 self.largest = TimestampOffset(max_timestamp_ms, max_timestamp_offset)
         if self._bytes_since_index > self._index_interval_bytes:
@@ -285,6 +289,7 @@ class LogSegment:
         if not self.size:
             self.created_ms = now_ms
             self.first_ms = NO_TIMESTAMP
+            self._knows_first = False
         if self.time_index is not None:
             self._find_largest(self.time_index.last)
 

@@ -28,25 +28,38 @@ def find_timestamp(
     Wrappers are unpacked only if their own timestamp says that one is inside. CorruptLog for what
     is no message, StorageError.
     """
-    while position + EMPTY_ENTRY_BYTES <= size:
+    while (found := find_entry(file, path, position, size, target_ms)) is not None:
+        position, _ = found
+        header = _read(file, path, position, ENTRY_HEADER_BYTES)
+        entry_bytes = ENTRY_HEADER_BYTES + ENTRY_HEADER.unpack(header)[1]
+        entry = _read(file, path, position, min(entry_bytes, size - position))
         try:
-            found, step, _ = kernel.scan_timestamp(
-                _read(file, path, position, min(CHUNK_BYTES, size - position)), target_ms
-            )
-            if not found and not step:
-                raise ValueError("an entry that is not whole")
-            position += step
-            if found:
-                header = _read(file, path, position, ENTRY_HEADER_BYTES)
-                entry_bytes = ENTRY_HEADER_BYTES + ENTRY_HEADER.unpack(header)[1]
-                entry = _read(file, path, position, min(entry_bytes, size - position))
-                message = kernel.find_timestamp(entry, target_ms, message_set.unpack)
-                if message is not None:
-                    offset, timestamp_ms = message
-                    return TimestampOffset(timestamp_ms, offset)
-                position += entry_bytes
+            message = kernel.find_timestamp(entry, target_ms, message_set.unpack)
         except ValueError as error:
             raise CorruptLog(f"{path} at byte {position}: {error}") from error
+        if message is not None:
+            offset, timestamp_ms = message
+            return TimestampOffset(timestamp_ms, offset)
+        position += entry_bytes
+    return None
+
+
+def find_entry(
+    file: File, path: Path, position: int, size: int, target_ms: int
+) -> tuple[int, int] | None:
+    """(position, offset) of the first entry whose own timestamp is `target_ms` or later; None if
+    there is none. Otherwise as `find_timestamp`."""
+    while position + EMPTY_ENTRY_BYTES <= size:
+        chunk = _read(file, path, position, min(CHUNK_BYTES, size - position))
+        try:
+            found, step, offset = kernel.scan_timestamp(chunk, target_ms)
+            if not found and not step:
+                raise ValueError("the entry is not whole")
+        except ValueError as error:
+            raise CorruptLog(f"{path} at byte {position}: {error}") from error
+        position += step
+        if found:
+            return position, offset
     return None
 
 

@@ -165,10 +165,12 @@ def compiled(source: Path) -> Path:
     return classes
 
 
-def run_tool(main_class: str, *args: str, stdin: str = "", timeout_s: float = 60.0) -> ToolResult:
+def run_tool(
+    main_class: str, *args: str, stdin: str = "", timeout_s: float = 60.0, pom: Path = POM
+) -> ToolResult:
     """Run a tool of Kafka to its end; subprocess.TimeoutExpired if it does not come."""
     with subprocess.Popen(
-        command(main_class, *args),
+        command(main_class, *args, pom=pom),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -162,4 +162,4 @@ def test_large_files_are_read_in_pieces(open_log: OpenLog) -> None:
 
 def test_other_files_have_no_dump(tmp_path: Path) -> None:
     """Nothing is printed for them, as the tool has it."""
-    assert [] == list(dump_file(tmp_path / "x.timeindex"))
+    assert [] == list(dump_file(tmp_path / "x.snapshot"))

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from kafka08 import kernel
 from kafka08.errors import UnsupportedForMessageFormat
 from kafka08.kernel.types import ENTRY_HEADER, ENTRY_HEADER_BYTES
 from kafka08.levels import Level
+from kafka08.log.check import check_log
 from kafka08.log.log import Log
 from kafka08.log.offset_index import INDEX_ENTRY
 from kafka08.log.time_index import TIME_ENTRY, TimeIndex, TimestampOffset
@@ -288,3 +290,62 @@ def test_offsets_inside_a_wrapper_are_indexed_again_as_they_were(
     later_log(open_log, index_interval_bytes=0).close()
     assert before == path.read_bytes()
     assert [4, 8, 12, 16] == [offset for offset, _ in INDEX_ENTRY.iter_unpack(before)]
+
+
+class TestCheck:
+    """What `log check` finds in a time index."""
+
+    @pytest.fixture
+    def directory(self, open_log: OpenLog, tmp_path: Path) -> Path:
+        log = later_log(open_log, index_interval_bytes=0)
+        for time in (5, 7, 6, 9):
+            log.append(a_set(time, codec=GZIP if time > 6 else 0))
+        log.close()
+        return tmp_path / "t-0"
+
+    @pytest.mark.usefixtures("broken_logs")
+    @pytest.mark.parametrize(
+        ("entries", "problem"),
+        [
+            ([(7, 1), (9, 3)], None),
+            ([(7, 1), (9, 3), (0, 0), (0, 0)], None),
+            ([(7, 1), (7, 3)], "is not above the entry before"),
+            ([(9, 3), (7, 1)], "is not above the entry before"),
+            ([(7, 2)], "is not the first message with that timestamp or a later one"),
+            ([(9, 1)], "is not the first message with that timestamp or a later one"),
+            ([(10, 3)], "is not the first message with that timestamp or a later one"),
+        ],
+    )
+    def test_entries(
+        self, directory: Path, entries: list[tuple[int, int]], problem: str | None
+    ) -> None:
+        """Each names the first message or wrapper with its timestamp; zeros are no entries."""
+        path = directory / f"{0:020d}.timeindex"
+        path.write_bytes(b"".join(TIME_ENTRY.pack(*entry) for entry in entries))
+        found = [str(one) for one in check_log(directory)]
+        assert ([] if problem is None else [problem]) == [
+            text for text in (problem or "",) for one in found if text in one
+        ]
+        assert len(found) == (problem is not None)
+
+    @pytest.mark.usefixtures("broken_logs")
+    def test_files(self, directory: Path) -> None:
+        """A size that is no multiple, and an index without messages."""
+        path = directory / f"{0:020d}.timeindex"
+        path.write_bytes(path.read_bytes() + b"x")
+        path.with_name(f"{77:020d}.timeindex").write_bytes(b"")
+        found = [str(one) for one in check_log(directory)]
+        assert ["not a multiple of 12 bytes", "an index without messages"] == [
+            one.rpartition(": ")[2] for one in found
+        ]
+
+    @pytest.mark.usefixtures("broken_logs")
+    def test_a_wrapper_that_names_another_time(self, directory: Path) -> None:
+        """Messages inside it would not be found."""
+        path = directory / f"{0:020d}.log"
+        data = bytearray(path.read_bytes())
+        (wrapper, *_) = (e for e in kernel.entries(bytes(data)) if e.codec)
+        kernel.set_wrapper(memoryview(data)[wrapper.position :], wrapper.offset, 6, False)
+        path.write_bytes(data)
+        found = [str(one) for one in check_log(directory)]
+        assert "has timestamp 6, the largest inside is 7" in found[0]

@@ -1,0 +1,117 @@
+"""A log of Kafka 0.10.2.2 itself, to hold ours against.
+
+    with LogOracle() as oracle:
+        oracle.open(directory, {"segment.bytes": "700"})
+        oracle.append(now_ms, message_set)      # Appended, or Refused with the name of the error
+
+One JVM, one log at a time, and a clock that the caller sets. LogOracle.java is compiled as it
+starts, which takes a JDK.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, Self
+
+import pytest
+
+from tests.interop.jvm import JAVA_FLAGS, POM_0_10_2, TOOL_FLAGS, JvmMissing, classpath, guard, java
+
+SOURCE = Path(__file__).parent / "LogOracle.java"
+
+
+class Appended(NamedTuple):
+    """What the log says of an append."""
+
+    first_offset: int
+    last_offset: int
+    log_append_time_ms: int
+
+
+class Refused(Exception):
+    """The log threw; `error` is the class of its exception."""
+
+    def __init__(self, answer: str) -> None:
+        super().__init__(answer)
+        self.error = answer.split()[1]
+
+
+class LogOracle:
+    """One JVM process. Skips the test where there is no JDK or no Maven; fails it when CI=true."""
+
+    def __init__(self) -> None:
+        try:
+            if shutil.which("javac") is None:
+                raise JvmMissing("no JDK")
+            flags = (*JAVA_FLAGS, *TOOL_FLAGS, "-Dkafka08.log.level=ERROR")
+            line = [java(), *flags, "-cp", classpath(POM_0_10_2), str(SOURCE)]
+        except JvmMissing as missing:
+            if os.environ.get("CI") == "true":
+                pytest.fail(f"tests against Kafka 0.10.2.2 cannot run: {missing}")
+            pytest.skip(f"needs Kafka 0.10.2.2: {missing}")
+        self._process = subprocess.Popen(
+            line,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+        )
+        guard().add(self._process.pid)
+
+    def open(self, directory: Path, settings: Mapping[str, object], recovery_point: int = 0) -> int:
+        """Open a log, after a crash as far as it knows; the LEO."""
+        words = [f"{name}={value}" for name, value in settings.items()]
+        return self._ask("open", directory, recovery_point, *words)[0]
+
+    def append(self, now_ms: int, data: bytes) -> Appended:
+        """As the leader."""
+        return Appended(*self._ask("append", now_ms, data.hex()))
+
+    def follow(self, now_ms: int, data: bytes) -> Appended:
+        """As a follower."""
+        return Appended(*self._ask("follow", now_ms, data.hex()))
+
+    def find(self, time_ms: int) -> tuple[int, int] | None:
+        """(timestamp, offset) of the first message at or after a time."""
+        found = self._ask("find", time_ms)
+        return (found[0], found[1]) if found else None
+
+    def truncate(self, offset: int) -> None:
+        self._ask("truncate", offset)
+
+    def retain(self, now_ms: int) -> int:
+        """Delete what has expired; how many segments that were."""
+        return self._ask("retain", now_ms)[0]
+
+    def close(self) -> None:
+        self._ask("close")
+
+    def _ask(self, *words: object) -> list[int]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(" ".join(map(str, words)) + "\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline().strip()
+        if answer.startswith("error"):
+            raise Refused(answer)
+        assert answer.startswith("ok"), answer or "the JVM died"
+        return [int(word) for word in answer.split()[1:]]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._process.kill()
+        self._process.communicate()
+        guard().drop(self._process.pid)
