@@ -124,8 +124,9 @@ def parse_stored_config(
     topic: str, overrides: Mapping[str, str], level: Level = Level.V0_8_2
 ) -> dict[str, TopicConfigValue]:
     """What ZooKeeper holds for a topic, as typed values. Whatever 0.8.2.2 can read counts, in any
-    range. Keys of other versions are left out with a warning, and values that cannot be read with
-    an error in the log: one topic's mistake must not keep a broker from serving it and others."""
+    range; outside ours with a warning (`segment.bytes=-1` refuses every message). Keys of other
+    versions are left out with a warning, and values that cannot be read with an error in the log:
+    one topic's mistake must not keep a broker from serving it and others."""
     keys = KEYS_AT[level]
     unknown = sorted(set(overrides) - set(keys))
     if unknown:
@@ -137,7 +138,23 @@ def parse_stored_config(
                 values[name] = _parse(name, text, _unbounded(keys[name], level), level)
             except ConfigError as error:
                 logger.error("Topic %s: %s; the broker's default holds", topic, error)
+            else:
+                _warn_outside(topic, name, text, level)
     return values
+
+
+def _warn_outside(topic: str, name: str, text: str, level: Level) -> None:
+    try:
+        _parse(name, text, KEYS_AT[level][name], level)
+    except ConfigError as error:
+        logger.warning(
+            "Topic %s: %s, but is used as it is. To correct it: kafka08 topic alter %s --config "
+            "%s=VALUE",
+            topic,
+            error,
+            topic,
+            name,
+        )
 
 
 def check_names(names: Iterable[str], level: Level = Level.V0_8_2) -> None:

@@ -163,7 +163,9 @@ class LogConfig:
             name.replace(".", "_"): value
             for name, value in parse_stored_config(topic, overrides, self.level).items()
         }
-        return replace(self, **values)
+        # Below 0 an entry would lead to the first message of a segment, which lookups find without.
+        interval = max(0, values.get("index_interval_bytes", self.index_interval_bytes))
+        return replace(self, **values | {"index_interval_bytes": interval})
 
     def __str__(self) -> str:
         """As the broker logs it: `segment.bytes -> 1073741824, …`."""
