@@ -1,21 +1,23 @@
-"""A hook for programs to show that they wait for ZooKeeper (kafka08.cli shows a spinner)."""
+"""A hook for programs to show whom they wait for (kafka08.cli shows a spinner)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
-Announce = Callable[[str], AbstractContextManager[object]]
+Announce = Callable[[object], AbstractContextManager[object]]
 
-_announce: Announce = lambda _: nullcontext()  # noqa: E731 - replaced as a whole
+_NOTHING: AbstractContextManager[object] = nullcontext()
+_announce: Announce = lambda _: _NOTHING  # noqa: E731 - replaced as a whole
 
 
 def announce_with(announce: Announce) -> None:
-    """From now on every wait for a connection runs inside `announce(hosts)`."""
+    """From now on every wait for somebody runs inside `announce(who)`, in any thread; `str(who)` is
+    for people."""
     global _announce
     _announce = announce
 
 
-def waiting_for(hosts: str) -> AbstractContextManager[object]:
-    """Around a wait for a connection to ZooKeeper at `hosts`."""
-    return _announce(hosts)
+def waiting_for(who: object) -> AbstractContextManager[object]:
+    """Around a wait for `who`: a broker's connection, a ZooKeeper session."""
+    return _announce(who)

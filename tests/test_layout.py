@@ -34,6 +34,7 @@ COMMON = {
     "runtime",
     "topic_config",
     "topic_name",
+    "waiting",
 }
 CLIENT_SIDE = {"client", "protocol", "network.connection", "kernel"}
 

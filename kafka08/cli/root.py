@@ -94,9 +94,9 @@ def print_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 @click.pass_context
 def root(context: click.Context, /, **_: Any) -> None:
     """An Apache Kafka 0.8 cluster in Python, its clients and its tools."""
-    from kafka08.cli.spinner import show_waits_for_zookeeper
+    from kafka08.cli.spinner import show_waits
     from kafka08.cli.stderr_logging import set_up_stderr_logging, wanted_colour
 
     context.color = wanted_colour()
     set_up_stderr_logging()
-    show_waits_for_zookeeper()
+    show_waits()

@@ -1,10 +1,11 @@
-"""A spinner on stderr while somebody else keeps the command waiting. On terminals only."""
+"""A spinner on stderr while ZooKeeper or a broker keeps the command waiting. On terminals only."""
 
 from __future__ import annotations
 
 import itertools
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, TextIO
@@ -17,37 +18,66 @@ PLAIN_FRAMES: Final = "|/-\\"
 ERASE_LINE: Final = "\r\x1b[K"
 
 
-def show_waits_for_zookeeper() -> None:
-    """Turn a spinner in every wait for ZooKeeper, if stderr is a terminal."""
+def show_waits() -> None:
+    """Turn a spinner in every long wait for ZooKeeper or a broker, if stderr is a terminal."""
     if sys.stderr is not None and sys.stderr.isatty():
-        from kafka08.zk.waiting import announce_with
+        from kafka08.waiting import announce_with
 
-        announce_with(lambda hosts: spinner(f"Waiting for ZooKeeper at {hosts}", sys.stderr))
-
-
-@contextmanager
-def spinner(text: str, terminal: TextIO, after_s: float = AFTER_SECONDS) -> Iterator[None]:
-    """Show `text` with a turning sign from `after_s` on; at the end the line is empty again."""
-    done = threading.Event()
-    turning = threading.Thread(
-        target=_turn, args=(text, terminal, after_s, done), name="spinner", daemon=True
-    )
-    turning.start()
-    try:
-        yield
-    finally:
-        done.set()
-        turning.join()
+        announce_with(Spinner(sys.stderr).wait_for)
 
 
-def _turn(text: str, terminal: TextIO, after_s: float, done: threading.Event) -> None:
-    if done.wait(after_s):
-        return
-    unicode = (terminal.encoding or "").lower().startswith("utf")
-    for frame in itertools.cycle(FRAMES if unicode else PLAIN_FRAMES):
-        terminal.write(f"{ERASE_LINE}{frame} {text}")
-        terminal.flush()
-        if done.wait(STEP_SECONDS):
-            break
-    terminal.write(ERASE_LINE)
-    terminal.flush()
+class Spinner:
+    """Shows the wait that has lasted longest, from `after_s` on; when none is left that long, the
+    line is empty again. A wait costs its thread no more than two changes of a dict: one thread,
+    started at the first wait, looks at them."""
+
+    def __init__(self, terminal: TextIO, after_s: float = AFTER_SECONDS) -> None:
+        self._terminal = terminal
+        self._after_s = after_s
+        self._waits: dict[object, tuple[float, object]] = {}
+        """key → (since when, in monotonic seconds; for whom)."""
+        self._begun = threading.Event()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    @contextmanager
+    def wait_for(self, who: object) -> Iterator[None]:
+        """Around a wait, in any thread."""
+        key = object()
+        self._waits[key] = time.monotonic(), who
+        if self._thread is None:
+            self._start()
+        self._begun.set()
+        try:
+            yield
+        finally:
+            del self._waits[key]
+
+    def _start(self) -> None:
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="spinner", daemon=True)
+                self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            self._begun.wait()
+            self._begun.clear()
+            time.sleep(self._after_s)
+            self._turn()
+
+    def _turn(self) -> None:
+        """Until no wait is as long."""
+        unicode = (self._terminal.encoding or "").lower().startswith("utf")
+        shown = False
+        for frame in itertools.cycle(FRAMES if unicode else PLAIN_FRAMES):
+            longest = min(list(self._waits.values()), default=None, key=lambda wait: wait[0])
+            if longest is None or time.monotonic() - longest[0] < self._after_s:
+                break
+            self._terminal.write(f"{ERASE_LINE}{frame} Waiting for {longest[1]}")
+            self._terminal.flush()
+            shown = True
+            time.sleep(STEP_SECONDS)
+        if shown:
+            self._terminal.write(ERASE_LINE)
+            self._terminal.flush()

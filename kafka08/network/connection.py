@@ -25,6 +25,7 @@ from kafka08.protocol.version_ranges import OF_0_9, VersionRanges
 from kafka08.runtime import Runtime, Stream
 from kafka08.runtime.threads import THREADS
 from kafka08.runtime.transport import BOTH_WAYS, PEEK
+from kafka08.waiting import waiting_for
 
 logger = logging.getLogger(__name__)
 
@@ -63,6 +64,7 @@ class Connection(Closeable):
     ) -> None:
         self.host = host
         self.port = port
+        self._server = f"broker {host}:{port}"
         self.client_id = client_id
         self.timeout_ms = timeout_ms
         self._connect_timeout_ms = timeout_ms if connect_timeout_ms is None else connect_timeout_ms
@@ -104,12 +106,13 @@ class Connection(Closeable):
             return
         aborts = self._aborts
         try:
-            stream = self.runtime.connect(
-                (self.host, self.port),
-                self._connect_timeout_ms / 1000,
-                receive_buffer=self._receive_buffer,
-                send_buffer=self._send_buffer,
-            )
+            with waiting_for(self._server):
+                stream = self.runtime.connect(
+                    (self.host, self.port),
+                    self._connect_timeout_ms / 1000,
+                    receive_buffer=self._receive_buffer,
+                    send_buffer=self._send_buffer,
+                )
         except (OSError, UnicodeError) as error:  # UnicodeError: a host name that cannot be one
             raise ConnectionFailed(f"cannot connect to {self}: {error}") from error
         self.sent_unconfirmed = False
@@ -177,7 +180,8 @@ class Connection(Closeable):
         correlation_id, request_class, version = self._unanswered[0]
         response: Response
         try:
-            payload = self._receive_frame(timeout_ms)
+            with waiting_for(self._server):
+                payload = self._receive_frame(timeout_ms)
             answered_id, response = codec.decode_response(request_class, payload, version)
             if answered_id != correlation_id:
                 raise ProtocolError(

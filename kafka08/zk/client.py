@@ -18,6 +18,7 @@ from typing import Any, Self
 
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.errors import Closed, NodeExists, NoNode, ZooKeeperError, ZooKeeperUnreachable
+from kafka08.waiting import waiting_for
 from kafka08.zk import paths
 from kafka08.zk.bulk import write_all
 from kafka08.zk.errors import unless_gone
@@ -42,7 +43,6 @@ from kafka08.zk.operations import (
 )
 from kafka08.zk.resender import Resender
 from kafka08.zk.session import SessionEvent, SessionListener, SessionState, SessionTracker
-from kafka08.zk.waiting import waiting_for
 from kafka08.zk.zookeeper import Adapter, ConnectionState, SessionSettings, ZooKeeper
 
 logger = logging.getLogger(__name__)
@@ -73,6 +73,7 @@ class ZkClient:
     ) -> None:
         self.connect = connect
         self.hosts, self.chroot = paths.split_connect(connect)
+        self._server = f"ZooKeeper at {self.hosts}"
         self.session_timeout_ms = session_timeout_ms
         self.connection_timeout_ms = connection_timeout_ms or session_timeout_ms
         self._name = name
@@ -91,7 +92,7 @@ class ZkClient:
             self._zookeeper,
             self._tracker,
             self._connected,
-            hosts=self.hosts,
+            server=self._server,
             patience_seconds=self._patience_seconds,
             clock=clock,
         )
@@ -100,7 +101,7 @@ class ZkClient:
         """Connect. Raises ZooKeeperUnreachable naming hosts, timeout and what is wrong with each,
         NoNode naming the chroot that is absent, Closed as soon as `close` is called."""
         self._zookeeper.start()
-        with waiting_for(self.hosts):
+        with waiting_for(self._server):
             self._settled.wait(self.connection_timeout_ms / 1000)
         if self._tracker.state is SessionState.CLOSED:
             raise Closed(f"{self} was closed before it was connected to {self.hosts}")

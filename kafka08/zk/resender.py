@@ -16,17 +16,17 @@ from typing import Any
 
 from kafka08.clock import Clock
 from kafka08.errors import BadVersion, NodeExists, NoNode, SessionLost, ZooKeeperError
+from kafka08.waiting import waiting_for
 from kafka08.zk.errors import ConnectionLost, SessionExpired
 from kafka08.zk.operations import Create, Delete, Get, Node, Operation, Set
 from kafka08.zk.session import SessionTracker
-from kafka08.zk.waiting import waiting_for
 from kafka08.zk.zookeeper import Event, Pending, ZooKeeper
 
 
 class Resender:
     """Turns operations into results.
 
-    hosts               `h1:1,h2:2`, to show a wait for them
+    server              what to call the server while it is waited for
     connected           set while there is a connection
     patience_seconds    longest wait of one call, for all its operations
     """
@@ -37,14 +37,14 @@ class Resender:
         tracker: SessionTracker,
         connected: Event,
         *,
-        hosts: str,
+        server: str,
         patience_seconds: float,
         clock: Clock,
     ) -> None:
         self._zookeeper = zookeeper
         self._tracker = tracker
         self._connected = connected
-        self._hosts = hosts
+        self._server = server
         self._patience_seconds = patience_seconds
         self._clock = clock
 
@@ -68,7 +68,7 @@ class Resender:
                     lost.append(index)
             if not lost:
                 break
-            with waiting_for(self._hosts):
+            with waiting_for(self._server):
                 self._connected.wait(self._seconds_until(deadline))
             if not self._seconds_until(deadline):
                 break
@@ -97,12 +97,12 @@ class Resender:
         for index in indices:
             if len(outstanding) >= window:
                 half = len(outstanding) // 2
-                outstanding[half][1].wait(self._seconds_until(deadline))
+                self._wait(outstanding[half][1], deadline)
                 for _ in range(half + 1):
                     yield self._take(operations, outstanding, deadline)
             outstanding.append((index, self._zookeeper.send(operations[index])))
         if outstanding:
-            outstanding[-1][1].wait(self._seconds_until(deadline))
+            self._wait(outstanding[-1][1], deadline)
         while outstanding:
             yield self._take(operations, outstanding, deadline)
 
@@ -114,13 +114,17 @@ class Resender:
     ) -> tuple[int, Any]:
         index, pending = outstanding.popleft()
         if not pending.ready():
-            pending.wait(self._seconds_until(deadline))
+            self._wait(pending, deadline)
         if not pending.ready():
             path = operations[index].path
             return index, SessionLost(
                 f"{path}: no answer from ZooKeeper in {self._patience_seconds:g} s"
             )
         return index, pending.outcome()
+
+    def _wait(self, pending: Pending, deadline: float) -> None:
+        with waiting_for(self._server):
+            pending.wait(self._seconds_until(deadline))
 
     def _seconds_until(self, deadline: float) -> float:
         return max(0.0, deadline - self._clock.monotonic())

@@ -1,11 +1,21 @@
-"""kafka08.cli.spinner: who waits sees for what, and nothing of it is left."""
+"""kafka08.cli.spinner: who waits sees for whom, and nothing of it is left."""
 
 from __future__ import annotations
 
 import io
+import socket
 import threading
+from contextlib import nullcontext
+from typing import Any
 
-from kafka08.cli.spinner import ERASE_LINE, PLAIN_FRAMES, spinner
+import pytest
+
+from kafka08 import waiting
+from kafka08.cli.spinner import ERASE_LINE, PLAIN_FRAMES, Spinner
+from kafka08.errors import RequestTimeout
+from kafka08.network.connection import Connection
+from kafka08.protocol.metadata import MetadataRequest
+from kafka08.zk.client import ZkClient
 
 
 class Terminal(io.StringIO):
@@ -16,6 +26,13 @@ class Terminal(io.StringIO):
     def __init__(self) -> None:
         super().__init__()
         self.written = threading.Event()
+        self.erased = threading.Event()
+
+    def write(self, text: str) -> int:
+        done = super().write(text)
+        if text == ERASE_LINE:
+            self.erased.set()
+        return done
 
     def flush(self) -> None:
         self.written.set()
@@ -24,16 +41,45 @@ class Terminal(io.StringIO):
 def test_a_long_wait_is_shown_and_wiped_away() -> None:
     """The sign, the text, and at the end an empty line. A terminal without UTF-8 gets ASCII."""
     terminal = Terminal()
-    with spinner("Waiting for ZooKeeper at h:1", terminal, after_s=0):
+    spinner = Spinner(terminal, after_s=0.01)
+    with spinner.wait_for("ZooKeeper at h:1"):
         assert terminal.written.wait(10)
+    assert terminal.erased.wait(10)
     shown = terminal.getvalue()
     assert shown.startswith(f"{ERASE_LINE}{PLAIN_FRAMES[0]} Waiting for ZooKeeper at h:1")
     assert shown.endswith(ERASE_LINE)
 
 
-def test_a_short_wait_is_not_shown() -> None:
-    """Every command waits for ZooKeeper for a moment."""
+def test_many_short_waits_are_not_shown() -> None:
+    """Every command waits for ZooKeeper for a moment, many times. The next long one is shown."""
     terminal = Terminal()
-    with spinner("Waiting", terminal, after_s=60):
-        pass
-    assert "" == terminal.getvalue()
+    spinner = Spinner(terminal, after_s=0.3)
+    for _ in range(1000):
+        with spinner.wait_for("ZooKeeper"):
+            pass
+    with spinner.wait_for("broker h:2"):
+        assert terminal.written.wait(10)
+    assert "ZooKeeper" not in terminal.getvalue()
+    assert "Waiting for broker h:2" in terminal.getvalue()
+
+
+def test_a_silent_broker_and_a_silent_zookeeper_are_waited_for(
+    monkeypatch: pytest.MonkeyPatch, zk: ZkClient
+) -> None:
+    """Not only while a connection is made: also for each answer."""
+    waits: list[str] = []
+
+    def announce(who: Any) -> Any:
+        waits.append(str(who))
+        return nullcontext()
+
+    monkeypatch.setattr(waiting, "_announce", announce)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        connection = Connection("127.0.0.1", port, timeout_ms=100)
+        with connection, pytest.raises(RequestTimeout):
+            connection.send(MetadataRequest([]))
+    assert [f"broker 127.0.0.1:{port}"] * 2 == waits
+    waits.clear()
+    zk.exists("/")
+    assert [f"ZooKeeper at {zk.hosts}"] == waits

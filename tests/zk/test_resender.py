@@ -94,7 +94,7 @@ def run(operation: Operation, script: Script, meanwhile: str = "") -> tuple[Any,
     played = Played(clock, script)
     zookeeper, connected = cast(ZooKeeper, played), cast(Event, Connected(happen))
     resender = Resender(
-        zookeeper, tracker, connected, hosts="h:1", patience_seconds=10, clock=clock
+        zookeeper, tracker, connected, server="ZooKeeper at h:1", patience_seconds=10, clock=clock
     )
     return resender.run_one(operation), played.calls
 
