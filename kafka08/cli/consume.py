@@ -8,6 +8,7 @@ import logging
 import random
 import re
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -22,16 +23,18 @@ from kafka08.cli.options import (
     json_option,
     legal_topic,
     read_client_config,
+    read_config,
 )
-from kafka08.cli.rendering import FORMATS
+from kafka08.cli.rendering import FORMATS, by_template, check_template, with_columns
 from kafka08.cli.signals import handles_stop_signals, stop_event
+from kafka08.cli.times import is_time
 from kafka08.errors import KafkaError
 from kafka08.listing import counted
 from kafka08.nearest import did_you_mean
 from kafka08.structs import TopicPartition
 
 if TYPE_CHECKING:
-    from kafka08.consumer import ConsumerConfig, ConsumerConnector, KafkaStream
+    from kafka08.consumer import ConsumerConfig, ConsumerConnector, KafkaStream, MessageBatch
     from kafka08.consumer.subscription import TopicFilter
 
 logger = logging.getLogger(__name__)
@@ -39,9 +42,33 @@ logger = logging.getLogger(__name__)
 
 def offset_text(_: click.Context, parameter: click.Parameter, value: str) -> str:
     """Refuses what `consume_partition.start_of` does not know."""
-    if value in {"earliest", "latest"} or re.fullmatch(r"-?\d+", value):
+    if value in {"earliest", "latest"} or re.fullmatch(r"-?\d+", value) or is_time(value):
         return value
-    raise click.BadParameter(f"{value!r} is not N, -N, earliest or latest", param=parameter)
+    raise click.BadParameter(
+        f"{value!r} is not N, -N, earliest or latest, nor @TIME", param=parameter
+    )
+
+
+def format_text(_: click.Context, parameter: click.Parameter, value: str) -> str:
+    """Refuses what is neither the name of a format nor a template."""
+    if value not in FORMATS:
+        if "%" not in value:
+            raise click.BadParameter(
+                f"{value!r} is not one of {', '.join(FORMATS)}, nor a template with %s",
+                param=parameter,
+            )
+        try:
+            check_template(value)
+        except ValueError as error:
+            raise click.BadParameter(str(error), param=parameter) from error
+    return value
+
+
+def until_text(_: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """Refuses what `consume_polling.end_of` does not know."""
+    if value is None or value == "end" or value.isdecimal() or is_time(value):
+        return value
+    raise click.BadParameter(f"{value!r} is not N, @TIME or end", param=parameter)
 
 
 @click.command(epilog=example("kafka08 consume words --group readers --from-beginning"))
@@ -52,7 +79,17 @@ def offset_text(_: click.Context, parameter: click.Parameter, value: str) -> str
 @click.option("--from-beginning", is_flag=True, help="Where nothing is committed: the earliest.")
 @click.option("--max-messages", type=click.IntRange(1), help="Stop after so many messages.")
 @click.option("--threads", default=1, show_default=True, type=click.IntRange(1), help="Streams.")
-@click.option("--format", "form", type=click.Choice(list(FORMATS)), default="text")
+@click.option("--assignor", metavar="NAME", help="Of the group: range, roundrobin, sticky.")
+@click.option(
+    "--format",
+    "form",
+    metavar="text|json|hex|TEMPLATE",
+    callback=format_text,
+    default="text",
+    help=r"Or a template as kcat's: '%t %p %o %T %k %s\n'.",
+)
+@click.option("--print-key", is_flag=True, help="The key and a tab in front of the value.")
+@click.option("--print-timestamp", is_flag=True, help="Its time in ms and a tab in front.")
 @json_option("The same as --format json.")
 @click.option(
     "--skip-message-on-error",
@@ -67,10 +104,16 @@ def offset_text(_: click.Context, parameter: click.Parameter, value: str) -> str
 @click.option(
     "--offset",
     callback=offset_text,
-    metavar="N|-N|earliest|latest",
+    metavar="N|-N|@TIME|earliest|latest",
     default="earliest",
     show_default=True,
     help="With --partition: where to begin; -N: N before the log end.",
+)
+@click.option(
+    "--until",
+    callback=until_text,
+    metavar="N|@TIME|end",
+    help="With --partition: stop in front of this offset, this time, or the log end of now.",
 )
 @click.option("--no-wait-at-logend", is_flag=True, help="With --partition: stop at the log end.")
 @config_options
@@ -85,7 +128,11 @@ def consume(
     from_beginning: bool,
     max_messages: int | None,
     threads: int,
+    assignor: str | None,
     form: str,
+    print_key: bool,
+    print_timestamp: bool,
+    until: str | None,
     as_json: bool,
     skip_message_on_error: bool,
     partition: int | None,
@@ -98,12 +145,34 @@ def consume(
     SIGTERM and Ctrl-C commit what was printed, give the partitions back and leave the group.
     consumer.timeout.ms stops it after so much silence.
 
+    With --bootstrap instead of --zookeeper it is a member of a group with a coordinator, which
+    needs brokers from 0.9 on; from 0.10 on messages have timestamps.
+
     With --partition it reads one partition of TOPIC from an offset on. It joins no group, commits
     nothing, and follows the leader of the partition when that moves.
     """
     stopping = stop_event()
-    form = "json" if as_json else form
-    check_mode(click.get_current_context(), by_partition=partition is not None)
+    render = render_of("json" if as_json else form, key=print_key, timestamp=print_timestamp)
+    context = click.get_current_context()
+    polls = is_polling(context)
+    check_mode(context, by_partition=partition is not None, polls=polls)
+    needs_times = print_timestamp or "%T" in form or offset.startswith("@")
+    if partition is not None and polls and (needs_times or until is not None):
+        from kafka08.cli.consume_polling import consume_range
+
+        assert topic is not None, "check_mode"
+        consume_range(
+            TopicPartition(topic, partition),
+            offset,
+            until,
+            render,
+            output_descriptor(),
+            max_messages=max_messages,
+            stop_at_end=no_wait_at_logend,
+            skip_damaged=skip_message_on_error,
+            stopping=stopping,
+        )
+        return
     if partition is not None:
         from kafka08.cli.consume_partition import consume_partition
 
@@ -111,10 +180,25 @@ def consume(
         consume_partition(
             TopicPartition(topic, partition),
             offset,
-            FORMATS[form],
+            render,
             output_descriptor(),
             max_messages=max_messages,
             stop_at_end=no_wait_at_logend,
+            skip_damaged=skip_message_on_error,
+            stopping=stopping,
+        )
+        return
+    if polls:
+        from kafka08.cli.consume_polling import consume_group
+
+        consume_group(
+            read_source(topic, whitelist, blacklist),
+            render,
+            output_descriptor(),
+            group=group,
+            assignor=assignor,
+            from_beginning=from_beginning,
+            max_messages=max_messages,
             skip_damaged=skip_message_on_error,
             stopping=stopping,
         )
@@ -132,7 +216,7 @@ def consume(
     config = ConsumerConfig(properties)
     printer = Printer(
         output_descriptor(),
-        FORMATS[form],
+        render,
         max_messages,
         idle_limit_ms=config.consumer_timeout_ms,
         skip_damaged=skip_message_on_error,
@@ -152,10 +236,52 @@ def consume(
         raise printer.failure
 
 
-def check_mode(context: click.Context, *, by_partition: bool) -> None:
+def render_of(form: str, *, key: bool, timestamp: bool) -> Callable[[MessageBatch], bytes]:
+    """What makes lines of a batch."""
+    if form not in FORMATS:
+        return by_template(form)
+    if key or timestamp:
+        if form != "text":
+            raise click.UsageError(f"--print-key and --print-timestamp: --format {form} has both")
+        return with_columns(key=key, timestamp=timestamp)
+    return FORMATS[form]
+
+
+def is_polling(context: click.Context) -> bool:
+    """Whether brokers are named, and ZooKeeper is not, or less strongly."""
+    typed = {
+        name
+        for name in ("bootstrap", "zookeeper")
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    }
+    if context.params["bootstrap"] is None or "zookeeper" in typed:
+        return False
+    if "bootstrap" in typed:
+        return True
+    configured = read_config(context.params["config_file"], context.params["overrides"])
+    return context.params["zookeeper"] is None and "zookeeper.connect" not in configured
+
+
+def check_mode(context: click.Context, *, by_partition: bool, polls: bool) -> None:
     """UsageError for options that do not go together: of a group, and of one partition."""
-    of_group = ("whitelist", "blacklist", "group", "from_beginning", "threads")
-    of_partition = ("offset", "no_wait_at_logend")
+    of_group = ("whitelist", "blacklist", "group", "from_beginning", "threads", "assignor")
+    of_partition = ("offset", "no_wait_at_logend", "until")
+    offset = context.params["offset"]
+    if not polls:
+        for name, is_given in (
+            ("--assignor", context.params["assignor"] is not None),
+            ("--until", context.params["until"] is not None),
+            (f"--offset {offset}", offset.startswith("@")),
+        ):
+            if is_given:
+                raise click.UsageError(
+                    f"{name} needs --bootstrap without --zookeeper, and brokers from 0.9 on",
+                    context,
+                )
+    elif context.get_parameter_source("threads") is ParameterSource.COMMANDLINE:
+        raise click.UsageError(
+            "--threads needs --zookeeper; start several members instead", context
+        )
     for name in of_group if by_partition else of_partition:
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             option = f"--{name.replace('_', '-')}"

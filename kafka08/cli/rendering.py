@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -62,3 +63,62 @@ FORMATS: Final[dict[str, Callable[[MessageBatch], bytes]]] = {
     "json": as_json,
     "hex": as_hex,
 }
+
+
+TOKEN: Final = re.compile(r"%(.)|\\(.)")
+ESCAPES: Final = {"n": b"\n", "t": b"\t", "r": b"\r", "\\": b"\\", "0": b"\0"}
+FIELDS: Final = "topksTKS%"
+
+
+def check_template(template: str) -> None:
+    """ValueError for a token that is not one, with those that are."""
+    for percent, backslash in TOKEN.findall(template):
+        if (percent and percent not in FIELDS) or (backslash and backslash not in ESCAPES):
+            raise ValueError(
+                f"{template!r}: %t topic, %p partition, %o offset, %k key, %s value, %T timestamp "
+                "in ms, %K and %S bytes of key and value, %%; \\n, \\t, \\r, \\0, \\\\"
+            )
+
+
+def by_template(template: str) -> Callable[[MessageBatch], bytes]:
+    """Lines after a template as kcat's; `null` for null keys and values, nothing between lines."""
+    check_template(template)
+
+    def render(batch: MessageBatch) -> bytes:
+        times = batch.timestamps
+        lines = []
+        for row, (offset, key, value) in enumerate(
+            zip(batch.offsets, batch.keys(), batch.values(), strict=True)
+        ):
+            fields = {
+                "t": batch.topic.encode(),
+                "p": b"%d" % batch.partition,
+                "o": b"%d" % offset,
+                "k": b"null" if key is None else key,
+                "s": b"null" if value is None else value,
+                "K": b"%d" % (-1 if key is None else len(key)),
+                "S": b"%d" % (-1 if value is None else len(value)),
+                "T": b"%d" % (-1 if times is None else times[row]),
+                "%": b"%",
+            }
+            lines.append(filled(template, fields))
+        return b"".join(lines)
+
+    return render
+
+
+def filled(template: str, fields: dict[str, bytes]) -> bytes:
+    parts = []
+    end = 0
+    for match in TOKEN.finditer(template):
+        parts.append(template[end : match.start()].encode())
+        parts.append(fields[match[1]] if match[1] else ESCAPES[match[2]])
+        end = match.end()
+    parts.append(template[end:].encode())
+    return b"".join(parts)
+
+
+def with_columns(*, key: bool, timestamp: bool) -> Callable[[MessageBatch], bytes]:
+    """The value, after the timestamp and the key that are wanted, with tabs between."""
+    columns = [column for column, wanted in (("%T", timestamp), ("%k", key)) if wanted]
+    return by_template("\t".join([*columns, "%s"]) + "\n")

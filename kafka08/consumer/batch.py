@@ -64,6 +64,13 @@ class MessageBatch:
         """The offset of each message. Compaction leaves gaps."""
         return memoryview(self.columns.offsets).cast("B").cast("q")
 
+    @property
+    def timestamps(self) -> memoryview[int] | None:
+        """The time of each message in ms, -1 for none; None if they were not asked for, as by a
+        consumer of 0.8, whose messages have none."""
+        column = self.columns.timestamps
+        return None if column is None else memoryview(column).cast("B").cast("q")
+
     def keys(self) -> list[bytes | None]:
         """The key of each message, None for null; made anew at each call."""
         columns = self.columns
@@ -75,8 +82,8 @@ class MessageBatch:
         return _rows(columns.value_offsets, columns.value_data, columns.value_validity)
 
     def to_arrow(self) -> pa.RecordBatch:
-        """A record batch with the columns offset (int64), key and value (binary), which shares this
-        batch's memory. ImportError without pyarrow."""
+        """A record batch with the columns offset (int64), key and value (binary), and timestamp
+        (int64) if there are some, which shares this batch's memory. ImportError without pyarrow."""
         import pyarrow as pa
 
         columns, count = self.columns, len(self)
@@ -87,7 +94,12 @@ class MessageBatch:
         for column in (keys, values):
             buffers = [None if part is None else pa.py_buffer(part) for part in column]
             arrays.append(pa.Array.from_buffers(pa.binary(), count, buffers))
-        return pa.RecordBatch.from_arrays(arrays, names=["offset", "key", "value"])
+        names = ["offset", "key", "value"]
+        if columns.timestamps is not None:
+            names.append("timestamp")
+            times = [None, pa.py_buffer(columns.timestamps)]
+            arrays.append(pa.Array.from_buffers(pa.int64(), count, times))
+        return pa.RecordBatch.from_arrays(arrays, names=names)
 
 
 class Batches:

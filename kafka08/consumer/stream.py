@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from math import inf
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeVar
 
 from kafka08 import kernel
 from kafka08.consumer.batch import Batches, BatchLimits, MessageBatch
@@ -67,7 +67,11 @@ class MemberStream:
     """One stream as its member sees it. Its reader, one thread at a time, iterates it and its
     `batches`; the fetchers offer sets, the rebalancer revokes partitions, the connector closes it.
     What the reader meets is said of KafkaStream.
+
+    HAS_TIMESTAMPS   whether batches have a column of them
     """
+
+    HAS_TIMESTAMPS: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -226,6 +230,7 @@ class MemberStream:
                 verify_crc=not chunk.verified,
                 max_rows=limits.max_messages,
                 max_bytes=limits.max_bytes,
+                timestamps=self.HAS_TIMESTAMPS,
             )
             self._cut = Cut(limits, columns, start)
         for found in self._cut.columns:

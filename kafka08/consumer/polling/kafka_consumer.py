@@ -198,11 +198,20 @@ class KafkaConsumer(Closeable):
         return Batches(partial(self._next_batch, limits))
 
     def _next_batch(self, limits: BatchLimits) -> MessageBatch:
-        while True:
-            with self._use():
-                batch = self._poller.next(partial(self._stream.take_batch, limits), WAIT_S)
-            if batch is not None:
-                return batch
+        while (batch := self.poll_batch(WAIT_S, *limits)) is None:
+            pass
+        return batch
+
+    def poll_batch(
+        self,
+        timeout: float = 0.0,
+        max_messages: int = BatchLimits().max_messages,
+        max_bytes: int = BatchLimits().max_bytes,
+    ) -> MessageBatch | None:
+        """One batch as `batches` has it; None after `timeout`."""
+        with self._use():
+            limits = BatchLimits(max_messages, max_bytes)
+            return self._poller.next(partial(self._stream.take_batch, limits), timeout)
 
     def wakeup(self) -> None:
         """Have the call that waits in another thread, or the next one that would, raise WokenUp."""
@@ -222,6 +231,12 @@ class KafkaConsumer(Closeable):
             raise ValueError(f"{offset} is no offset to seek to: the lowest is 0")
         with self._use(partition):
             self._partitions.seek({partition: offset})
+
+    def skip_damaged(self) -> tuple[TopicPartition, int] | None:
+        """Go on behind the damaged message that the last InvalidMessage was about. Its partition
+        and where that goes on; None if there is no such message, or its offset is not known."""
+        with self._use():
+            return self._stream.skip_damaged()
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
         """Go on at the start of the log, which the next poll finds. No arguments: of all."""

@@ -45,6 +45,8 @@ class PolledStream(MemberStream):
     is_called   the reader is wanted by its consumer; whoever comes clears it first
     """
 
+    HAS_TIMESTAMPS = True
+
     def __init__(
         self,
         *,

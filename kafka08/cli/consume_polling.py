@@ -1,0 +1,233 @@
+"""`kafka08 consume --bootstrap` without ZooKeeper: as a member of a group with a coordinator, or of
+one partition between two offsets or times. For brokers from 0.9 on."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from kafka08.cli.consume_partition import start_of as offset_of
+from kafka08.cli.failures import check_topic_exists
+from kafka08.cli.options import read_client_config
+from kafka08.cli.outlet import Outlet
+from kafka08.cli.printer import PRINTED_AT_ONCE
+from kafka08.cli.skipping import Skipping
+from kafka08.cli.times import parse_time
+from kafka08.config import INT_MAX, LONG_MAX
+from kafka08.errors import InvalidMessage, UnknownTopicOrPartition, WokenUp
+from kafka08.listing import counted
+from kafka08.structs import TopicPartition
+
+if TYPE_CHECKING:
+    from kafka08.consumer import KafkaConsumer, KafkaConsumerConfig, MessageBatch
+    from kafka08.consumer.subscription import TopicFilter
+
+Render = Callable[["MessageBatch"], bytes]
+IDLE_KEY = "consumer.timeout.ms"
+"""A key of the console's own here: the KafkaConsumer has none of the kind."""
+
+
+def consume_group(
+    source: str | TopicFilter,
+    render: Render,
+    descriptor: int,
+    *,
+    group: str | None,
+    assignor: str | None,
+    from_beginning: bool,
+    max_messages: int | None,
+    skip_damaged: bool,
+    stopping: threading.Event,
+) -> None:
+    """Print the messages of `source` as a member of a group, and commit what was printed."""
+    from kafka08.consumer import KafkaConsumer
+
+    options = {} if group is None else {"group.id": group}
+    if assignor is not None:
+        options["partition.assignment.strategy"] = assignor
+    if from_beginning:
+        options["auto.offset.reset"] = "earliest"
+    config, idle_limit_ms = read_consumer_config(options)
+    with KafkaConsumer(config) as consumer:
+        printer = PollingPrinter(
+            consumer,
+            descriptor,
+            render,
+            max_messages,
+            stopping,
+            idle_limit_ms=idle_limit_ms,
+            skip_damaged=skip_damaged,
+        )
+        consumer.subscribe([source] if isinstance(source, str) else source)
+        try:
+            printer.run()
+        finally:
+            click.echo(f"Consumed {counted(printer.count, 'message')}", err=True)
+        if config.enable_auto_commit and consumer.assignment():
+            consumer.commit()  # the batch in hand as well: it is printed
+
+
+def consume_range(
+    tp: TopicPartition,
+    wanted: str,
+    until: str | None,
+    render: Render,
+    descriptor: int,
+    *,
+    max_messages: int | None,
+    stop_at_end: bool,
+    skip_damaged: bool,
+    stopping: threading.Event,
+) -> None:
+    """Print the messages of `tp` from `wanted` to `until`, without a group."""
+    from kafka08.consumer import KafkaConsumer
+
+    config, idle_limit_ms = read_consumer_config({"group.id": ""})
+    with KafkaConsumer(config) as consumer:
+        start = start_of(consumer, tp, wanted)
+        end = end_of(consumer, tp, "end" if stop_at_end and until is None else until)
+        consumer.assign([tp])
+        consumer.seek(tp, start)
+        printer = PollingPrinter(
+            consumer,
+            descriptor,
+            render,
+            max_messages,
+            stopping,
+            idle_limit_ms=idle_limit_ms,
+            skip_damaged=skip_damaged,
+        )
+        try:
+            printer.run(until={tp: end})
+        finally:
+            click.echo(
+                f"Consumed {counted(printer.count, 'message')}; the next offset is "
+                f"{consumer.position(tp)}",
+                err=True,
+            )
+
+
+def read_consumer_config(options: dict[str, str]) -> tuple[KafkaConsumerConfig, int]:
+    """--config and --override, and consumer.timeout.ms of them (-1: none). Without a group one of
+    this run alone, which commits nothing."""
+    from kafka08.consumer import KafkaConsumerConfig
+
+    properties = read_client_config("bootstrap", "bootstrap.servers", options=options)
+    idle_limit_ms = int(properties.pop(IDLE_KEY, "-1"))
+    if "group.id" not in properties:
+        properties["group.id"] = f"console-consumer-{random.randrange(10**9)}"
+        properties.setdefault("enable.auto.commit", "false")
+    return KafkaConsumerConfig(properties), idle_limit_ms
+
+
+def start_of(consumer: KafkaConsumer, tp: TopicPartition, wanted: str) -> int:
+    """The offset to begin at: as consume_partition has it, or of the first message at or after
+    @TIME, the log end if there is none."""
+    topics = consumer.list_topics()
+    check_topic_exists(tp.topic, topics)
+    if tp.partition >= len(topics[tp.topic]):
+        raise UnknownTopicOrPartition(
+            f"{tp}: the topic has {counted(len(topics[tp.topic]), 'partition')}"
+        )
+    if not wanted.startswith("@"):
+        start, end = consumer.beginning_offsets([tp])[tp], consumer.end_offsets([tp])[tp]
+        return offset_of(wanted, tp, start, end)
+    found = consumer.offsets_for_times({tp: parse_time(wanted)})[tp]
+    return consumer.end_offsets([tp])[tp] if found is None else found.offset
+
+
+def end_of(consumer: KafkaConsumer, tp: TopicPartition, until: str | None) -> int:
+    """The offset to end in front of."""
+    if until is None:
+        return LONG_MAX
+    if until.isdecimal():
+        return int(until)
+    if until == "end":
+        return consumer.end_offsets([tp])[tp]
+    return start_of(consumer, tp, until)
+
+
+class PollingPrinter:
+    """Prints what a KafkaConsumer reads, each message as a line of its own; `count` so far."""
+
+    def __init__(
+        self,
+        consumer: KafkaConsumer,
+        descriptor: int,
+        render: Render,
+        max_messages: int | None,
+        stopping: threading.Event,
+        *,
+        idle_limit_ms: int,
+        skip_damaged: bool,
+    ) -> None:
+        self.count = 0
+        self._skipping = Skipping(is_wanted=skip_damaged)
+        self._consumer = consumer
+        self._outlet = Outlet(descriptor, PRINTED_AT_ONCE.max_messages)
+        self._render = render
+        self._left = INT_MAX if max_messages is None else max_messages
+        self._stopping = stopping
+        self._idle_limit_s = idle_limit_ms / 1000
+        self._has_ended = threading.Event()
+
+    def run(self, until: dict[TopicPartition, int] | None = None) -> None:
+        """Return after the limit, in front of the offsets of `until`, after silence, or when told
+        to stop."""
+        waker = threading.Thread(target=self._wake_up_at_stop, name="stop")
+        waker.start()
+        try:
+            for batch in self._batches(until or {}):
+                self._outlet.write(self._render(batch), len(batch), self._stopping)
+                self.count += len(batch)
+                self._left -= len(batch)
+        except WokenUp:
+            if not self._stopping.is_set():
+                raise
+        finally:
+            self._has_ended.set()
+            waker.join()
+
+    def _batches(self, until: dict[TopicPartition, int]) -> Iterator[MessageBatch]:
+        while self._left > 0 and not self._stopping.is_set():
+            most = min(self._left, self._outlet.at_once)
+            for tp, end in until.items():
+                most = min(most, end - self._consumer.position(tp))
+            if most <= 0:
+                return
+            try:
+                batch = self._consumer.poll_batch(self._patience_s, most, PRINTED_AT_ONCE.max_bytes)
+            except InvalidMessage as error:
+                self._skipping.meet(error, self._consumer.skip_damaged)
+                continue
+            if batch is not None:
+                wanted = until.get(batch.topic_partition, LONG_MAX)
+                if batch.last_offset < wanted:
+                    yield batch
+                    continue
+                # The log has gaps: what is in front of the end comes once more, by itself.
+                self._consumer.seek(batch.topic_partition, batch.first_offset)
+                count = sum(offset < wanted for offset in batch.offsets)
+                if count:
+                    batch = self._consumer.poll_batch(self._patience_s, count, LONG_MAX)
+                    assert batch is not None, "it was there a moment ago"
+                    yield batch
+                return
+            elif 0 <= self._idle_limit_s:
+                return
+            else:
+                self._outlet.check_reader()
+
+    @property
+    def _patience_s(self) -> float:
+        return self._idle_limit_s if self._idle_limit_s >= 0 else 1.0
+
+    def _wake_up_at_stop(self) -> None:
+        while not self._has_ended.wait(0.1):
+            if self._stopping.is_set():
+                self._consumer.wakeup()
+                return
