@@ -143,16 +143,17 @@ def command(
     return [java(), *JAVA_FLAGS, *flags, "-cp", where, main_class, *args]
 
 
-def compiled(source: Path) -> Path:
-    """A directory with the classes of a Java file of ours, which is compiled once per checkout and
-    version. JvmMissing without a JDK."""
-    classes = CACHE / f"{source.stem}-{hashlib.sha256(source.read_bytes()).hexdigest()[:12]}"
+def compiled(source: Path, pom: Path = POM) -> Path:
+    """A directory with the classes of a Java file of ours, which is compiled with the jars of `pom`
+    once per checkout and version of both. JvmMissing without a JDK."""
+    version = hashlib.sha256(source.read_bytes() + pom.read_bytes()).hexdigest()[:12]
+    classes = CACHE / f"{source.stem}-{version}"
     if not classes.exists():
         fresh = classes.with_suffix(f".{os.getpid()}")
         done = subprocess.run(
             [
                 *(java(), "-m", "jdk.compiler/com.sun.tools.javac.Main", "-nowarn"),
-                *("-cp", classpath(), "-d", str(fresh), str(source)),
+                *("-cp", classpath(pom), "-d", str(fresh), str(source)),
             ],
             capture_output=True,
             text=True,

@@ -1,0 +1,311 @@
+"""Clients that others wrote, each as a program of one shape, for brokers of ours.
+
+    JAVA_3_9_1.run("produce", bootstrap, topic, "gzip", "0", "20")
+
+The programs are in `programs/`. Each takes a verb, some brokers, a topic, and
+
+    produce CODEC FIRST COUNT   sends COUNT values FIRST, FIRST + 1, …, each with the key k<value>,
+                                and writes `sent COUNT` when all are acknowledged
+    consume GROUP COUNT         reads as a member of GROUP from the log's start, committing as it
+                                goes; leaves after COUNT messages, with 0 after SIGTERM. Writes
+                                `assigned <partitions>`, `message <partition> <offset> <key> <value>
+                                <timestamp>` and, at the end, `left`
+    admin GROUP                 creates the topic, lists topics and groups, describes GROUP, deletes
+                                the topic; writes a line after each
+
+They use their clients' defaults but for what `ForeignClient.settings` gives to them. What they need
+comes from Maven Central, PyPI (the extra `dev`), npm and the Go module proxy, once per checkout.
+Where it cannot be had a test is skipped, or fails when CI=true.
+
+    python -m tests.interop.foreign_clients 0.10.2 [CLIENT]...
+
+tries the clients on a broker of that level and writes what happened; docs/clients.md comes from it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Final, NamedTuple, Self
+
+import pytest
+
+from kafka08.embedded import EmbeddedCluster
+from tests.interop.jvm import (
+    CACHE,
+    POM_0_9_0,
+    POM_0_10_2,
+    TOOL_FLAGS,
+    JvmMissing,
+    command,
+    compiled,
+    guard,
+)
+
+HERE: Final = Path(__file__).parent
+PROGRAMS: Final = HERE / "programs"
+POM_3_9_1: Final = HERE / "pom-clients-3.9.1.xml"
+CODECS: Final = ("none", "gzip", "snappy", "lz4")
+TIMEOUT_S: Final = 60.0
+JAVA_TERMINATED: Final = 143
+"""The exit code of a JVM after SIGTERM, whatever its shutdown hook has done."""
+
+Command = Callable[[str], list[str]]
+"""verb → the start of a command line."""
+
+
+class Missing(Exception):
+    """A client cannot be had here; says why."""
+
+
+@dataclass(frozen=True)
+class ForeignClient:
+    """A client in one version.
+
+    settings    level → what its programs are told besides their arguments, `KEY=VALUE` as the
+                client calls it; without the levels to which the client cannot speak
+    of_verb     (level, verb) → the same, of one verb
+    codecs      that it has without further libraries
+    has_admin   whether there is a verb admin
+    """
+
+    name: str
+    command: Command
+    settings: Mapping[str, Sequence[str]]
+    of_verb: Mapping[tuple[str, str], Sequence[str]] = field(default_factory=dict)
+    codecs: Sequence[str] = CODECS
+    has_admin: bool = True
+    environment: Callable[[], Mapping[str, str]] = field(default=dict)
+
+    def line(self, level: str, verb: str, *words: str) -> list[str]:
+        """The command line. Raises Missing, JvmMissing."""
+        settings = (*self.settings.get(level, ()), *self.of_verb.get((level, verb), ()))
+        return [*self.command(verb), verb, *words, *settings]
+
+    def run(self, level: str, verb: str, *words: str, timeout_s: float = TIMEOUT_S) -> list[str]:
+        """The lines that the program wrote; AssertionError with its stderr if it failed."""
+        with self.start(level, verb, *words) as program:
+            return program.finished(timeout_s)
+
+    def start(self, level: str, verb: str, *words: str) -> Program:
+        """The program in the background. Skips the test, or fails it when CI=true, if the client
+        cannot be had."""
+        try:
+            return Program(self.name, self.line(level, verb, *words), self.environment())
+        except (Missing, JvmMissing) as missing:
+            if os.environ.get("CI") == "true":
+                pytest.fail(f"{self.name} cannot be tried: {missing}")
+            pytest.skip(f"needs {self.name}: {missing}")
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Delivered(NamedTuple):
+    """A message that a program has read. `timestamp`: None of a client that knows none."""
+
+    partition: int
+    offset: int
+    key: str
+    value: str
+    timestamp: int | None
+
+
+def delivered(lines: Sequence[str]) -> list[Delivered]:
+    """The messages in the output of `consume`."""
+    rows = [line.split()[1:] for line in lines if line.startswith("message ")]
+    return [
+        Delivered(int(partition), int(offset), key, value, int(at) if at.isdecimal() else None)
+        for partition, offset, key, value, at in rows
+    ]
+
+
+class Program:
+    """A running program; ended with the `with` block."""
+
+    def __init__(self, name: str, line: Sequence[str], environment: Mapping[str, str]) -> None:
+        self._name = name
+        self._terminated = False
+        self._process = subprocess.Popen(
+            line,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **environment},
+            start_new_session=True,
+        )
+        guard().add(self._process.pid)
+
+    def finished(self, timeout_s: float = TIMEOUT_S) -> list[str]:
+        """Its lines, once it has ended by itself."""
+        try:
+            stdout, stderr = self._process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            stdout, stderr = self._process.communicate()
+            raise AssertionError(
+                f"{self._name} did not end: {stdout[-500:]} {stderr[-1500:]}"
+            ) from None
+        wanted = {0, JAVA_TERMINATED} if self._terminated else {0}
+        assert self._process.returncode in wanted, f"{self._name}: {stdout[-500:]} {stderr[-1500:]}"
+        return stdout.splitlines()
+
+    def terminate(self) -> None:
+        """Ask it to leave, which SIGTERM means."""
+        self._terminated = True
+        self._process.terminate()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+        guard().drop(self._process.pid)
+
+
+def _java(pom: Path) -> Command:
+    def line(verb: str) -> list[str]:
+        source = PROGRAMS / ("JavaAdmin.java" if verb == "admin" else "JavaClient.java")
+        classes = compiled(source, pom)
+        return command(source.stem, flags=TOOL_FLAGS, classes=classes, pom=pom)
+
+    return line
+
+
+def _python(module: str) -> Command:
+    return lambda _: [sys.executable, "-m", f"tests.interop.programs.{module}"]
+
+
+def _kafkajs(_: str) -> list[str]:
+    node = shutil.which("node")
+    if node is None:
+        raise Missing("no node in PATH (Debian: apt-get install nodejs npm)")
+    return [node, str(PROGRAMS / "kafkajs_client.js")]
+
+
+@cache
+def _node_modules() -> Mapping[str, str]:
+    """Where npm has put what package.json names. Asks npm once per checkout and version of it."""
+    wanted = PROGRAMS / "package.json"
+    place = CACHE / f"npm-{hashlib.sha256(wanted.read_bytes()).hexdigest()[:12]}"
+    if not place.exists():
+        npm = shutil.which("npm")
+        if npm is None:
+            raise Missing("no npm in PATH (Debian: apt-get install npm)")
+        fresh = place.with_suffix(f".{os.getpid()}")
+        fresh.mkdir(parents=True)
+        shutil.copy(wanted, fresh)
+        _checked([npm, "install", "--no-audit", "--no-fund", "--silent"], fresh)
+        if not place.exists():
+            fresh.rename(place)
+    return {"NODE_PATH": str(place / "node_modules")}
+
+
+def _franz_go(_: str) -> list[str]:
+    """Built once per checkout and version of the program."""
+    sources = sorted((PROGRAMS / "franz_go").iterdir())
+    version = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
+    program = CACHE / f"franz-go-{version}"
+    if not program.exists():
+        go = shutil.which("go")
+        if go is None:
+            raise Missing("no go in PATH")
+        fresh = program.with_suffix(f".{os.getpid()}")
+        CACHE.mkdir(exist_ok=True)
+        _checked([go, "build", "-o", str(fresh), "."], PROGRAMS / "franz_go")
+        fresh.rename(program)
+    return [str(program)]
+
+
+def _checked(line: Sequence[str], directory: Path) -> None:
+    done = subprocess.run(
+        line, cwd=directory, capture_output=True, text=True, timeout=600, check=False
+    )
+    if done.returncode != 0:
+        raise Missing(f"{' '.join(line)}: {(done.stderr or done.stdout)[-800:].strip()}")
+
+
+CONFLUENT = ForeignClient(
+    "confluent-kafka",
+    _python("confluent_client"),
+    {
+        "0.10.2": (),
+        "0.9.0": ("api.version.request=false", "broker.version.fallback=0.9.0"),
+    },
+    # The default, 45 s, is above group.max.session.timeout.ms of 0.9.0.
+    {("0.9.0", "consume"): ("session.timeout.ms=30000",)},
+)
+KAFKA_PYTHON = ForeignClient(
+    "kafka-python",
+    _python("kafka_python_client"),
+    {"0.10.2": (), "0.9.0": ("api_version=(0,9)",)},
+)
+JAVA_0_9_0 = ForeignClient(
+    "java-0.9.0.1", _java(POM_0_9_0), {"0.10.2": (), "0.9.0": ()}, has_admin=False
+)
+JAVA_0_10_2 = ForeignClient("java-0.10.2.2", _java(POM_0_10_2), {"0.10.2": ()}, has_admin=False)
+JAVA_3_9_1 = ForeignClient(
+    "java-3.9.1",
+    _java(POM_3_9_1),
+    {"0.10.2": ()},
+    {("0.10.2", "produce"): ("enable.idempotence=false",)},
+)
+KAFKAJS = ForeignClient(
+    "kafkajs",
+    _kafkajs,
+    {"0.10.2": ()},
+    codecs=("none", "gzip", "snappy"),
+    environment=_node_modules,
+)
+FRANZ_GO = ForeignClient("franz-go", _franz_go, {"0.10.2": (), "0.9.0": ("max=0.9.0",)})
+
+CLIENTS: Final = (CONFLUENT, KAFKA_PYTHON, JAVA_0_9_0, JAVA_0_10_2, JAVA_3_9_1, KAFKAJS)
+"""Those of the tests."""
+ALL: Final = (*CLIENTS, FRANZ_GO)
+
+
+def main(level: str, *names: str) -> None:
+    """Try each client at `level`, whether it has settings for that or not."""
+    with EmbeddedCluster(brokers=1, level=level, config={"offsets.topic.num.partitions": 4}) as c:
+        for client in ALL:
+            if names and client.name not in names:
+                continue
+            topic, group, sent = f"t-{client}", f"g-{client}", 0
+            c.create_topic(topic, 2)
+            for codec in client.codecs:
+                if _tried(client, level, "produce", c.bootstrap, topic, codec, str(sent), "20"):
+                    sent += 20
+            _tried(client, level, "consume", c.bootstrap, topic, group, str(sent or 1))
+            if client.has_admin:
+                _tried(client, level, "admin", c.bootstrap, f"a-{client}", group)
+
+
+def _tried(client: ForeignClient, level: str, *words: str) -> bool:
+    started = time.monotonic()
+    try:
+        lines = client.run(level, *words, timeout_s=30)
+    except AssertionError as error:
+        say(client, *words[:1], *words[3:], "FAILED", str(error)[-600:])
+        return False
+    said = [line for line in lines if not line.startswith(("message", "committed"))]
+    seconds = round(time.monotonic() - started, 1)
+    say(client, *words[:1], *words[3:], f"{seconds} s", *said)
+    return True
+
+
+def say(*words: object) -> None:
+    sys.stdout.write(" | ".join(map(str, words)) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,1 @@
+"""Programs of clients that others wrote; see foreign_clients.py."""

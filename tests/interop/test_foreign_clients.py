@@ -1,0 +1,158 @@
+"""Clients of others with their defaults on brokers of ours at 0.9.0 and 0.10.2."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from kafka08.embedded import EmbeddedCluster
+from tests.interop.foreign_clients import (
+    CLIENTS,
+    CONFLUENT,
+    JAVA_0_9_0,
+    JAVA_0_10_2,
+    JAVA_3_9_1,
+    KAFKA_PYTHON,
+    KAFKAJS,
+    ForeignClient,
+    delivered,
+)
+from tests.interop.jvm import run_tool
+
+COUNT = 20
+"""Messages of each Produce request, or so."""
+
+
+LEVELS = ("0.9.0", "0.10.2")
+SPEAKING = [(level, client) for level in LEVELS for client in CLIENTS if level in client.settings]
+ADMINISTERING = [client for client in CLIENTS if client.has_admin]
+
+
+@pytest.fixture(scope="module", params=LEVELS)
+def level(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def cluster(level: str) -> Iterator[EmbeddedCluster]:
+    keys = {"offsets.topic.num.partitions": 4}
+    with EmbeddedCluster(brokers=2, level=level, config=keys) as cluster:
+        yield cluster
+
+
+@pytest.mark.parametrize(("level", "client"), SPEAKING, ids=str, indirect=["level"])
+def test_a_client_produces_and_its_group_reads(
+    cluster: EmbeddedCluster, level: str, client: ForeignClient
+) -> None:
+    """With each of its codecs; every message comes once, with the time at which it was made where
+    client and broker know timestamps."""
+    topic = f"own-{client}"
+    cluster.create_topic(topic, 3)
+    began = time.time() * 1000
+    for number, codec in enumerate(client.codecs):
+        first = str(number * COUNT)
+        sent = client.run(level, "produce", cluster.bootstrap, topic, codec, first, str(COUNT))
+        assert f"sent {COUNT}" in sent
+    total = len(client.codecs) * COUNT
+    said = client.run(level, "consume", cluster.bootstrap, topic, topic, str(total))
+    messages = delivered(said)
+    assert sorted(int(m.value) for m in messages) == list(range(total))
+    assert all(m.key == f"k{m.value}" for m in messages)
+    if level == "0.10.2" and client is not JAVA_0_9_0:
+        now = time.time() * 1000
+        assert all(m.timestamp is not None and began <= m.timestamp <= now for m in messages)
+    assert "left" in said
+
+
+@pytest.mark.parametrize("level", ["0.10.2"], indirect=True)
+@pytest.mark.parametrize("client", ADMINISTERING, ids=str)
+def test_an_admin_client(cluster: EmbeddedCluster, level: str, client: ForeignClient) -> None:
+    """Topics are created, listed and deleted, a group is listed and described. (A broker of 0.9.0
+    has no requests that create topics.)"""
+    group = f"admin-{client}"
+    cluster.create_topic(group)
+    client.run(level, "produce", cluster.bootstrap, group, "none", "0", "1")
+    client.run(level, "consume", cluster.bootstrap, group, group, "1")
+    topic = f"made-by-{client}"
+    said = client.run(level, "admin", cluster.bootstrap, topic, group)
+    assert said == [
+        f"created {topic}",
+        f"listed {topic}",
+        f"group {group}",
+        "state Empty 0",
+        f"deleted {topic}",
+    ]
+
+
+def test_clients_of_all_ages_share_a_topic(cluster: EmbeddedCluster, level: str) -> None:
+    """Each produces to it and each reads what all have produced, the console clients of 0.8.2.2
+    among them: magic 0 and 1 in one log, and each Fetch gets what its version can hold."""
+    topic = "shared"
+    cluster.create_topic(topic, 2)
+    clients = [client for client in CLIENTS if level in client.settings]
+    for number, client in enumerate(clients):
+        codec = KAFKAJS.codecs[number % len(KAFKAJS.codecs)]  # what all of them can read
+        first = str(number * COUNT)
+        client.run(level, "produce", cluster.bootstrap, topic, codec, first, str(COUNT))
+    ours = range(len(clients) * COUNT, (len(clients) + 1) * COUNT)
+    console = run_tool(
+        "kafka.tools.ConsoleProducer",
+        *("--broker-list", cluster.bootstrap, "--topic", topic, "--sync"),
+        *("--property", "parse.key=true", "--compression-codec", "gzip"),
+        stdin="".join(f"k{n}\t{n}\n" for n in ours),
+    )
+    assert console.rc == 0, console
+    everything = [str(n) for n in range(ours.stop)]
+    for client in clients:
+        said = client.run(
+            level, "consume", cluster.bootstrap, topic, f"of-{client}", str(ours.stop)
+        )
+        assert sorted(everything) == sorted(m.value for m in delivered(said)), client
+    read = run_tool(
+        "kafka.tools.ConsoleConsumer",
+        *("--zookeeper", cluster.zookeeper.connect_string, "--topic", topic, "--from-beginning"),
+        *("--max-messages", str(ours.stop)),
+    )
+    assert sorted(everything) == sorted(read.stdout.splitlines())
+
+
+GROUPS = {
+    "0.9.0": (CONFLUENT, KAFKA_PYTHON, JAVA_0_9_0),
+    "0.10.2": (CONFLUENT, KAFKA_PYTHON, JAVA_0_10_2, JAVA_3_9_1),
+}
+
+
+def test_members_of_several_clients_share_a_group(cluster: EmbeddedCluster, level: str) -> None:
+    """They agree on an assignor, divide the partitions, and each message comes to one of them; one
+    that leaves gives its partitions to the others."""
+    topic = group = "mixed"
+    members = GROUPS[level]
+    cluster.create_topic(topic, 6)
+    with ExitStack() as stack:
+        running = [
+            stack.enter_context(
+                client.start(level, "consume", cluster.bootstrap, topic, group, "0")
+            )
+            for client in members
+        ]
+        for part in range(10):
+            CONFLUENT.run(level, "produce", cluster.bootstrap, topic, "none", str(part * 60), "60")
+            time.sleep(0.5)
+            if part == 7:
+                running[0].terminate()
+                said = running.pop(0).finished()
+        outputs = [said]
+        for program in running:
+            program.terminate()
+            outputs.append(program.finished())
+    messages = [m for lines in outputs for m in delivered(lines)]
+    assert {int(m.value) for m in messages} == set(range(600))
+    repeated = {
+        value: count for value, count in Counter(m.value for m in messages).items() if count > 1
+    }
+    assert not repeated
+    assert all(any(line.startswith("message") for line in lines) for lines in outputs)
