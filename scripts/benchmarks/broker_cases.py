@@ -17,6 +17,10 @@ from scripts.benchmarks.report import Goal
 from scripts.benchmarks.subjects import Subject, cpu_seconds, resident_megabytes
 
 PARTITIONS = 4
+WIDE = 200
+"""Partitions of one request where requests are wide."""
+WIDE_CONNECTIONS = 4
+WIDE_WINDOW = 4
 WINDOW = 64
 """Requests that a connection keeps on their way, unless that is more than IN_FLIGHT_BYTES."""
 IN_FLIGHT_BYTES = 1 << 20
@@ -30,17 +34,22 @@ PIECE_BYTES = 64 << 10
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """`run(subject, topic, seconds)` gives {figure: value}; `topic` is new and has 4 partitions,
-    or is empty if the case needs none."""
+    """`run(subject, topic, seconds)` gives {figure: value}; `topic` is new and has `partitions`
+    partitions, or is empty if the case needs none."""
 
     name: str
     goals: tuple[Goal, ...]
     run: Callable[[Subject, str, float], dict[str, float]]
     needs_topic: bool = True
+    partitions: int = PARTITIONS
 
 
 def throughput(speed: float, cpu: float) -> tuple[Goal, ...]:
     return (Goal("rate", "MB/s", speed, True), Goal("cpu", "s/GB", cpu, False))
+
+
+def request_rate(speed: float, cpu: float) -> tuple[Goal, ...]:
+    return (Goal("requests", "/s", speed, True), Goal("cpu", "ms/rq", cpu, False))
 
 
 def produce(
@@ -94,6 +103,51 @@ def fetch(subject: Subject, topic: str, seconds: float) -> dict[str, float]:
     return {
         "rate": megabytes / elapsed,
         "cpu": (cpu_seconds(subject.pid) - before) / megabytes * 1000,
+    }
+
+
+def wide_produce(subject: Subject, topic: str, seconds: float) -> dict[str, float]:
+    """Requests of one small set for each of 200 partitions, as Java's new producer sends them."""
+    sets = [(number, load.plain_set(100, WIDE_SET_BYTES)) for number in range(WIDE)]
+    return wide(subject, load.wide_produce_frame(topic, sets), ProduceRequest, seconds)
+
+
+def wide_fetch(
+    set_bytes: int,
+) -> Callable[[Subject, str, float], dict[str, float]]:
+    """Requests for all that 200 partitions have, a set of about `set_bytes` each; for 0, of one
+    that is at the end of all of them."""
+
+    def run(subject: Subject, topic: str, seconds: float) -> dict[str, float]:
+        sets = [(number, load.plain_set(100, max(1, set_bytes))) for number in range(WIDE)]
+        with load.connect(subject.address) as connection:
+            answer = load.exchange(connection, load.wide_produce_frame(topic, sets))
+        load.check_answer(ProduceRequest, answer)
+        frame = load.wide_fetch_frame(topic, WIDE, 0 if set_bytes else 1)
+        return wide(subject, frame, FetchRequest, seconds)
+
+    return run
+
+
+def wide(
+    subject: Subject,
+    frame: bytes,
+    request: type[ProduceRequest | FetchRequest],
+    seconds: float,
+) -> dict[str, float]:
+    """Four connections that send one request again and again, four ahead."""
+    with load.connect(subject.address) as connection:
+        answer = load.exchange(connection, frame)
+    load.check_answer(request, answer)
+    streams = [
+        load.Stream(subject.address, [frame], len(answer), WIDE_WINDOW)
+        for _ in range(WIDE_CONNECTIONS)
+    ]
+    before = cpu_seconds(subject.pid)
+    requests, elapsed = load.drive(streams, seconds)
+    return {
+        "requests": requests / elapsed,
+        "cpu": (cpu_seconds(subject.pid) - before) / requests * 1000,
     }
 
 
@@ -154,6 +208,7 @@ def memory(subject: Subject, topic: str, seconds: float) -> dict[str, float]:
     return {"resident": resident_megabytes(subject.pid)}
 
 
+WIDE_SET_BYTES = 1260
 REQUESTS = Goal("requests", "/s", 2.0, True)
 SMALL = load.plain_set(100, 16_384)
 LARGE = load.plain_set(100, 200_000)
@@ -172,6 +227,15 @@ CASES = (
     Case("gzip, 200 KB sets", throughput(5, 0.2), produce(GZIP, 200_000)),
     Case("one-message requests", (REQUESTS,), produce(ONE, len(ONE))),
     Case("fetch, one connection", throughput(1, 1), fetch),
+    Case("produce to 200 partitions", request_rate(2, 0.5), wide_produce, partitions=WIDE),
+    Case(
+        "fetch of 200 partitions",
+        request_rate(1.5, 0.6),
+        wide_fetch(WIDE_SET_BYTES),
+        partitions=WIDE,
+    ),
+    Case("fetch of 200, 20 KB each", request_rate(1.5, 0.6), wide_fetch(20_000), partitions=WIDE),
+    Case("poll of 200 partitions", request_rate(1.5, 0.6), wide_fetch(0), partitions=WIDE),
     Case(
         "40 MB request in small pieces",
         (*throughput(1, 1), Goal("p50", "µs", 1, False)),

@@ -76,6 +76,19 @@ def fetch_frame(
     return codec.encode_request(request, 1, CLIENT_ID)
 
 
+def wide_produce_frame(topic: str, sets: Sequence[tuple[int, bytes]], acks: int = 1) -> bytes:
+    """One request for many (partition, set)."""
+    partitions = [ProducePartition(number, data) for number, data in sets]
+    request = ProduceRequest(acks, 10_000, [ProduceTopic(topic, partitions)])
+    return codec.encode_request(request, 1, CLIENT_ID)
+
+
+def wide_fetch_frame(topic: str, partitions: int, offset: int) -> bytes:
+    """One request for what all partitions of a topic have from `offset` on, without a wait."""
+    wanted = [FetchPartition(number, offset, 1 << 20) for number in range(partitions)]
+    return codec.encode_request(FetchRequest(-1, 0, 1, [FetchTopic(topic, wanted)]), 1, CLIENT_ID)
+
+
 def check_answer(request: type[ProduceRequest | FetchRequest], answer: bytes) -> None:
     """Raise unless every partition of the answer is without error."""
     _, response = codec.decode_response(request, memoryview(answer)[4:])

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from kafka08.admin import AdminClient
-from scripts.benchmarks.broker_cases import PARTITIONS, Case
+from scripts.benchmarks.broker_cases import Case
 from scripts.benchmarks.subjects import Subject, await_leaders
 from scripts.benchmarks.warm import fair_rounds, report_case
 
@@ -51,8 +51,8 @@ def turn(
         return case.run(subject, "", seconds)
     name = "".join(c if c.isalnum() else "-" for c in f"bench-{case.name}-{number}")
     with AdminClient(zookeeper=f"{zookeeper}/{subject.name}") as admin:
-        admin.create_topic(name, PARTITIONS, 1)
-        await_leaders(subject, name, PARTITIONS)
+        admin.create_topic(name, case.partitions, 1)
+        await_leaders(subject, name, case.partitions)
         touch_memory(directory, int(seconds * TOUCHED_BYTES_EACH_SECOND))
         figures = case.run(subject, name, seconds)
         admin.delete_topic(name)
