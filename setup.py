@@ -17,6 +17,7 @@ setup(
                 "kafka08/kernel/_columns.pxi",
                 "kafka08/kernel/_compaction.pxi",
                 "kafka08/kernel/_builder.pxi",
+                "kafka08/kernel/_requests.pxi",
             ],
             optional=True,
         )

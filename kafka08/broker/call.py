@@ -15,6 +15,7 @@ from kafka08.protocol.types import Request, Response
 
 if TYPE_CHECKING:
     from kafka08.broker.context import BrokerContext
+    from kafka08.broker.delayed_produce import AppendResults
     from kafka08.network.server_connection import ResponseFrame, ServerConnection
 
 logger = logging.getLogger(__name__)
@@ -46,10 +47,11 @@ class Call:
 
     header.correlation_id  number to answer with
     header.client_id       what the client calls itself, or None
+    appended               what a fast path has appended of a Produce
     peer                   host:port of the client, for log lines
     """
 
-    __slots__ = ("_broker", "_link", "_refuse", "header", "request")
+    __slots__ = ("_broker", "_link", "_refuse", "appended", "header", "request")
 
     def __init__(
         self,
@@ -58,12 +60,14 @@ class Call:
         header: RequestHeader,
         request: Request,
         refuse: Refuse,
+        appended: AppendResults | None = None,
     ) -> None:
         self._broker = broker
         self._link = link
         self._refuse = refuse
         self.header = header
         self.request = request
+        self.appended = appended
 
     @property
     def peer(self) -> str:

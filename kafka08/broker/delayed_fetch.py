@@ -26,7 +26,11 @@ if TYPE_CHECKING:
 
 
 class DelayedFetch(DelayedOperation):
-    """Waits under its partitions; `done` reads and answers, in the hub."""
+    """Waits under its partitions; `done` reads and answers, in the hub.
+
+    starts   where each partition is read from; its offset alone if nothing can be read there yet.
+             Where that lies is looked up once it is needed
+    """
 
     __slots__ = (
         "_done",
@@ -41,14 +45,14 @@ class DelayedFetch(DelayedOperation):
     def __init__(
         self,
         replica_manager: ReplicaManager,
-        starts: Mapping[TopicPartition, LogOffset],
+        starts: Mapping[TopicPartition, LogOffset | int],
         min_bytes: int,
         done: Callable[[], object],
         *,
         from_follower: bool,
     ) -> None:
         self._replica_manager = replica_manager
-        self._starts = starts
+        self._starts = dict(starts)
         self._readable: dict[TopicPartition, int] = {}
         self._readable_bytes = 0
         self._min_bytes = min_bytes
@@ -58,7 +62,8 @@ class DelayedFetch(DelayedOperation):
     def is_satisfied(self) -> bool:
         self._readable = {}
         self._readable_bytes = 0
-        return any(self._look(tp) for tp in self._starts) or self._has_enough
+        known = [tp for tp, start in self._starts.items() if not isinstance(start, int)]
+        return any(self._look(tp) for tp in known) or self._has_enough
 
     def is_satisfied_by(self, key: Hashable) -> bool:
         return self._look(cast(TopicPartition, key)) or self._has_enough
@@ -80,10 +85,16 @@ class DelayedFetch(DelayedOperation):
         return False
 
     def _readable_of(self, topic_partition: TopicPartition) -> int | None:
-        """Bytes from the start to the end; None if they lie in different segments."""
+        """Bytes from the start to the end; None if they lie in different segments, or if any are
+        enough."""
         start = self._starts[topic_partition]
         partition = self._replica_manager.leader_partition(topic_partition)
         log = partition.leader_log()
+        if isinstance(start, int):
+            reached = log.log_end_offset if self._from_follower else partition.high_watermark
+            if self._min_bytes <= 1 and log.log_start_offset <= start <= reached:
+                return None if reached > start else 0
+            start = self._starts[topic_partition] = log.position_of(start)
         end = log.log_end
         if not self._from_follower and partition.high_watermark < end.offset:
             end = log.position_of(partition.high_watermark)

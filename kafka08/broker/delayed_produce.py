@@ -11,8 +11,8 @@ kafka.server.DelayedProduce 0.8.2.2.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, cast
 
 from kafka08.broker.purgatory import DelayedOperation
 from kafka08.errors import ApiError, RequestTimedOut
@@ -40,55 +40,60 @@ class AppendResult:
 
 
 AppendResults = dict[TopicPartition, AppendResult]
+AppendErrors = dict[TopicPartition, ApiError]
+"""What became of partitions that were appended to, after the append."""
+
+
+def with_errors(results: AppendResults, errors: AppendErrors) -> AppendResults:
+    """The results, with these errors."""
+    return {
+        tp: replace(result, error=errors[tp]) if tp in errors else result
+        for tp, result in results.items()
+    }
 
 
 class DelayedProduce(DelayedOperation):
-    """Waits under its partitions; `done` hears the results, in the hub."""
+    """Waits under its partitions; `done` hears the errors of those that have one, in the hub.
 
-    __slots__ = ("_done", "_pending", "_replica_manager", "_required_acks", "results")
+    pending   partition → the offset after its set, of those that are not settled
+    """
+
+    __slots__ = ("_done", "_errors", "_pending", "_replica_manager", "_required_acks")
 
     def __init__(
         self,
         replica_manager: ReplicaManager,
         required_acks: int,
-        results: AppendResults,
-        done: Callable[[AppendResults], object],
+        pending: dict[TopicPartition, int],
+        done: Callable[[AppendErrors], object],
     ) -> None:
         self._replica_manager = replica_manager
         self._required_acks = required_acks
-        self.results = results
+        self._pending = pending
+        self._errors: AppendErrors = {}
         self._done = done
-        self._pending = {tp for tp, result in results.items() if result.error is None}
-        for tp in self._pending:
-            self._settle(tp, RequestTimedOut(f"{tp} within the request's timeout"))
-
-    def _settle(self, tp: TopicPartition, error: Exception | None) -> None:
-        result = self.results[tp]
-        self.results[tp] = AppendResult(
-            result.base_offset, result.next_offset, error, result.log_append_time_ms
-        )
 
     def is_satisfied(self) -> bool:
-        self._pending = {tp for tp in self._pending if not self._check(tp)}
+        for tp in list(self._pending):
+            self.is_satisfied_by(tp)
         return not self._pending
 
     def is_satisfied_by(self, key: Hashable) -> bool:
-        if key in self._pending and self._check(key):
-            self._pending.remove(key)
-        return not self._pending
+        pending = self._pending
+        required = pending.get(cast(TopicPartition, key))
+        if required is not None and self._is_settled(cast(TopicPartition, key), required):
+            del pending[cast(TopicPartition, key)]
+        return not pending
 
-    def _check(self, tp: TopicPartition) -> bool:
-        """Whether the partition needs no more waiting; its result is settled then."""
+    def _is_settled(self, tp: TopicPartition, required: int) -> bool:
         try:
             partition = self._replica_manager.partition(tp)
-            next_offset = self.results[tp].next_offset
-            if not partition.acknowledged(next_offset, self._required_acks):
-                return False
+            return partition.acknowledged(required, self._required_acks)
         except ApiError as error:
-            self._settle(tp, error)
-        else:
-            self._settle(tp, None)
-        return True
+            self._errors[tp] = error
+            return True
 
     def complete(self) -> None:
-        self._done(self.results)
+        for tp in self._pending:
+            self._errors[tp] = RequestTimedOut(f"{tp} within the request's timeout")
+        self._done(self._errors)

@@ -1,7 +1,7 @@
 """Dispatcher: which handler gets which request, and how outcomes and errors become answers.
 
-Which versions of which APIs there are is the level's table (kafka08.protocol.served). Produce and
-Fetch of a single partition and repeated Metadata requests take the fast path (fast_path). Source:
+Which versions of which APIs there are is the level's table (kafka08.protocol.served). Produce,
+Fetch and repeated Metadata requests take the fast path (fast_path). Source:
 kafka.server.KafkaApis.handle 0.8.2.2.
 """
 
@@ -13,6 +13,7 @@ from typing import Final
 
 from kafka08.broker.call import ApiHandler, Call, Later, Refuse
 from kafka08.broker.context import BrokerContext
+from kafka08.broker.delayed_produce import AppendResults
 from kafka08.broker.fast_path import API_NUMBER, FastPath
 from kafka08.broker.halt import halt_on
 from kafka08.broker.handlers import (
@@ -42,6 +43,7 @@ from kafka08.broker.handlers import (
     sync_group,
     update_metadata,
 )
+from kafka08.broker.unfinished import Unfinished
 from kafka08.errors import ProtocolError, StorageError
 from kafka08.levels import Level
 from kafka08.log_limit import caused_by
@@ -147,11 +149,7 @@ class Dispatcher:
         self._broker = broker
         self._served = served
         self._handlers = handlers_at(served.level)
-        self._fast_path = {
-            number: method
-            for number, method in FastPath(broker).methods.items()
-            if divmod(number, 1 << 16) in served.rows
-        }
+        self._fast_path = FastPath(broker, served).methods
 
     def __call__(self, payload: memoryview, link: ServerConnection) -> ResponseFrame | None:
         """The answer, or None if the call is parked. ProtocolError for what closes the connection:
@@ -163,16 +161,18 @@ class Dispatcher:
                     f"a request with key {key} of {len(payload)} bytes is larger than the maximum "
                     f"of {REQUEST_BYTES_MAX}"
                 )
+        appended: AppendResults | None = None
         if len(payload) >= API_NUMBER.size:
             fast_path = self._fast_path.get(API_NUMBER.unpack_from(payload)[0])
             if fast_path is not None:
                 try:
-                    answer = fast_path(payload)
+                    answer = fast_path(payload, link)
                 except StorageError as error:
                     halt_on(error, self._broker.runtime)
                     raise
-                if answer is not None:
+                if not isinstance(answer, Unfinished):
                     return answer
+                appended = answer.appended
         try:
             header, request = decode_request(payload, self._served)
         except (UnknownApi, UnservedVersion) as error:
@@ -181,13 +181,17 @@ class Dispatcher:
             cause = caused_by(link.peer.rpartition(":")[0])
             logger.error("no response to a request from %s: %s", link.peer, error, extra=cause)
             return b""
-        return self._handle(header, request, link)
+        return self._handle(header, request, link, appended)
 
     def _handle(
-        self, header: RequestHeader, request: Request, link: ServerConnection
+        self,
+        header: RequestHeader,
+        request: Request,
+        link: ServerConnection,
+        appended: AppendResults | None,
     ) -> ResponseFrame | None:
         handle, refuse = self._handlers[type(request)]
-        call = Call(self._broker, link, header, request, refuse)
+        call = Call(self._broker, link, header, request, refuse, appended)
         try:
             outcome = handle(self._broker, request, call)
         except ProtocolError:

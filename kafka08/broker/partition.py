@@ -19,7 +19,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from struct import pack
 from typing import TYPE_CHECKING, Final
 
 from kafka08.errors import (
@@ -155,13 +154,6 @@ class Partition:
             f"HW {self.high_watermark} LEO {self.log.log_end_offset if self.log else '-'}"
         )
 
-    @property
-    def name_on_the_wire(self) -> bytes:
-        """`topic:str 1:i32 partition:i32`, as it stands in requests and answers that concern this
-        partition alone."""
-        topic = self.topic_partition.topic.encode()
-        return pack(f">h{len(topic)}sii", len(topic), topic, 1, self.topic_partition.partition)
-
     # Leadership
 
     def attach_log(self, log: Log, checkpointed_high_watermark: int) -> None:
@@ -248,8 +240,12 @@ class Partition:
         """Append as the leader, here and now: validated, numbered in place, one write. Raises
         what check_append and Log.append raise. The caller then wakes the waits."""
         info = self.check_append(required_acks).append(message_set)
-        self.count_in(info)
-        self.maybe_raise_high_watermark()
+        self.messages_in += info.count
+        self.bytes_in += info.size
+        if len(self.maximal_isr) > 1:
+            self.maybe_raise_high_watermark()
+        elif info.last_offset >= self.high_watermark:
+            self.high_watermark = info.last_offset + 1
         return info
 
     def count_in(self, info: AppendInfo) -> None:
@@ -289,16 +285,24 @@ class Partition:
             or self.followers[broker_id].log_end_offset >= required_offset
         )
 
-    def record_follower_fetch(self, broker_id: int, offset: int, now: float) -> bool:
-        """A follower fetched at `offset`, so it has everything before. True if the HW rose.
-        UnknownError for a broker that is not an assigned replica (NotAssignedReplica of the JVM,
-        which has no code)."""
-        if broker_id not in self.replicas or broker_id == self.broker_id:
+    def check_replica(self, broker_id: int, offset: int) -> None:
+        """UnknownError for a broker that is not an assigned replica (NotAssignedReplica of the JVM,
+        which has no code), and fetches at `offset`."""
+        if not self.has_replica(broker_id):
             raise UnknownError(
                 f"Leader {self.broker_id} failed to record follower {broker_id}'s position "
                 f"{offset} since the replica is not recognized to be one of the assigned replicas "
                 f"{','.join(map(str, self.replicas))} for partition {self.topic_partition}"
             )
+
+    def has_replica(self, broker_id: int) -> bool:
+        """Whether another broker is an assigned replica."""
+        return broker_id in self.replicas and broker_id != self.broker_id
+
+    def record_follower_fetch(self, broker_id: int, offset: int, now: float) -> bool:
+        """A follower fetched at `offset`, so it has everything before. True if the HW rose. Raises
+        as `check_replica`."""
+        self.check_replica(broker_id, offset)
         log_end_offset = offset if self.log is None else self.log.log_end_offset
         self.followers[broker_id].record_fetch(offset, now, log_end_offset)
         return self.is_leader and self.maybe_raise_high_watermark()

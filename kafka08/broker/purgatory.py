@@ -11,7 +11,7 @@ Source: kafka.server.RequestPurgatory 0.8.2.2.
 from __future__ import annotations
 
 import logging
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
 from kafka08.broker.timer import Timer, TimerTask
 
@@ -83,6 +83,14 @@ class Purgatory:
                 self._end(operation)
                 completed += 1
         return completed
+
+    def check_and_complete_all(self, keys: Iterable[Hashable]) -> None:
+        """The same for all of these."""
+        watchers = self._watchers
+        if watchers:
+            for key in keys:
+                if key in watchers:
+                    self.check_and_complete(key)
 
     def expire(self, key: Hashable) -> None:
         """Complete every operation for `key` now, as if its time were over."""

@@ -14,16 +14,18 @@ kafka.server.ReplicaManager 0.8.2.2.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from kafka08.broker.append_queue import AppendQueue, needs_queue
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.delayed_produce import (
+    AppendErrors,
     AppendResult,
     AppendResults,
     DelayedProduce,
+    with_errors,
 )
 from kafka08.broker.halt import halt_on
 from kafka08.broker.isr_change_notifications import IsrChangeNotifications
@@ -48,7 +50,6 @@ from kafka08.levels import Level
 from kafka08.log.checkpoint import OffsetCheckpoint
 from kafka08.log.manager import LogManager
 from kafka08.log.names import HIGH_WATERMARK_CHECKPOINT
-from kafka08.log_limit import caused_by
 from kafka08.protocol.leader_and_isr import (
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
@@ -69,6 +70,7 @@ from kafka08.structs import (
 )
 
 if TYPE_CHECKING:
+    from kafka08.broker.call import Call
     from kafka08.log.slices import AppendInfo, LogSlice
     from kafka08.protocol.fetch import PartitionData
     from kafka08.zk.store import ClusterStore
@@ -100,7 +102,7 @@ class ReplicaManager:
     fetch_purgatory        parked fetches of consumers by partition; a move of the HW ends them
     follower_fetch_purgatory     parked fetches of followers by partition; an append ends them
     produce_purgatory      parked produces by partition
-    by_name_on_the_wire    the partitions that have a log, by Partition.name_on_the_wire
+    by_topic_name          the partitions that have a log, by topic in bytes and number
     """
 
     def __init__(
@@ -133,7 +135,7 @@ class ReplicaManager:
         self._isr_changes = IsrChanges(runtime, store, self.wake, on_changed)
         self._codes = LEADER_AND_ISR_CODES[config.level]
         self._partitions: dict[TopicPartition, Partition] = {}
-        self.by_name_on_the_wire: dict[bytes, Partition] = {}
+        self.by_topic_name: dict[bytes, dict[int, Partition]] = {}
         self._listeners: dict[str, LeadershipListener] = {}
         self._state_change_lock = runtime.rlock()
         self._stopping = False
@@ -203,30 +205,39 @@ class ReplicaManager:
         timeout_ms: float,
         done: Callable[[AppendResults], object],
         internal: bool = False,
-    ) -> DelayedProduce | None:
+        appended: AppendResults | None = None,
+        call: Call | None = None,
+    ) -> None:
         """Append one set to each partition; `done` hears all results once the acks are there.
 
         `done` is called in the hub, maybe before this returns, with one AppendResult for each
         partition. With acks 0 or 1 it needs the local appends only; with negative acks the whole
         ISR, with n > 1 n in-sync replicas, or the time runs out (RequestTimedOut, though appended).
         The sets' bytes are changed in place and not needed after this returned. Internal topics are
-        refused (InvalidTopic) unless `internal`. Never switches. Returns the wait, if there is one.
+        refused (InvalidTopic) unless `internal`. Never switches.
+
+        `appended`: partitions of `sets` that have been appended to already. `call`: whose end, if
+        it ends before, makes the wait for acks superfluous.
         """
-        results: AppendResults = {}
-        waits: list[DelayedProduce] = []
+        results: AppendResults = dict(appended or ())
 
         def note(topic_partition: TopicPartition, result: AppendResult) -> None:
             results[topic_partition] = result
             if len(results) == len(sets):
-                wait = self._await_acks(results, required_acks, timeout_ms, done)
-                if wait is not None:
-                    waits.append(wait)
+                in_order = {tp: results[tp] for tp in sets}
+                self._appended_all(in_order, required_acks, timeout_ms, done, call)
 
         if not sets:
             done(results)
-        for topic_partition, message_set in sets.items():
-            self._append_one(topic_partition, message_set, required_acks, internal, note)
-        return waits[0] if waits else None
+        left = [tp for tp in sets if tp not in results]
+        now = {
+            tp: result
+            for tp in left
+            if (result := self._append_one(tp, sets[tp], required_acks, internal, note))
+        }
+        self.wake_all([tp for tp, result in now.items() if result.error is None])
+        for tp, result in now.items():
+            note(tp, result)
 
     def _append_one(
         self,
@@ -235,24 +246,14 @@ class ReplicaManager:
         required_acks: int,
         internal: bool,
         note: Callable[[TopicPartition, AppendResult], None],
-    ) -> None:
+    ) -> AppendResult | None:
+        """The result, or None if the set is in a queue: `note` gets it later."""
+
         def appended(info: AppendInfo | None, error: Exception | None) -> None:
-            if isinstance(error, StorageError):
-                halt_on(error, self._runtime)
-            if info is None:
-                note(topic_partition, AppendResult(NO_OFFSET, NO_OFFSET, error))
-                return
-            self.wake(topic_partition)
-            # 0.8: -1 and -1 of an empty set, so that offset 0 acknowledges it; a wrapper without a
-            # message has the LEO and the offset before it.
-            note(
-                topic_partition,
-                AppendResult(
-                    info.first_offset,
-                    info.last_offset + 1,
-                    log_append_time_ms=info.log_append_time_ms,
-                ),
-            )
+            result = self._result(info, error)
+            if result.error is None:
+                self.wake(topic_partition)
+            note(topic_partition, result)
 
         try:
             if topic_partition.topic in INTERNAL_TOPICS and not internal:
@@ -261,27 +262,54 @@ class ReplicaManager:
             if partition.append_queue is not None or needs_queue(partition, message_set):
                 append_queue = partition.append_queue or AppendQueue(partition, self._runtime)
                 append_queue.submit(bytearray(message_set), required_acks, appended)
-                return
-            info = partition.append(message_set, required_acks)
+                return None
+            return self._result(partition.append(message_set, required_acks), None)
         except Exception as error:  # noqa: BLE001 - becomes the partition's code in the answer
-            appended(None, error)
-        else:
-            appended(info, None)
+            return self._result(None, error)
 
-    def _await_acks(
+    def _result(self, info: AppendInfo | None, error: Exception | None) -> AppendResult:
+        if isinstance(error, StorageError):
+            halt_on(error, self._runtime)
+        if info is None:
+            return AppendResult(NO_OFFSET, NO_OFFSET, error)
+        # 0.8: -1 and -1 of an empty set, so that offset 0 acknowledges it; a wrapper without a
+        # message has the LEO and the offset before it.
+        return AppendResult(
+            info.first_offset, info.last_offset + 1, log_append_time_ms=info.log_append_time_ms
+        )
+
+    def _appended_all(
         self,
         results: AppendResults,
         required_acks: int,
         timeout_ms: float,
         done: Callable[[AppendResults], object],
-    ) -> DelayedProduce | None:
-        all_failed = all(result.error is not None for result in results.values())
-        if required_acks in {0, 1} or all_failed:
+        call: Call | None,
+    ) -> None:
+        pending = {tp: result.next_offset for tp, result in results.items() if result.error is None}
+        if required_acks in {0, 1} or not pending:
             done(results)
-            return None
-        wait = DelayedProduce(self, required_acks, results, done)
-        finished = self.produce_purgatory.add(wait, list(results), timeout_ms)
-        return None if finished else wait
+            return
+
+        def acknowledged(errors: AppendErrors) -> None:
+            done(with_errors(results, errors))
+
+        self.await_acks(required_acks, pending, timeout_ms, acknowledged, call)
+
+    def await_acks(
+        self,
+        required_acks: int,
+        pending: dict[TopicPartition, int],
+        timeout_ms: float,
+        done: Callable[[AppendErrors], object],
+        call: Call | None,
+    ) -> None:
+        """Call `done` with the partitions that have an error once enough replicas have everything
+        before the offset of each, maybe before this returns. `call` as for `append`."""
+        keys = list(pending)
+        wait = DelayedProduce(self, required_acks, pending, done)
+        if not self.produce_purgatory.add(wait, keys, timeout_ms) and call is not None:
+            call.when_closed(lambda: self.produce_purgatory.abandon(wait))
 
     @property
     def isr_changes(self) -> tuple[int, int]:
@@ -289,32 +317,33 @@ class ReplicaManager:
         return self._isr_changes.shrinks, self._isr_changes.expansions
 
     def wake(self, topic_partition: TopicPartition) -> None:
-        """After an append, a move of the HW or of the leadership: finish the waits that it
-        satisfies."""
-        for waits in (self.follower_fetch_purgatory, self.fetch_purgatory, self.produce_purgatory):
-            if topic_partition in waits:
-                waits.check_and_complete(topic_partition)
+        """After an append, a move of the HW or of the leadership: complete the delayed operations
+        that it satisfies."""
+        self.wake_all((topic_partition,))
 
-    def record_follower_fetch(
-        self, topic_partition: TopicPartition, broker_id: int, offset: int
+    def wake_all(self, topic_partitions: Collection[TopicPartition]) -> None:
+        """The same for all of these."""
+        for waits in (self.follower_fetch_purgatory, self.fetch_purgatory, self.produce_purgatory):
+            waits.check_and_complete_all(topic_partitions)
+
+    def record_follower_fetches(
+        self, partitions: Sequence[Partition], offsets: Sequence[int], broker_id: int
     ) -> None:
-        """A follower's fetch says how far it is; UnknownError if it is no assigned replica."""
-        partition = self._partitions.get(topic_partition)
-        if partition is None:
-            logger.warning(
-                "While recording the follower position, the partition %s hasn't been created, "
-                "skip updating leader HW",
-                topic_partition,
-                extra=caused_by(""),
-            )
-            return
-        raised = partition.record_follower_fetch(broker_id, offset, self._runtime.monotonic())
-        if partition.joins_isr(broker_id):
-            self._isr_changes.begin(partition, (*partition.isr, broker_id))
-        if raised and topic_partition in self.fetch_purgatory:
-            self.fetch_purgatory.check_and_complete(topic_partition)
-        if topic_partition in self.produce_purgatory:
-            self.produce_purgatory.check_and_complete(topic_partition)
+        """A follower's fetch says how far it is: it has everything before these offsets. It is a
+        replica of all the partitions. All HWs are moved before anything is completed."""
+        now = self._runtime.monotonic()
+        moved: list[TopicPartition] = []
+        raised: list[TopicPartition] = []
+        for partition, offset in zip(partitions, offsets, strict=True):
+            is_new = offset != partition.followers[broker_id].log_end_offset
+            if partition.record_follower_fetch(broker_id, offset, now):
+                raised.append(partition.topic_partition)
+            if partition.joins_isr(broker_id):
+                self._isr_changes.begin(partition, (*partition.isr, broker_id))
+            if is_new:
+                moved.append(partition.topic_partition)
+        self.fetch_purgatory.check_and_complete_all(raised)
+        self.produce_purgatory.check_and_complete_all(moved)
 
     def shrink_isrs(self) -> None:
         """Begin to put followers that are stuck or slow out of the ISRs. Switches."""
@@ -421,7 +450,8 @@ class ReplicaManager:
                     "No checkpointed highwatermark is found for partition %s", topic_partition
                 )
             partition.attach_log(created, self._checkpointed.get(topic_partition, 0))
-            self.by_name_on_the_wire[partition.name_on_the_wire] = partition
+            of_topic = self.by_topic_name.setdefault(topic_partition.topic.encode(), {})
+            of_topic[topic_partition.partition] = partition
             self._runtime.sleep(0)
             if self._stopping:
                 raise Closed(f"broker {self.broker_id} stops, and makes no logs any more")
@@ -566,7 +596,11 @@ class ReplicaManager:
         self._checkpointed.pop(topic_partition, None)
         if partition is not None:
             self.former_traffic.add(partition)
-            self.by_name_on_the_wire.pop(partition.name_on_the_wire, None)
+            name = topic_partition.topic.encode()
+            of_topic = self.by_topic_name.get(name, {})
+            of_topic.pop(topic_partition.partition, None)
+            if not of_topic:
+                self.by_topic_name.pop(name, None)
             partition.is_leader = False  # whoever still holds it must not append any more
         listener = self._listeners.get(topic_partition.topic)
         if led and listener is not None:

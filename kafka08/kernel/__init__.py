@@ -1,4 +1,5 @@
-"""Inner loops over the bytes of message sets: check, number, search, split, build, CRC-32.
+"""Inner loops over the bytes of message sets: check, number, search, split, build, CRC-32; and over
+requests of many partitions.
 
 Two implementations of one interface: `_native` (Cython) and `_python`, its twin, used where
 nothing could be compiled. `NAME` says which runs; the environment variable KAFKA08_KERNEL=python
@@ -68,6 +69,8 @@ __all__ = [
     "has_compressed",
     "messages",
     "murmur2",
+    "read_fetch",
+    "read_produce",
     "recover",
     "runs",
     "scan",
@@ -77,6 +80,8 @@ __all__ = [
     "validate_and_assign",
     "validate_and_stamp",
     "wrap",
+    "write_fetched",
+    "write_produced",
 ]
 
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ from kafka08.kernel.types import (
 
 K = TypeVar("K")
 V = TypeVar("V")
+T = TypeVar("T")
 
 INTERFACE: Final[int]
 NAME: Final[str]
@@ -230,3 +231,16 @@ class SetBuilder:
     def finish(self) -> bytearray: ...
 
 def murmur2(data: Buffer) -> int: ...
+
+# Requests
+
+def read_produce(
+    payload: memoryview, partitions: dict[bytes, dict[int, T]]
+) -> tuple[int, int, list[T], list[memoryview]] | None: ...
+def read_fetch(
+    payload: memoryview, partitions: dict[bytes, dict[int, T]]
+) -> tuple[int, int, int, int, list[T], list[int], list[int]] | None: ...
+def write_produced(payload: memoryview, base_offsets: list[int], times_ms: list[int]) -> bytes: ...
+def write_fetched(
+    payload: memoryview, high_watermarks: list[int], sizes: list[int]
+) -> list[bytes]: ...

@@ -10,6 +10,7 @@ _messages.pxi  the messages of a set, wrappers unpacked on the way
 _columns.pxi   the same as Arrow buffers, and back
 _compaction.pxi  the last offset of each key, and what stays of a set
 _builder.pxi   sets that grow message by message; murmur2
+_requests.pxi  Produce and Fetch requests of many partitions, and their answers
 
 Bytes are reached through buffers that are held while they are read, each length is read once and
 checked against what is left before it is used, and loops over much data run without the GIL.
@@ -22,7 +23,7 @@ from cpython.bytearray cimport (
     PyByteArray_AS_STRING, PyByteArray_FromStringAndSize, PyByteArray_Resize,
 )
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcmp, memcpy, memset
 
@@ -42,7 +43,7 @@ cdef extern from "crc32.h" nogil:
 cdef extern from *:
     bint unlikely(bint condition) nogil  # Cython's macro: what follows stays out of the way
 
-INTERFACE = 5
+INTERFACE = 6
 NAME = "native"
 
 kafka08_crc32_select(NULL)
@@ -68,6 +69,13 @@ cdef enum:
     NO_TIMESTAMP_TYPE = -1
     LOG_APPEND_TIME = 1
     MAX_SET_BYTES = 0x7fffffff
+    REQUEST_VERSION = 2
+    REQUEST_CORRELATION_ID = 4
+    REQUEST_CLIENT = 8
+    FETCH_PARTITION_BYTES = 16
+    THROTTLED = 1
+    TIMED_PRODUCE = 2
+    LIMITED_FETCH = 3
     # Data above this is walked without the GIL. Below, giving it up and asking for it again
     # (another thread may keep it for a whole switch interval) would cost more than the walk.
     GIL_RELEASE_BYTES = 256 << 10
@@ -125,3 +133,4 @@ include "_messages.pxi"
 include "_columns.pxi"
 include "_compaction.pxi"
 include "_builder.pxi"
+include "_requests.pxi"

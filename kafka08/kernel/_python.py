@@ -7,6 +7,7 @@ _python_messages  the messages of a set, wrappers unpacked on the way
 _python_columns   the same as Arrow buffers, and back
 _python_compaction  the last offset of each key, and what stays of a set
 _python_builder   sets that grow message by message
+_python_requests  Produce and Fetch requests of many partitions, and their answers
 
 The list of the names is `__all__` of kafka08.kernel, which hands them on.
 """
@@ -26,6 +27,12 @@ from kafka08.kernel._python_messages import (
     MessageIterator,
     find_timestamp,
     messages,
+)
+from kafka08.kernel._python_requests import (
+    read_fetch,
+    read_produce,
+    write_fetched,
+    write_produced,
 )
 from kafka08.kernel._python_sets import (
     MessageAndOffset,

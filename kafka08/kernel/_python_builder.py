@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from kafka08.kernel._python_sets import MAX_SET_BYTES, append_entry, check_magic
+from kafka08.kernel._python_sets import append_entry, check_magic
 from kafka08.kernel.types import (
     ENTRY_HEADER_BYTES,
+    MAX_SET_BYTES,
     MIN_MESSAGE_BYTES,
     NO_TIMESTAMP,
     TIMESTAMP_BYTES,

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 
 from kafka08.kernel._python_messages import DeepWalk, Message, after
 from kafka08.kernel._python_sets import (
-    MAX_SET_BYTES,
     append_entry,
     check_base_offset,
     check_magic,
@@ -20,6 +19,7 @@ from kafka08.kernel._python_sets import (
 from kafka08.kernel.types import (
     DEFAULT_MAX_COLUMN_BYTES,
     DEFAULT_MAX_ROWS,
+    MAX_SET_BYTES,
     NO_TIMESTAMP,
     Buffer,
     Columns,

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from hashlib import md5
 
-from kafka08.kernel._python_sets import MAX_SET_BYTES, fields, walk
-from kafka08.kernel.types import Buffer, CorruptMessage, Retained
+from kafka08.kernel._python_sets import fields, walk
+from kafka08.kernel.types import MAX_SET_BYTES, Buffer, CorruptMessage, Retained
 
 
 class OffsetMap:

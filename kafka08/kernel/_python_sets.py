@@ -22,6 +22,7 @@ from kafka08.kernel.types import (
     MAGIC_POSITION,
     MAX_CODEC,
     MAX_MAGIC,
+    MAX_SET_BYTES,
     MIN_MESSAGE_BYTES,
     NO_TIMESTAMP,
     NO_TIMESTAMP_TYPE,
@@ -44,7 +45,6 @@ MESSAGE: Final = Struct(">Ibb")
 OFFSET: Final = Struct(">q")
 CRC: Final = Struct(">I")
 MAX_OFFSET: Final = (1 << 63) - 1
-MAX_SET_BYTES: Final = (1 << 31) - 1
 
 
 def crc32(data: Buffer, value: int = 0) -> int:

@@ -37,6 +37,8 @@ MIN_MESSAGE_BYTES: Final = 14
 """crc, magic, attributes and the lengths of an absent key and an absent value (magic 0)."""
 EMPTY_ENTRY_BYTES: Final = ENTRY_HEADER_BYTES + MIN_MESSAGE_BYTES
 """What a message takes in a set beside its key and its value."""
+MAX_SET_BYTES: Final = (1 << 31) - 1
+"""What the size of a set, or of a frame, can say."""
 MAX_NESTING: Final = 16
 """How deep wrappers may sit in wrappers. Kafka's own broker flattens them to one level."""
 CODEC_MASK: Final = 0x07
@@ -57,7 +59,7 @@ LOG_APPEND_TIME: Final = 1
 """The broker gave the timestamp."""
 ANY_DIFFERENCE_MS: Final = (1 << 63) - 1
 """message.timestamp.difference.max.ms that no timestamp exceeds: its default."""
-INTERFACE: Final = 5
+INTERFACE: Final = 6
 """Rises with every change of a name, signature or meaning; `_native` carries the same number."""
 DEFAULT_MAX_ROWS: Final = 65536
 DEFAULT_MAX_COLUMN_BYTES: Final = 8 << 20

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final, Self
 
+from kafka08 import kernel
 from kafka08.config import LONG_MAX
 from kafka08.kernel.types import Buffer, Rules
 from kafka08.levels import Level
@@ -55,6 +56,7 @@ class LogConfig:
 
     rules          what a topic asks of produced messages; None below 0.10.2
     target_codec   of compression_type; None: the producer's
+    gives_time     whether the broker gives the timestamps
     """
 
     level: Level = Level.V0_8_2
@@ -84,10 +86,13 @@ class LogConfig:
     follower_replication_throttled_replicas: str = ""
     rules: Rules | None = field(init=False, repr=False, compare=False)
     target_codec: int | None = field(init=False, repr=False, compare=False)
+    gives_time: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rules", self._rules())
         object.__setattr__(self, "target_codec", self._target_codec())
+        gives_time = self.rules is not None and self.rules.log_append_time
+        object.__setattr__(self, "gives_time", gives_time)
 
     def _rules(self) -> Rules | None:
         if self.level < Level.V0_10_2:
@@ -137,6 +142,29 @@ class LogConfig:
         if self.level < Level.V0_10_2:
             return self.cleanup_policy != "delete"
         return "compact" in self.cleanup_policy.split(",")
+
+    def number(self, data: Buffer, base_offset: int, now_ms: int) -> kernel.SetSummary | None:
+        """Number a set from `base_offset` where it lies, if that is all that `prepare` would do to
+        it: whole, plain, of the topic's magic, with nothing to refuse. None if it is another, which
+        is then still to be prepared."""
+        rules = self.rules
+        try:
+            if rules is None:
+                summary = kernel.validate_and_assign(data, base_offset, self.max_message_bytes)
+            elif self.target_codec:
+                return None
+            else:
+                summary = kernel.validate_and_stamp(
+                    data, base_offset, self.max_message_bytes, rules, now_ms
+                )
+                if summary.magics != 1 << rules.magic:
+                    return None
+        except ValueError:
+            return None  # `prepare` meets the same error and says what it means
+        size = summary.size
+        if summary.codec or size != len(data) or not size or size > self.segment_bytes:
+            return None
+        return summary
 
     def prepare(self, data: Buffer, base_offset: int, now_ms: int) -> message_set.PreparedSet:
         """What a leader appends of a produced set, numbered from `base_offset`; `data` must be

@@ -29,7 +29,7 @@ from kafka08.errors import (
     UnknownError,
     UnsupportedForMessageFormat,
 )
-from kafka08.kernel.types import EMPTY_ENTRY_BYTES, Buffer
+from kafka08.kernel.types import EMPTY_ENTRY_BYTES, NO_TIMESTAMP, Buffer
 from kafka08.log import crashpoints
 from kafka08.log.background import Background, Inline, PendingFlush
 from kafka08.log.cleaned_segment import CleanedSegment
@@ -216,8 +216,24 @@ class Log:
         StorageError.
         """
         now_ms = self._clock.time_ms()
-        prepared = self.config.prepare(message_set_data, self._log_end_offset, now_ms)
-        return self._append_numbered(prepared, now_ms, flush)
+        config, first_offset = self.config, self._log_end_offset
+        summary = config.number(message_set_data, first_offset, now_ms)
+        if summary is None:
+            prepared = config.prepare(message_set_data, first_offset, now_ms)
+            return self._append_numbered(prepared, now_ms, flush)
+        last_offset = summary.last_offset
+        largest_ms, largest_offset = summary.max_timestamp_ms, summary.max_timestamp_offset
+        self._write(
+            message_set_data,
+            first_offset,
+            last_offset,
+            largest_ms,
+            largest_offset,
+            now_ms,
+            flush,
+        )
+        time_ms = now_ms if config.gives_time else NO_TIMESTAMP
+        return AppendInfo(first_offset, last_offset, summary.count, summary.size, time_ms)
 
     def append_prepared(
         self, prepared: message_set.PreparedSet, *, flush: bool = True

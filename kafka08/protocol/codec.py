@@ -137,6 +137,14 @@ def encode_body(message: object, layout: type | None = None) -> bytes:
     return b"".join(pieces)
 
 
+def decode_header(payload: Buffer) -> RequestHeader:
+    """The header of a request that has a client id, and whose layout was checked."""
+    key, version, correlation_id, length = REQUEST_HEADER.unpack_from(payload)
+    client = payload[REQUEST_HEADER.size : REQUEST_HEADER.size + length] if length >= 0 else None
+    client_id = None if client is None else str(client, "utf-8", "replace")
+    return RequestHeader(key, version, correlation_id, client_id)
+
+
 def decode_request(payload: Buffer, served: Served | None = None) -> tuple[RequestHeader, Any]:
     """Header and body of a request, read as `served` (None: 0.8.2) reads it: the header has the
     version that was asked for, the request the version that it was read with. Raises as Served.row

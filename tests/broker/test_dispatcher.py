@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from kafka08.broker.dispatcher import handlers_at
-from kafka08.broker.fast_path import FastPath
+from kafka08.broker.fast_fetch import FastFetch
+from kafka08.broker.unfinished import NOTHING_DONE, Unfinished
 from kafka08.levels import Level
 from kafka08.protocol.apis import APIS
 from kafka08.protocol.codec import encode_request
@@ -30,10 +31,11 @@ def test_a_fast_path_sees_its_own_version_alone(
     """Fetch 0 goes to it; Fetch 1, which 0.8.2.2 reads as 0, is left to the handler."""
     seen: list[bytes] = []
 
-    def fetch(self: FastPath, payload: memoryview) -> None:
+    def fetch(self: FastFetch, payload: memoryview, _link: object) -> Unfinished:
         seen.append(bytes(payload[2:4]))
+        return NOTHING_DONE
 
-    monkeypatch.setattr(FastPath, "fetch", fetch)
+    monkeypatch.setattr(FastFetch, "__call__", fetch)
     client = Client(World(tmp_path))
     for version in (1, 0):
         payload = bytearray(encode_request(FetchRequest(-1, 0, 0, []), 7, "c")[SIZE.size :])

@@ -106,7 +106,7 @@ def test_changes_are_recorded_from_0_9_on(tmp_path: Path, level: str, is_told: b
     world = World(tmp_path, api_level=level)
     world.lead("t", isr=(1,), replicas=(1, 2))
     manager = world.replica_manager
-    manager.record_follower_fetch(A, 2, 0)
+    manager.record_follower_fetches([manager.partition(A)], [0], 2)
     assert is_told == (manager.isr_change_notifications is not None)
     if manager.isr_change_notifications is not None:
         assert {A} == manager.isr_change_notifications._changed

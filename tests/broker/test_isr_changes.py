@@ -22,7 +22,9 @@ def world(tmp_path: Path) -> World:
 
 
 def fetch(world: World, offset: int = 0) -> Any:
-    world.replica_manager.record_follower_fetch(TP, 2, offset)
+    world.replica_manager.record_follower_fetches(
+        [world.replica_manager.partition(TP)], [offset], 2
+    )
     return world.partition("t")
 
 

@@ -162,13 +162,12 @@ def test_stop_replica_with_delete_takes_partition_and_directory(tmp_path: Path) 
     keep = StopReplicaRequest(9, CONTROLLER_EPOCH, 0, items)
     assert [0, 0] == [item.error_code for item in world.client.call(keep).partitions]
     assert world.partition("t").is_leader
-    partition = world.partition("t")
     drop = StopReplicaRequest(9, CONTROLLER_EPOCH, 1, items)
     assert [0, 0] == [item.error_code for item in world.client.call(drop).partitions]
     assert world.replica_manager.find(TP) is None
     assert not (tmp_path / "t-0").exists()
     assert (tmp_path / "t-1").exists()
-    assert partition.name_on_the_wire not in world.replica_manager.by_name_on_the_wire
+    assert [1] == list(world.replica_manager.by_topic_name[b"t"])
     obey(world, state(0))
     assert 0 == world.partition("t").log.log_end_offset
 
@@ -181,7 +180,7 @@ def test_the_high_watermark_survives_a_restart(tmp_path: Path) -> None:
     assert b"" == (tmp_path / CHECKPOINT).read_bytes()
     obey(world, state(0, isr=(1, 2)))
     append(world, 5)
-    world.replica_manager.record_follower_fetch(TP, 2, 4)
+    world.replica_manager.record_follower_fetches([world.replica_manager.partition(TP)], [4], 2)
     world.replica_manager.checkpoint_high_watermarks()
     assert "0\n1\nt 0 4\n" == (tmp_path / CHECKPOINT).read_text()
     world.log_manager.shutdown()

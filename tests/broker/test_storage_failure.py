@@ -38,10 +38,11 @@ def fetch(*partitions: int) -> FetchRequest:
 def test_the_process_ends_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request_: Request
 ) -> None:
-    """By the fast path for one partition and by the handler for several; nobody is answered."""
+    """Whether one partition is asked for or several; nobody is answered."""
     world = World(tmp_path)
     world.lead("t", 2)
     log = world.partition("t").log
+    world.partition("t").append(bytearray(message_set.encode([(None, b"m")])), 1)
     monkeypatch.setattr(log, "append", fail)
     monkeypatch.setattr(log, "read", fail)
     with pytest.raises(Halted):

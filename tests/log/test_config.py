@@ -16,7 +16,7 @@ from kafka08.topic_config import TOPIC_KEYS
 
 def test_every_topic_key_is_a_field() -> None:
     """The table of topic keys and the fields are the same names, dots for underscores."""
-    made = {"level", "rules", "target_codec"}
+    made = {"level", "rules", "target_codec", "gives_time"}
     assert {name.replace(".", "_") for name in TOPIC_KEYS} == set(LogConfig.__slots__) - made
 
 

@@ -42,6 +42,7 @@ from kafka08.protocol.grouping import by_partition
 from kafka08.structs import TopicPartition
 
 if TYPE_CHECKING:
+    from kafka08.broker.partition import Partition
     from kafka08.broker.replica_manager import ReplicaManager
     from kafka08.log.slices import LogSlice
     from kafka08.network.server_connection import ResponseFrame
@@ -112,17 +113,24 @@ def record_positions(
     """Note how far a follower is. A partition of which it is no replica gets the error alone: one
     that a dead broker's move left behind would end the copying of all others (0.8.2.2 answers every
     partition of the request with the error)."""
+    replicas: list[Partition] = []
+    offsets: list[int] = []
     for topic_partition, data in reads.items():
         if data.message_set is None:
             continue
         offset = wanted[topic_partition].offset
+        partition = broker.replica_manager.partition(topic_partition)
         try:
-            broker.replica_manager.record_follower_fetch(topic_partition, replica_id, offset)
+            partition.check_replica(replica_id, offset)
         except UnknownError as error:
             report(error, topic_partition, offset, call)
             reads[topic_partition] = PartitionData(
                 topic_partition.partition, error.code, NO_HIGH_WATERMARK, None
             )
+        else:
+            replicas.append(partition)
+            offsets.append(offset)
+    broker.replica_manager.record_follower_fetches(replicas, offsets, replica_id)
 
 
 def park(
@@ -136,9 +144,7 @@ def park(
     """Wait for more; when the wait is over, read anew what there is then."""
 
     def done() -> None:
-        last = reading(request)
-        found = read(broker, request, wanted, call, last)
-        response = respond(broker, request, found, call, last)
+        response = complete(broker, request, call, reading)
         if not isinstance(response, Later):
             call.answer_encoded(response)
 
@@ -159,6 +165,18 @@ def park(
     if not waits.add(wait, list(wanted), request.max_wait_ms):
         call.when_closed(lambda: waits.abandon(wait))
     return Later.PARKED
+
+
+def complete(
+    broker: BrokerContext,
+    request: FetchRequest,
+    call: Call,
+    reading: Callable[[FetchRequest], Reading] = PartitionByPartition,
+) -> ResponseFrame | Later:
+    """The response to a request that was parked, with what there is now."""
+    last = reading(request)
+    found = read(broker, request, by_partition(request.topics), call, last)
+    return respond(broker, request, found, call, last)
 
 
 def respond(

@@ -11,6 +11,7 @@ log's, whatever is sent. Source: ReplicaManager (readFromLocalLog), KafkaApis.ha
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -101,9 +102,21 @@ class LimitedReading(LaterReading):
 
 
 def handle(broker: BrokerContext, request: FetchRequest, call: Call) -> ResponseFrame | Later:
+    return fetch.handle(broker, request, call, reading_of(broker, request))
+
+
+def complete(broker: BrokerContext, request: FetchRequest, call: Call) -> ResponseFrame | Later:
+    """As fetch.complete."""
+    return fetch.complete(broker, request, call, reading_of(broker, request))
+
+
+def reading_of(
+    broker: BrokerContext, request: FetchRequest
+) -> Callable[[FetchRequest], LaterReading]:
+    """How a request of its version is read; puts its topics in order."""
     if request.version < MAGIC_1_VERSION:
-        return fetch.handle(broker, request, call, partial(OldReading, runtime=broker.runtime))
+        return partial(OldReading, runtime=broker.runtime)
     if request.version < LIMITED_VERSION:
-        return fetch.handle(broker, request, call, LaterReading)
+        return LaterReading
     request.topics.sort(key=lambda topic: topic.topic not in broker.metadata_cache)
-    return fetch.handle(broker, request, call, LimitedReading)
+    return LimitedReading

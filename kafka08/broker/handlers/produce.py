@@ -50,14 +50,17 @@ def handle(broker: BrokerContext, request: ProduceRequest, call: Call) -> Produc
         else:
             finished.append(results)
 
-    wait = broker.replica_manager.append(
-        sets, required_acks=request.required_acks, timeout_ms=request.timeout_ms, done=done
+    broker.replica_manager.append(
+        sets,
+        required_acks=request.required_acks,
+        timeout_ms=request.timeout_ms,
+        done=done,
+        appended=call.appended,
+        call=call,
     )
     if finished:
         return outcome(request, finished[0], call)
     parked = True
-    if wait is not None:
-        call.when_closed(lambda: broker.replica_manager.produce_purgatory.abandon(wait))
     return Later.PARKED
 
 

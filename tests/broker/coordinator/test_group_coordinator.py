@@ -172,7 +172,9 @@ def test_the_record_is_in_the_isr_before_a_sync_is_answered(broker: Broker) -> N
     joined = broker.join()
     client = broker.park(sync_request(joined))
     assert "AwaitingSync" == broker.state()
-    broker.world.replica_manager.record_follower_fetch(TopicPartition(OFFSETS_TOPIC, 0), 2, 1)
+    broker.world.replica_manager.record_follower_fetches(
+        [broker.world.replica_manager.partition(TopicPartition(OFFSETS_TOPIC, 0))], [1], 2
+    )
     assert not client.parked
     assert "Stable" == broker.state()
 

@@ -110,7 +110,9 @@ def test_a_commit_is_seen_when_the_isr_has_it(coordinator: Coordinator) -> None:
     tp = TopicPartition("t", 0)
     answers: list[dict[TopicPartition, int]] = []
     coordinator.offsets.commit("a", {tp: OffsetAndMetadata(5)}, answers.append)
-    coordinator.replica_manager.record_follower_fetch(TopicPartition(OFFSETS_TOPIC, 1), 2, 1)
+    coordinator.replica_manager.record_follower_fetches(
+        [coordinator.replica_manager.partition(TopicPartition(OFFSETS_TOPIC, 1))], [1], 2
+    )
     assert answers == [{tp: 0}]
     assert coordinator.fetch("a", 0) == FetchedOffset(5, "")
 

@@ -1,0 +1,238 @@
+"""Produce and Fetch requests of many partitions, without an object for each (twin).
+
+A request is `key:i16 version:i16 correlation_id:i32 client:str` and then
+
+    Produce 0-2    acks:i16 timeout:i32 [topic:str [partition:i32 set:bytes32]]
+    Fetch 0-3      replica:i32 max_wait:i32 min_bytes:i32 (max_bytes:i32 from 3 on)
+                   [topic:str [partition:i32 offset:i64 max_bytes:i32]]
+
+The layouts of the answers are in kafka08.protocol.produce and fetch, and the tests compare with
+what its codec makes. Source: kafka.api.ProducerRequest, FetchRequest 0.8.2.2 and 0.10.2.2.
+"""
+
+from __future__ import annotations
+
+from struct import Struct, error
+from typing import Any, Final, TypeVar
+
+from kafka08.kernel.types import LENGTH, MAX_SET_BYTES
+
+T = TypeVar("T")
+
+SHORT: Final = Struct(">h")
+CORRELATION_ID: Final = slice(4, 8)
+VERSION_POSITION: Final = 2
+CLIENT_POSITION: Final = 8
+PRODUCE: Final = Struct(">hii")
+FETCH: Final = Struct(">iii")
+PRODUCE_PARTITION: Final = Struct(">ii")
+FETCH_PARTITION: Final = Struct(">iqi")
+PRODUCED: Final = Struct(">ihq")
+FETCHED: Final = Struct(">ihqi")
+TIME: Final = Struct(">q")
+THROTTLED: Final = 1
+"""From this version on answers have a throttle time, which is 0."""
+TIMED_PRODUCE: Final = 2
+LIMITED_FETCH: Final = 3
+NO_THROTTLE: Final = bytes(4)
+
+
+class _Other(Exception):
+    """The request is not one that these functions read."""
+
+
+def read_produce(
+    payload: memoryview, partitions: dict[bytes, dict[int, T]]
+) -> tuple[int, int, list[T], list[memoryview]] | None:
+    """Acks, timeout in ms, what `partitions` has for each partition (topic's name → partition's
+    number → it), and the sets, which are slices of the payload.
+
+    None if the bytes are not the layout, or if a partition is unknown or named twice, or none is.
+    """
+    try:
+        position = _body(payload)
+        acks, timeout_ms, topics = PRODUCE.unpack_from(payload, position)
+        position += PRODUCE.size
+        found: list[T] = []
+        sets: list[memoryview] = []
+        names: set[bytes] = set()
+        for _ in range(topics):
+            known, count, position = _next_topic(payload, position, partitions, names)
+            for _ in range(count):
+                number, size = PRODUCE_PARTITION.unpack_from(payload, position)
+                position += PRODUCE_PARTITION.size
+                if not 0 <= size <= len(payload) - position or number not in known:
+                    return None
+                found.append(known[number])
+                sets.append(payload[position : position + size])
+                position += size
+    except (_Other, error):
+        return None
+    return None if _is_odd(found) else (acks, timeout_ms, found, sets)
+
+
+def read_fetch(
+    payload: memoryview, partitions: dict[bytes, dict[int, T]]
+) -> tuple[int, int, int, int, list[T], list[int], list[int]] | None:
+    """Replica id, longest wait in ms, least bytes, most bytes (MAX_SET_BYTES where the version has
+    none), then for each partition what `partitions` has, its offset and its most bytes.
+
+    None as for `read_produce`.
+    """
+    try:
+        position = _body(payload)
+        replica_id, max_wait_ms, min_bytes = FETCH.unpack_from(payload, position)
+        position += FETCH.size
+        max_bytes = MAX_SET_BYTES
+        if _version(payload) >= LIMITED_FETCH:
+            (max_bytes,) = LENGTH.unpack_from(payload, position)
+            position += LENGTH.size
+        (topics,) = LENGTH.unpack_from(payload, position)
+        position += LENGTH.size
+        found: list[T] = []
+        offsets: list[int] = []
+        limits: list[int] = []
+        names: set[bytes] = set()
+        for _ in range(topics):
+            known, count, position = _next_topic(payload, position, partitions, names)
+            for _ in range(count):
+                number, offset, limit = FETCH_PARTITION.unpack_from(payload, position)
+                position += FETCH_PARTITION.size
+                if number not in known:
+                    return None
+                found.append(known[number])
+                offsets.append(offset)
+                limits.append(limit)
+    except (_Other, error):
+        return None
+    if _is_odd(found):
+        return None
+    return replica_id, max_wait_ms, min_bytes, max_bytes, found, offsets, limits
+
+
+def write_produced(payload: memoryview, base_offsets: list[int], times_ms: list[int]) -> bytes:
+    """The frame that answers a Produce request that `read_produce` has read, every partition
+    without an error. `times_ms`: what the broker gave as timestamps, for versions that have it.
+
+    ValueError if those are not as many as the request's partitions.
+    """
+    version = _version(payload)
+    if len(base_offsets) != len(times_ms):
+        raise ValueError("as many times as offsets")
+    answer = bytearray(4) + payload[CORRELATION_ID]
+    results = list(zip(base_offsets, times_ms, strict=True))[::-1]
+    try:
+        position = _body(payload) + PRODUCE.size - LENGTH.size
+        topics, position = _copy(payload, position, LENGTH.size, answer)
+        for _ in range(topics):
+            (length,) = SHORT.unpack_from(payload, position)
+            count, position = _copy(payload, position, SHORT.size + length + LENGTH.size, answer)
+            for _ in range(count):
+                number, size = PRODUCE_PARTITION.unpack_from(payload, position)
+                base_offset, time_ms = results.pop()
+                answer += PRODUCED.pack(number, 0, base_offset)
+                if version >= TIMED_PRODUCE:
+                    answer += TIME.pack(time_ms)
+                position += PRODUCE_PARTITION.size + size
+    except (_Other, error, IndexError) as cause:
+        raise ValueError("the request has other partitions") from cause
+    if results:
+        raise ValueError("the request has other partitions")
+    if version >= THROTTLED:
+        answer += NO_THROTTLE
+    LENGTH.pack_into(answer, 0, len(answer) - LENGTH.size)
+    return bytes(answer)
+
+
+def write_fetched(payload: memoryview, high_watermarks: list[int], sizes: list[int]) -> list[bytes]:
+    """The frame that answers a Fetch request that `read_fetch` has read, without the sets: the
+    pieces in front of each set that is not empty, and what follows the last.
+
+    ValueError if those are not as many as the request's partitions; OverflowError for an answer
+    that does not fit a frame.
+    """
+    if len(high_watermarks) != len(sizes):
+        raise ValueError("as many high watermarks as sizes")
+    pieces: list[bytes] = []
+    piece = bytearray(4) + payload[CORRELATION_ID]
+    results = list(zip(high_watermarks, sizes, strict=True))[::-1]
+    try:
+        position = _body(payload) + FETCH.size
+        version = _version(payload)
+        if version >= THROTTLED:
+            piece += NO_THROTTLE
+        if version >= LIMITED_FETCH:
+            position += LENGTH.size
+        topics, position = _copy(payload, position, LENGTH.size, piece)
+        for _ in range(topics):
+            (length,) = SHORT.unpack_from(payload, position)
+            count, position = _copy(payload, position, SHORT.size + length + LENGTH.size, piece)
+            for _ in range(count):
+                number, _, _ = FETCH_PARTITION.unpack_from(payload, position)
+                position += FETCH_PARTITION.size
+                high_watermark, size = results.pop()
+                if not 0 <= size <= MAX_SET_BYTES:
+                    raise OverflowError(f"a set of {size} bytes")
+                piece += FETCHED.pack(number, 0, high_watermark, size)
+                if size:
+                    pieces.append(bytes(piece))
+                    piece = bytearray()
+    except (_Other, error, IndexError) as cause:
+        raise ValueError("the request has other partitions") from cause
+    if results:
+        raise ValueError("the request has other partitions")
+    if piece:
+        pieces.append(bytes(piece))
+    total = sum(map(len, pieces)) + sum(sizes) - LENGTH.size
+    if total > MAX_SET_BYTES:
+        raise OverflowError(f"an answer of {total} bytes")
+    pieces[0] = LENGTH.pack(total) + pieces[0][LENGTH.size :]
+    return pieces
+
+
+def _version(payload: memoryview) -> int:
+    version: int = SHORT.unpack_from(payload, VERSION_POSITION)[0]
+    return version
+
+
+def _body(payload: memoryview) -> int:
+    """Where the fields behind the header begin."""
+    client: int = SHORT.unpack_from(payload, CLIENT_POSITION)[0]
+    position = CLIENT_POSITION + SHORT.size + max(0, client)
+    if position > len(payload):
+        raise _Other
+    return position
+
+
+def _next_topic(
+    payload: memoryview,
+    position: int,
+    partitions: dict[bytes, dict[int, T]],
+    names: set[bytes],
+) -> tuple[dict[int, T], int, int]:
+    """What is known of the topic, how many of its partitions are named, and where they begin."""
+    (length,) = SHORT.unpack_from(payload, position)
+    position += SHORT.size
+    if length < 0:
+        raise _Other
+    name = bytes(payload[position : position + length])
+    position += length
+    (count,) = LENGTH.unpack_from(payload, position)
+    if count < 0 or name in names or name not in partitions:
+        raise _Other
+    names.add(name)
+    return partitions[name], count, position + LENGTH.size
+
+
+def _copy(payload: memoryview, position: int, size: int, answer: bytearray) -> tuple[int, int]:
+    """Copy bytes that end with a count; the count, and where they end."""
+    end = position + size
+    if size < LENGTH.size or end > len(payload):
+        raise _Other
+    answer += payload[position:end]
+    count: int = LENGTH.unpack_from(payload, end - LENGTH.size)[0]
+    return count, end
+
+
+def _is_odd(found: list[Any]) -> bool:
+    return not found or len(set(map(id, found))) != len(found)

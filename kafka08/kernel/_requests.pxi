@@ -1,0 +1,314 @@
+# Produce and Fetch requests of many partitions, without an object for each. Part of _native.pyx;
+# the docstrings are in _python_requests.py.
+
+cdef struct Body:
+    # A request's bytes, and how far they are read. `at` is -1 after they were not the layout.
+    const uint8_t* data
+    Py_ssize_t size
+    Py_ssize_t at
+
+
+cdef inline int32_t take16(Body* body) noexcept nogil:
+    cdef int32_t value
+    if body.at < 0 or body.size - body.at < 2:
+        body.at = -1
+        return -1
+    value = <int16_t>((body.data[body.at] << 8) | body.data[body.at + 1])
+    body.at += 2
+    return value
+
+
+cdef inline int32_t take32(Body* body) noexcept nogil:
+    cdef int32_t value
+    if body.at < 0 or body.size - body.at < 4:
+        body.at = -1
+        return -1
+    value = <int32_t>load32(body.data + body.at)
+    body.at += 4
+    return value
+
+
+cdef inline void skip(Body* body, int64_t count) noexcept nogil:
+    if body.at < 0 or count < 0 or count > body.size - body.at:
+        body.at = -1
+    else:
+        body.at += count
+
+
+cdef void open_body(Body* body, const Py_buffer* view) noexcept nogil:
+    # To the field behind the request header.
+    cdef int32_t client
+    body.data = <const uint8_t*>view.buf
+    body.size = view.len
+    body.at = 0
+    skip(body, REQUEST_CLIENT)
+    client = take16(body)
+    skip(body, client if client > 0 else 0)
+
+
+cdef inline bint is_limited(const Body* body) noexcept nogil:
+    # Whether a Fetch request has a limit for the whole answer.
+    return body.data[REQUEST_VERSION] or body.data[REQUEST_VERSION + 1] >= LIMITED_FETCH
+
+
+cdef dict next_topic(Body* body, dict partitions, set names, int32_t* count):
+    # The partitions known of the topic at body.at, and how many are asked for; None if the topic is
+    # unknown, was there before, or is not the layout.
+    cdef int32_t length = take16(body)
+    cdef Py_ssize_t start = body.at
+    cdef bytes name
+    skip(body, length)
+    count[0] = take32(body)
+    if body.at < 0 or count[0] < 0:
+        return None
+    name = PyBytes_FromStringAndSize(<const char*>body.data + start, length)
+    if names is not None:
+        if name in names:
+            return None
+        names.add(name)
+    return partitions.get(name)
+
+
+def read_produce(payload, dict partitions):
+    cdef Py_buffer view
+    cdef Body body
+    cdef int32_t acks, timeout_ms, topics, count, number, size, topic, i
+    cdef Py_ssize_t start
+    cdef dict known
+    cdef set names
+    cdef list found = [], sets = []
+    PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
+    try:
+        open_body(&body, &view)
+        acks = take16(&body)
+        timeout_ms = take32(&body)
+        topics = take32(&body)
+        names = set() if topics > 1 else None
+        for topic in range(topics):
+            known = next_topic(&body, partitions, names, &count)
+            if known is None:
+                return None
+            for i in range(count):
+                number = take32(&body)
+                size = take32(&body)
+                start = body.at
+                skip(&body, size)
+                if body.at < 0:
+                    return None
+                partition = known.get(number)
+                if partition is None:
+                    return None
+                found.append(partition)
+                sets.append(payload[start:body.at])
+    finally:
+        PyBuffer_Release(&view)
+    if body.at < 0 or not found or (len(found) > 1 and len(set(found)) != len(found)):
+        return None
+    return acks, timeout_ms, found, sets
+
+
+def read_fetch(payload, dict partitions):
+    cdef Py_buffer view
+    cdef Body body
+    cdef int32_t replica_id, max_wait_ms, min_bytes, topics, count, number, topic, i
+    cdef int32_t max_bytes = MAX_SET_BYTES
+    cdef dict known
+    cdef set names
+    cdef list found = [], offsets = [], limits = []
+    PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
+    try:
+        open_body(&body, &view)
+        replica_id = take32(&body)
+        max_wait_ms = take32(&body)
+        min_bytes = take32(&body)
+        if body.at > 0 and is_limited(&body):
+            max_bytes = take32(&body)
+        topics = take32(&body)
+        names = set() if topics > 1 else None
+        for topic in range(topics):
+            known = next_topic(&body, partitions, names, &count)
+            if known is None or count > (body.size - body.at) / FETCH_PARTITION_BYTES:
+                return None
+            for i in range(count):
+                number = take32(&body)
+                partition = known.get(number)
+                if partition is None:
+                    return None
+                found.append(partition)
+                offsets.append(load64(body.data + body.at))
+                limits.append(<int32_t>load32(body.data + body.at + 8))
+                body.at += 12
+    finally:
+        PyBuffer_Release(&view)
+    if body.at < 0 or not found or (len(found) > 1 and len(set(found)) != len(found)):
+        return None
+    return replica_id, max_wait_ms, min_bytes, max_bytes, found, offsets, limits
+
+
+cdef Py_ssize_t copy_topic(Body* body, uint8_t* target, int32_t* count) noexcept nogil:
+    # Name and number of partitions, which answers have as requests do; their bytes.
+    cdef Py_ssize_t start = body.at
+    skip(body, take16(body))
+    count[0] = take32(body)
+    if body.at < 0:
+        return -1
+    if target != NULL:
+        memcpy(target, body.data + start, body.at - start)
+    return body.at - start
+
+
+cdef Py_ssize_t fill_produced(
+    Body* body, uint8_t* target, Py_ssize_t fixed, int64_t* base_offsets, int64_t* times,
+    Py_ssize_t partitions,
+) noexcept nogil:
+    # The topics of an answer; how many bytes those are. -1 if the layout has other partitions.
+    cdef int32_t topics, count, topic, i
+    cdef Py_ssize_t n = 0, size = 0, copied
+    skip(body, 6)
+    topics = take32(body)
+    if target != NULL and body.at > 0:
+        store32(target, topics)
+    size = 4
+    for topic in range(topics):
+        copied = copy_topic(body, target + size if target != NULL else NULL, &count)
+        if copied < 0 or count < 0 or count > partitions - n:
+            return -1
+        size += copied
+        for i in range(count):
+            if body.size - body.at < 8:
+                return -1
+            if target != NULL:
+                memcpy(target + size, body.data + body.at, 4)
+                memset(target + size + 4, 0, 2)
+                store64(target + size + 6, base_offsets[n])
+                if times != NULL:
+                    store64(target + size + 14, times[n])
+            size += fixed
+            body.at += 4
+            skip(body, take32(body))
+            if body.at < 0:
+                return -1
+            n += 1
+    return size if n == partitions and body.at >= 0 else -1
+
+
+cdef int64_t* as_numbers(list numbers) except NULL:
+    # The caller frees them.
+    cdef Py_ssize_t i
+    cdef int64_t* copy = <int64_t*>calloc(len(numbers) + 1, sizeof(int64_t))
+    if copy == NULL:
+        raise MemoryError
+    try:
+        for i in range(len(numbers)):
+            copy[i] = numbers[i]
+    except BaseException:
+        free(copy)
+        raise
+    return copy
+
+
+def write_produced(payload, list base_offsets, list times_ms):
+    cdef Py_buffer view
+    cdef Body body
+    cdef Py_ssize_t fixed = 14, size, frame
+    cdef int version
+    cdef int64_t* offsets = NULL
+    cdef int64_t* times = NULL
+    cdef uint8_t* at
+    cdef bytes answer
+    if len(base_offsets) != len(times_ms):
+        raise ValueError("as many times as offsets")
+    PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
+    try:
+        offsets = as_numbers(base_offsets)
+        open_body(&body, &view)
+        if body.at < 0:
+            raise ValueError("not a request")
+        version = body.data[REQUEST_VERSION + 1]
+        if version >= TIMED_PRODUCE:
+            times = as_numbers(times_ms)
+            fixed += 8
+        size = fill_produced(&body, NULL, fixed, offsets, times, len(base_offsets))
+        if size < 0:
+            raise ValueError("the request has other partitions")
+        frame = 8 + size + (4 if version >= THROTTLED else 0)
+        answer = PyBytes_FromStringAndSize(NULL, frame)
+        at = <uint8_t*>PyBytes_AS_STRING(answer)
+        store32(at, <uint32_t>(frame - 4))
+        memcpy(at + 4, body.data + REQUEST_CORRELATION_ID, 4)
+        open_body(&body, &view)
+        fill_produced(&body, at + 8, fixed, offsets, times, len(base_offsets))
+        if version >= THROTTLED:
+            memset(at + 8 + size, 0, 4)
+    finally:
+        free(offsets)
+        free(times)
+        PyBuffer_Release(&view)
+    return answer
+
+
+def write_fetched(payload, list high_watermarks, list sizes):
+    cdef Py_buffer view
+    cdef Body body
+    cdef int32_t topics, count, topic, i
+    cdef Py_ssize_t n = 0, partitions = len(sizes), at = 0, start = 0, copied
+    cdef int64_t total = 0, size
+    cdef uint8_t* buffer = NULL
+    cdef list cuts = []
+    if len(high_watermarks) != partitions:
+        raise ValueError("as many high watermarks as sizes")
+    PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
+    try:
+        open_body(&body, &view)
+        skip(&body, 12)
+        if body.at < 0:
+            raise ValueError("not a request")
+        # A partition takes 16 bytes of the request and 18 of the answer.
+        buffer = <uint8_t*>calloc(1, view.len + 2 * partitions + 32)
+        if buffer == NULL:
+            raise MemoryError
+        memcpy(buffer + 4, body.data + REQUEST_CORRELATION_ID, 4)
+        at = 8
+        if body.data[REQUEST_VERSION + 1] >= THROTTLED:
+            at += 4
+        if is_limited(&body):
+            skip(&body, 4)
+        topics = take32(&body)
+        store32(buffer + at, topics)
+        at += 4
+        for topic in range(topics):
+            copied = copy_topic(&body, buffer + at, &count)
+            if copied < 0 or count < 0 or count > partitions - n:
+                raise ValueError("the request has other partitions")
+            at += copied
+            for i in range(count):
+                if body.size - body.at < FETCH_PARTITION_BYTES:
+                    raise ValueError("the request has other partitions")
+                memcpy(buffer + at, body.data + body.at, 4)
+                body.at += FETCH_PARTITION_BYTES
+                store64(buffer + at + 6, high_watermarks[n])
+                size = sizes[n]
+                if not 0 <= size <= MAX_SET_BYTES:
+                    raise OverflowError(f"a set of {size} bytes")
+                store32(buffer + at + 14, <uint32_t>size)
+                at += 18
+                n += 1
+                if size:
+                    total += size
+                    cuts.append(at)
+        if n != partitions or body.at < 0:
+            raise ValueError("the request has other partitions")
+        total += at - 4
+        if total > MAX_SET_BYTES:
+            raise OverflowError(f"an answer of {total} bytes")
+        store32(buffer, <uint32_t>total)
+        if not cuts or cuts[len(cuts) - 1] < at:
+            cuts.append(at)
+        pieces = []
+        for cut in cuts:
+            pieces.append(PyBytes_FromStringAndSize(<const char*>buffer + start, cut - start))
+            start = cut
+        return pieces
+    finally:
+        free(buffer)
+        PyBuffer_Release(&view)

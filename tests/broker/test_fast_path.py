@@ -1,0 +1,163 @@
+"""FastPath: what it answers is what the handlers answer, whatever is asked."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from kafka08.broker.fast_path import Method
+from kafka08.broker.unfinished import Unfinished
+from kafka08.levels import Level
+from kafka08.network.server_connection import ResponseFrame, ServerConnection
+from kafka08.protocol import message_set
+from kafka08.protocol.codec import encode_request
+from kafka08.protocol.fetch import FetchPartition, FetchRequest, FetchTopic
+from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
+from kafka08.protocol.served import SERVED
+from kafka08.structs import OFFSETS_TOPIC
+from tests.broker.world import Client, World
+
+LEVELS = sorted({Level.V0_8_2, Level.V0_9_0, Level.V0_10_2})
+TOPICS = {"t": 6, "u": 2, "followed": 1, OFFSETS_TOPIC: 1, "unknown": 2}
+FOLLOWER = 2
+REQUESTS = 150
+
+
+def make_world(directory: Path, level: Level) -> World:
+    world = World(directory, api_level=str(level), log_segment_bytes=2000)
+    world.lead("t", TOPICS["t"], isr=(1, FOLLOWER), replicas=(1, FOLLOWER))
+    world.lead("u", TOPICS["u"])
+    world.lead("followed", leader=FOLLOWER, isr=(1, FOLLOWER), replicas=(1, FOLLOWER))
+    world.lead(OFFSETS_TOPIC)
+    return world
+
+
+def draw_set(draw: random.Random, magic: int, *, odd: bool) -> bytes:
+    """Plain; or else compressed, empty, cut, too large or broken."""
+    values = [(None, draw.randbytes(draw.randint(0, 200))) for _ in range(draw.randint(1, 4))]
+    kind = draw.random() if odd else 0.5
+    if kind < 0.05:
+        return b""
+    data = bytearray(message_set.encode(values, 2 if kind < 0.2 else 0, magic=magic))
+    if kind > 0.95:
+        data[-1] ^= 1
+    elif kind > 0.9:
+        del data[-3:]
+    elif kind > 0.87:
+        return message_set.encode([(None, bytes(3000))])
+    return bytes(data)
+
+
+def draw_partitions(draw: random.Random) -> dict[str, list[int]]:
+    """Rarely an unknown topic or partition, or one of which this broker is not the leader."""
+    odd = draw.random() < 0.15
+    names = list(TOPICS) if odd else ["t", "u"]
+    chosen = draw.sample(names, draw.randint(1, len(names)))
+    extra = draw.random() < 0.05
+    return {
+        name: draw.sample(range(TOPICS[name] + extra), draw.randint(1, TOPICS[name]))
+        for name in chosen
+    }
+
+
+def draw_produce(draw: random.Random, version: int) -> ProduceRequest:
+    magic, odd = int(version == 2), draw.random() < 0.4
+    topics = [
+        ProduceTopic(name, [ProducePartition(n, draw_set(draw, magic, odd=odd)) for n in numbers])
+        for name, numbers in draw_partitions(draw).items()
+    ]
+    acks = draw.choice((0, 1, 1, 1, -1, -1, 2))
+    return ProduceRequest(acks, 100, topics, version=version)
+
+
+def draw_fetch(draw: random.Random, world: World, version: int) -> FetchRequest:
+    topics = []
+    for name, numbers in draw_partitions(draw).items():
+        parts = []
+        for number in numbers:
+            known = world.replica_manager.by_topic_name.get(name.encode(), {}).get(number)
+            end = known.log.log_end_offset if known is not None and known.log is not None else 0
+            mark = known.high_watermark if known is not None else 0
+            offset = draw.choice((end, mark, mark, mark, max(0, mark - 2), 0, end + (number == 3)))
+            parts.append(FetchPartition(number, offset, draw.choice((0, 100, 1000, 1 << 20))))
+        topics.append(FetchTopic(name, parts))
+    request = FetchRequest(
+        draw.choice((-1, -1, -1, FOLLOWER, FOLLOWER, FOLLOWER, -2, 7)),
+        draw.choice((0, 50)),
+        draw.choice((0, 1, 1, 400)),
+        topics,
+        version=version,
+    )
+    if version >= 3:
+        request.max_bytes = draw.choice((0, 300, 5000, (1 << 31) - 1))
+    return request
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("seed", range(4))
+def test_both_ways_give_the_same_answers(tmp_path: Path, level: Level, seed: int) -> None:
+    """Two brokers get the same requests on several connections, and one of them has no fast path.
+    Their answers, HWs, ISRs and logs are the same all along; the fast path answered many."""
+    fast, slow = make_world(tmp_path / "fast", level), make_world(tmp_path / "slow", level)
+    slow.handle._fast_path.clear()
+    ways = fast.handle._fast_path
+    ways |= {number: Counted(handle) for number, handle in ways.items()}
+    draw = random.Random(seed)
+    rows = SERVED[level].rows
+    links: list[tuple[Client, Client]] = []
+    for number in range(REQUESTS):
+        kind = draw.randint(0, 1)
+        version = draw.choice([v for v in range(4) if (kind, v) in rows])
+        request = draw_fetch(draw, fast, version) if kind else draw_produce(draw, version)
+        frame = encode_request(request, number, draw.choice(("c", None)))
+        free = [pair for pair in links if not pair[0].parked]
+        if not free:
+            free = [(Client(fast), Client(slow))]
+            links += free
+        pair = draw.choice(free)
+        for client in pair:
+            client.send(frame)
+        if draw.random() < 0.2:
+            fast.runtime.advance(0.06)
+            slow.runtime.advance(0.06)
+        for left, right in links:
+            assert (left.parked, left.ending) == (right.parked, right.ending), request
+            assert left.frames() == right.frames(), request
+        assert states(fast) == states(slow), request
+        links = [pair for pair in links if not pair[0].ending]
+    for key in (0, 1):
+        taken = [way.taken for n, way in ways.items() if n >> 16 == key]  # type: ignore[attr-defined]
+        assert sum(taken) > REQUESTS / 25
+
+
+def states(world: World) -> list[tuple[object, ...]]:
+    return [
+        (
+            partition.topic_partition,
+            partition.high_watermark,
+            partition.isr,
+            partition.messages_in,
+            partition.bytes_in,
+            partition.bytes_out,
+            partition.log.log_end if partition.log is not None else None,
+            [(f.log_end_offset, f.last_caught_up) for f in partition.followers.values()],
+        )
+        for partition in world.replica_manager
+    ]
+
+
+class Counted:
+    """A fast path, and how many requests it did not leave to the handler."""
+
+    def __init__(self, handle: Method) -> None:
+        self.taken = 0
+        self._handle = handle
+
+    def __call__(
+        self, payload: memoryview, link: ServerConnection
+    ) -> ResponseFrame | Unfinished | None:
+        answer = self._handle(payload, link)
+        self.taken += not isinstance(answer, Unfinished)
+        return answer

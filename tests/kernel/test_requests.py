@@ -1,0 +1,193 @@
+"""Wide requests: both kernels read what the codec writes, and write what it writes."""
+
+from __future__ import annotations
+
+import struct
+from types import ModuleType
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka08.kernel import _python
+from kafka08.protocol.codec import encode_request, encode_response
+from kafka08.protocol.fetch import (
+    FetchPartition,
+    FetchPartitionResponse,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    FetchTopicResponse,
+)
+from kafka08.protocol.produce import (
+    ProducePartition,
+    ProducePartitionResponse,
+    ProduceRequest,
+    ProduceResponse,
+    ProduceTopic,
+    ProduceTopicResponse,
+)
+from tests.kernel.conftest import native_or_skip
+
+NAMES = ("a", "bc", "ü", "topic-with-a-longer-name")
+KNOWN = {name.encode(): {number: f"{name}-{number}" for number in range(5)} for name in NAMES}
+int32 = st.integers(-(1 << 31), (1 << 31) - 1)
+int64 = st.integers(-(1 << 63), (1 << 63) - 1)
+chosen = st.dictionaries(
+    st.sampled_from(NAMES), st.lists(st.integers(0, 4), unique=True, max_size=5), max_size=4
+)
+clients = st.sampled_from(("", "client", None))
+
+
+def body(frame: bytes) -> memoryview:
+    return memoryview(bytearray(frame))[4:]
+
+
+@st.composite
+def produce_requests(draw: st.DrawFn) -> tuple[ProduceRequest, memoryview]:
+    topics = [
+        ProduceTopic(name, [ProducePartition(n, draw(st.binary(max_size=20))) for n in numbers])
+        for name, numbers in draw(chosen).items()
+    ]
+    version = draw(st.integers(0, 2))
+    request = ProduceRequest(draw(st.integers(-2, 3)), draw(int32), topics, version=version)
+    return request, body(encode_request(request, draw(int32), draw(clients)))
+
+
+@st.composite
+def fetch_requests(draw: st.DrawFn) -> tuple[FetchRequest, memoryview]:
+    topics = [
+        FetchTopic(name, [FetchPartition(n, draw(int64), draw(int32)) for n in numbers])
+        for name, numbers in draw(chosen).items()
+    ]
+    version = draw(st.integers(0, 3))
+    request = FetchRequest(draw(int32), draw(int32), draw(int32), topics, version=version)
+    if version >= 3:
+        request.max_bytes = draw(int32)
+    return request, body(encode_request(request, draw(int32), draw(clients)))
+
+
+def correlation_id(payload: memoryview) -> int:
+    found: int = struct.unpack_from(">i", payload, 4)[0]
+    return found
+
+
+@given(produce_requests(), st.data())
+def test_a_produce_request_is_read_and_answered_as_by_the_codec(
+    kernel: ModuleType, asked: tuple[ProduceRequest, memoryview], data: st.DataObject
+) -> None:
+    """Its fields, its sets as slices of the payload, and the answer without errors."""
+    request, payload = asked
+    named = [(t.topic, p) for t in request.topics for p in t.partitions]
+    read = kernel.read_produce(payload, KNOWN)
+    if not named:
+        assert read is None
+        return
+    acks, timeout_ms, found, sets = read
+    assert (acks, timeout_ms) == (request.required_acks, request.timeout_ms)
+    assert found == [f"{topic}-{p.partition}" for topic, p in named]
+    assert [bytes(s) for s in sets] == [p.message_set for _, p in named]
+    assert all(s.obj is payload.obj and not s.readonly for s in sets)
+    offsets = data.draw(st.lists(int64, min_size=len(named), max_size=len(named)))
+    times = data.draw(st.lists(int64, min_size=len(named), max_size=len(named)))
+    results = iter(zip(offsets, times, strict=True))
+    response = ProduceResponse(
+        [
+            ProduceTopicResponse(
+                t.topic,
+                [ProducePartitionResponse(p.partition, 0, *next(results)) for p in t.partitions],
+            )
+            for t in request.topics
+        ]
+    )
+    expected = encode_response(response, correlation_id(payload), request.version)
+    assert kernel.write_produced(payload, offsets, times) == expected
+
+
+@given(fetch_requests(), st.data())
+def test_a_fetch_request_is_read_and_answered_as_by_the_codec(
+    kernel: ModuleType, asked: tuple[FetchRequest, memoryview], data: st.DataObject
+) -> None:
+    """Its fields, and the answer with the sets between the pieces."""
+    request, payload = asked
+    named = [(t.topic, p) for t in request.topics for p in t.partitions]
+    read = kernel.read_fetch(payload, KNOWN)
+    if not named:
+        assert read is None
+        return
+    replica_id, max_wait_ms, min_bytes, max_bytes, found, offsets, limits = read
+    assert (replica_id, max_wait_ms) == (request.replica_id, request.max_wait_ms)
+    assert (min_bytes, max_bytes) == (request.min_bytes, request.max_bytes)
+    assert found == [f"{topic}-{p.partition}" for topic, p in named]
+    assert (offsets, limits) == ([p.offset for _, p in named], [p.max_bytes for _, p in named])
+    count = len(named)
+    marks = data.draw(st.lists(int64, min_size=count, max_size=count))
+    sets = data.draw(st.lists(st.binary(max_size=9), min_size=count, max_size=count))
+    results = iter(zip(marks, sets, strict=True))
+    response = FetchResponse(
+        [
+            FetchTopicResponse(
+                t.topic,
+                [FetchPartitionResponse(p.partition, 0, *next(results)) for p in t.partitions],
+            )
+            for t in request.topics
+        ]
+    )
+    pieces = kernel.write_fetched(payload, marks, [len(s) for s in sets])
+    full = [s for s in sets if s]
+    frame = b"".join(piece + (full[n] if n < len(full) else b"") for n, piece in enumerate(pieces))
+    assert frame == encode_response(response, correlation_id(payload), request.version)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        ProduceRequest(1, 1, [ProduceTopic("a", [ProducePartition(9, b"")])]),
+        ProduceRequest(1, 1, [ProduceTopic("unknown", [ProducePartition(0, b"")])]),
+        ProduceRequest(1, 1, [ProduceTopic("a", [ProducePartition(0, b"")] * 2)]),
+        ProduceRequest(1, 1, [ProduceTopic("a", [ProducePartition(n, b"")]) for n in (0, 1)]),
+    ],
+)
+def test_unknown_and_repeated_partitions_are_left_to_the_codec(
+    kernel: ModuleType, request_: ProduceRequest
+) -> None:
+    """So is the same topic twice, for an answer names it once."""
+    assert kernel.read_produce(body(encode_request(request_, 1, "")), KNOWN) is None
+
+
+@given(st.one_of(produce_requests(), fetch_requests()), st.data())
+def test_both_kernels_read_broken_requests_alike(
+    asked: tuple[ProduceRequest | FetchRequest, memoryview], data: st.DataObject
+) -> None:
+    """Cut anywhere, or with a byte changed; what is read of one of them is answered alike too."""
+    native = native_or_skip()
+    broken = bytearray(asked[1])
+    if data.draw(st.booleans()):
+        del broken[data.draw(st.integers(0, len(broken))) :]
+    elif broken:
+        broken[data.draw(st.integers(8, len(broken) - 1))] = data.draw(st.integers(0, 255))
+    payload = memoryview(broken)
+    for name in ("read_produce", "read_fetch"):
+        ours, theirs = (getattr(k, name)(payload, KNOWN) for k in (native, _python))
+        assert ours == theirs
+    for name in ("write_produced", "write_fetched"):
+        for count in (0, 1, 3):
+            numbers = list(range(count))
+            assert outcome(native, name, payload, numbers) == outcome(
+                _python, name, payload, numbers
+            )
+
+
+def outcome(kernel: ModuleType, name: str, payload: memoryview, numbers: list[int]) -> object:
+    try:
+        return getattr(kernel, name)(payload, numbers, numbers)
+    except (ValueError, OverflowError, struct.error) as error:
+        return ValueError if isinstance(error, ValueError | struct.error) else type(error)
+
+
+def test_an_answer_that_no_frame_holds_is_refused(kernel: ModuleType) -> None:
+    """Sizes that add up to more than an int32 counts."""
+    partitions = [FetchPartition(n, 0, 1) for n in range(3)]
+    payload = body(encode_request(FetchRequest(-1, 0, 0, [FetchTopic("a", partitions)]), 1, ""))
+    with pytest.raises(OverflowError):
+        kernel.write_fetched(payload, [0, 0, 0], [1 << 30, 1 << 30, 0])
