@@ -1,4 +1,5 @@
-"""`kafka08 migrate plan | start | status | verify | finish | rollback | forget | mirror`."""
+"""`kafka08 migrate plan | start | status | verify | finish | rollback | handover | forget |
+mirror`."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ import click
 from kafka08.cli.commands import Commands
 from kafka08.cli.migration_output import (
     show_error,
+    show_handover,
     show_plan,
     show_rollback,
     show_status,
@@ -95,9 +97,10 @@ def group_options(function: Function) -> Function:
 def migrate() -> None:
     """Move groups' offsets from ZooKeeper to the offsets topic while they run, and back.
 
-    plan, start (both stores), verify, finish (Kafka alone), forget; rollback from any step. Each
-    may be repeated. GROUP may be a pattern such as 'web-*'. Live kafka08 members switch by
-    themselves; for others the properties to set are printed.
+    plan, start (both stores), verify, finish (Kafka alone), forget; rollback from any step;
+    handover to members with a coordinator. Each may be repeated. GROUP may be a pattern such as
+    'web-*'. Live kafka08 members switch by themselves; for others the properties to set are
+    printed.
     """
 
 
@@ -281,6 +284,23 @@ def rollback(to: Any, answer_seconds: float, dry_run: bool, as_json: bool, **whe
         bad += show_error(outcome)
         if outcome.result is not None:
             bad += show_rollback(outcome.group, outcome.result, as_json, dry_run=dry_run)
+    sys.exit(1 if bad else 0)
+
+
+@migrate.command(epilog=example("kafka08 migrate handover readers"))
+@group_json_option
+@group_options
+def handover(as_json: bool, **where: Any) -> None:
+    """Tell whether members with a coordinator (KafkaConsumer) may take over, and what is to be done
+    before. Changes nothing; exits 1 if a group is not ready."""
+    from kafka08.migration import OffsetMigration
+
+    bad = 0
+    for outcome in run_step(OffsetMigration.handover, where):
+        bad += show_error(outcome)
+        if outcome.result is not None:
+            show_handover(outcome.result, as_json)
+            bad += not outcome.result.is_ready
     sys.exit(1 if bad else 0)
 
 

@@ -9,9 +9,10 @@ import click
 
 from kafka08.cli.table import as_objects, show_table
 from kafka08.clock import SYSTEM_CLOCK
+from kafka08.listing import counted
 
 if TYPE_CHECKING:
-    from kafka08.migration import Plan, Rollback, Status, Step, Verification
+    from kafka08.migration import Handover, Plan, Rollback, Status, Step, Verification
     from kafka08.migration.connections import Connections
     from kafka08.migration.fleet import Outcome
 
@@ -29,6 +30,7 @@ PLAN_COLUMNS = (
     "to do",
 )
 MEMBER_COLUMNS = ("member", "kafka08", "configured", "commits to", "answered step")
+HANDOVER_COLUMNS = ("topic", "partition", "goes on at")
 NOTHING = "No offsets are committed."
 
 
@@ -135,6 +137,28 @@ def show_status(status: Status, as_json: bool) -> None:
         click.echo(f"Waiting for: {name}", err=True)
     for line in status.to_do:
         click.echo(f"To do: {line}", err=True)
+
+
+def show_handover(found: Handover, as_json: bool) -> None:
+    """Where members with a coordinator will go on; what stands in the way, on stderr."""
+    rows = [(*tp, offset) for tp, offset in sorted(found.offsets.items())]
+    if as_json:
+        fields = {
+            "group": found.group,
+            "ready": found.is_ready,
+            "to_do": found.obstacles,
+            "members": found.members,
+            "offsets": as_objects(HANDOVER_COLUMNS, rows),
+        }
+        click.echo(json.dumps(fields))
+        return
+    show_table(HANDOVER_COLUMNS, rows)
+    for line in found.obstacles:
+        click.echo(f"To do: {line}", err=True)
+    if found.is_ready and found.members:
+        click.echo(f"Group {found.group} has {counted(found.members, 'member')} with a coordinator")
+    elif found.is_ready:
+        click.echo(f"Group {found.group} is ready: start its new members")
 
 
 def show_verification(found: Verification, as_json: bool, success: str) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from kafka08.groups.members import Member
 from kafka08.migration.facts import GroupFacts, PartitionFacts
+from kafka08.migration.handover import Handover
 from kafka08.migration.journal import State
 from kafka08.migration.offset_migration import OffsetMigration, Status
 from kafka08.migration.plan import Action, Plan, Step
@@ -19,6 +20,7 @@ from kafka08.migration.verification import Verification, Watching
 __all__ = [
     "Action",
     "GroupFacts",
+    "Handover",
     "Member",
     "OffsetMigration",
     "PartitionFacts",

@@ -30,6 +30,7 @@ from kafka08.lifecycle import Closeable
 from kafka08.migration.commit_times import CommitTimes, with_commit_times
 from kafka08.migration.connections import Connections
 from kafka08.migration.facts import GroupFacts
+from kafka08.migration.handover import Handover, read_handover
 from kafka08.migration.journal import DONE, Entry, Journal, State, unfinished
 from kafka08.migration.members import behind, instructions
 from kafka08.migration.plan import Plan, group_refusals, live_refusals, make_plan
@@ -133,6 +134,10 @@ class OffsetMigration(Closeable):
     def journal(self) -> Entry | None:
         """The progress of the migration; None if there is none."""
         return self._journal.read()
+
+    def handover(self) -> Handover:
+        """Whether members with a coordinator may take the group over from those of ZooKeeper's."""
+        return read_handover(self.group, self.connections, self.journal())
 
     def facts(self) -> GroupFacts:
         """The group as it is now, in both stores."""

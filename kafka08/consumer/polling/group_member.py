@@ -30,6 +30,7 @@ from kafka08.consumer.polling.membership import (
     Join,
     Leave,
     Membership,
+    Phase,
     Sync,
     Wait,
 )
@@ -381,6 +382,8 @@ class GroupMember:
 
     def _failed(self, error: KafkaError) -> None:
         with self._condition:
+            if self._membership.phase is Phase.OUTSIDE:
+                return  # `unsubscribe` broke it off
             self._membership.failed(error, self._runtime.monotonic())
 
     def _forget_lost_coordinator(self) -> None:
