@@ -74,6 +74,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "protocol",
         "zk",
     },
+    "exporter": {"client", "groups", "zk"},
     "embedded": {"zk", "admin", "client"},
     "simulation": {
         "admin",
@@ -105,7 +106,8 @@ REAL_WORLD = {"time", "random", "threading", "uuid", "secrets", "socket", "selec
 """Modules that brokers and clients reach through their Runtime alone, so that another world can
 take the place of the real one."""
 IN_ANY_WORLD = ("broker", "network", "client", "producer", "consumer", "zk", "admin", "migration",
-                "groups", "log", "protocol", "doctor")  # fmt: skip
+                "groups", "log", "protocol", "doctor",
+                "exporter")  # fmt: skip
 """The rooms that this holds for."""
 REAL_WORLD_DOORS = (
     "kafka08/broker/main.py",

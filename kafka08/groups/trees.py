@@ -48,6 +48,11 @@ def read_offsets(zk: ZkClient, groups: Sequence[str]) -> dict[str, Tree[int]]:
     return _read(zk, groups, paths.offsets, lambda node: nodes.decode_offset(node.data))
 
 
+def read_commits(zk: ZkClient, groups: Sequence[str]) -> dict[str, Tree[tuple[int, int]]]:
+    """The same with the version of each znode, which rises with each commit."""
+    return _read(zk, groups, paths.offsets, lambda n: (nodes.decode_offset(n.data), n.version))
+
+
 def _owner(node: Node) -> Owner:
     thread_id = node.data or ""
     if len(thread_id) > THREAD_ID_MAX:

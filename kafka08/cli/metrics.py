@@ -1,0 +1,74 @@
+"""`kafka08 metrics`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from kafka08.cli.options import example, zookeeper_option
+
+if TYPE_CHECKING:
+    from kafka08.exporter import Exporter
+
+INTERVAL_SECONDS = 15.0
+REQUEST_SECONDS_MAX = 30
+"""A client that sends nothing for so long is closed."""
+
+
+@click.command(epilog=example("kafka08 metrics --zookeeper localhost:2181 --listen 9308"))
+@click.option("--listen", type=click.IntRange(0, 65535), metavar="PORT", help="Serve them there.")
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Address that --listen is bound to."
+)
+@click.option(
+    "--interval",
+    type=click.FloatRange(1.0, 3600.0),
+    default=INTERVAL_SECONDS,
+    show_default=True,
+    help="Seconds from one look at the cluster to the next.",
+)
+@zookeeper_option
+def metrics(listen: int | None, host: str, interval: float, zookeeper: str) -> None:
+    """Show the metrics of a cluster of any kind: brokers, partitions, groups of both stores.
+
+    The names are those of kafka_exporter; beside them are how many seconds a group is late, and
+    Burrow's verdict. With --listen they are served for Prometheus until the command is stopped.
+    """
+    from kafka08.exporter import ClusterReader, Exporter
+    from kafka08.runtime.threads import THREADS
+
+    with ClusterReader(zookeeper) as reader:
+        exporter = Exporter(reader, THREADS)
+        exporter.refresh()
+        if listen is None:
+            click.echo(exporter.text, nl=False)
+            return
+        serve(exporter, host, listen, interval)
+
+
+def serve(exporter: Exporter, host: str, port: int, interval: float) -> None:
+    """Until the process is stopped. ConfigError if the address cannot be had."""
+    import threading
+    from socketserver import ThreadingMixIn
+    from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+
+    from kafka08.errors import ConfigError
+
+    class Server(ThreadingMixIn, WSGIServer):
+        daemon_threads = True
+
+    class Handler(WSGIRequestHandler):
+        timeout = REQUEST_SECONDS_MAX
+
+        def log_message(self, *_: object) -> None:
+            """Nothing: a line for each scrape helps nobody."""
+
+    try:
+        server = make_server(host, port, exporter.app, Server, Handler)
+    except OSError as error:
+        reason = error.strerror or error
+        raise ConfigError(f"--listen: cannot listen on {host}:{port}: {reason}") from error
+    click.echo(f"Serving metrics at http://{host}:{server.server_port}/metrics", err=True)
+    threading.Thread(target=server.serve_forever, name="metrics server", daemon=True).start()
+    exporter.run(interval)

@@ -1,0 +1,24 @@
+"""A cluster's metrics from outside: any cluster with a ZooKeeper, ours, the JVM's, or mixed.
+
+`ClusterReader` (reader.py) reads a `ClusterView` in batches; `Histories` (histories.py, pure)
+remembers how ends and commits moved; `families_of` (families.py, pure) makes the metrics of both,
+with the names of kafka_exporter; `verdict.py` judges by Burrow's rules. `Exporter` (exporter.py)
+does so again and again, and serves the text of the last time.
+"""
+
+from kafka08.exporter.exporter import Exporter
+from kafka08.exporter.families import families_of
+from kafka08.exporter.histories import Histories
+from kafka08.exporter.reader import ClusterReader
+from kafka08.exporter.verdict import Verdict, verdict_of
+from kafka08.exporter.view import ClusterView
+
+__all__ = [
+    "ClusterReader",
+    "ClusterView",
+    "Exporter",
+    "Histories",
+    "Verdict",
+    "families_of",
+    "verdict_of",
+]

@@ -1,0 +1,85 @@
+"""Exporter: reads the cluster once in an interval, and serves the text of the last time.
+
+So brokers and ZooKeeper are asked no more often however many scrape, and a scrape of a hundred
+thousand partitions takes as long as sending its text.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from kafka08.errors import KafkaError
+from kafka08.exporter.families import families_of
+from kafka08.exporter.histories import Histories
+from kafka08.exporter.reader import ClusterReader
+from kafka08.exposition import text_of
+from kafka08.metrics import NO_LABELS, Family, Sample, gauge
+from kafka08.runtime import ClientRuntime
+
+logger = logging.getLogger(__name__)
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Exporter:
+    """`refresh` in one thread, `app` in any.
+
+    more   families beside the cluster's, such as a probe's
+    """
+
+    def __init__(
+        self,
+        reader: ClusterReader,
+        runtime: ClientRuntime,
+        more: Callable[[], Iterable[Family]] = tuple,
+    ) -> None:
+        self._reader = reader
+        self._runtime = runtime
+        self._more = more
+        self._histories = Histories()
+        self._failures = 0
+        self.text = ""
+
+    def refresh(self) -> None:
+        """Read the cluster and make the text; if ZooKeeper does not answer, the text says so."""
+        families: list[Family] = []
+        try:
+            view = self._reader.read()
+        except KafkaError as error:
+            self._failures += 1
+            logger.warning("Cannot read the cluster: %s", error)
+        else:
+            for said in view.unanswered:
+                logger.warning("No answer: %s", said)
+            self._histories.add(view)
+            families += families_of(view, self._histories)
+        families.append(gauge("kafka08_exporter_up", "1 if ZooKeeper answered.", bool(families)))
+        families.append(
+            Family(
+                "kafka08_exporter_failures",
+                "Times that ZooKeeper did not answer.",
+                [Sample("_total", NO_LABELS, self._failures)],
+                "counter",
+            )
+        )
+        self.text = text_of([*families, *self._more()])
+
+    def run(self, interval_s: float) -> None:
+        """Refresh once in an interval, for ever."""
+        while True:
+            began = self._runtime.monotonic()
+            try:
+                self.refresh()
+            except Exception:  # the root of a thread: the next time may be better
+                logger.exception("Uncaught error while reading the cluster")
+            self._runtime.sleep(max(0.0, interval_s - (self._runtime.monotonic() - began)))
+
+    def app(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
+        """A WSGI application: the text of the last refresh, at every path."""
+        if environ.get("REQUEST_METHOD") not in {"GET", "HEAD"}:
+            start_response("405 Method Not Allowed", [("Allow", "GET, HEAD")])
+            return [b""]
+        start_response("200 OK", [("Content-Type", CONTENT_TYPE)])
+        return [self.text.encode()]

@@ -1,0 +1,145 @@
+"""The metrics of a view, by the names and labels of kafka_exporter. Pure.
+
+What kafka_exporter does not have begins with kafka08_ or stands beside its own:
+`kafka_consumergroup_lag_seconds` and `kafka_consumergroup_verdict`. Groups of both stores have the
+same labels; lag and verdict go by the newer offset of both. Source of the names:
+danielqsj/kafka_exporter.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from kafka08.exporter.histories import Histories, lag_of
+from kafka08.exporter.verdict import Verdict, worst
+from kafka08.exporter.view import ClusterView, PartitionView
+from kafka08.metrics import Family, Sample, gauge
+from kafka08.structs import TopicPartition
+
+GROUP: Final = "kafka_consumergroup"
+PARTITION: Final = "kafka_topic_partition"
+Labels = Mapping[str, str]
+
+
+def families_of(view: ClusterView, histories: Histories) -> Iterator[Family]:
+    """Everything about the cluster at the time of `view`."""
+    yield gauge("kafka_brokers", "Brokers that are registered.", len(view.brokers))
+    yield Family(
+        "kafka_broker_info",
+        "1 for each broker.",
+        [
+            Sample("", {"id": str(b.id), "address": f"{b.host}:{b.port}"}, 1)
+            for b in view.brokers.values()
+        ],
+    )
+    yield gauge(
+        "kafka08_controllers", "1 if a registered broker is controller, else 0.",
+        view.controller in view.brokers,
+    )  # fmt: skip
+    yield from _of_partitions(view)
+    yield from _of_groups(view, histories)
+    yield gauge("kafka08_exporter_read_seconds", "Time to read all of this.", view.seconds)
+    yield gauge("kafka08_exporter_read_time_seconds", "When it was read.", view.now_ms / 1000)
+    yield gauge(
+        "kafka08_exporter_unanswered", "Questions that had no answer.", len(view.unanswered)
+    )
+
+
+def labels_of(tp: TopicPartition) -> dict[str, str]:
+    return {"topic": tp.topic, "partition": str(tp.partition)}
+
+
+def _of_partitions(view: ClusterView) -> Iterator[Family]:
+    counts: defaultdict[str, int] = defaultdict(int)
+    for tp in view.partitions:
+        counts[tp.topic] += 1
+    yield Family(
+        "kafka_topic_partitions",
+        "Partitions of a topic.",
+        [Sample("", {"topic": topic}, count) for topic, count in counts.items()],
+    )
+    labelled = [(labels_of(tp), p) for tp, p in view.partitions.items()]
+
+    def row(name: str, says: str, value: object) -> Family:
+        assert callable(value)
+        samples = (
+            Sample("", labels, number)
+            for labels, partition in labelled
+            if (number := value(partition)) is not None
+        )
+        return Family(f"{PARTITION}_{name}", says, samples)
+
+    yield row("current_offset", "Where a log ends.", lambda p: p.end)
+    yield row("oldest_offset", "Where a log starts.", lambda p: p.start)
+    yield row("leader", "Broker that leads it; -1: none.", lambda p: p.leader)
+    yield row("leader_is_preferred", "1 if its preferred replica leads.", _is_preferred)
+    yield row("replicas", "Replicas that it is assigned.", lambda p: len(p.replicas))
+    yield row("in_sync_replica", "Replicas that are in sync.", lambda p: len(p.isr))
+    yield row(
+        "under_replicated_partition",
+        "1 if fewer are in sync than assigned.",
+        lambda p: int(len(p.isr) < len(p.replicas)),
+    )
+
+
+def _is_preferred(partition: PartitionView) -> int:
+    return int(bool(partition.replicas) and partition.leader == partition.replicas[0])
+
+
+def _of_groups(view: ClusterView, histories: Histories) -> Iterator[Family]:
+    offsets: list[Sample] = []
+    offset_sums: list[Sample] = []
+    lags: list[Sample] = []
+    lag_sums: list[Sample] = []
+    zookeeper: list[Sample] = []
+    late: list[Sample] = []
+    verdicts: list[Sample] = []
+    groups: list[Sample] = []
+    for name, group in view.groups.items():
+        sums: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
+        found: list[Verdict] = []
+        for tp, committed in group.newest().items():
+            labels = {"consumergroup": name, **labels_of(tp)}
+            offsets.append(Sample("", labels, committed.offset))
+            of_topic = sums[tp.topic]
+            of_topic[0] += committed.offset
+            lag = lag_of(view, tp, committed.offset)
+            if lag is None:
+                continue
+            of_topic[1] += lag
+            lags.append(Sample("", labels, lag))
+            verdict = histories.verdict(view, name, tp)
+            found.append(verdict)
+            verdicts.append(Sample("", labels, verdict))
+            seconds = histories.seconds_late(view, tp, committed.offset)
+            if seconds is not None:
+                late.append(Sample("", labels, seconds))
+        for tp, committed in group.zookeeper.items():
+            lag = lag_of(view, tp, committed.offset)
+            if lag is not None:
+                zookeeper.append(Sample("", {"consumergroup": name, **labels_of(tp)}, lag))
+        for topic, (offset_sum, lag_sum) in sums.items():
+            labels = {"consumergroup": name, "topic": topic}
+            offset_sums.append(Sample("", labels, offset_sum))
+            lag_sums.append(Sample("", labels, lag_sum))
+        groups.append(Sample("", {"consumergroup": name}, worst(found)))
+    yield Family(f"{GROUP}_current_offset", "What a group committed.", offsets)
+    yield Family(f"{GROUP}_current_offset_sum", "The same, of a topic.", offset_sums)
+    yield Family(f"{GROUP}_lag", "Messages that a group has not read.", lags)
+    yield Family(f"{GROUP}_lag_sum", "The same, of a topic.", lag_sums)
+    yield Family(
+        f"{GROUP}zookeeper_lag_zookeeper", "Lag of what it committed to ZooKeeper.", zookeeper
+    )
+    yield Family(
+        f"{GROUP}_lag_seconds", "How long ago the next message that it reads was written.", late
+    )
+    yield Family(
+        f"{GROUP}_members",
+        "Members of a group.",
+        [Sample("", {"consumergroup": n}, g.members) for n, g in view.groups.items()],
+    )
+    says = ", ".join(f"{verdict.value} {verdict.name}" for verdict in Verdict)
+    yield Family(f"{GROUP}_verdict", f"Burrow's verdict: {says}.", verdicts)
+    yield Family(f"{GROUP}_status", f"The worst verdict of a group: {says}.", groups)

@@ -1,0 +1,174 @@
+"""ClusterReader: reads a view of the whole cluster, in batches. Changes nothing.
+
+ZooKeeper must answer. What brokers do not answer is noted in the view: a broker that is down keeps
+nothing else from being seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kafka08.client import ClusterClient, RetryPolicy
+from kafka08.client.log_offsets import offsets_or_errors
+from kafka08.errors import KafkaError
+from kafka08.exporter.view import ClusterView, Committed, GroupView, PartitionView
+from kafka08.groups.coordinator_reader import CoordinatorReader, may_coordinate
+from kafka08.groups.members import read_members_of
+from kafka08.groups.trees import read_commits
+from kafka08.lifecycle import Closeable
+from kafka08.runtime import ClientRuntime
+from kafka08.runtime.threads import THREADS
+from kafka08.structs import (
+    EARLIEST_OFFSET,
+    LATEST_OFFSET,
+    NO_LEADER,
+    OFFSETS_TOPIC,
+    TopicPartition,
+)
+from kafka08.zk.client import ZkClient
+from kafka08.zk.group_store import GroupStore
+from kafka08.zk.store import ClusterStore
+
+RETRIES = RetryPolicy(tries=2, backoff_ms=100)
+
+Offsets = dict[TopicPartition, int]
+
+
+class ClusterReader(Closeable):
+    """Connects at once; raises ZooKeeperError. Usable in a `with` statement."""
+
+    def __init__(self, zookeeper: str, *, runtime: ClientRuntime = THREADS) -> None:
+        self._runtime = runtime
+        self._cluster: ClusterClient | None = None
+        self._zk = ZkClient(zookeeper, adapter=runtime.zookeeper, name="exporter", clock=runtime)
+        self._zk.start()
+        self._store = ClusterStore(self._zk)
+
+    def close(self) -> None:
+        if self._cluster is not None:
+            self._cluster.close()
+        self._zk.close()
+
+    def read(self, *, starts: bool = True) -> ClusterView:
+        """Raises ZooKeeperError. `starts`: of the logs too."""
+        began = self._runtime.monotonic()
+        unanswered: list[str] = []
+        brokers = self._store.brokers()
+        controller = self._store.controller()
+        partitions = {
+            TopicPartition(topic, number): replicas
+            for topic, assignment in self._store.assignments().items()
+            for number, replicas in assignment.items()
+        }
+        states = self._store.leader_and_isr(partitions)
+        cluster = self._client(unanswered)
+        led = [tp for tp, state in states.items() if state.leader in brokers]
+        ends = self._offsets(cluster, led, LATEST_OFFSET, unanswered)
+        first = self._offsets(cluster, led, EARLIEST_OFFSET, unanswered) if starts else {}
+        views = {}
+        for tp, replicas in partitions.items():
+            state = states.get(tp)
+            views[tp] = PartitionView(
+                NO_LEADER if state is None else state.leader,
+                replicas,
+                () if state is None else state.isr,
+                first.get(tp),
+                ends.get(tp),
+            )
+        groups = self._groups(cluster, list(partitions), unanswered)
+        return ClusterView(
+            self._runtime.time_ms(),
+            brokers,
+            None if controller is None else controller.broker_id,
+            views,
+            groups,
+            self._runtime.monotonic() - began,
+            tuple(unanswered),
+        )
+
+    def _client(self, unanswered: list[str]) -> ClusterClient | None:
+        """A client of brokers of which one has just answered; None, and why, if none does."""
+        try:
+            if self._cluster is None:
+                self._cluster = ClusterClient(
+                    self._store.broker_addresses(),
+                    client_id="kafka08-exporter",
+                    timeout_ms=5000,
+                    connect_timeout_ms=2000,
+                    retry_policy=RETRIES,
+                    runtime=self._runtime,
+                )
+            self._cluster.refresh()
+        except KafkaError as error:
+            unanswered.append(f"brokers: {error}")
+            return None
+        return self._cluster
+
+    @staticmethod
+    def _offsets(
+        cluster: ClusterClient | None,
+        partitions: Sequence[TopicPartition],
+        time: int,
+        unanswered: list[str],
+    ) -> Offsets:
+        found: Offsets = {}
+        if cluster is None:
+            return found
+        for tp, answer in offsets_or_errors(cluster, dict.fromkeys(partitions, time)).items():
+            if isinstance(answer, KafkaError):
+                unanswered.append(f"offsets of {tp}: {answer}")
+            elif answer:
+                found[tp] = answer[0]
+        return found
+
+    def _groups(
+        self,
+        cluster: ClusterClient | None,
+        partitions: Sequence[TopicPartition],
+        unanswered: list[str],
+    ) -> dict[str, GroupView]:
+        names = GroupStore(self._zk).groups()
+        trees = read_commits(self._zk, names)
+        members = {name: len(found) for name, found in read_members_of(self._zk, names).items()}
+        coordinated = self._coordinated(cluster, unanswered)
+        found = {}
+        for name in sorted({*names, *coordinated}):
+            in_zookeeper: Mapping[TopicPartition, Committed] = {}
+            if name in trees:
+                in_zookeeper = {tp: Committed(*value) for tp, value in trees[name].values.items()}
+            found[name] = GroupView(
+                members.get(name, 0) + coordinated.get(name, 0),
+                in_zookeeper,
+                self._kafka_offsets(cluster, name, partitions, unanswered),
+            )
+        return found
+
+    def _coordinated(self, cluster: ClusterClient | None, unanswered: list[str]) -> dict[str, int]:
+        """Group → its members, of the groups that brokers coordinate."""
+        if cluster is None or not may_coordinate(self._store):
+            return {}
+        try:
+            listed = CoordinatorReader(cluster, self._runtime).groups()
+        except KafkaError as error:
+            unanswered.append(f"coordinated groups: {error}")
+            return {}
+        unanswered.extend(listed.unanswered)
+        return {group.name: len(group.members) for group in listed.groups}
+
+    def _kafka_offsets(
+        self,
+        cluster: ClusterClient | None,
+        group: str,
+        partitions: Sequence[TopicPartition],
+        unanswered: list[str],
+    ) -> dict[TopicPartition, Committed]:
+        """Kafka cannot list what a group committed, so it is asked for every partition there is;
+        not at all before the offsets topic exists, since the question would create it."""
+        if cluster is None or not any(tp.topic == OFFSETS_TOPIC for tp in partitions):
+            return {}
+        try:
+            found = CoordinatorReader(cluster, self._runtime).committed(group, partitions)
+        except KafkaError as error:
+            unanswered.append(f"offsets of group {group} in Kafka: {error}")
+            return {}
+        return {tp: Committed(offset) for tp, offset in found.items()}

@@ -1,0 +1,97 @@
+"""The verdict on a group in one partition: by how its offset and its lag moved, without thresholds.
+
+    OK      it keeps up: its lag was 0 at some time, or falls
+    WARN    it commits and gets on, but its lag never falls
+    STALL   it commits the same offset again and again, and has lag
+    STOP    it has not committed for longer than the whole history
+    REWIND  it committed a lower offset than before, and has not come back to where it was
+
+Pure. The rules, their order and their edges are those of linkedin/Burrow (core/internal/evaluator,
+caching.go): `tests/exporter/burrow` compares with Burrow's own code over generated histories.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+HISTORY_MAX: Final = 10
+"""Commits that are remembered of a partition: `intervals` of Burrow."""
+
+
+class Verdict(enum.IntEnum):
+    """Ascending by how bad it is; the numbers are Burrow's."""
+
+    OK = 1
+    WARN = 2
+    STOP = 4
+    STALL = 5
+    REWIND = 6
+
+
+class Commit(NamedTuple):
+    """An offset as it was committed.
+
+    time_ms   when
+    lag       messages behind the log's end then; None: not known
+    """
+
+    offset: int
+    time_ms: int
+    lag: int | None
+
+
+def verdict_of(
+    commits: Sequence[Commit], log_ends: Sequence[int], lag: int, now_ms: int
+) -> Verdict:
+    """What to say of a partition.
+
+    commits    the last HISTORY_MAX commits, oldest first
+    log_ends   the log's ends as they were looked up lately, in any order
+    lag        messages behind the log's end now
+    """
+    if lag <= 0 or not commits:
+        return Verdict.OK
+    if _has_stopped(commits, now_ms) and not _was_at_end(commits, log_ends):
+        return Verdict.STOP
+    if _is_rewound(commits):
+        return Verdict.REWIND
+    if any(commit.lag == 0 for commit in commits):
+        return Verdict.OK
+    if len({commit.offset for commit in commits}) == 1:
+        return Verdict.STALL
+    return Verdict.OK if _lag_fell(commits) else Verdict.WARN
+
+
+def _has_stopped(commits: Sequence[Commit], now_ms: int) -> bool:
+    """The last commit is longer ago than the first one was before it."""
+    first, last = commits[0].time_ms, commits[-1].time_ms
+    # Burrow's clock has whole seconds.
+    return now_ms // 1000 * 1000 - last > last - first
+
+
+def _was_at_end(commits: Sequence[Commit], log_ends: Sequence[int]) -> bool:
+    """It had read everything a moment ago, so its silence says nothing yet."""
+    return any(end <= commits[-1].offset for end in log_ends)
+
+
+def _is_rewound(commits: Sequence[Commit]) -> bool:
+    """The first step back was not made good within the history."""
+    for index in range(1, len(commits)):
+        before = commits[index - 1].offset
+        if commits[index].offset < before:
+            return all(commit.offset < before for commit in commits[index:])
+    return False
+
+
+def _lag_fell(commits: Sequence[Commit]) -> bool:
+    """At least once from one commit whose lag is known to the next."""
+    known = [commit.lag for commit in commits if commit.lag is not None]
+    return any(after < before for before, after in pairwise(known))
+
+
+def worst(verdicts: Sequence[Verdict]) -> Verdict:
+    """Of a whole group; OK without partitions."""
+    return max(verdicts, default=Verdict.OK)

@@ -1,0 +1,162 @@
+"""How late a group is and what is said of it, from views alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kafka08.exporter.families import families_of
+from kafka08.exporter.histories import ENDS_MAX, WATCHED_MS_MIN, Histories
+from kafka08.exporter.verdict import HISTORY_MAX, Verdict
+from kafka08.exporter.view import ClusterView, Committed, GroupView, PartitionView
+from kafka08.metrics import Sample
+from kafka08.structs import Broker, TopicPartition
+
+T0 = TopicPartition("t", 0)
+NOW = 1_700_000_000_000
+STEP = 15_000
+
+
+def view(time: int, end: int | None, offset: int | None = None, version: int = -1) -> ClusterView:
+    """The cluster after `time` intervals."""
+    committed = {} if offset is None else {T0: Committed(offset, version)}
+    return ClusterView(
+        NOW + time * STEP,
+        {1: Broker(1, "h", 9092)},
+        1,
+        {T0: PartitionView(1, (1, 2), (1,), 0, end)},
+        {"g": GroupView(1, committed)},
+    )
+
+
+def watched(*views: ClusterView) -> Histories:
+    histories = Histories()
+    for one in views:
+        histories.add(one)
+    return histories
+
+
+def test_a_group_at_the_end_is_not_late() -> None:
+    """However old the last message is."""
+    last = view(100, 10)
+    assert 0.0 == watched(view(0, 10), last).seconds_late(last, T0, 10)
+
+
+def test_a_group_is_as_late_as_its_next_message_is_old() -> None:
+    """Between two looks, in proportion: 100 messages in 15 s."""
+    last = view(2, 200)
+    histories = watched(view(0, 0), view(1, 100), last)
+    assert pytest.approx(7.5) == histories.seconds_late(last, T0, 150)
+    assert pytest.approx(15.0) == histories.seconds_late(last, T0, 100)
+    assert pytest.approx(27.0) == histories.seconds_late(last, T0, 20)
+
+
+def test_a_group_that_is_further_behind_than_is_known_is_at_least_so_late() -> None:
+    """As the oldest end that is remembered."""
+    last = view(4, 500)
+    assert 4 * STEP / 1000 == watched(view(0, 400), last).seconds_late(last, T0, 3)
+
+
+def test_a_pause_of_the_producer_does_not_count_as_written_time() -> None:
+    """The log stood still for ten intervals; what came then is new."""
+    views = [view(0, 0), *(view(n, 100) for n in range(1, 11)), view(11, 200)]
+    histories = watched(*views)
+    late = histories.seconds_late(views[-1], T0, 100)
+    assert late is not None
+    assert late <= STEP / 1000
+
+
+def test_a_topic_made_again_begins_a_new_history() -> None:
+    """Its ends are lower than those of the old one."""
+    last = view(3, 5)
+    histories = watched(view(0, 100), view(1, 200), last)
+    assert 0.0 == histories.seconds_late(last, T0, 2)
+
+
+def test_nothing_is_said_where_the_end_is_not_known() -> None:
+    """Its leader did not answer."""
+    last = view(1, None, 3)
+    histories = watched(view(0, 10, 3), last)
+    assert histories.seconds_late(last, T0, 3) is None
+    assert Verdict.OK is histories.verdict(last, "g", T0)
+
+
+def test_a_stalled_group_is_known_by_the_versions_of_its_commits() -> None:
+    """The same offset again and again, while the log grows: ZooKeeper counts the commits."""
+    views = [view(n, 100 + n, 7, version=n) for n in range(6)]
+    assert Verdict.STALL is watched(*views).verdict(views[-1], "g", T0)
+
+
+def test_a_group_that_ends_is_stopped_after_as_long_as_it_was_seen_to_commit() -> None:
+    """Not before."""
+    moving = [view(n, 100 + 10 * n, 5 * n, version=n) for n in range(5)]
+    silent = [view(n, 100 + 10 * n, 20, version=4) for n in range(5, 12)]
+    histories = watched(*moving, *silent[:4])
+    assert Verdict.STOP is not histories.verdict(silent[3], "g", T0)
+    for one in silent[4:]:
+        histories.add(one)
+    assert Verdict.STOP is histories.verdict(silent[-1], "g", T0)
+
+
+def test_an_exporter_that_has_just_started_says_nothing_bad() -> None:
+    """One commit is no history, until it has been looked at long enough."""
+    views = [view(n, 100 + n, 7) for n in range(WATCHED_MS_MIN // STEP + 2)]
+    histories = watched(*views[:5])
+    assert Verdict.OK is histories.verdict(views[4], "g", T0)
+    for one in views[5:]:
+        histories.add(one)
+    assert Verdict.STOP is histories.verdict(views[-1], "g", T0)
+
+
+def test_what_is_remembered_is_bounded_and_what_is_gone_is_forgotten() -> None:
+    """ENDS_MAX ends, HISTORY_MAX commits, and nothing of a topic or group that was deleted."""
+    histories = Histories()
+    for n in range(ENDS_MAX * 2):
+        histories.add(view(n, n * 2, n, version=n))
+    assert ENDS_MAX == len(histories._ends[T0])
+    assert HISTORY_MAX == len(histories._groups["g", T0].commits)
+    histories.add(ClusterView(NOW))
+    assert not histories._ends
+    assert not histories._groups
+
+
+def samples(shown: ClusterView, histories: Histories) -> dict[str, list[Sample]]:
+    return {family.name: list(family.samples) for family in families_of(shown, histories)}
+
+
+def test_both_stores_have_their_lag_and_the_newer_offset_counts() -> None:
+    """ZooKeeper has 5, Kafka 8, the log ends at 10."""
+    shown = view(0, 10, 5)
+    shown = replace(
+        shown, groups={"g": replace(shown.groups["g"], kafka={T0: Committed(8)}, members=3)}
+    )
+    found = samples(shown, watched(shown))
+    labels = {"consumergroup": "g", "topic": "t", "partition": "0"}
+    assert [Sample("", labels, 8)] == found["kafka_consumergroup_current_offset"]
+    assert [Sample("", labels, 2)] == found["kafka_consumergroup_lag"]
+    assert [Sample("", labels, 5)] == found["kafka_consumergroupzookeeper_lag_zookeeper"]
+    of_topic = {"consumergroup": "g", "topic": "t"}
+    assert [Sample("", of_topic, 2)] == found["kafka_consumergroup_lag_sum"]
+    assert [Sample("", {"consumergroup": "g"}, 3)] == found["kafka_consumergroup_members"]
+
+
+def test_a_partition_has_kafka_exporters_names() -> None:
+    """Under-replicated, led by its preferred replica."""
+    shown = view(0, 10)
+    found = samples(shown, watched(shown))
+    labels = {"topic": "t", "partition": "0"}
+    values = {
+        name.removeprefix("kafka_topic_partition_"): of[0].value
+        for name, of in found.items()
+        if of and of[0].labels == labels
+    }
+    assert {
+        "current_offset": 10,
+        "oldest_offset": 0,
+        "leader": 1,
+        "leader_is_preferred": 1,
+        "replicas": 2,
+        "in_sync_replica": 1,
+        "under_replicated_partition": 1,
+    } == values

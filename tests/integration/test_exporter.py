@@ -1,0 +1,123 @@
+"""`kafka08 metrics` on a real cluster with groups of both stores."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from kafka08.admin import AdminClient
+from kafka08.consumer import ConsumerConfig, ConsumerConnector
+from kafka08.embedded import EmbeddedCluster
+from kafka08.exporter import ClusterReader, Exporter
+from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
+from kafka08.runtime.threads import THREADS
+
+MESSAGES, READ = 40, 25
+Values = dict[tuple[str, tuple[tuple[str, str], ...]], float]
+
+
+@pytest.fixture(scope="module", params=["0.8.2", "0.10.2"])
+def cluster(request: pytest.FixtureRequest) -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster(brokers=2, level=request.param) as cluster:
+        connect = cluster.zookeeper.connect_string
+        with AdminClient(connect) as admin:
+            admin.create_topic("t", 2, 2)
+            admin.await_leaders("t")
+        config = KafkaProducerConfig({"bootstrap.servers": cluster.bootstrap, "acks": "-1"})
+        with KafkaProducer(config) as producer:
+            for number in range(MESSAGES):
+                producer.send(ProducerRecord("t", b"x", partition=number % 2)).result(10)
+        for storage in ("zookeeper", "kafka"):
+            read(connect, storage)
+        yield cluster
+
+
+def read(connect: str, storage: str) -> None:
+    """A group that is named after its store reads READ messages and leaves."""
+    keys = {
+        "group.id": f"in-{storage}",
+        "zookeeper.connect": connect,
+        "auto.offset.reset": "smallest",
+        "offsets.storage": storage,
+        "dual.commit.enabled": "false",
+        "auto.commit.enable": "false",
+    }
+    with ConsumerConnector(ConsumerConfig(keys)) as connector:
+        [stream] = connector.create_message_streams({"t": 1})["t"]
+        for _ in range(READ):
+            next(stream)
+        connector.commit_offsets()
+
+
+def parsed(text: str) -> Values:
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def of(values: Values, name: str, **labels: str) -> float:
+    return values[name, tuple(sorted(labels.items()))]
+
+
+def test_groups_of_both_stores_have_their_lag(cluster: EmbeddedCluster) -> None:
+    """One that commits to ZooKeeper, one that commits to Kafka."""
+    with ClusterReader(cluster.zookeeper.connect_string) as reader:
+        exporter = Exporter(reader, THREADS)
+        exporter.refresh()
+    values = parsed(exporter.text)
+    assert 2 == of(values, "kafka_brokers")
+    assert 1 == of(values, "kafka08_controllers")
+    assert 20 == of(values, "kafka_topic_partition_current_offset", topic="t", partition="1")
+    assert 2 == of(values, "kafka_topic_partition_in_sync_replica", topic="t", partition="0")
+    for storage in ("zookeeper", "kafka"):
+        group = f"in-{storage}"
+        lag = of(values, "kafka_consumergroup_lag_sum", consumergroup=group, topic="t")
+        assert MESSAGES - READ == lag, group
+        assert 1 == of(values, "kafka_consumergroup_status", consumergroup=group)
+    in_zookeeper = {
+        dict(labels)["consumergroup"]
+        for name, labels in values
+        if name == "kafka_consumergroupzookeeper_lag_zookeeper"
+    }
+    assert {"in-zookeeper"} == in_zookeeper
+    assert 0 == of(values, "kafka08_exporter_unanswered")
+
+
+def test_a_dead_broker_leaves_the_rest_to_be_seen(cluster: EmbeddedCluster) -> None:
+    """Its partitions are led by the other; what cannot be asked is counted."""
+    with ClusterReader(cluster.zookeeper.connect_string) as reader:
+        exporter = Exporter(reader, THREADS)
+        exporter.refresh()
+        cluster.brokers[1].kill()
+        exporter.refresh()
+        values = parsed(exporter.text)
+        cluster.restart(cluster.brokers[1])
+    assert 1 == of(values, "kafka08_exporter_up")
+    assert of(values, "kafka_topic_partition_replicas", topic="t", partition="0") == 2
+
+
+def test_the_command_serves_what_it_shows(cluster: EmbeddedCluster) -> None:
+    """By HTTP until it is stopped by SIGTERM; and once, without --listen."""
+    command = [sys.executable, "-m", "kafka08.cli", "metrics"]
+    command += ["--zookeeper", cluster.zookeeper.connect_string]
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    process = subprocess.Popen([*command, "--listen", "0"], stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stderr is not None
+        found = re.search(r"http://127\.0\.0\.1:\d+/metrics", process.stderr.readline())
+        assert found is not None
+        with urllib.request.urlopen(found[0], timeout=10) as answer:
+            assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+            served = answer.read().decode()
+    finally:
+        process.terminate()
+        process.communicate(timeout=20)
+    assert set(parsed(shown)) == set(parsed(served))
