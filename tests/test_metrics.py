@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from kafka08.exposition import text_of
+from kafka08.exposition import _registry, text_of
 from kafka08.metrics import (
     RATE_WINDOW_SECONDS,
     RECENT_MAX,
@@ -87,6 +88,20 @@ def test_a_meter_has_the_names_of_both_kinds_of_boards() -> None:
     samples = [s for f in text_string_to_metric_families(text) for s in f.samples]
     assert [("a_bytesinpersec", 7), ("a_bytesin_total", 7)] == [(s.name, s.value) for s in samples]
     assert {'x"\\\n'} == {sample.labels["topic"] for sample in samples}
+
+
+def test_the_text_is_that_of_prometheus_client() -> None:
+    """Names, escapes, kinds and numbers, of every shape there is."""
+    timings = Timings()
+    timings.add(0.25)
+    families = [
+        *meter("a_bytesin", 'Bytes\\ in "text"\n.', [({"topic": 'x"\\\n', "a": "é"}, 7)]),
+        Family("took_ms", "Time.", list(timings.samples({"request": "Fetch"})), "summary"),
+        Family("size", "Bytes.", [Sample("", {}, n) for n in (0, -1, 1e300, float("inf"), 1.5)]),
+        Family("empty", "Nothing.", []),
+    ]
+    theirs = generate_latest(_registry(lambda: families)).decode()
+    assert theirs == text_of(families)
 
 
 def test_timings_are_a_summary() -> None:

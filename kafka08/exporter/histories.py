@@ -106,7 +106,7 @@ class Histories:
             return Verdict.OK
         lag = lag_of(view, tp, history.last.offset)
         watched_ms = view.now_ms - history.since_ms
-        if lag is None or (len(history.commits) < COMMITS_MIN and watched_ms < WATCHED_MS_MIN):
+        if not lag or (len(history.commits) < COMMITS_MIN and watched_ms < WATCHED_MS_MIN):
             return Verdict.OK
         recent = [end.offset for end in self._ends.get(tp, [])[-RECENT_ENDS:]]
         return verdict_of(list(history.commits), recent, lag, view.now_ms)

@@ -106,6 +106,7 @@ WITHOUT_JSON = {
     "completion": "it prints a script for a shell",
     "broker start": "it prints its log alone",
     "zookeeper start": "it prints its log alone",
+    "metrics": "it prints the text format of Prometheus",
     "offsets export": "it has --format, of which json is the default",
 }
 

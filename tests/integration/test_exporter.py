@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -19,6 +21,7 @@ from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
 from kafka08.runtime.threads import THREADS
 
 MESSAGES, READ = 40, 25
+SHIPPED = Path(__file__).parent.parent.parent / "docs" / "monitoring"
 Values = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
@@ -121,3 +124,32 @@ def test_the_command_serves_what_it_shows(cluster: EmbeddedCluster) -> None:
         process.terminate()
         process.communicate(timeout=20)
     assert set(parsed(shown)) == set(parsed(served))
+
+
+def shipped_queries() -> list[str]:
+    """Those of the alert rules and of the board."""
+    rules = [
+        line.partition("expr:")[2] for line in (SHIPPED / "alerts.yml").read_text().splitlines()
+    ]
+    board = json.loads((SHIPPED / "board.json").read_text())
+    panels = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+    return [query for query in [*rules, *panels] if query.strip()]
+
+
+def test_every_query_that_is_shipped_asks_for_names_that_are_there() -> None:
+    """Of the exporter, and of a broker with metrics.port: a misspelt name alerts nobody."""
+    with EmbeddedCluster(brokers=1, config={"metrics.port": 0}) as cluster:
+        with AdminClient(cluster.zookeeper.connect_string) as admin:
+            admin.create_topic("t", 1)
+            admin.await_leaders("t")
+        with ClusterReader(cluster.zookeeper.connect_string) as reader:
+            exporter = Exporter(reader, THREADS)
+            exporter.refresh()
+        log = cluster.brokers[0].process.log.read_text()
+        [url] = re.findall(r"http://127\.0\.0\.1:\d+/metrics", log)
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            of_broker = answer.read().decode()
+    known = set(re.findall(r"^# TYPE (\S+)", exporter.text + of_broker, re.MULTILINE))
+    asked = {name for query in shipped_queries() for name in re.findall(r"\bkafka\w+", query)}
+    assert len(asked) > 20
+    assert asked <= known
