@@ -95,7 +95,7 @@ def encode_key(key: RecordKey, version: int = WRITTEN_VERSION) -> bytes:
     if isinstance(key, GroupKey):
         return VERSION.pack(GROUP_KEY_VERSION) + encode_body(_GroupKeyBody(*key))
     assert version in OFFSET_KEY_VERSIONS, version
-    return VERSION.pack(version) + encode_body(_OffsetKeyBody(*key))
+    return VERSION.pack(version) + encode_body(key, _OffsetKeyBody)
 
 
 def encode_value(committed: OffsetAndMetadata, *, expire_ms: int = NO_EXPIRY) -> bytes:

@@ -32,6 +32,8 @@ from kafka08.protocol.metadata import BrokerEndpoint
 from kafka08.protocol.served import SERVED
 from kafka08.protocol.types import Request
 from kafka08.protocol.update_metadata import LiveBroker, UpdateMetadataRequest
+from kafka08.runtime.disk import Disk
+from kafka08.runtime.system_disk import SYSTEM_DISK
 from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
@@ -212,6 +214,7 @@ class World:
         *,
         broker_id: int = BROKER_ID,
         native_inline: bool = True,
+        disk: Disk = SYSTEM_DISK,
         **config: Any,
     ) -> None:
         self.runtime = FakeRuntime(native_inline=native_inline)
@@ -232,6 +235,7 @@ class World:
             self.config.log_config(),
             clock=self.runtime,
             background=LogBackground(self.runtime, self.timer),
+            disk=disk,
         )
         self.log_manager.load()
         store = cast("ClusterStore", self.store)

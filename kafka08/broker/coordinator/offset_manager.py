@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from kafka08.broker.config import BrokerConfig
@@ -154,8 +154,9 @@ class OffsetManager:
         limit = self._config.offset_metadata_max_bytes
         refused = [tp for tp, o in offsets.items() if java_length(o.metadata) > limit]
         codes: CommitCodes = dict.fromkeys(refused, OffsetMetadataTooLarge.code)
+        now_ms = self._runtime.time_ms()
         stored = {
-            OffsetKey(group, *tp): self._value(committed, retention_ms)
+            OffsetKey(group, *tp): self._value(committed, retention_ms, now_ms)
             for tp, committed in offsets.items()
             if tp not in codes
         }
@@ -170,16 +171,15 @@ class OffsetManager:
         else:
             done(codes)
 
-    def _value(self, committed: OffsetAndMetadata, retention_ms: int) -> OffsetValue:
-        now = self._runtime.time_ms()
-        given = now if committed.timestamp_ms == NOW else committed.timestamp_ms
+    def _value(self, committed: OffsetAndMetadata, retention_ms: int, now_ms: int) -> OffsetValue:
+        given = now_ms if committed.timestamp_ms == NOW else committed.timestamp_ms
         if self._level < Level.V0_9_0:
-            return OffsetValue(replace(committed, timestamp_ms=given))
+            return OffsetValue(OffsetAndMetadata(committed.offset, committed.metadata, given))
         if retention_ms == BROKERS_RETENTION:
             retention_ms = self._retention_ms
         metadata = committed.metadata or ""
         return OffsetValue(
-            OffsetAndMetadata(committed.offset, metadata, now), expire_ms=given + retention_ms
+            OffsetAndMetadata(committed.offset, metadata, now_ms), expire_ms=given + retention_ms
         )
 
     def _append_commit(

@@ -8,10 +8,13 @@ Source: KafkaApis.handleOffsetRequest 0.8.2.2.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
+from typing import Final
 
-from kafka08.broker.call import Call
+from kafka08.broker.call import Call, Later
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.refused import Refused
+from kafka08.broker.turns import in_turns
 from kafka08.errors import ApiError, code_of
 from kafka08.protocol.grouping import by_partition
 from kafka08.protocol.offsets import (
@@ -26,19 +29,37 @@ from kafka08.structs import DEBUGGING_CONSUMER, ORDINARY_CONSUMER, TopicPartitio
 logger = logging.getLogger(__name__)
 
 
-def handle(broker: BrokerContext, request: OffsetsRequest, call: Call) -> OffsetsResponse:
+PARTITIONS_AT_ONCE: Final = 1000
+"""A request for more is answered from a greenlet: others go on between two pieces of that size."""
+
+
+def handle(broker: BrokerContext, request: OffsetsRequest, call: Call) -> OffsetsResponse | Later:
+    wanted = list(by_partition(request.topics).items())
+    if len(wanted) > PARTITIONS_AT_ONCE:
+        return call.run_in_greenlet("Offsets", lambda: respond(broker, request, call, wanted))
+    return respond(broker, request, call, wanted)
+
+
+def respond(
+    broker: BrokerContext,
+    request: OffsetsRequest,
+    call: Call,
+    wanted: Sequence[tuple[TopicPartition, OffsetsPartition]],
+) -> OffsetsResponse:
+    """Switches if more than PARTITIONS_AT_ONCE are wanted."""
     topics: dict[str, list[OffsetsPartitionResponse]] = {}
     refused = Refused()
-    for topic_partition, partition in by_partition(request.topics).items():
-        code, offsets = 0, []
-        try:
-            offsets = find(broker, topic_partition, partition, request.replica_id)
-        except ApiError as error:
-            code = code_of(error)
-            refused.add(topic_partition, error)
-        topics.setdefault(topic_partition.topic, []).append(
-            OffsetsPartitionResponse(topic_partition.partition, code, offsets)
-        )
+    for piece in in_turns(wanted, broker.runtime, PARTITIONS_AT_ONCE):
+        for topic_partition, partition in piece:
+            code, offsets = 0, []
+            try:
+                offsets = find(broker, topic_partition, partition, request.replica_id)
+            except ApiError as error:
+                code = code_of(error)
+                refused.add(topic_partition, error)
+            topics.setdefault(topic_partition.topic, []).append(
+                OffsetsPartitionResponse(topic_partition.partition, code, offsets)
+            )
     for partitions, reason in refused:
         logger.warning(
             "Offset request with correlation id %d from client %s on %s failed due to %s",
