@@ -95,8 +95,9 @@ class AdminClient(Closeable):
     ) -> dict[int, tuple[int, ...]]:
         """Create a topic and give its partition → replicas.
 
-        config        overrides, checked by name and value; in a cluster under the safe profile they
-                      are added to that profile's (kafka08.profile)
+        config        overrides, checked by name and value as the newest live broker knows them; in
+                      a cluster under the safe profile they are added to that profile's
+                      (kafka08.profile)
         assignment    partition → replicas instead of the two counts; its brokers need not be live
         rack_aware    spread replicas over the racks of the brokers (broker.rack), if they have any
         dry_run       check everything and change nothing
@@ -104,7 +105,8 @@ class AdminClient(Closeable):
         overrides = override_texts(config or {})
         if fault := fault_of(name):
             raise AdminError(fault)
-        parse_topic_config(overrides)
+        if overrides:
+            parse_topic_config(overrides, self._store.newest_level())
         if assignment is not None:
             check_assignment(assignment)
         if self._zk.exists(paths.topic(name)):
@@ -242,10 +244,11 @@ class AdminClient(Closeable):
         overrides = None
         if config or delete_config:
             stored = self.overrides(name)
-            check_names([key for key in delete_config if key not in stored])
+            level = self._store.newest_level()
+            check_names([key for key in delete_config if key not in stored], level)
             overrides = {key: value for key, value in stored.items() if key not in delete_config}
             overrides |= override_texts(config or {})
-            parse_topic_config(overrides)
+            parse_topic_config(overrides, level)
         if not dry_run:
             if added:
                 self._write_assignment(name, {**existing, **added}, node.version)

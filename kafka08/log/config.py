@@ -122,6 +122,13 @@ class LogConfig:
         return 0 if self.rules is None else self.rules.magic
 
     @property
+    def format_setting(self) -> str:
+        """The broker's key that decides the message format, and its value."""
+        if self.rules is None:
+            return f"api.level {self.level}"
+        return f"log.message.format.version {self.message_format_version}"
+
+    @property
     def retention_limit_ms(self) -> int:
         """The age above which a segment is deleted; from 0.9 on LONG_MAX for a negative
         retention.ms."""

@@ -30,6 +30,7 @@ from kafka08.log.names import (
     partition_directory,
 )
 from kafka08.log.retention import PolicyFor, kafka_retention
+from kafka08.log.stored_format import segment_of_magic_1
 from kafka08.metrics import Timings
 from kafka08.runtime.disk import Disk
 from kafka08.runtime.system_disk import SYSTEM_DISK
@@ -131,12 +132,13 @@ class LogManager:
 
         The clean-shutdown marker is removed before the first file is opened: a start that fails
         half way must not be taken for a clean stop by the next one, ours or the JVM's.
-        Raises CorruptLog for directories and files that are no logs, and StorageError; the locks
-        are released then.
+        Raises CorruptLog for directories and files that are no logs, ConfigError for logs of a
+        newer format, and StorageError; the locks are released then.
         """
         logger.info("Loading logs.")
         try:
             jobs = [job for directory in self._directories for job in self._load_jobs(directory)]
+            self._refuse_newer_formats()
             for directory in self._directories:
                 directory.remove_marker()
             for loaded in run(jobs):
@@ -147,7 +149,7 @@ class LogManager:
                 self.cleaner_points.keep(path, here)
             if any(map(self._is_checkpointed_too_high, self.logs.values())):
                 self.checkpoint_recovery_points()
-        except (CorruptLog, StorageError):
+        except (ConfigError, CorruptLog, StorageError):
             self._release()
             raise
         logger.info("Logs loading complete.")
@@ -166,6 +168,26 @@ class LogManager:
             recovery_point = recovery_points.get(topic_partition, 0)
             jobs.append(self._load_job(path, recovery_point, directory.was_clean))
         return jobs
+
+    def _refuse_newer_formats(self) -> None:
+        """ConfigError for a log with magic 1 where the broker stores magic 0: consumers of such a
+        broker cannot read it. A topic's own message.format.version may be lowered. 0.10.2.2 starts,
+        and so does 0.8.2.2."""
+        default = self._default_config
+        if default.magic:
+            return
+        for path in (path for one in self._directories for path in one.partition_directories()):
+            topic = parse_partition_directory(path).topic
+            is_its_own = self.config_of(topic).message_format_version != (
+                default.message_format_version
+            )
+            found = None if is_its_own else segment_of_magic_1(path, self.disk)
+            if found is not None:
+                raise ConfigError(
+                    f"{default.format_setting} is too low for topic {topic}: {found} has messages "
+                    "of magic 1. Start with api.level 0.10.2 and log.message.format.version 0.10.0 "
+                    "or later"
+                )
 
     def _load_job(self, path: Path, recovery_point: int, clean: bool) -> LoadJob:
         return lambda: self._open(path, recovery_point=recovery_point, clean_shutdown=clean)

@@ -58,6 +58,12 @@ class BrokerRegistration:
     rack: str | None = None
     protocols: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def level(self) -> Level:
+        """The release that the broker registers as; one that is told to speak an older protocol to
+        its peers registers as that."""
+        return {1: Level.V0_8_2, 2: Level.V0_9_0}.get(self.version, Level.V0_10_2)
+
     def broker(self, broker_id: int, listener: str = PLAINTEXT) -> Broker:
         """The address of a listener; of PLAINTEXT, the one that a client of 0.8 uses.
         ZooKeeperError when there is none."""

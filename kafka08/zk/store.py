@@ -136,6 +136,11 @@ class ClusterStore:
                 found[i] = nodes.decode_broker(node.data)
         return found
 
+    def newest_level(self) -> Level:
+        """The newest release that a live broker registers as; 0.8.2 if there is none."""
+        found = self.registrations().values()
+        return max((one.level for one in found), default=Level.V0_8_2)
+
     def brokers(self, broker_ids: Iterable[int] | None = None) -> dict[int, Broker]:
         """id → address of the brokers named (None: all) that can be reached, ascending."""
         return reachable(self.registrations(broker_ids))

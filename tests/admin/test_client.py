@@ -394,3 +394,31 @@ def test_moves_and_elections_are_asked_for_one_at_a_time(admin: AdminClient, zk:
         admin.move_partitions({tp: (99_999_999_999,)})
     zk.delete(paths.REASSIGN_PARTITIONS)
     assert {tp: MoveStatus.FAILED} == admin.move_statuses({tp: (1,)})
+
+
+@pytest.mark.parametrize(("versions", "known"), [((1,), False), ((1, 2), False), ((1, 4), True)])
+def test_overrides_are_those_of_the_newest_broker(
+    zk: ZkClient, versions: tuple[int, ...], known: bool
+) -> None:
+    """By its registration: 1 is 0.8, 2 is 0.9, 4 is 0.10.2."""
+    store = ClusterStore(zk)
+    store.create_common_paths()
+    for broker_id, version in enumerate(versions):
+        level = Level.V0_8_2 if version == 1 else Level.V0_10_2
+        ends = (Endpoint("PLAINTEXT", "h", broker_id),)
+        advertised = nodes.Advertised(level, version, ends)
+        store.register_broker(
+            Broker(broker_id, "h", broker_id), timestamp_ms=1, advertised=advertised
+        )
+    admin = AdminClient(zk=zk)
+    config = {"message.timestamp.type": "LogAppendTime"}
+    admin.create_topic("tt", assignment={0: [1]})
+    if known:
+        admin.create_topic("uu", config=config, assignment={0: [1]})
+        admin.alter_topic("tt", config=config)
+        admin.alter_topic("tt", delete_config=["message.timestamp.type", "message.format.version"])
+    else:
+        with pytest.raises(ConfigError, match="Unknown configuration"):
+            admin.create_topic("uu", config=config, assignment={0: [1]})
+        with pytest.raises(ConfigError, match="Unknown configuration"):
+            admin.alter_topic("tt", config=config)

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import logging
+import shutil
+from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kafka08 import kernel
-from kafka08.errors import InvalidMessage, InvalidTimestamp
+from kafka08.errors import ConfigError, InvalidMessage, InvalidTimestamp
 from kafka08.levels import Level
 from kafka08.log import LogConfig
 from kafka08.log.log import Log
+from kafka08.log.manager import LogManager
 from kafka08.protocol import message_set
 from kafka08.protocol.compression import GZIP, LZ4, NONE, SNAPPY
+from kafka08.structs import TopicPartition
 from tests.log.conftest import START_MS, ManualClock, OpenLog
 
 TIMES = [START_MS - 5, START_MS, START_MS - 9]
@@ -149,3 +154,71 @@ def test_overrides_decide_the_rules(caplog: pytest.LogCaptureFixture) -> None:
         assert broker == broker.from_stored("t", {"message.format.version": "0.11.0"})
     assert "Topic t: message.format.version: '0.11.0' is not one of" in caplog.text
     assert replace(broker, level=Level.V0_9_0).rules is None
+
+
+class TestStartWithALowerFormat:
+    @pytest.fixture
+    def written(self, tmp_path: Path) -> Path:
+        """A log.dir with a topic of each magic, cleanly stopped."""
+        manager = self.manager(tmp_path)
+        manager.load()
+        manager.get_or_create(TopicPartition("new", 0)).append(produced())
+        manager.update_topic_config("old", {"message.format.version": "0.9.0"})
+        manager.get_or_create(TopicPartition("old", 0)).append(produced())
+        manager.shutdown()
+        return tmp_path
+
+    def manager(
+        self, directory: Path, topics: Mapping[str, Mapping[str, str]] | None = None, **config: Any
+    ) -> LogManager:
+        settings = {"level": Level.V0_10_2, "segment_index_bytes": 4096, **config}
+        return LogManager([directory], LogConfig(**settings), topics)
+
+    @pytest.mark.parametrize(
+        ("config", "named"),
+        [
+            ({"message_format_version": "0.9.0"}, "log.message.format.version 0.9.0"),
+            ({"level": Level.V0_8_2}, "api.level 0.8.2"),
+            ({"level": Level.V0_9_0}, "api.level 0.9.0"),
+        ],
+    )
+    def test_it_is_refused(self, written: Path, config: dict[str, Any], named: str) -> None:
+        """With the setting, the topic and the segment; nothing was touched. The original starts."""
+        before = {path: path.read_bytes() for path in written.rglob("*") if path.is_file()}
+        with pytest.raises(ConfigError) as caught:
+            self.manager(written, **config).load()
+        segment = written / "new-0" / f"{0:020d}.log"
+        assert f"{named} is too low for topic new: {segment}" in str(caught.value)
+        assert before == {path: path.read_bytes() for path in written.rglob("*") if path.is_file()}
+        again = self.manager(written)
+        again.load()
+        again.shutdown()
+
+    @pytest.mark.parametrize("level", [Level.V0_8_2, Level.V0_9_0, Level.V0_10_2])
+    def test_logs_of_magic_0_are_no_hindrance(self, written: Path, level: Level) -> None:
+        """Though a broker of 0.10.2 wrote them."""
+        shutil.rmtree(written / "new-0")
+        manager = self.manager(written, level=level, message_format_version="0.9.0")
+        manager.load()
+        assert 3 == manager.logs[TopicPartition("old", 0)].log_end_offset
+        manager.shutdown()
+
+    def test_a_topic_of_its_own_format_may_be_lowered(self, written: Path) -> None:
+        """message.format.version is applied, as by 0.10.2.2."""
+        topics = {"new": {"message.format.version": "0.8.2"}}
+        manager = self.manager(written, topics, message_format_version="0.9.0")
+        manager.load()
+        log = manager.logs[TopicPartition("new", 0)]
+        log.append(produced())
+        assert [1, 1, 1, 0, 0, 0] == [entry.magic for entry in kernel.entries(stored(log))]
+        manager.shutdown()
+
+    def test_below_0_10_magic_1_from_a_client_is_no_hindrance(self, tmp_path: Path) -> None:
+        """0.8.2.2 stores what it is sent; without a time index no later broker has been here."""
+        manager = self.manager(tmp_path, level=Level.V0_8_2)
+        manager.load()
+        manager.get_or_create(TopicPartition("t", 0)).append(produced())
+        manager.shutdown()
+        again = self.manager(tmp_path, level=Level.V0_8_2)
+        again.load()
+        again.shutdown()

@@ -1,0 +1,140 @@
+"""One log directory, used in turn by a JVM 0.10.2.2 broker and by ours of level 0.10.2."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka08.errors import ConnectionFailed
+from kafka08.kernel import entries
+from kafka08.log.check import check_log
+from kafka08.network.connection import Connection
+from kafka08.protocol import message_set
+from kafka08.protocol.compression import CODECS
+from kafka08.protocol.fetch import FetchPartition, FetchRequest, FetchTopic
+from kafka08.protocol.offsets import OffsetsPartition, OffsetsRequest, OffsetsTopic
+from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
+from kafka08.structs import ORDINARY_CONSUMER
+from tests.interop.jvm import POM_0_10_2, run_tool
+from tests.interop.seats import HOST, Release, Seat, mixed_cluster, wait_for
+
+TOPIC = "shared-log"
+KEYS = {
+    "log.segment.bytes": "4000",
+    "log.index.interval.bytes": "200",
+    "log.retention.hours": "-1",
+}
+START_MS = 1_600_000_000_000
+"""The timestamp of the message at offset 0; each next one is 10 ms later."""
+
+
+def ask(seat: Seat, request: Any) -> Any:
+    with Connection(HOST, seat.port) as connection:
+        answer: Any = connection.send(request)
+    return answer.topics[0].partitions[0]
+
+
+def produce(seat: Seat, first: int, count: int, size: int, magic: int) -> None:
+    """Sets of `size` messages in every codec; values are the offsets."""
+    for start in range(first, first + count, size):
+        offsets = range(start, start + size)
+        times = [START_MS + 10 * offset for offset in offsets] if magic else None
+        codec = start // size % len(CODECS)
+        data = message_set.encode([(b"k", b"%d" % o) for o in offsets], codec, 0, magic, times)
+        topics = [ProduceTopic(TOPIC, [ProducePartition(0, data)])]
+        answer = ask(seat, ProduceRequest(1, 5000, topics, version=2))
+        assert (0, start) == (answer.error_code, answer.base_offset)
+
+
+def fetch(seat: Seat, offset: int) -> Any:
+    topics = [FetchTopic(TOPIC, [FetchPartition(0, offset, 100_000)])]
+    return ask(seat, FetchRequest(ORDINARY_CONSUMER, 0, 0, topics, version=2))
+
+
+def leads(seat: Seat) -> bool:
+    """False also while it does not listen: the registration may be its killed predecessor's."""
+    try:
+        return bool(fetch(seat, 0).error_code == 0)
+    except ConnectionFailed:
+        return False
+
+
+def read_all(seat: Seat, end: int) -> list[tuple[bytes | None, int]]:
+    """(value, timestamp) of every message."""
+    wait_for(lambda: leads(seat), "the leader")
+    found: list[tuple[bytes | None, int]] = []
+    while len(found) < end:
+        batch = list(message_set.decode(bytes(fetch(seat, len(found)).message_set), len(found)))
+        assert batch, f"nothing at offset {len(found)}"
+        found += [(message.value, message.timestamp) for message in batch]
+    return found
+
+
+def expected(old: int, end: int) -> list[tuple[bytes | None, int]]:
+    """The first `old` messages have no timestamp."""
+    return [(b"%d" % o, START_MS + 10 * o if o >= old else -1) for o in range(end)]
+
+
+def offset_at(seat: Seat, time_ms: int) -> tuple[int, int]:
+    topics = [OffsetsTopic(TOPIC, [OffsetsPartition(0, time_ms, 1)])]
+    answer = ask(seat, OffsetsRequest(ORDINARY_CONSUMER, topics, version=1))
+    return answer.offset, answer.timestamp_ms
+
+
+@pytest.mark.parametrize("jvm_first", [True, False], ids=["jvm", "ours"])
+def test_a_log_directory_changes_hands(tmp_path: Path, jvm_first: bool) -> None:
+    """Magic 0 and then magic 1, in every codec. At every change, after clean stops and kills, all
+    messages are there with their timestamps, found by time, and our check and the JVM's own tool
+    have nothing to say."""
+    with mixed_cluster(tmp_path, 1, Release(POM_0_10_2, "0.10.2", KEYS)) as cluster:
+        (seat,) = cluster.seats
+        starts = [seat.start_jvm, seat.start_ours]
+        if not jvm_first:
+            starts.reverse()
+        starts[0]()
+        cluster.admin.create_topic(TOPIC, config={"message.format.version": "0.9.0"})
+        cluster.await_isr(TOPIC, 1)
+        wait_for(lambda: leads(seat), "the leader")
+        produce(seat, 0, 100, 5, magic=0)
+        cluster.admin.alter_topic(TOPIC, delete_config=["message.format.version"])
+        wait_for(lambda: stores_magic_1(seat), "magic 1")
+        end = fetch(seat, 0).high_watermark
+        for turn, stop in enumerate((seat.stop, seat.kill, seat.stop, seat.kill), 1):
+            produce(seat, end, 100, 5, magic=1)
+            end += 100
+            stop()
+            directory = seat.logs / f"{TOPIC}-0"
+            if stop == seat.stop:
+                assert [] == check_log(directory)
+                assert [] == complaints_of_the_jvm(directory)
+            starts[turn % 2]()
+            old = next(o for o, (_, time) in enumerate(read_all(seat, end)) if time >= 0)
+            assert expected(old, end) == read_all(seat, end)
+            for offset in (end - 1, end - 150, end - 70):
+                wanted = max(offset, old)
+                time_ms = START_MS + 10 * wanted
+                assert (wanted, time_ms) == offset_at(seat, time_ms - 9)
+            assert (-1, -1) == offset_at(seat, START_MS + 10 * end)
+
+
+def stores_magic_1(seat: Seat) -> bool:
+    """Produce sets until one is stored so: the change of the configuration takes a moment."""
+    end = fetch(seat, 0).high_watermark
+    produce(seat, end, 5, 5, magic=1)
+    last = [*entries(bytes(fetch(seat, end).message_set))][-1]
+    return bool(last.magic == 1)
+
+
+def complaints_of_the_jvm(directory: Path) -> list[str]:
+    """What DumpLogSegments of 0.10.2.2 has against the files of a partition."""
+    paths = sorted(p for p in directory.iterdir() if p.suffix == ".log" or p.stat().st_size)
+    done = run_tool(
+        "kafka.tools.DumpLogSegments",
+        *("--files", ",".join(map(str, paths)), "--deep-iteration"),
+        pom=POM_0_10_2,
+    )
+    assert done.rc == 0
+    words = ("mismatch", "Mismatches", "out of order", "not found", "secutive")
+    return [line for line in done.stderr.splitlines() if any(word in line for word in words)]
