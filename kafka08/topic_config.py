@@ -161,10 +161,17 @@ def check_names(names: Iterable[str], level: Level = Level.V0_8_2) -> None:
     """ConfigError for the first name that is no topic configuration key of `level`."""
     keys = KEYS_AT[level]
     for name in names:
-        if name not in keys:
-            found = nearest(name, keys)
-            hint = "" if found is None else f" Did you mean {found}?"
-            raise ConfigError(f'Unknown configuration "{name}".{hint}')
+        if name in keys:
+            continue
+        if name in TOPIC_KEYS:
+            since = TOPIC_KEYS[name].declared.since
+            raise ConfigError(
+                f'Unknown configuration "{name}": brokers of level {level} do not have it, those '
+                f"of {since} and later do."
+            )
+        found = nearest(name, keys)
+        hint = "" if found is None else f" Did you mean {found}?"
+        raise ConfigError(f'Unknown configuration "{name}".{hint}')
 
 
 def unclean_elections_allowed(topic: str, overrides: Mapping[str, str], default: bool) -> bool:

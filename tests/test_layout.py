@@ -57,7 +57,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "client": {"protocol", "network.connection"},
     "producer": CLIENT_SIDE,
     "consumer": CLIENT_SIDE | {"zk"},
-    "admin": {"zk"},
+    "admin": {"client", "protocol", "zk"},
     "migration": {"client", "protocol", "consumer", "groups", "zk"},
     "mirror": {"client", "consumer", "producer", "zk"},
     "groups": {"client", "protocol", "network.connection", "consumer", "zk"},

@@ -1,12 +1,14 @@
-"""The verbs behind the topic tools; they talk to ZooKeeper alone, as 0.8.2.2's do.
+"""The verbs behind the topic tools.
 
 `AdminClient` creates, lists, describes, alters and deletes topics, and has partitions and leaders
-moved; `moves` has the files of such moves. `describe_lines` prints descriptions as kafka-topics
-does, `select` has its filters. Start reading with client.py.
+moved, through ZooKeeper alone, as 0.8.2.2's tools do. `BrokerAdmin` does what requests to brokers
+can do from 0.10.1 on. `moves` has the files of moves. `describe_lines` prints descriptions as
+kafka-topics does, `select` has its filters. Start reading with client.py.
 """
 
 from __future__ import annotations
 
+from kafka08.admin.broker_admin import BrokerAdmin
 from kafka08.admin.brokers import BrokerDescription
 from kafka08.admin.client import AdminClient
 from kafka08.admin.description import (
@@ -19,6 +21,7 @@ from kafka08.admin.moves import MoveStatus
 
 __all__ = [
     "AdminClient",
+    "BrokerAdmin",
     "BrokerDescription",
     "MoveStatus",
     "PartitionDescription",

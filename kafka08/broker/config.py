@@ -421,7 +421,8 @@ class BrokerConfig(LaterKeys):
         if self.message_format > self.protocol_version:
             raise ConfigError(
                 f"log.message.format.version {self.log_message_format_version} cannot be used when "
-                f"inter.broker.protocol.version is set to {self.inter_broker_protocol_version}"
+                f"inter.broker.protocol.version is set to {self.inter_broker_protocol_version}. "
+                "Set it to that version, or to a lower one"
             )
 
     @property

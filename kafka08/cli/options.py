@@ -91,6 +91,17 @@ def cluster_places() -> tuple[str | None, str | None]:
     return zookeeper, bootstrap
 
 
+def prefers_bootstrap() -> bool:
+    """Whether the running command, which has --bootstrap and --zookeeper, is to go by the brokers
+    alone: only --bootstrap is given, or only that on the command line. UsageError without either.
+    """
+    context = click.get_current_context()
+    zookeeper, bootstrap = cluster_places()
+    typed = context.get_parameter_source("bootstrap") is ParameterSource.COMMANDLINE
+    named = context.get_parameter_source("zookeeper") is ParameterSource.COMMANDLINE
+    return bool(bootstrap) and (zookeeper is None or (typed and not named))
+
+
 def cluster_addresses(configured_zookeeper: str = "") -> list[tuple[str, int]]:
     """Where the running command, which has --bootstrap and --zookeeper, finds brokers: --bootstrap,
     else those that are registered in --zookeeper, or in that of its configuration. An option of the

@@ -7,19 +7,22 @@ import json
 import click
 from click.core import ParameterSource
 
-from kafka08.admin import AdminClient, describe_lines, select
+from kafka08.admin import AdminClient, BrokerAdmin, describe_lines, select
 from kafka08.admin.moves import absent_brokers
 from kafka08.assignment import parse_assignment
 from kafka08.cli.commands import Commands
 from kafka08.cli.options import (
+    cluster_options,
     example,
     json_option,
     legal_topic,
+    prefers_bootstrap,
     rack_option,
     zookeeper_option,
 )
 from kafka08.cli.table import show_json
 from kafka08.cli.topic_offsets import offsets
+from kafka08.client import parse_bootstrap
 from kafka08.config import parse_overrides
 from kafka08.listing import counted
 from kafka08.structs import TopicPartition
@@ -45,7 +48,7 @@ def topic() -> None:
 @rack_option
 @click.option("--dry-run", is_flag=True, help="Show the assignment and change nothing.")
 @json_option("One JSON object.")
-@zookeeper_option
+@cluster_options
 @click.pass_context
 def create(
     context: click.Context,
@@ -57,25 +60,40 @@ def create(
     rack_aware: bool,
     dry_run: bool,
     as_json: bool,
-    zookeeper: str,
+    zookeeper: str | None,
+    bootstrap: str | None,
 ) -> None:
-    """Create the topic NAME."""
+    """Create the topic NAME.
+
+    With --bootstrap alone the controller does it; brokers take that from level 0.10.2 on.
+    """
     if replica_assignment is not None:
         for count in ("partitions", "replication_factor"):
             if context.get_parameter_source(count) is not ParameterSource.DEFAULT:
                 raise click.UsageError("--replica-assignment stands instead of the two counts.")
-    with AdminClient(zookeeper) as admin:
-        assignment = admin.create_topic(
-            name,
-            partitions,
-            replication_factor,
-            parse_overrides(config, "--config"),
-            None if replica_assignment is None else parse_assignment(replica_assignment),
-            rack_aware=rack_aware,
-            dry_run=dry_run,
-        )
-        chosen = {TopicPartition(name, number): rs for number, rs in assignment.items()}
-        absent = absent_brokers(chosen, {}, admin.live_brokers())
+    overrides = parse_overrides(config, "--config")
+    chosen = None if replica_assignment is None else parse_assignment(replica_assignment)
+    absent: list[str] = []
+    if prefers_bootstrap():
+        if not rack_aware:
+            raise click.UsageError("--disable-rack-aware needs --zookeeper.")
+        with broker_admin(bootstrap) as admin:
+            assignment = admin.create_topic(
+                name, partitions, replication_factor, overrides, chosen, dry_run=dry_run
+            )
+    else:
+        with zookeeper_admin(zookeeper) as client:
+            assignment = client.create_topic(
+                name,
+                partitions,
+                replication_factor,
+                overrides,
+                chosen,
+                rack_aware=rack_aware,
+                dry_run=dry_run,
+            )
+            moves = {TopicPartition(name, number): rs for number, rs in assignment.items()}
+            absent = absent_brokers(moves, {}, client.live_brokers())
     for sentence in absent:
         click.echo(f"WARNING: {sentence}", err=True)
     if as_json:
@@ -89,12 +107,17 @@ def create(
 
 @topic.command("list", epilog=example("kafka08 topic list --json"))
 @json_option("One JSON list.")
-@zookeeper_option
-def list_(as_json: bool, zookeeper: str) -> None:
-    """List all topics, sorted."""
-    with AdminClient(zookeeper) as admin:
-        names = admin.list_topics()
-        doomed = admin.topics_marked_for_deletion()
+@cluster_options
+def list_(as_json: bool, zookeeper: str | None, bootstrap: str | None) -> None:
+    """List all topics, sorted. With --zookeeper it shows which are marked for deletion."""
+    doomed: list[str] = []
+    if prefers_bootstrap():
+        with broker_admin(bootstrap) as admin:
+            names = admin.list_topics()
+    else:
+        with zookeeper_admin(zookeeper) as client:
+            names = client.list_topics()
+            doomed = client.topics_marked_for_deletion()
     if as_json:
         click.echo(json.dumps(names))
         return
@@ -116,18 +139,20 @@ def list_(as_json: bool, zookeeper: str) -> None:
     "--topics-with-overrides", is_flag=True, help="Only topics with overrides, and no partitions."
 )
 @json_option("One JSON list.")
-@zookeeper_option
+@cluster_options
 def describe(
     names: tuple[str, ...],
     under_replicated_partitions: bool,
     unavailable_partitions: bool,
     topics_with_overrides: bool,
     as_json: bool,
-    zookeeper: str,
+    zookeeper: str | None,
+    bootstrap: str | None,
 ) -> None:
     """Describe the topics NAMES, or all: partitions, leader, replicas, ISR, overrides.
 
-    With both filters of partitions it shows those that either selects.
+    With both filters of partitions it shows those that either selects. With --bootstrap alone it
+    shows no overrides.
     """
     by_partition = under_replicated_partitions or unavailable_partitions
     if topics_with_overrides and by_partition:
@@ -135,7 +160,10 @@ def describe(
             "--topics-with-overrides shows topics and the other filters show partitions; "
             "use one kind."
         )
-    with AdminClient(zookeeper) as admin:
+    by_brokers = prefers_bootstrap()
+    if by_brokers and topics_with_overrides:
+        raise click.UsageError("--topics-with-overrides needs --zookeeper.")
+    with broker_admin(bootstrap) if by_brokers else zookeeper_admin(zookeeper) as admin:
         topics = admin.describe_topics(list(names) or None)
         live = admin.live_brokers() if unavailable_partitions else []
     filters = {
@@ -218,16 +246,39 @@ def alter(
 @click.argument("name", callback=legal_topic)
 @click.option("--dry-run", is_flag=True, help="Only check that the topic exists.")
 @json_option("One JSON object.")
-@zookeeper_option
-def delete(name: str, dry_run: bool, as_json: bool, zookeeper: str) -> None:
-    """Ask the controller to delete the topic NAME (it must have delete.topic.enable=true)."""
-    with AdminClient(zookeeper) as admin:
-        admin.delete_topic(name, dry_run=dry_run)
+@cluster_options
+def delete(
+    name: str, dry_run: bool, as_json: bool, zookeeper: str | None, bootstrap: str | None
+) -> None:
+    """Ask the controller to delete the topic NAME (it must have delete.topic.enable=true).
+
+    With --bootstrap alone it waits until the topic is gone; brokers take that from level 0.10.2 on.
+    """
+    is_gone = False
+    if prefers_bootstrap():
+        with broker_admin(bootstrap) as admin:
+            is_gone = admin.delete_topic(name, dry_run=dry_run) and not dry_run
+    else:
+        with zookeeper_admin(zookeeper) as client:
+            client.delete_topic(name, dry_run=dry_run)
     if as_json:
-        show_json({"topic": name, "marked_for_deletion": not dry_run, "dry_run": dry_run})
-        return
-    if dry_run:
+        marked = not dry_run and not is_gone
+        shown = {"topic": name, "marked_for_deletion": marked, "dry_run": dry_run}
+        show_json(shown | ({"deleted": True} if is_gone else {}))
+    elif is_gone:
+        click.echo(f"Deleted topic {name}.")
+    elif dry_run:
         click.echo(f"Would mark topic {name} for deletion.")
-        return
-    click.echo(f"Topic {name} is marked for deletion.")
-    click.echo("Note: This will have no impact if delete.topic.enable is not set to true.")
+    else:
+        click.echo(f"Topic {name} is marked for deletion.")
+        click.echo("Note: This will have no impact if delete.topic.enable is not set to true.")
+
+
+def broker_admin(bootstrap: str | None) -> BrokerAdmin:
+    assert bootstrap is not None, "prefers_bootstrap says that there is one"
+    return BrokerAdmin(parse_bootstrap(bootstrap))
+
+
+def zookeeper_admin(zookeeper: str | None) -> AdminClient:
+    assert zookeeper is not None, "prefers_bootstrap says that there is one"
+    return AdminClient(zookeeper)

@@ -260,6 +260,29 @@ def test_a_change_is_announced_as_the_registered_brokers_read_it(
     assert expected == config_changes(zk)
 
 
+@pytest.mark.parametrize(("version", "refused_at"), [(1, "0.8.2"), (2, "0.9.0"), (4, None)])
+def test_configurations_of_a_later_release(
+    zk: ZkClient, version: int, refused_at: str | None
+) -> None:
+    """Where no broker is of that release they are refused, by name and release."""
+    store = ClusterStore(zk)
+    store.create_common_paths()
+    level = Level.V0_8_2 if version == 1 else Level.V0_10_2
+    advertised = nodes.Advertised(level, version, (Endpoint("PLAINTEXT", "h", 1),))
+    store.register_broker(Broker(1, "h", 1), timestamp_ms=1, advertised=advertised)
+    admin = AdminClient(zk=zk)
+    config = {"message.timestamp.type": "LogAppendTime"}
+    if refused_at is None:
+        admin.create_topic("tt", config=config)
+        assert config == admin.overrides("tt")
+        with pytest.raises(ConfigError, match="is not one of CreateTime, LogAppendTime"):
+            admin.alter_topic("tt", config={"message.timestamp.type": "Now"})
+    else:
+        text = rf"level {refused_at} do not have it, those of 0\.10\.2"
+        with pytest.raises(ConfigError, match=text):
+            admin.create_topic("tt", config=config)
+
+
 def test_replicas_are_spread_over_racks(zk: ZkClient) -> None:
     """Of new topics, added partitions and moves, unless racks are to be disregarded; with the rack
     of one broker missing nothing is assigned."""

@@ -41,6 +41,7 @@ HERE = Path(__file__).parent
 POM = HERE / "pom.xml"
 POM_0_9_0 = HERE / "pom-0.9.0.1.xml"
 POM_0_10_2 = HERE / "pom-0.10.2.2.xml"
+POM_3_9 = HERE / "pom-3.9.1.xml"
 CACHE = HERE.parent.parent / ".jvm"
 ALL = "ALL-UNNAMED"
 JAVA_FLAGS = (
@@ -262,9 +263,9 @@ def knows_leaders(broker: JvmBroker, topic: str, partitions: int) -> bool:
 
 
 class JvmZooKeeper(JvmProcess):
-    """ZooKeeper 3.4.6, the one 0.8.2.2 ships. `connect_string` is its address."""
+    """ZooKeeper 3.4.6, the one 0.8.2.2 ships, or that of `pom`. `connect_string` is its address."""
 
-    def __init__(self, directory: Path, port: int | None = None) -> None:
+    def __init__(self, directory: Path, port: int | None = None, pom: Path = POM) -> None:
         self.port = port or free_ports(1)[0]
         self.connect_string = f"127.0.0.1:{self.port}"
         directory.mkdir(parents=True, exist_ok=True)
@@ -273,6 +274,7 @@ class JvmZooKeeper(JvmProcess):
             f"dataDir={directory / 'zookeeper'}\nclientPort={self.port}\n"
             "clientPortAddress=127.0.0.1\ntickTime=500\nmaxClientCnxns=0\n"
             "minSessionTimeout=1000\nmaxSessionTimeout=60000\n"
+            "admin.enableServer=false\n4lw.commands.whitelist=ruok\n"
         )
         super().__init__(
             "ZooKeeper",
@@ -280,6 +282,7 @@ class JvmZooKeeper(JvmProcess):
             "org.apache.zookeeper.server.quorum.QuorumPeerMain",
             str(config),
             ready=self._is_ok,
+            pom=pom,
         )
 
     def _is_ok(self) -> bool:
@@ -321,6 +324,7 @@ class JvmBroker(JvmProcess):
         config = directory / f"server-{broker_id}.properties"
         keys = {
             **self.DEFAULTS,
+            **({"listeners": f"PLAINTEXT://{self.address}"} if pom == POM_3_9 else {}),
             "log.dirs": str(self.log_dir),
             **(properties or {}),
             "broker.id": str(broker_id),
@@ -334,7 +338,13 @@ class JvmBroker(JvmProcess):
             directory / f"broker-{broker_id}.out",
             "kafka.Kafka",
             str(config),
-            ready=lambda: f"[Kafka Server {broker_id}], started" in self.output(),
+            ready=lambda: any(
+                text in self.output()
+                for text in (
+                    f"[Kafka Server {broker_id}], started",
+                    f"[KafkaServer id={broker_id}] started",
+                )
+            ),
             flags=flags,
             pom=pom,
         )

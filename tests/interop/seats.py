@@ -48,34 +48,46 @@ OF_0_8_2 = Release()
 
 
 class Seat:
-    """Broker `broker_id` of the cluster, whoever it is now."""
+    """Broker `broker_id` of the cluster, whoever it is now: of the cluster's release, unless
+    another is given when it is started."""
 
     def __init__(self, directory: Path, broker_id: int, port: int, cluster: MixedCluster) -> None:
         self.id = broker_id
         self.port = port
         self.logs = directory / f"logs-{broker_id}"
         self._cluster = cluster
-        release = cluster.release
-        keys = {**CONFIG, **release.keys, "log.dirs": str(self.logs)}
-        connect = cluster.zookeeper.connect_string
-        self._jvm = JvmBroker(
-            directory, broker_id, connect, {**keys, "port": str(port)}, pom=release.pom
-        )
-        self._ours = EmbeddedBroker(
-            broker_id,
-            port,
+        self._directory = directory
+        self._jvm = self._make_jvm(cluster.release)
+        self._ours = self._make_ours(cluster.release)
+
+    def _keys(self, release: Release) -> dict[str, str]:
+        return {**CONFIG, **release.keys, "log.dirs": str(self.logs), "port": str(self.port)}
+
+    def _make_jvm(self, release: Release) -> JvmBroker:
+        connect = self._cluster.zookeeper.connect_string
+        keys = self._keys(release)
+        return JvmBroker(self._directory, self.id, connect, keys, pom=release.pom)
+
+    def _make_ours(self, release: Release) -> EmbeddedBroker:
+        return EmbeddedBroker(
+            self.id,
+            self.port,
             host=HOST,
-            directory=directory / f"ours-{broker_id}",
-            zookeeper_connect=connect,
-            config={**keys, "api.level": release.level},
+            directory=self._directory / f"ours-{self.id}",
+            zookeeper_connect=self._cluster.zookeeper.connect_string,
+            config={**self._keys(release), "api.level": release.level},
             guard=guard(),
         )
 
-    def start_jvm(self) -> None:
+    def start_jvm(self, release: Release | None = None) -> None:
+        if release is not None:
+            self._jvm = self._make_jvm(release)
         self._jvm.start()
         self._await_registration()
 
-    def start_ours(self) -> None:
+    def start_ours(self, release: Release | None = None) -> None:
+        if release is not None:
+            self._ours = self._make_ours(release)
         self._ours.start()
         self._await_registration()
 
@@ -111,9 +123,9 @@ class Seat:
 class MixedCluster:
     """A ZooKeeper and some seats, ids from 1 on."""
 
-    def __init__(self, directory: Path, seats: int, release: Release) -> None:
+    def __init__(self, directory: Path, seats: int, release: Release, zookeeper: Path) -> None:
         self.release = release
-        self.zookeeper = JvmZooKeeper(directory)
+        self.zookeeper = JvmZooKeeper(directory, pom=zookeeper)
         self.zookeeper.start()
         self._zk = ZkClient(self.zookeeper.connect_string, connection_timeout_ms=30_000)
         self._zk.start()
@@ -158,9 +170,10 @@ class MixedCluster:
 
 @contextmanager
 def mixed_cluster(
-    directory: Path, seats: int, release: Release = OF_0_8_2
+    directory: Path, seats: int, release: Release = OF_0_8_2, *, zookeeper: Path = POM
 ) -> Iterator[MixedCluster]:
-    cluster = MixedCluster(directory, seats, release)
+    """zookeeper   the jars of the ZooKeeper server"""
+    cluster = MixedCluster(directory, seats, release, zookeeper)
     try:
         yield cluster
     finally:

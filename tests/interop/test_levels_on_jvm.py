@@ -32,6 +32,7 @@ RELEASES = {
     "0.9.0-pinned": Release(POM_0_9_0, "0.9.0", {"inter.broker.protocol.version": "0.8.2"}),
     "0.10.2-pinned": Release(POM_0_10_2, "0.10.2", PIN),
     "0.10.2": Release(POM_0_10_2, "0.10.2", MAGIC_0),
+    "0.10.2-magic-1": Release(POM_0_10_2, "0.10.2", {}),
 }
 TOPIC = "mixed"
 CLEAN = {"unclean.leader.election.enable": "false"}

@@ -1,0 +1,207 @@
+"""BrokerAdmin: topics created, listed, described and deleted by requests, without ZooKeeper.
+
+Brokers from 0.10.1 on (`api.level` 0.10.2 of ours) take CreateTopics and DeleteTopics; older ones
+only list and describe. What they do not tell: overrides, and whether a topic is being deleted.
+What cannot be done raises AdminError and has changed nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from kafka08.admin.description import PartitionDescription, TopicDescription
+from kafka08.assignment import check_assignment
+from kafka08.client.cluster import ClusterClient
+from kafka08.errors import (
+    AdminError,
+    ApiError,
+    NoBrokersAvailable,
+    NotController,
+    RequestTimedOut,
+    TopicAlreadyExists,
+    UnknownTopicOrPartition,
+    check,
+)
+from kafka08.lifecycle import Closeable
+from kafka08.nearest import did_you_mean
+from kafka08.protocol.api_versions import ApiVersionsRequest
+from kafka08.protocol.create_topics import (
+    NO_COUNT,
+    CreateTopicsRequest,
+    NewTopic,
+    ReplicaAssignment,
+    TopicConfigEntry,
+)
+from kafka08.protocol.delete_topics import DeleteTopicsRequest
+from kafka08.protocol.metadata import MetadataRequest
+from kafka08.protocol.types import Request
+from kafka08.runtime import Runtime
+from kafka08.runtime.threads import THREADS
+from kafka08.structs import Broker
+from kafka08.topic_config import override_texts
+from kafka08.topic_name import fault_of
+
+CREATE_TOPICS_KEY: Final = 19
+PROBE_MS: Final = 5000
+"""How long a broker may take to say which requests it serves: one of 0.9 does not answer."""
+CONTROLLER_TRIES: Final = 20
+CONTROLLER_PAUSE_SECONDS: Final = 0.5
+MARGIN_MS: Final = 10_000
+"""How much longer a response is waited for than the broker was told to take."""
+
+
+class BrokerAdmin(Closeable):
+    """The verbs of AdminClient that requests can do. Usable in a `with` statement.
+
+    timeout_ms   how long brokers may take to give a new topic leaders, or to delete one
+    """
+
+    def __init__(
+        self,
+        bootstrap: Sequence[tuple[str, int]],
+        *,
+        timeout_ms: int = 30_000,
+        runtime: Runtime = THREADS,
+    ) -> None:
+        self._runtime = runtime
+        self._timeout_ms = timeout_ms
+        self._addresses = ", ".join(f"{host}:{port}" for host, port in bootstrap)
+        self._probe = ClusterClient(bootstrap, timeout_ms=PROBE_MS, runtime=runtime)
+        self._cluster = ClusterClient(bootstrap, timeout_ms=timeout_ms + MARGIN_MS, runtime=runtime)
+        self._serves: bool | None = None
+
+    def close(self) -> None:
+        self._probe.close()
+        self._cluster.close()
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = 1,
+        replication_factor: int = 1,
+        config: Mapping[str, object] | None = None,
+        assignment: Mapping[int, Sequence[int]] | None = None,
+        *,
+        dry_run: bool = False,
+    ) -> dict[int, tuple[int, ...]]:
+        """Create a topic and give its partition → replicas; {} for a `dry_run`, in which the broker
+        checks all and changes nothing. Names and values of `config` are the broker's to check."""
+        if fault := fault_of(name):
+            raise AdminError(fault)
+        if assignment is not None:
+            check_assignment(assignment)
+        self._require_topic_requests()
+        topic = NewTopic(
+            name,
+            NO_COUNT if assignment is not None else partitions,
+            NO_COUNT if assignment is not None else replication_factor,
+            [ReplicaAssignment(n, list(replicas)) for n, replicas in (assignment or {}).items()],
+            [TopicConfigEntry(*item) for item in override_texts(config or {}).items()],
+        )
+        request = CreateTopicsRequest([topic], self._timeout_ms, validate_only=dry_run, version=1)
+        (result,) = self._ask_controller(request).topics
+        try:
+            check(result.error_code, name)
+        except TopicAlreadyExists:
+            raise AdminError(f'Topic "{name}" already exists.') from None
+        except RequestTimedOut:
+            raise AdminError(
+                f"Topic {name} is created, but has no leaders after {self._timeout_ms} ms; kafka08 "
+                f"topic describe {name} shows how it stands"
+            ) from None
+        except ApiError as error:
+            raise AdminError(f"Topic {name}: {result.message or error}") from None
+        if dry_run:
+            return {}
+        # Other brokers hear of the topic a moment after the controller's.
+        metadata = self._ask_controller(MetadataRequest([name], version=1))
+        return {p.partition: tuple(p.replicas) for p in metadata.topics[0].partitions}
+
+    def delete_topic(self, name: str, *, dry_run: bool = False) -> bool:
+        """Delete a topic; False if it is not gone in time: it is marked, and goes later, or never
+        where brokers do not have delete.topic.enable=true. `dry_run`: only look whether it exists.
+        """
+        self._require_topic_requests()
+        self.describe_topics([name])
+        if dry_run:
+            return True
+        response = self._ask_controller(DeleteTopicsRequest([name], self._timeout_ms))
+        (result,) = response.topics
+        try:
+            check(result.error_code, name)
+        except UnknownTopicOrPartition:
+            raise self._absent_topic(name) from None
+        except RequestTimedOut:
+            return False
+        return True
+
+    def list_topics(self) -> list[str]:
+        """Names of all topics, sorted."""
+        return sorted(topic.topic for topic in self._metadata().topics)
+
+    def live_brokers(self) -> list[int]:
+        """Ids of the brokers that the controller knows to be alive, ascending."""
+        return sorted(broker.broker_id for broker in self._metadata().brokers)
+
+    def describe_topics(self, names: Sequence[str] | None = None) -> list[TopicDescription]:
+        """The topics named (None: all, sorted) as a broker's metadata have them, without overrides;
+        AdminError for an absent one. All topics are asked for: to ask for one may create it."""
+        found = {topic.topic: topic for topic in self._metadata().topics}
+        for name in names or ():
+            if name not in found:
+                raise self._absent_topic(name)
+        return [
+            TopicDescription(
+                name,
+                tuple(
+                    PartitionDescription(p.partition, p.leader, tuple(p.replicas), tuple(p.isr))
+                    for p in sorted(found[name].partitions, key=lambda p: p.partition)
+                ),
+                {},
+            )
+            for name in (sorted(found) if names is None else names)
+        ]
+
+    def _absent_topic(self, name: str) -> AdminError:
+        return AdminError(f"Topic {name} does not exist{did_you_mean(name, self.list_topics())}")
+
+    # Requests
+
+    def _require_topic_requests(self) -> None:
+        if not self._serves_topic_requests():
+            raise AdminError(
+                f"The brokers at {self._addresses} are older than 0.10.1 and take no requests to "
+                "create or delete topics: give --zookeeper"
+            )
+
+    def _serves_topic_requests(self) -> bool:
+        """Whether brokers are of 0.10.1 or later. NoBrokersAvailable if none answers at all."""
+        if self._serves is None:
+            try:
+                answer: Any = self._probe.ask_any(ApiVersionsRequest())
+                self._serves = CREATE_TOPICS_KEY in {api.key for api in answer.apis}
+            except NoBrokersAvailable:
+                # One of 0.8 closes the connection, one of 0.9 does not answer.
+                self._cluster.ask_any(MetadataRequest(None))
+                self._serves = False
+        return self._serves
+
+    def _metadata(self) -> Any:
+        """Of all topics: version 1 with dead replicas and the controller, where it is served."""
+        version = 1 if self._serves_topic_requests() else 0
+        return self._cluster.ask_any(MetadataRequest(None, version=version))
+
+    def _ask_controller(self, request: Request) -> Any:
+        """The controller's response, whoever that is by then; AdminError if there is none."""
+        for _ in range(CONTROLLER_TRIES):
+            metadata = self._metadata()
+            brokers = {broker.broker_id: broker for broker in metadata.brokers}
+            controller = brokers.get(metadata.controller_id)
+            if controller is not None:
+                address = Broker(controller.broker_id, controller.host, controller.port)
+                response: Any = self._cluster.send(address, request)
+                if all(topic.error_code != NotController.code for topic in response.topics):
+                    return response
+            self._runtime.sleep(CONTROLLER_PAUSE_SECONDS)
+        raise AdminError(f"The brokers at {self._addresses} have no controller; try again later")

@@ -1,0 +1,160 @@
+"""Topics by requests alone: `kafka08 topic … --bootstrap`, on brokers of 0.10.2 and of 0.8.2."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import pytest
+
+from kafka08.admin import BrokerAdmin
+from kafka08.client import parse_bootstrap
+from kafka08.embedded import EmbeddedCluster
+from kafka08.errors import AdminError, NoBrokersAvailable
+
+DEADLINE_SECONDS = 30.0
+
+
+class Outcome(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[EmbeddedCluster]:
+    """Two brokers of 0.10.2 that delete topics."""
+    with EmbeddedCluster(2, level="0.10.2") as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def topic(cluster: EmbeddedCluster) -> Run:
+    """`kafka08 topic …` with --bootstrap alone."""
+
+    return lambda *arguments: kafka08("topic", *arguments, "--bootstrap", cluster.bootstrap)
+
+
+def await_everywhere(cluster: EmbeddedCluster, name: str, is_there: bool) -> None:
+    """Until every broker has heard of the topic, or of its end."""
+    for address in parse_bootstrap(cluster.bootstrap):
+        with BrokerAdmin([address]) as admin:
+            deadline = time.monotonic() + DEADLINE_SECONDS
+            while is_there != (name in admin.list_topics()):
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+
+
+def kafka08(*arguments: str, **environ: str) -> Outcome:
+    """Run the command; it knows of no cluster but by these."""
+    unset = {"KAFKA08_ZOOKEEPER": "", "KAFKA08_BOOTSTRAP": ""}
+    done = subprocess.run(
+        [sys.executable, "-m", "kafka08.cli", *arguments],
+        env={**os.environ, **unset, **environ},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+def test_a_topic_lives_without_zookeeper(cluster: EmbeddedCluster, topic: Run) -> None:
+    """Created with its leaders, listed, described, deleted and gone."""
+    counts = ("--partitions", "3", "--replication-factor", "2")
+    created = topic("create", "t", *counts, "--config", "retention.ms=1000", "--json")
+    assert 0 == created.code, created
+    replicas = json.loads(created.out)["partitions"]
+    assert [2, 2, 2] == [len(brokers) for brokers in replicas.values()]
+    await_everywhere(cluster, "t", True)
+    assert "t" in topic("list").out.split()
+    (described,) = json.loads(topic("describe", "t", "--json").out)
+    assert replicas == {str(p["partition"]): p["replicas"] for p in described["partitions"]}
+    assert "Topic:t\tPartitionCount:3\tReplicationFactor:2" in topic("describe", "t").out
+    assert (0, "Deleted topic t.\n", "") == topic("delete", "t")
+    await_everywhere(cluster, "t", False)
+    assert "t" not in topic("list").out.split()
+
+
+def test_replicas_can_be_chosen(topic: Run) -> None:
+    """Partition by partition."""
+    created = topic("create", "chosen", "--replica-assignment", "2:1,1:2", "--json")
+    assert {"0": [2, 1], "1": [1, 2]} == json.loads(created.out)["partitions"]
+
+
+def test_a_dry_run_changes_nothing(topic: Run) -> None:
+    """The broker has checked it."""
+    assert (0, 'Would create topic "dry".\n', "") == topic("create", "dry", "--dry-run")
+    assert "dry" not in topic("list").out.split()
+    refused = topic("create", "dry", "--replication-factor", "3", "--dry-run")
+    assert (1, "") == refused[:2]
+    assert "replication factor: 3 larger than available brokers: 2" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("create", "bad", "--config", "nonsense=1"), "Unknown Log configuration nonsense."),
+        (("create", "bad", "--config", "segment.bytes=x"), "segment.bytes"),
+        (("delete", "absent"), "Topic absent does not exist"),
+        (("describe", "absent"), "Topic absent does not exist"),
+    ],
+)
+def test_refusals_say_why(topic: Run, arguments: tuple[str, ...], text: str) -> None:
+    """In the broker's words, and nothing is created: to describe a topic does not create it."""
+    done = topic(*arguments)
+    assert (1, "") == done[:2]
+    assert text in done.err
+    assert not {"bad", "absent"} & set(topic("list").out.split())
+
+
+def test_what_exists_is_not_created_again(topic: Run) -> None:
+    """As through ZooKeeper."""
+    topic("create", "twice")
+    done = topic("create", "twice")
+    assert 1 == done.code
+    assert 'Topic "twice" already exists.' in done.err
+
+
+def test_what_only_zookeeper_knows_is_misuse(topic: Run) -> None:
+    """With the option that helps."""
+    for arguments in (
+        ("describe", "--topics-with-overrides"),
+        ("create", "t", "--disable-rack-aware"),
+    ):
+        done = topic(*arguments)
+        assert 2 == done.code
+        assert "needs --zookeeper" in done.err
+
+
+def test_zookeeper_is_taken_where_both_are_known(cluster: EmbeddedCluster) -> None:
+    """From the environment; --bootstrap on the command line alone is stronger."""
+    both = {"KAFKA08_ZOOKEEPER": "localhost:1", "KAFKA08_BOOTSTRAP": cluster.bootstrap}
+    assert 1 == kafka08("topic", "list", **both).code
+    assert 0 == kafka08("topic", "list", "--bootstrap", cluster.bootstrap, **both).code
+
+
+def test_brokers_of_0_8_list_and_describe_alone() -> None:
+    """To create or delete, ZooKeeper is needed: that is said."""
+    with EmbeddedCluster(1, level="0.8.2") as cluster:
+        cluster.create_topic("old")
+        with BrokerAdmin(parse_bootstrap(cluster.bootstrap)) as admin:
+            assert ["old"] == admin.list_topics()
+            assert ["old"] == [topic.name for topic in admin.describe_topics()]
+            for refused in (admin.create_topic, admin.delete_topic):
+                with pytest.raises(AdminError, match=r"older than 0\.10\.1 .* give --zookeeper"):
+                    refused("old")
+
+
+def test_no_broker_at_all() -> None:
+    """Is said as by every client."""
+    with BrokerAdmin([("127.0.0.1", 1)]) as admin, pytest.raises(NoBrokersAvailable):
+        admin.list_topics()
