@@ -30,6 +30,9 @@ from kafka08.topic_name import fault_of
 
 LEVEL: Final = Level.V0_10_2
 """Which has this request."""
+PARTITIONS_MAX = 20_000
+"""Of a topic that is created by request. The znode of many more would be larger than ZooKeeper
+takes, and a count that a client got wrong must not cost the broker its memory."""
 MAX_LENGTH = 249
 """Of a topic's name, since 0.10: with a partition's number it must fit into a file name."""
 
@@ -61,6 +64,10 @@ def assignment_of(wanted: NewTopic, racks: Racks, rng: RandomSource) -> dict[int
         return {item.partition: tuple(item.replicas) for item in wanted.assignment}
     if wanted.partitions <= 0:
         raise InvalidPartitions("number of partitions must be larger than 0")
+    if wanted.partitions > PARTITIONS_MAX:
+        raise InvalidPartitions(
+            f"number of partitions must be at most {PARTITIONS_MAX}, not {wanted.partitions}"
+        )
     if wanted.replication_factor <= 0:
         raise InvalidReplicationFactor("replication factor must be larger than 0")
     if wanted.replication_factor > len(brokers):

@@ -340,6 +340,8 @@ class TestTopics:
             (NewTopic("t", 1, 1, [], [TopicConfigEntry("segment.bytes", "x")]), -1),
             (NewTopic("t", 1, 1, [ReplicaAssignment(0, [1])], []), 42),
             (NewTopic("t", 0, 1, [], []), 37),
+            (NewTopic("t", 20_001, 1, [], []), 37),
+            (NewTopic("t", 2**31 - 1, 1, [], []), 37),
             (NewTopic("t", 1, 0, [], []), 38),
             (NewTopic("t", 1, 2, [], []), 38),
             (NewTopic("t", NO_COUNT, NO_COUNT, [], []), 37),
