@@ -1,4 +1,5 @@
-"""0.8.2.2's own clients and tools, and librdkafka, on a cluster of ours: none may notice."""
+"""0.8.2.2's own clients and tools, and librdkafka, on a cluster of ours: none may notice, nor that
+the cluster is of level 0.10.2."""
 
 from __future__ import annotations
 
@@ -20,11 +21,11 @@ CONFLUENT = {"broker.version.fallback": "0.8.2.2", "api.version.request": False}
 """What tells librdkafka to speak as 0.8 does, without asking for versions."""
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[EmbeddedCluster]:
-    """Two of our brokers; topics made by asking get three partitions."""
+@pytest.fixture(scope="module", params=["0.8.2", "0.10.2"])
+def cluster(request: pytest.FixtureRequest) -> Iterator[EmbeddedCluster]:
+    """Two of our brokers of either level; topics made by asking get three partitions."""
     keys = {"num.partitions": 3, "offsets.topic.num.partitions": 4, "delete.topic.enable": "true"}
-    with EmbeddedCluster(brokers=2, config=keys) as cluster:
+    with EmbeddedCluster(brokers=2, config=keys, level=request.param) as cluster:
         yield cluster
 
 
