@@ -38,6 +38,8 @@ class CleanerPoints:
             path: OffsetCheckpoint(path / CLEANER_CHECKPOINT, crash, disk) for path in directories
         }
         self._points = {path: _read(file) for path, file in self._files.items()}
+        self._left: dict[Path, set[TopicPartition]] = {path: set() for path in directories}
+        """Deleted logs whose points are still in the files."""
 
     def create_files(self) -> None:
         """Make the files, empty, where there are none: once there is a cleaner."""
@@ -60,9 +62,27 @@ class CleanerPoints:
             self.record(directory, topic_partition, offset)
 
     def forget(self, directory: Path, topic_partition: TopicPartition) -> None:
-        """The log is gone, or begins anew."""
+        """The log begins anew."""
+        self.forget_deleted(directory, topic_partition)
+        self.settle(directory, topic_partition)
+
+    def forget_deleted(self, directory: Path, topic_partition: TopicPartition) -> None:
+        """The log is gone. Its point may stay in the file until `settle`: no other log has it, and
+        to write all points for each of many deleted logs takes seconds."""
         if self._points[directory].pop(topic_partition, None) is not None:
+            self._left[directory].add(topic_partition)
+
+    def settle(self, directory: Path, topic_partition: TopicPartition) -> None:
+        """On return the file has no point of a deleted log of this name: one is going to be made,
+        which must not inherit it after a crash."""
+        if topic_partition in self._left[directory]:
             self._write(directory)
+
+    def settle_all(self) -> None:
+        """On return the files have no point of a deleted log."""
+        for directory, left in self._left.items():
+            if left:
+                self._write(directory)
 
     def keep(self, directory: Path, topic_partitions: Container[TopicPartition]) -> None:
         """Drop the points of logs that are not there: one made anew must not inherit them."""
@@ -71,6 +91,7 @@ class CleanerPoints:
 
     def _write(self, directory: Path) -> None:
         self._files[directory].write(self._points[directory])
+        self._left[directory].clear()
 
 
 def _read(file: OffsetCheckpoint) -> dict[TopicPartition, int]:

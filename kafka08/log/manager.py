@@ -215,6 +215,7 @@ class LogManager:
                 one.flush()
                 one.close()
             self.checkpoint_recovery_points()
+            self.cleaner_points.settle_all()
             self._crash(crashpoints.SHUTDOWN_CLOSED)
             for directory in self._directories:
                 directory.write_marker()
@@ -234,6 +235,7 @@ class LogManager:
         if found is not None:
             return found
         directory = min(self.directories, key=lambda path: self._log_counts[path])
+        self.cleaner_points.settle(directory, topic_partition)
         created = self._open(directory / partition_directory(topic_partition))
         self._add(created)
         self._log_counts[directory] += 1
@@ -257,7 +259,7 @@ class LogManager:
         of_topic.remove(removed)
         if not of_topic:
             del self._topics[topic_partition.topic]
-        self.cleaner_points.forget(directory, topic_partition)
+        self.cleaner_points.forget_deleted(directory, topic_partition)
         renamed = self._renamed(removed)
         removed.delete(renamed)
         if renamed is None:
