@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from kafka08.protocol import codec
 from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest
+from kafka08.protocol.describe_groups import DescribeGroupsRequest
 from kafka08.protocol.heartbeat import HeartbeatRequest
 from kafka08.protocol.join_group import JoinGroupProtocol, JoinGroupRequest, JoinGroupResponse
 from kafka08.protocol.sync_group import SyncGroupAssignment, SyncGroupRequest
@@ -182,13 +183,19 @@ def large_rebalance(subject: Subject, group: str, seconds: float) -> Figures:
 
 
 def _large_group(address: str, group: str) -> list[Member]:
-    """All in one generation: the first one joins again when the others wait for it."""
+    """All in one generation: the first one joins again when all others wait for it."""
     members = [Member(address, group) for _ in range(MEMBERS)]
     first, *others = members
     first.settle()
     for member in others:
         member.connection.sendall(member.join_frame())
-    time.sleep(1)
+    with load.connect(address) as connection:
+        describe = frame(DescribeGroupsRequest([group]))
+        known = 0
+        while known < MEMBERS:
+            time.sleep(0.05)
+            found = decoded(DescribeGroupsRequest, load.exchange(connection, describe))
+            known = len(found.groups[0].members)
     first.connection.sendall(first.join_frame())
     _finish_rebalance(members)
     return members
@@ -270,5 +277,5 @@ def error_code(request: type[Request], answer: bytes, version: int = 0) -> int:
 
 
 def decoded(request: type[Request], answer: bytes, version: int = 0) -> Any:
-    """The response; each of these has an error code."""
+    """The response."""
     return codec.decode_response(request, memoryview(answer)[4:], version)[1]
