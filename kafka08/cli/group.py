@@ -158,7 +158,8 @@ def reset(
     """Plan where GROUP, of either kind, goes on from in all partitions of its topics, and do it
     with --execute. A group that has members is refused: they would commit over it.
 
-    A time is met as exactly as 0.8 can: at the start of the segment last written before it.
+    A time is met at the first message of that time or later where messages have timestamps (brokers
+    from 0.10.1 on), else at the start of the segment last written before it, as 0.8 can.
     """
     from kafka08.migration.group_offsets import GroupOffsets
 

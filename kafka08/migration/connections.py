@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from kafka08.client import ClusterClient, parse_bootstrap
+from kafka08.client.log_offsets import log_ends, messages_at
 from kafka08.consumer.brokers import BootstrapBrokers
-from kafka08.consumer.offset_store import KafkaOffsetStore
+from kafka08.consumer.offset_store import KafkaOffsetStore, Offsets
 from kafka08.consumer.simple import SimpleConsumer
+from kafka08.errors import UnsupportedVersion
 from kafka08.groups.coordinated import CoordinatedGroup
 from kafka08.groups.coordinator_reader import CoordinatorReader, may_coordinate
 from kafka08.lifecycle import Closeable
 from kafka08.migration.coordinators import Coordinators
 from kafka08.runtime import ClientRuntime
 from kafka08.runtime.threads import THREADS
-from kafka08.structs import Broker
+from kafka08.structs import Broker, TopicPartition
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
 
+CLIENT_ID: Final = "kafka08-migrate"
 BACKOFF_MS: Final = 200
 """Between two questions to a coordinator that is loading or moving."""
 
@@ -72,7 +76,24 @@ class Connections(Closeable):
             addresses = self.store.broker_addresses()
         else:
             addresses = parse_bootstrap(bootstrap)
-        return ClusterClient(addresses, client_id="kafka08-migrate", runtime=self.runtime)
+        self._addresses = addresses
+        return ClusterClient(addresses, client_id=CLIENT_ID, runtime=self.runtime)
+
+    def offsets_at(self, partitions: Collection[TopicPartition], time_ms: int) -> Offsets:
+        """partition → its first message with a timestamp at or after the time, the log's end if
+        there is none. Raises as messages_at: brokers before 0.10.1 do not answer it, nor those of
+        topics whose messages have no timestamps."""
+        if self._store is not None and not may_coordinate(self._store):
+            raise UnsupportedVersion("brokers of 0.8 find no message by its timestamp")
+        cluster = ClusterClient(
+            self._addresses, client_id=CLIENT_ID, negotiates=True, runtime=self.runtime
+        )
+        try:
+            found = messages_at(cluster, dict.fromkeys(partitions, time_ms))
+            ends = log_ends(cluster, [tp for tp, message in found.items() if message is None])
+        finally:
+            cluster.close()
+        return {tp: ends[tp] if one is None else one[0] for tp, one in found.items()}
 
     def coordinated(self, group: str) -> CoordinatedGroup | None:
         """The group at its coordinator; None if that knows none of this name, and in a cluster of

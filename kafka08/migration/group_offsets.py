@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from kafka08.client.log_offsets import offsets_before
-from kafka08.errors import KafkaError, MigrationError
+from kafka08.errors import (
+    ConnectionFailed,
+    KafkaError,
+    MigrationError,
+    UnsupportedForMessageFormat,
+    UnsupportedVersion,
+)
 from kafka08.groups.facts import partitions_of
 from kafka08.groups.members import read_members
 from kafka08.migration.connections import Connections
@@ -78,10 +84,22 @@ class GroupOffsets:
         """number   the offset, the shift in messages, or the time in ms since 1970"""
         facts = self.facts(topics)
         existing = [p.topic_partition for p in facts.partitions if p.log_start is not None]
-        answers = {}
-        if target is Target.TIMESTAMP:
-            answers = offsets_before(self._connections.cluster, existing, number)
+        answers = self._offsets_at(existing, number) if target is Target.TIMESTAMP else {}
         return plan_reset(facts, target, number, answers)
+
+    def _offsets_at(
+        self, partitions: Collection[TopicPartition], time_ms: int
+    ) -> dict[TopicPartition, int | None]:
+        """Exact for topics whose messages have timestamps, on brokers from 0.10.1 on; of others the
+        start of the segment last written before the time, None if the whole log is younger."""
+        found: dict[TopicPartition, int | None] = {}
+        for topic in sorted({tp.topic for tp in partitions}):
+            of_topic = [tp for tp in partitions if tp.topic == topic]
+            try:
+                found |= self._connections.offsets_at(of_topic, time_ms)
+            except (UnsupportedVersion, UnsupportedForMessageFormat, ConnectionFailed):
+                found |= offsets_before(self._connections.cluster, of_topic, time_ms)
+        return found
 
     def plan_set(self, offsets: Mapping[TopicPartition, int]) -> ChangePlan:
         """An offset in ZooKeeper that cannot be read is overwritten like any other."""

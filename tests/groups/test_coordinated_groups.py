@@ -177,6 +177,29 @@ def test_a_stopped_group_is_reset(
     assert offsets() == [10, 10, 10]
 
 
+def test_a_reset_to_a_time_is_exact(kafka08: Kafka08, cluster: EmbeddedCluster) -> None:
+    """The first message of that time or later, of one segment; behind the last one the log's end.
+    The broker of 0.8 knows no better than the segment."""
+    cluster.create_topic("timed")
+    producer = Producer({"bootstrap.servers": cluster.bootstrap})
+    for second in range(10):
+        producer.produce("timed", b"x", timestamp=(1000 + second) * 1000)
+    assert producer.flush(20) == 0
+    kafka08("offsets", "set", "by-time", "timed:0=0")
+
+    def planned(second: int, *, zookeeper: bool) -> int:
+        time = f"1970-01-01T00:16:{second:02d}.500+00:00"
+        words = ("group", "reset", "by-time", "--to", time)
+        [row] = kafka08.json(*words, zookeeper=zookeeper)
+        offset = row["new"]
+        assert isinstance(offset, int)
+        return offset
+
+    for zookeeper in (False, True):
+        found = [planned(second, zookeeper=zookeeper) for second in (30, 40, 43, 48, 49, 55)]
+        assert found == [0, 1, 4, 9, 10, 10]
+
+
 def test_a_group_of_the_coordinator_stays_out_of_zookeeper(
     kafka08: Kafka08, cluster: EmbeddedCluster, member: Member, group: str
 ) -> None:
