@@ -1,0 +1,179 @@
+"""The screen of `kafka08 top`: what is shown, and what a key does. No terminal, no cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass, fields, replace
+from typing import Any, Final
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from kafka08.exporter.summary import (
+    BrokerRow,
+    GroupPartitionRow,
+    GroupRow,
+    Summary,
+    TopicRow,
+)
+
+BROKERS, TOPICS, GROUPS = "brokers", "topics", "groups"
+PAGES: Final = {"b": BROKERS, "t": TOPICS, "g": GROUPS}
+ROW_TYPES: Final[dict[str, type[Any]]] = {BROKERS: BrokerRow, TOPICS: TopicRow, GROUPS: GroupRow}
+HELP: Final = "b t g page  ↑↓ move  enter open  esc back  s sort  / filter  space pause  q quit"
+FIXED_LINES: Final = 5
+"""Of a screen that are not rows: two of the head, the table's head and rule, the help."""
+NAME_WIDTH: Final = 8
+"""What of a name is shown however narrow the terminal is."""
+UP, DOWN, ENTER, ESCAPE, BACKSPACE = "up", "down", "enter", "escape", "backspace"
+COLOURS: Final = {"OK": "green", "WARN": "yellow"}
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """What somebody looks at.
+
+    page       brokers, topics or groups
+    group      the group whose partitions are shown; None: the page is
+    cursor     number of the row that is marked
+    sort       number of the column that rows are sorted by; numbers fall, texts rise
+    filter     only rows whose name has this in it
+    typing     the filter is being typed
+    """
+
+    page: str = GROUPS
+    group: str | None = None
+    cursor: int = 0
+    sort: int = 0
+    filter: str = ""
+    typing: bool = False
+    paused: bool = False
+    ended: bool = False
+
+    def key(self, key: str, names: Sequence[str]) -> Screen:
+        """The screen after a key, while rows of these `names` are shown. Pure."""
+        if self.typing:
+            return self._typed(key)
+        if key in PAGES:
+            return replace(self, page=PAGES[key], group=None, cursor=0, sort=0)
+        moved = self._move(key, names)
+        if moved is not None:
+            return moved
+        changes: dict[str, Callable[[], Screen]] = {
+            "q": lambda: replace(self, ended=True),
+            "s": lambda: replace(self, sort=(self.sort + 1) % len(self.columns)),
+            " ": lambda: replace(self, paused=not self.paused),
+            "/": lambda: replace(self, typing=True, filter=""),
+            ESCAPE: lambda: replace(self, group=None, filter="", cursor=0, sort=0),
+        }
+        change = changes.get(key)
+        return self if change is None else change()
+
+    def _typed(self, key: str) -> Screen:
+        if key in {ENTER, ESCAPE}:
+            return replace(self, typing=False, filter=self.filter if key == ENTER else "")
+        if key == BACKSPACE:
+            return replace(self, filter=self.filter[:-1])
+        return replace(self, filter=self.filter + key, cursor=0) if len(key) == 1 else self
+
+    def _move(self, key: str, names: Sequence[str]) -> Screen | None:
+        if key in {UP, DOWN}:
+            step = 1 if key == DOWN else -1
+            return replace(self, cursor=max(0, min(len(names) - 1, self.cursor + step)))
+        if key == ENTER and self.page == GROUPS and self.group is None and names:
+            chosen = names[min(self.cursor, len(names) - 1)]
+            return replace(self, group=chosen, cursor=0, sort=0)
+        return None
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns shown."""
+        row_type = GroupPartitionRow if self.group is not None else ROW_TYPES[self.page]
+        return [field.name for field in fields(row_type)]
+
+    def rows(self, summary: Summary, partitions: Sequence[GroupPartitionRow]) -> list[Any]:
+        """The rows that pass the filter, sorted."""
+        of_page = {BROKERS: summary.brokers, TOPICS: summary.topics, GROUPS: summary.groups}
+        rows: Sequence[Any] = of_page[self.page] if self.group is None else partitions
+        kept = [row for row in rows if self.filter in name_of(row)]
+        column = min(self.sort, len(self.columns) - 1)
+
+        def rank(row: Any) -> tuple[int, Any]:
+            value = astuple(row)[column]
+            if value is None:
+                return 2, 0
+            return (1, value) if isinstance(value, str) else (0, -value)
+
+        return sorted(kept, key=rank)
+
+
+def name_of(row: Any) -> str:
+    """What a filter looks at, and what opens the row."""
+    if isinstance(row, GroupPartitionRow):
+        return f"{row.topic}-{row.partition}"
+    return str(astuple(row)[0])
+
+
+def text_of(value: object) -> str:
+    """A cell."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else ""
+    if isinstance(value, float):
+        return f"{value:,.1f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def render(
+    screen: Screen, summary: Summary, rows: Sequence[Any], *, height: int, width: int, at: str
+) -> Group:
+    """The whole screen, never more than `height` lines: the rows around the cursor."""
+    room = max(1, height - FIXED_LINES)
+    cursor = max(0, min(screen.cursor, len(rows) - 1))
+    first = max(0, min(cursor - room // 2, len(rows) - room))
+    table = Table(expand=True, box=None, pad_edge=False, header_style="bold")
+    for number, name in enumerate(screen.columns):
+        title = name.replace("_", " ") + (" ▼" if number == screen.sort else "")
+        is_text = rows and isinstance(astuple(rows[0])[number], str)
+        table.add_column(
+            title,
+            justify="left" if is_text else "right",
+            no_wrap=True,
+            overflow="ellipsis",
+            min_width=0 if number else NAME_WIDTH,
+        )
+    for number, row in enumerate(rows[first : first + room], first):
+        cells = [Text(text_of(value), style=style_of(value)) for value in astuple(row)]
+        table.add_row(*cells, style="reverse" if number == cursor else "")
+    return Group(*head(screen, summary, len(rows), at), table, Text(HELP[:width], style="dim"))
+
+
+def style_of(value: object) -> str:
+    """Of a verdict."""
+    verdicts = {"OK", "WARN", "STOP", "STALL", "REWIND"}
+    return COLOURS.get(str(value), "bold red") if value in verdicts else ""
+
+
+def head(screen: Screen, summary: Summary, count: int, at: str) -> tuple[Text, Text]:
+    bad = "bold red"
+    first = Text(no_wrap=True, overflow="ellipsis")
+    first.append(f"{at}  {len(summary.brokers)} brokers  ")
+    first.append(
+        f"controller {'none' if summary.controller is None else summary.controller}  ",
+        style=bad if summary.controller is None else "",
+    )
+    for what, number in (
+        ("under-replicated", summary.under_replicated),
+        ("offline", summary.offline),
+        ("unanswered", len(summary.unanswered)),
+    ):
+        first.append(f"{what} {number}  ", style=bad if number else "")
+    what = screen.page if screen.group is None else f"group {screen.group}"
+    second = Text(f"{count} {what}" if screen.group is None else what, style="bold", no_wrap=True)
+    if screen.filter or screen.typing:
+        second.append(f"  /{screen.filter}{'_' if screen.typing else ''}")
+    if screen.paused:
+        second.append("  paused", style="yellow")
+    return first, second

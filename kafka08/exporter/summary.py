@@ -1,0 +1,195 @@
+"""What a live view shows of a cluster: a row for each broker, topic, group, and partition of a
+group. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from kafka08.exporter.histories import Histories, lag_of
+from kafka08.exporter.verdict import Verdict, worst
+from kafka08.exporter.view import ClusterView
+from kafka08.structs import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRow:
+    broker: int
+    address: str
+    is_controller: bool
+    leaders: int
+    replicas: int
+    out_of_sync: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRow:
+    """per_second   messages that came in; None at the first look"""
+
+    topic: str
+    partitions: int
+    messages: int
+    per_second: float | None
+    under_replicated: int
+    offline: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRow:
+    """lag            messages of all partitions whose end is known
+    seconds_late   of the latest partition; None: not known
+    per_second     messages that it read; None at the first look
+    """
+
+    group: str
+    members: int
+    partitions: int
+    lag: int
+    seconds_late: float | None
+    per_second: float | None
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPartitionRow:
+    group: str
+    topic: str
+    partition: int
+    zookeeper: int | None
+    kafka: int | None
+    log_end: int | None
+    lag: int | None
+    seconds_late: float | None
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """unanswered   what could not be asked, and why"""
+
+    brokers: tuple[BrokerRow, ...]
+    topics: tuple[TopicRow, ...]
+    groups: tuple[GroupRow, ...]
+    controller: int | None
+    under_replicated: int
+    offline: int
+    unanswered: tuple[str, ...]
+
+
+def summary_of(view: ClusterView, before: ClusterView | None, histories: Histories) -> Summary:
+    """The rows of `view`, sorted by name; rates since `before`."""
+    topics = _topics(view, before)
+    return Summary(
+        _brokers(view),
+        topics,
+        tuple(_group(name, view, before, histories) for name in sorted(view.groups)),
+        view.controller,
+        sum(row.under_replicated for row in topics),
+        sum(row.offline for row in topics),
+        view.unanswered,
+    )
+
+
+def group_partitions(
+    view: ClusterView, histories: Histories, group: str
+) -> list[GroupPartitionRow]:
+    """A row for each partition that the group committed, in order; [] for a group that is gone."""
+    facts = view.groups.get(group)
+    if facts is None:
+        return []
+    rows = []
+    for tp, committed in sorted(facts.newest().items()):
+        in_zookeeper, in_kafka = facts.zookeeper.get(tp), facts.kafka.get(tp)
+        partition = view.partitions.get(tp)
+        rows.append(
+            GroupPartitionRow(
+                group,
+                *tp,
+                None if in_zookeeper is None else in_zookeeper.offset,
+                None if in_kafka is None else in_kafka.offset,
+                None if partition is None else partition.end,
+                lag_of(view, tp, committed.offset),
+                histories.seconds_late(view, tp, committed.offset),
+                histories.verdict(view, group, tp).name,
+            )
+        )
+    return rows
+
+
+def _brokers(view: ClusterView) -> tuple[BrokerRow, ...]:
+    leaders: defaultdict[int, int] = defaultdict(int)
+    replicas: defaultdict[int, int] = defaultdict(int)
+    out_of_sync: defaultdict[int, int] = defaultdict(int)
+    for partition in view.partitions.values():
+        leaders[partition.leader] += 1
+        for broker_id in partition.replicas:
+            replicas[broker_id] += 1
+            out_of_sync[broker_id] += broker_id not in partition.isr
+    return tuple(
+        BrokerRow(
+            broker_id,
+            f"{broker.host}:{broker.port}",
+            broker_id == view.controller,
+            leaders[broker_id],
+            replicas[broker_id],
+            out_of_sync[broker_id],
+        )
+        for broker_id, broker in sorted(view.brokers.items())
+    )
+
+
+def _topics(view: ClusterView, before: ClusterView | None) -> tuple[TopicRow, ...]:
+    by_topic: defaultdict[str, list[TopicPartition]] = defaultdict(list)
+    for tp in view.partitions:
+        by_topic[tp.topic].append(tp)
+    seconds = _seconds(view, before)
+    rows = []
+    for topic, partitions in sorted(by_topic.items()):
+        views = [view.partitions[tp] for tp in partitions]
+        came = 0
+        for tp in partitions:
+            earlier = None if before is None else before.partitions.get(tp)
+            end = view.partitions[tp].end
+            if end is not None and earlier is not None and earlier.end is not None:
+                came += max(0, end - earlier.end)
+        rows.append(
+            TopicRow(
+                topic,
+                len(partitions),
+                sum((p.end or 0) - (p.start or 0) for p in views),
+                None if seconds is None else came / seconds,
+                sum(len(p.isr) < len(p.replicas) for p in views),
+                sum(p.leader not in view.brokers for p in views),
+            )
+        )
+    return tuple(rows)
+
+
+def _group(
+    name: str, view: ClusterView, before: ClusterView | None, histories: Histories
+) -> GroupRow:
+    facts = view.groups[name]
+    newest = facts.newest()
+    earlier = before.groups.get(name) if before is not None else None
+    known = {} if earlier is None else earlier.newest()
+    seconds = _seconds(view, before)
+    read = sum(
+        max(0, committed.offset - known[tp].offset)
+        for tp, committed in newest.items()
+        if tp in known
+    )
+    lags = [lag_of(view, tp, committed.offset) for tp, committed in newest.items()]
+    late = [histories.seconds_late(view, tp, committed.offset) for tp, committed in newest.items()]
+    return GroupRow(
+        name,
+        facts.members,
+        len(newest),
+        sum(lag for lag in lags if lag is not None),
+        max((seconds for seconds in late if seconds is not None), default=None),
+        None if seconds is None else read / seconds,
+        worst([histories.verdict(view, name, tp) for tp in newest] or [Verdict.OK]).name,
+    )
+
+
+def _seconds(view: ClusterView, before: ClusterView | None) -> float | None:
+    return None if before is None else max(0.001, (view.now_ms - before.now_ms) / 1000)

@@ -1,0 +1,223 @@
+"""`kafka08 top`: what its keys do, what fits on a screen, and the real one in a terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import io
+import json
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Iterator
+
+import pytest
+from rich.console import Console
+
+from kafka08.admin import AdminClient
+from kafka08.cli.top import first_key
+from kafka08.cli.top_screen import GROUPS, TOPICS, Screen, name_of, render
+from kafka08.embedded import EmbeddedCluster
+from kafka08.exporter.histories import Histories
+from kafka08.exporter.summary import Summary, group_partitions, summary_of
+from kafka08.exporter.view import ClusterView, Committed, GroupView, PartitionView
+from kafka08.structs import Broker, TopicPartition
+
+DEADLINE = 30.0
+NOW = 1_700_000_000_000
+
+
+def view(time_s: int, topics: int = 3) -> ClusterView:
+    """Each topic has two partitions, and grows by 10 messages a second; a group reads 5 of them."""
+    partitions = {
+        TopicPartition(f"t{n}", p): PartitionView(1, (1, 2), (1,), 0, 100 * n + 10 * time_s)
+        for n in range(topics)
+        for p in range(2)
+    }
+    committed = {TopicPartition("t1", p): Committed(5 * time_s, version=time_s) for p in range(2)}
+    groups = {"busy": GroupView(2, committed), "idle": GroupView(0)}
+    brokers = {1: Broker(1, "kafka1", 9092), 2: Broker(2, "kafka2", 9092)}
+    return ClusterView(NOW + time_s * 1000, brokers, 1, partitions, groups)
+
+
+def summary(topics: int = 3) -> Summary:
+    first, second = view(0, topics), view(2, topics)
+    histories = Histories()
+    histories.add(first)
+    histories.add(second)
+    return summary_of(second, first, histories)
+
+
+def test_rows_have_rates_since_the_last_look() -> None:
+    """Both partitions of a topic; what a group read."""
+    shown = summary()
+    assert [20.0] * 3 == [row.per_second for row in shown.topics]
+    [busy, idle] = shown.groups
+    assert (10.0, 2 * (120 - 10)) == (busy.per_second, busy.lag)
+    assert (0, 0, "OK") == (idle.members, idle.lag, idle.verdict)
+    assert 6 == shown.under_replicated
+
+
+def test_without_a_look_before_there_is_no_rate() -> None:
+    """Not 0."""
+    only = view(0)
+    assert {None} == {row.per_second for row in summary_of(only, None, Histories()).topics}
+
+
+def keys(screen: Screen, *pressed: str, names: list[str]) -> Screen:
+    for key in pressed:
+        screen = screen.key(key, names)
+    return screen
+
+
+def test_enter_opens_a_group_and_escape_goes_back() -> None:
+    """The marked one; the cursor stays within the rows."""
+    names = ["busy", "idle"]
+    opened = keys(Screen(), "down", "down", "down", "up", "enter", names=names)
+    assert "busy" == opened.group
+    assert "zookeeper" in opened.columns
+    back = opened.key("escape", names)
+    assert (None, GROUPS) == (back.group, back.page)
+
+
+def test_a_filter_is_typed_and_taken_back() -> None:
+    """Letters that are keys elsewhere go into it; escape drops it."""
+    shown = summary()
+    typed = keys(Screen(page=TOPICS), "/", "t", "q", "backspace", "2", "enter", names=[])
+    assert "t2" == typed.filter
+    assert not typed.ended
+    assert ["t2"] == [name_of(row) for row in typed.rows(shown, [])]
+    assert 3 == len(typed.key("escape", []).rows(shown, []))
+
+
+def test_rows_are_sorted_by_a_column() -> None:
+    """Names rise, numbers fall, what is not known comes last."""
+    shown = summary()
+    by_name = Screen(page=TOPICS)
+    assert ["t0", "t1", "t2"] == [row.topic for row in by_name.rows(shown, [])]
+    by_messages = keys(by_name, "s", "s", names=[])
+    assert ["t2", "t1", "t0"] == [row.topic for row in by_messages.rows(shown, [])]
+    late = Screen(sort=Screen().columns.index("seconds_late"))
+    assert ["busy", "idle"] == [row.group for row in late.rows(shown, [])]
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (40, 8), (200, 60)])
+def test_a_screen_is_never_larger_than_the_terminal(width: int, height: int) -> None:
+    """With 10,000 partitions, wherever the cursor is."""
+    shown = summary(topics=5000)
+    for cursor in (0, 2500, 4999):
+        screen = Screen(page=TOPICS, cursor=cursor)
+        console = Console(width=width, height=height, file=io.StringIO())
+        rows = screen.rows(shown, [])
+        with console.capture() as captured:
+            console.print(render(screen, shown, rows, height=height, width=width, at="here"))
+        lines = captured.get().splitlines()
+        assert len(lines) <= height
+        assert max(map(len, lines)) <= width
+        assert any(name_of(rows[cursor])[:4] in line for line in lines)
+
+
+def test_a_group_that_is_gone_has_no_rows() -> None:
+    """It was open when its last offset was deleted."""
+    assert [] == group_partitions(view(0), Histories(), "gone")
+
+
+def test_keys_that_come_in_one_piece_are_all_taken() -> None:
+    """Escape and q, an arrow and a letter."""
+    found, rest = [], "\x1bq\x1b[Ab\r"
+    while rest:
+        key, rest = first_key(rest)
+        found.append(key)
+    assert ["escape", "q", "up", "b", "enter"] == found
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster(brokers=1) as cluster:
+        with AdminClient(cluster.zookeeper.connect_string) as admin:
+            admin.create_topic("words", 3)
+            admin.await_leaders("words")
+        yield cluster
+
+
+def command(cluster: EmbeddedCluster) -> list[str]:
+    return [
+        *(sys.executable, "-m", "kafka08.cli", "top"),
+        *("--zookeeper", cluster.zookeeper.connect_string),
+    ]
+
+
+def test_once_prints_json(cluster: EmbeddedCluster) -> None:
+    """Brokers, topics and groups, for scripts."""
+    run = subprocess.run(
+        [*command(cluster), "--once", "--json"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    told = json.loads(run.stdout)
+    assert [3] == [row["partitions"] for row in told["topics"] if row["topic"] == "words"]
+    assert [True] == [row["is_controller"] for row in told["brokers"]]
+
+
+class Terminal:
+    """`kafka08 top` in a terminal of 80 by 24."""
+
+    def __init__(self, arguments: list[str]) -> None:
+        self.pid, self.descriptor = pty.fork()
+        if self.pid == 0:
+            os.execvpe(arguments[0], arguments, {**os.environ, "TERM": "xterm", "COLUMNS": "80"})
+        size = struct.pack("HHHH", 24, 80, 0, 0)
+        fcntl.ioctl(self.descriptor, termios.TIOCSWINSZ, size)
+        self.text = ""
+
+    def await_text(self, text: str) -> None:
+        deadline = time.monotonic() + DEADLINE
+        while text not in self.text:
+            assert time.monotonic() < deadline, f"never showed {text!r}: {self.text[-2000:]!r}"
+            if select.select([self.descriptor], [], [], 0.2)[0]:
+                with contextlib.suppress(OSError):
+                    self.text += os.read(self.descriptor, 65536).decode(errors="replace")
+
+    def press(self, key: str) -> None:
+        self.text = ""
+        os.write(self.descriptor, key.encode())
+
+    def close(self) -> int:
+        deadline = time.monotonic() + DEADLINE
+        while time.monotonic() < deadline:
+            with contextlib.suppress(OSError):
+                if select.select([self.descriptor], [], [], 0.1)[0]:
+                    os.read(self.descriptor, 65536)
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                return os.waitstatus_to_exitcode(status)
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        raise AssertionError("it did not end")
+
+
+def test_it_runs_in_a_terminal_and_ends_with_q(cluster: EmbeddedCluster) -> None:
+    """The pages by their keys, a filter, and exit 0."""
+    terminal = Terminal([*command(cluster), "--interval", "0.5"])
+    try:
+        terminal.await_text("q quit")
+        terminal.press("t")
+        terminal.await_text("words")
+        terminal.press("b")
+        terminal.await_text("127.0.0.1")
+        terminal.press("/")
+        terminal.await_text("/_")
+        terminal.press("\x1b")
+        terminal.press("q")
+        assert 0 == terminal.close()
+    finally:
+        with contextlib.suppress(OSError):
+            os.close(terminal.descriptor)
