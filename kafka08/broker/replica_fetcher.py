@@ -17,11 +17,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from kafka08 import kernel
 from kafka08.broker.config import BrokerConfig
+from kafka08.broker.fetch_frame import FetchFrame
+from kafka08.broker.followed import Followed
 from kafka08.broker.halt import halt_on
 from kafka08.broker.inter_broker import inter_broker
 from kafka08.broker.partition import Partition
@@ -80,39 +82,6 @@ REFUSED_BYTES: Final = 64 * 1024
 are led at last must not come in one answer."""
 
 
-@dataclass(slots=True, eq=False)
-class Followed:
-    """A partition in a fetcher's care. A new object each time it is added, so that an answer to a
-    question of an earlier time is not taken for this one's.
-
-    max_bytes       fetch size; larger while one message needs it
-    expected_bytes  what its next answer is taken to bring: as much as the last one, `max_bytes`
-                    while that is not known
-    unsettled       offset from which on the log may differ from the leader's, at first the HW when
-                    this leader was heard of. None: it does not
-    paused_until    monotonic time before which it is left out, after an error
-    lag             messages below the leader's HW that were still missing after its last answer
-    """
-
-    partition: Partition
-    max_bytes: int
-    expected_bytes: int
-    unsettled: int | None
-    paused_until: float = 0.0
-    lag: int = 0
-
-    @property
-    def log(self) -> Log:
-        assert self.partition.log is not None, f"{self.partition} is followed without a log"
-        return self.partition.log
-
-    @property
-    def position(self) -> int:
-        """The offset to ask for."""
-        end = self.log.log_end_offset
-        return end if self.unsettled is None else min(end, self.unsettled)
-
-
 class ReplicaFetcher:
     """Follows partitions led by `leader`. Only `run` and `round` switch.
 
@@ -139,6 +108,11 @@ class ReplicaFetcher:
         self._followed: dict[TopicPartition, Followed] = {}
         self._changed = runtime.event()
         self._stopped = False
+        self._frame: FetchFrame | None = None
+        self._framed: tuple[list[TopicPartition], int] = ([], 0)
+        """The partitions and the wait of `_frame`."""
+        self._moved: list[TopicPartition] = []
+        """Partitions that are asked for otherwise than in `_frame`."""
         self._connection = Connection(
             leader.host,
             leader.port,
@@ -160,6 +134,7 @@ class ReplicaFetcher:
         """Follow these too, from their HW on. A fetch that is parked at the leader is given up, so
         that the new ones need not wait for it."""
         max_bytes = self._config.replica_fetch_max_bytes
+        self._frame = None
         for partition in partitions:
             self._followed[partition.topic_partition] = Followed(
                 partition, max_bytes, max_bytes, partition.high_watermark
@@ -208,14 +183,12 @@ class ReplicaFetcher:
         # The leader may hold a request until something comes, but not while others wait for theirs.
         wait_ms = self._config.replica_fetch_wait_max_ms if len(wanted) == len(ready) else 0
         try:
-            response = self._connection.send(self._request(wanted, wait_ms))
+            answers = self._exchange(wanted, wait_ms)
         except (ClientError, ProtocolError) as error:
             for asked in wanted.values():
                 asked.expected_bytes = asked.max_bytes
             self._back_off(error)
             return
-        assert isinstance(response, FetchResponse)
-        answers = {tp: data for tp, data in by_partition(response.topics).items() if tp in wanted}
         self._put_last(tp for tp, data in answers.items() if len(data.message_set))
         self._settle_ends(wanted, answers)
         refused = Refused()
@@ -224,6 +197,61 @@ class ReplicaFetcher:
                 self._take(tp, wanted[tp], data, refused)
         for partitions, reason in refused:
             logger.error("[%s], Error for %s: %s", self.name, partitions, reason)
+
+    def _exchange(
+        self, wanted: dict[TopicPartition, Followed], wait_ms: int
+    ) -> dict[TopicPartition, FetchPartitionResponse]:
+        """Send one request and take in its response as far as it brings nothing; the rest of it. If
+        the same is asked for as before, the frame of before is sent with what has changed since.
+        Switches. Raises as Connection.send."""
+        connection, version = self._connection, self._versions.fetch
+        names = list(wanted)
+        frame = self._frame
+        if frame is None or self._framed != (names, wait_ms):
+            request = self._request(wanted, wait_ms)
+            limited = version >= LIMITED_VERSION
+            frame = self._frame = FetchFrame(request, self.name, has_limit=limited)
+            self._framed = names, wait_ms
+        else:
+            for tp in self._moved:
+                frame.put(tp, wanted[tp].position, wanted[tp].max_bytes)
+        self._moved = []
+        correlation_id = connection.take_correlation_id()
+        data = frame.numbered(correlation_id)
+        connection.write_frame(data, correlation_id, FetchRequest, version=version)
+        payload = connection.read_payload()
+        answers = self._without_news(wanted, kernel.read_fetched(payload, version, frame.by_name))
+        if answers is None:
+            response = connection.decode(FetchRequest, payload, version)
+            assert isinstance(response, FetchResponse)
+            found = by_partition(response.topics)
+            answers = {tp: data for tp, data in found.items() if tp in wanted}
+        self._moved = list(answers)
+        return answers
+
+    def _without_news(
+        self,
+        wanted: dict[TopicPartition, Followed],
+        fetched: tuple[list[TopicPartition], list[int], list[int], list[Buffer]] | None,
+    ) -> dict[TopicPartition, FetchPartitionResponse] | None:
+        """Take in what is said of partitions that got nothing; what is said of the others."""
+        if fetched is None:
+            return None
+        max_bytes = self._config.replica_fetch_max_bytes
+        news: dict[TopicPartition, FetchPartitionResponse] = {}
+        for tp, code, high_watermark, message_set in zip(*fetched, strict=True):
+            followed = wanted[tp]
+            if (
+                code
+                or message_set
+                or followed.unsettled is not None
+                or followed.max_bytes != max_bytes
+                or self._followed.get(tp) is not followed
+            ):
+                news[tp] = FetchPartitionResponse(tp.partition, code, high_watermark, message_set)
+            else:
+                followed.note_nothing(high_watermark)
+        return news
 
     def _connect(self) -> bool:
         """Have a connection before the request is built. Connecting switches, and a partition that

@@ -70,6 +70,7 @@ __all__ = [
     "messages",
     "murmur2",
     "read_fetch",
+    "read_fetched",
     "read_produce",
     "recover",
     "runs",

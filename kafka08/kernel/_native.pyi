@@ -240,6 +240,9 @@ def read_produce(
 def read_fetch(
     payload: memoryview, partitions: dict[bytes, dict[int, T]]
 ) -> tuple[int, int, int, int, list[T], list[int], list[int]] | None: ...
+def read_fetched(
+    payload: memoryview, version: int, partitions: dict[bytes, dict[int, T]]
+) -> tuple[list[T], list[int], list[int], list[Buffer]] | None: ...
 def write_produced(payload: memoryview, base_offsets: list[int], times_ms: list[int]) -> bytes: ...
 def write_fetched(
     payload: memoryview, high_watermarks: list[int], sizes: list[int]

@@ -43,7 +43,7 @@ cdef extern from "crc32.h" nogil:
 cdef extern from *:
     bint unlikely(bint condition) nogil  # Cython's macro: what follows stays out of the way
 
-INTERFACE = 6
+INTERFACE = 7
 NAME = "native"
 
 kafka08_crc32_select(NULL)
@@ -73,6 +73,7 @@ cdef enum:
     REQUEST_CORRELATION_ID = 4
     REQUEST_CLIENT = 8
     FETCH_PARTITION_BYTES = 16
+    FETCHED_PARTITION_BYTES = 18
     THROTTLED = 1
     TIMED_PRODUCE = 2
     LIMITED_FETCH = 3

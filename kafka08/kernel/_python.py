@@ -30,6 +30,7 @@ from kafka08.kernel._python_messages import (
 )
 from kafka08.kernel._python_requests import (
     read_fetch,
+    read_fetched,
     read_produce,
     write_fetched,
     write_produced,

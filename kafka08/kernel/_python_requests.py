@@ -15,7 +15,7 @@ from __future__ import annotations
 from struct import Struct, error
 from typing import Any, Final, TypeVar
 
-from kafka08.kernel.types import LENGTH, MAX_SET_BYTES
+from kafka08.kernel.types import LENGTH, MAX_SET_BYTES, Buffer
 
 T = TypeVar("T")
 
@@ -188,6 +188,42 @@ def write_fetched(payload: memoryview, high_watermarks: list[int], sizes: list[i
         raise OverflowError(f"an answer of {total} bytes")
     pieces[0] = LENGTH.pack(total) + pieces[0][LENGTH.size :]
     return pieces
+
+
+def read_fetched(
+    payload: memoryview, version: int, partitions: dict[bytes, dict[int, T]]
+) -> tuple[list[T], list[int], list[int], list[Buffer]] | None:
+    """The response to a Fetch of `version`, without its size in front: what `partitions` has for
+    each partition, its error code, its HW, and its set, which is a slice of the payload.
+
+    None as for `read_produce`, but a response may have no partitions.
+    """
+    found: list[T] = []
+    codes: list[int] = []
+    high_watermarks: list[int] = []
+    sets: list[Buffer] = []
+    try:
+        position = LENGTH.size * (2 if version >= THROTTLED else 1)
+        (topics,) = LENGTH.unpack_from(payload, position)
+        position += LENGTH.size
+        names: set[bytes] = set()
+        for _ in range(topics):
+            known, count, position = _next_topic(payload, position, partitions, names)
+            for _ in range(count):
+                number, code, high_watermark, size = FETCHED.unpack_from(payload, position)
+                position += FETCHED.size
+                if not 0 <= size <= len(payload) - position or number not in known:
+                    return None
+                found.append(known[number])
+                codes.append(code)
+                high_watermarks.append(high_watermark)
+                sets.append(payload[position : position + size] if size else b"")
+                position += size
+    except (_Other, error):
+        return None
+    if found and _is_odd(found):
+        return None
+    return found, codes, high_watermarks, sets
 
 
 def _version(payload: memoryview) -> int:

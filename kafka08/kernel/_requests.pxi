@@ -312,3 +312,47 @@ def write_fetched(payload, list high_watermarks, list sizes):
     finally:
         free(buffer)
         PyBuffer_Release(&view)
+
+
+def read_fetched(payload, int version, dict partitions):
+    cdef Py_buffer view
+    cdef Body body
+    cdef int32_t topics, count, number, size, topic, i
+    cdef int code
+    cdef int64_t high_watermark
+    cdef Py_ssize_t start
+    cdef dict known
+    cdef set names
+    cdef list found = [], codes = [], marks = [], sets = []
+    PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
+    try:
+        body = Body(<const uint8_t*>view.buf, view.len, 0)
+        skip(&body, 8 if version >= THROTTLED else 4)
+        topics = take32(&body)
+        names = set() if topics > 1 else None
+        for topic in range(topics):
+            known = next_topic(&body, partitions, names, &count)
+            if known is None:
+                return None
+            for i in range(count):
+                if body.size - body.at < FETCHED_PARTITION_BYTES:
+                    return None
+                number = take32(&body)
+                code = take16(&body)
+                high_watermark = load64(body.data + body.at)
+                body.at += 8
+                size = take32(&body)
+                start = body.at
+                skip(&body, size)
+                partition = known.get(number)
+                if body.at < 0 or partition is None:
+                    return None
+                found.append(partition)
+                codes.append(code)
+                marks.append(high_watermark)
+                sets.append(payload[start:body.at] if size else b"")
+    finally:
+        PyBuffer_Release(&view)
+    if body.at < 0 or (len(found) > 1 and len(set(found)) != len(found)):
+        return None
+    return found, codes, marks, sets

@@ -134,16 +134,21 @@ class Connection(Closeable):
     def write(self, request: Request, *, answered: bool = True) -> None:
         """Send `request`, connecting first if need be. `answered`: False for a request that the
         broker does not answer (Produce with acks 0). Raises ConnectionFailed, RequestTimeout."""
-        correlation_id = self._next_correlation_id
+        correlation_id = self.take_correlation_id()
         frame = codec.encode_request(request, correlation_id, self.client_id)
-        self._next_correlation_id = (correlation_id + 1) & INT_MAX
         self.write_frame(
             frame, correlation_id, type(request), version=request.version, answered=answered
         )
 
+    def take_correlation_id(self) -> int:
+        """The next one, for a frame that the caller encodes."""
+        correlation_id = self._next_correlation_id
+        self._next_correlation_id = (correlation_id + 1) & INT_MAX
+        return correlation_id
+
     def write_frame(
         self,
-        frame: bytes,
+        frame: bytes | bytearray,
         correlation_id: int,
         request_class: type[Request],
         *,
@@ -175,14 +180,31 @@ class Connection(Closeable):
     def read(self, *, timeout_ms: int | None = None) -> Response:
         """The answer to the oldest request in flight. Raises RequestTimeout, ConnectionFailed, and
         ProtocolError for an answer that is too long, to another request, or malformed."""
+        _, request_class, version = self._unanswered[0]
+        return self.decode(request_class, self.read_payload(timeout_ms=timeout_ms), version)
+
+    def decode(self, request_class: type[Request], payload: memoryview, version: int) -> Response:
+        """The response that `read_payload` gave. ProtocolError if it is malformed."""
+        try:
+            response: Response = codec.decode_response(request_class, payload, version)[1]
+        except ProtocolError as error:
+            self.close()
+            raise ProtocolError(f"from {self}: {error}") from error
+        except BaseException:
+            self.close()
+            raise
+        return response
+
+    def read_payload(self, *, timeout_ms: int | None = None) -> memoryview:
+        """`read` for callers that decode the answer themselves; it begins with the correlation
+        id."""
         assert self._unanswered, "nothing is in flight"
         timeout_ms = self.timeout_ms if timeout_ms is None else timeout_ms
-        correlation_id, request_class, version = self._unanswered[0]
-        response: Response
+        correlation_id, request_class, _ = self._unanswered[0]
         try:
             with waiting_for(self._server):
                 payload = self._receive_frame(timeout_ms)
-            answered_id, response = codec.decode_response(request_class, payload, version)
+            answered_id = codec.correlation_id_of(payload)
             if answered_id != correlation_id:
                 raise ProtocolError(
                     f"answer {answered_id} where the one to request {correlation_id} was due"
@@ -202,7 +224,7 @@ class Connection(Closeable):
             self.close()
             raise
         self._unanswered.popleft()
-        return response
+        return payload
 
     def is_stale(self) -> bool:
         """Whether an idle connection cannot be used any more: the broker has closed it, or has

@@ -191,3 +191,33 @@ def test_an_answer_that_no_frame_holds_is_refused(kernel: ModuleType) -> None:
     payload = body(encode_request(FetchRequest(-1, 0, 0, [FetchTopic("a", partitions)]), 1, ""))
     with pytest.raises(OverflowError):
         kernel.write_fetched(payload, [0, 0, 0], [1 << 30, 1 << 30, 0])
+
+
+@given(fetch_requests(), st.data())
+def test_a_fetch_response_is_read_as_by_the_codec(
+    kernel: ModuleType, asked: tuple[FetchRequest, memoryview], data: st.DataObject
+) -> None:
+    """What the codec writes; cut anywhere it is left to the codec, by both kernels."""
+    request, _ = asked
+    named = [(t.topic, p.partition) for t in request.topics for p in t.partitions]
+    count = len(named)
+    codes = data.draw(st.lists(st.integers(-1, 20), min_size=count, max_size=count))
+    marks = data.draw(st.lists(int64, min_size=count, max_size=count))
+    sets = data.draw(st.lists(st.binary(max_size=9), min_size=count, max_size=count))
+    results = iter(zip(codes, marks, sets, strict=True))
+    response = FetchResponse(
+        [
+            FetchTopicResponse(
+                t.topic,
+                [FetchPartitionResponse(p.partition, *next(results)) for p in t.partitions],
+            )
+            for t in request.topics
+        ]
+    )
+    written = body(encode_response(response, 1, request.version))
+    found = [f"{topic}-{number}" for topic, number in named]
+    read = kernel.read_fetched(written, request.version, KNOWN)
+    assert read == (found, codes, marks, sets)
+    cut = written[: data.draw(st.integers(0, len(written) - 1))]
+    assert kernel.read_fetched(cut, request.version, KNOWN) is None
+    assert kernel.read_fetched(written, request.version, {}) in (None, ([], [], [], []))

@@ -1,0 +1,58 @@
+"""FetchFrame: the Fetch request of a follower, encoded once and sent again and again.
+
+As long as the same partitions are asked for in the same order, only offsets and sizes change, and
+those are written into the frame where they stand.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final
+
+from kafka08.protocol.codec import encode_request
+from kafka08.protocol.fetch import FetchRequest
+from kafka08.structs import TopicPartition
+
+OFFSET_AND_SIZE: Final = Struct(">qi")
+CORRELATION_ID: Final = Struct(">i")
+CORRELATION_ID_POSITION: Final = 8
+HEADER_BYTES: Final = 14
+"""Frame size, key, version, correlation id and the length of the client id."""
+FIELDS_BYTES: Final = 16
+"""Replica id, wait, least bytes, number of topics."""
+LIMIT_BYTES: Final = 4
+NAME_LENGTH_BYTES: Final = 2
+COUNT_BYTES: Final = 4
+NUMBER_BYTES: Final = 4
+
+
+class FetchFrame:
+    """The frame of `request`.
+
+    by_name   topic's name in bytes → number → partition: what kernel.read_fetched wants
+    """
+
+    def __init__(self, request: FetchRequest, client_id: str, *, has_limit: bool) -> None:
+        self.by_name: dict[bytes, dict[int, TopicPartition]] = {}
+        self._frame = bytearray(encode_request(request, 0, client_id))
+        self._positions: dict[TopicPartition, int] = {}
+        at = HEADER_BYTES + len(client_id.encode()) + FIELDS_BYTES + LIMIT_BYTES * has_limit
+        for topic in request.topics:
+            name = topic.topic.encode()
+            at += NAME_LENGTH_BYTES + len(name) + COUNT_BYTES
+            numbers = self.by_name[name] = {}
+            for item in topic.partitions:
+                tp = numbers[item.partition] = TopicPartition(topic.topic, item.partition)
+                self._positions[tp] = at + NUMBER_BYTES
+                at += NUMBER_BYTES + OFFSET_AND_SIZE.size
+        assert at == len(self._frame), "the layout of a Fetch request"
+
+    def put(self, topic_partition: TopicPartition, offset: int, max_bytes: int) -> None:
+        """Ask for another offset, or for more."""
+        position = self._positions[topic_partition]
+        OFFSET_AND_SIZE.pack_into(self._frame, position, offset, max_bytes)
+
+    def numbered(self, correlation_id: int) -> bytearray:
+        """The frame with this id; valid until the next call of any method."""
+        CORRELATION_ID.pack_into(self._frame, CORRELATION_ID_POSITION, correlation_id)
+        return self._frame
