@@ -14,6 +14,7 @@ from kafka08.arrow.ranges import OffsetRange, ranges_from_json, ranges_to_json
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from kafka08.spark.frames import read_ranges
     from kafka08.spark.listener import GroupCommitListener
     from kafka08.spark.source import DataSource
 
@@ -24,6 +25,7 @@ __all__ = [
     "ranges_from_json",
     "ranges_to_json",
     "ranges_until_now",
+    "read_ranges",
     "register",
 ]
 
@@ -32,9 +34,18 @@ def register(spark: SparkSession) -> None:
     """Make the format `kafka08` known to `spark`. Not needed where kafka08 is installed by pip:
     Spark finds `pyspark_kafka08` by itself. Needed with an editable install (pip install -e),
     whose packages Spark's search does not see."""
+    from pyspark.errors import AnalysisException
+
+    from kafka08.spark.versions import DATA_SOURCES, require
+
+    require(DATA_SOURCES, "the format kafka08", "use kafka08.spark.read_ranges")
     from kafka08.spark.source import DataSource
 
-    spark.dataSource.register(DataSource)
+    try:
+        spark.dataSource.register(DataSource)
+    except AnalysisException as error:  # PySpark 4.0: it has found the package by itself
+        if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
+            raise
 
 
 def __getattr__(name: str) -> object:
@@ -47,4 +58,8 @@ def __getattr__(name: str) -> object:
         from kafka08.spark.listener import GroupCommitListener
 
         return GroupCommitListener
+    if name == "read_ranges":
+        from kafka08.spark.frames import read_ranges
+
+        return read_ranges
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

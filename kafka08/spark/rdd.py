@@ -6,18 +6,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark import RDD, SparkContext
-from pyspark.core.rdd import PipelinedRDD
 from pyspark.serializers import CPickleSerializer
 
 from kafka08.arrow.ranges import OffsetRange
 from kafka08.arrow.settings import ClusterAddress, ReadSettings
 from kafka08.consumer.fetched import FetchedSet
 from kafka08.kernel import MessageAndMetadata
-from kafka08.spark.tasks import range_reader
+from kafka08.spark.task_reader import range_reader
 from kafka08.structs import Broker, TopicPartition
+
+if TYPE_CHECKING:
+    from pyspark.core.rdd import PipelinedRDD
+else:  # where PySpark 3.5 has it; later releases keep that name as an alias
+    from pyspark.rdd import PipelinedRDD
 
 Handle = Callable[["MessageAndMetadata[Any, Any]"], Any]
 """Makes an element of a message whose key and value are bytes or None; runs in the worker."""

@@ -13,11 +13,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql.datasource import (
-    DataSourceArrowWriter,
-    DataSourceStreamArrowWriter,
-    WriterCommitMessage,
-)
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import ArrayType, BinaryType, IntegerType, StringType, StructType
 
 from kafka08.arrow.access import cluster_at
@@ -133,22 +129,6 @@ class BatchWriter(DataSourceArrowWriter):
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         logger.warning("a write failed; what stays: %s and more", counts_text(total(messages)))
-
-
-class StreamWriter(DataSourceStreamArrowWriter):
-    """`df.writeStream.format("kafka08")`."""
-
-    def __init__(self, options: WriteOptions) -> None:
-        self._options = options
-
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        return RowWriter(self._options).write(iterator)
-
-    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        logger.info("batch %d written: %s", batchId, counts_text(total(messages)))
-
-    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        logger.warning("batch %d failed; what stays: %s", batchId, counts_text(total(messages)))
 
 
 def total(messages: Sequence[WriterCommitMessage | None]) -> dict[str, tuple[int, int]]:

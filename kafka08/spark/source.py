@@ -1,29 +1,34 @@
 """The data source `kafka08`: what Spark calls to plan and run reads and writes.
 
 A read imports it in four kinds of Python process, so the sink is imported where it is used: with
-pyarrow.compute it is a quarter of the whole.
+pyarrow.compute it is a quarter of the whole. Streams and filters are, too: older releases of
+PySpark have the classes for them not yet (versions.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import datasource
-from pyspark.sql.datasource import Filter, InputPartition
+from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
 from kafka08.arrow.access import resolved
 from kafka08.arrow.option_text import OptionText
 from kafka08.arrow.options import ReadOptions, parse_read_options
+from kafka08.arrow.ranges import OffsetRange
 from kafka08.arrow.resolve import Resolver
 from kafka08.errors import ConfigError
-from kafka08.spark.filters import is_exact, narrow
 from kafka08.spark.schema import check_schema, default_schema
-from kafka08.spark.stream import StreamReader
 from kafka08.spark.tasks import RangePartition, RangeTasks
+from kafka08.spark.versions import FILTERS, STREAM_LIMITS, STREAM_SINK, require
 from kafka08.spark.write_options import WriteOptions, parse_write_options
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import Filter
 
 
 class DataSource(datasource.DataSource):
@@ -38,9 +43,19 @@ class DataSource(datasource.DataSource):
 
     def reader(self, schema: StructType) -> datasource.DataSourceReader:
         options = self._read_options(schema, streaming=False)
-        return (FilteringReader if options.push_filters else BatchReader)(options, schema)
+        if not options.push_filters:
+            return BatchReader(options, schema)
+        require(FILTERS, "pushFilters", "leave that option out, Spark filters the rows itself")
+        return FilteringReader(options, schema)
 
     def streamReader(self, schema: StructType) -> datasource.DataSourceStreamReader:
+        require(
+            STREAM_LIMITS,
+            "a stream of the format kafka08",
+            "read batches from ranges_until_now, or use kafka08.spark.kafka",
+        )
+        from kafka08.spark.stream import StreamReader
+
         return StreamReader(self._read_options(schema, streaming=True), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> datasource.DataSourceWriter:
@@ -51,7 +66,8 @@ class DataSource(datasource.DataSource):
     def streamWriter(
         self, schema: StructType, overwrite: bool
     ) -> datasource.DataSourceStreamWriter:
-        from kafka08.spark.sink import StreamWriter
+        require(STREAM_SINK, "a stream into the format kafka08", "write in foreachBatch")
+        from kafka08.spark.stream_sink import StreamWriter
 
         return StreamWriter(self._write_options(schema, overwrite))
 
@@ -79,11 +95,10 @@ class BatchReader(datasource.DataSourceReader):
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
         self._tasks = RangeTasks(options.address, options.settings, schema)
-        self._filters: list[Filter] = []
 
     def partitions(self) -> list[InputPartition]:
         resolver = Resolver(self._options)
-        ranges = narrow(resolver.batch(), self._filters)
+        ranges = self._narrowed(resolver.batch())
         return [
             RangePartition(piece, resolver.leader(piece.topic_partition))
             for piece in resolver.tasks(ranges)
@@ -92,12 +107,25 @@ class BatchReader(datasource.DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return self._tasks.read(partition)
 
+    def _narrowed(self, ranges: list[OffsetRange]) -> list[OffsetRange]:
+        """The ranges that are read; all of them, unless a filter was taken."""
+        return ranges
+
 
 class FilteringReader(BatchReader):
     """A batch that also takes filters on topic, partition and offset (option `pushFilters`). A
     class of its own, since Spark fails any query of a reader that can, unless
     spark.sql.python.filterPushdown.enabled is on."""
 
+    _filters: Sequence[Filter] = ()
+
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        from kafka08.spark.filters import is_exact
+
         self._filters = [wanted for wanted in filters if is_exact(wanted)]
         return [wanted for wanted in filters if not is_exact(wanted)]
+
+    def _narrowed(self, ranges: list[OffsetRange]) -> list[OffsetRange]:
+        from kafka08.spark.filters import narrow
+
+        return narrow(ranges, self._filters)

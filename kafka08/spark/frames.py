@@ -1,0 +1,77 @@
+"""A batch as a DataFrame without a data source: for PySpark 3.5, which has none in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from kafka08.arrow.access import resolved
+from kafka08.arrow.batches import BatchBuilder
+from kafka08.arrow.options import parse_read_options
+from kafka08.arrow.ranges import OffsetRange
+from kafka08.arrow.resolve import Resolver
+from kafka08.arrow.settings import ClusterAddress, ReadSettings
+from kafka08.spark.schema import check_schema, default_schema
+from kafka08.spark.task_reader import leave_modules_to_the_end, range_reader
+from kafka08.spark.versions import arrow_schema
+from kafka08.structs import Broker
+
+_PLAN: Final = (
+    "topic string, partition int, start long, until long, leader int, host string, port int"
+)
+"""Columns of the plan: a row for each task."""
+
+
+def read_ranges(
+    spark: SparkSession, options: Mapping[str, str], schema: StructType | None = None
+) -> DataFrame:
+    """What `spark.read.format("kafka08").options(...).load()` reads, on PySpark 3.5 and later.
+
+    options   of a batch, by the same names: docs/spark.md. Its ranges are fixed by this call
+    schema    the columns wanted, in order; None: all. Others are not read
+
+    Raises what `load()` does: ConfigError, DataLost, the errors of brokers. `pushFilters` has no
+    effect.
+    """
+    parsed = parse_read_options(options)
+    schema = schema or default_schema(parsed.include_headers)
+    check_schema(schema, parsed.include_headers)
+    parsed = replace(parsed, address=resolved(parsed.address))
+    resolver = Resolver(parsed)
+    plan = [
+        (*piece, *_address(resolver.leader(piece.topic_partition)))
+        for piece in resolver.tasks(resolver.batch())
+    ]
+    rows = spark.sparkContext.parallelize(plan, max(1, len(plan)))
+    frame = spark.createDataFrame(rows, _PLAN)
+    return frame.mapInArrow(_Tasks(parsed.address, parsed.settings, schema), schema)
+
+
+def _address(leader: Broker | None) -> tuple[int, str, int]:
+    return (-1, "", 0) if leader is None else (leader.id, leader.host, leader.port)
+
+
+@dataclass(frozen=True)
+class _Tasks:
+    """Sent to the workers: reads the ranges of a partition of the plan, usually one."""
+
+    address: ClusterAddress
+    settings: ReadSettings
+    schema: StructType
+
+    def __call__(self, plan: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        leave_modules_to_the_end()
+        columns = arrow_schema(self.schema)
+        for batch in plan:
+            for topic, partition, start, until, *leader in zip(
+                *(column.to_pylist() for column in batch.columns), strict=True
+            ):
+                wanted = OffsetRange(topic, partition, start, until)
+                led_by = Broker(*leader) if leader[0] >= 0 else None
+                reader = range_reader(self.address, self.settings, wanted, led_by)
+                yield from BatchBuilder(columns, wanted).batches(reader)

@@ -1,0 +1,36 @@
+"""A reader in a Spark task, on the connections that its worker keeps."""
+
+from __future__ import annotations
+
+import gc
+from functools import cache
+
+from pyspark import TaskContext
+
+from kafka08.arrow.access import cluster_at, fetch_pool
+from kafka08.arrow.range_reader import RangeReader
+from kafka08.arrow.ranges import OffsetRange
+from kafka08.arrow.settings import ClusterAddress, ReadSettings
+from kafka08.structs import Broker
+
+
+@cache
+def leave_modules_to_the_end() -> None:
+    """Once in a worker: Spark's daemon collects garbage after every task, and would each time walk
+    through all imported modules: a quarter of a worker's time for a task of 60 MB."""
+    gc.freeze()
+
+
+def range_reader(
+    address: ClusterAddress, settings: ReadSettings, wanted: OffsetRange, leader: Broker | None
+) -> RangeReader:
+    """A reader on this worker's connections. A task that was tried before asks for the leader."""
+    context = TaskContext.get()
+    tried_before = context is not None and context.attemptNumber() > 0
+    return RangeReader(
+        wanted,
+        settings,
+        cluster_at(address, settings),
+        fetch_pool(settings),
+        None if tried_before else leader,
+    )

@@ -1,0 +1,46 @@
+"""The differences between PySpark releases: what each lacks, and the errors that say so.
+
+docs/spark.md, "Versions", has the table for users.
+"""
+
+from __future__ import annotations
+
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Final
+
+import pyspark
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from kafka08.errors import ConfigError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+PYSPARK: Final = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
+"""(major, minor) of the installed PySpark."""
+DATA_SOURCES: Final = (4, 0)
+"""Data sources in Python: the format `kafka08` for batches, and the sink."""
+FILTERS: Final = (4, 1)
+"""Filters handed to the source: the option pushFilters."""
+STREAM_SINK: Final = (4, 1)
+"""A sink of streams that takes Arrow batches."""
+STREAM_LIMITS: Final = (4, 2)
+"""Streams that know their start and their limit: the format `kafka08` as a stream."""
+
+
+def require(least: tuple[int, int], what: str, instead: str) -> None:
+    """ConfigError unless PySpark is at least `least`, naming `what` needs it and what to do."""
+    if least > PYSPARK:
+        raise ConfigError(
+            f"{what} needs PySpark {'.'.join(map(str, least))} or later, this is "
+            f"{pyspark.__version__}: {instead}"
+        )
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """Spark's schema as Arrow's; times are in UTC. Before 4.3 they are without being asked."""
+    options: dict[str, Any] = {}
+    if "timezone" in signature(to_arrow_schema).parameters:
+        options["timezone"] = "UTC"
+    return to_arrow_schema(schema, **options)

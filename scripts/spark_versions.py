@@ -1,0 +1,160 @@
+"""Runs one program on several PySpark releases and compares what works with what docs promise."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+from kafka08.embedded.cluster import EmbeddedCluster
+from kafka08.producer import KafkaProducer, KafkaProducerConfig
+
+ROOT: Final = Path(__file__).parent.parent
+SECONDS: Final = 600
+"""For one release."""
+COUNT: Final = 1000
+WORKS_SINCE: Final = {
+    "read_ranges": (3, 5),
+    "createRDD": (3, 5),
+    "createDirectStream": (3, 5),
+    "batch": (4, 0),
+    "sink": (4, 0),
+    "pushFilters": (4, 1),
+    "stream sink": (4, 1),
+    "stream": (4, 2),
+}
+"""What the program tries → the first release where it works; kafka08/spark/versions.py has them."""
+PROGRAM: Final = """
+import sys, tempfile
+from pyspark.sql import SparkSession
+from kafka08.errors import ConfigError
+from kafka08.spark import read_ranges, register
+from kafka08.spark.kafka import KafkaUtils, OffsetRange
+
+bootstrap, count = sys.argv[1], int(sys.argv[2])
+spark = (
+    SparkSession.builder.master("local[2]")
+    .config("spark.ui.enabled", "false")
+    .config("spark.sql.python.filterPushdown.enabled", "true")
+    .getOrCreate()
+)
+spark.sparkContext.setLogLevel("OFF")
+SERVERS = {"kafka.bootstrap.servers": bootstrap}
+PAGES = {**SERVERS, "subscribe": "pages"}
+
+
+def options(builder, **more):
+    return builder.format("kafka08").options(**SERVERS, **more)
+
+
+def checkpoint():
+    return tempfile.mkdtemp()
+
+
+def stream():
+    frame = options(spark.readStream, subscribe="pages", startingOffsets="earliest").load()
+    query = (
+        frame.writeStream.format("memory").queryName("seen")
+        .option("checkpointLocation", checkpoint()).trigger(availableNow=True).start()
+    )
+    query.awaitTermination(300)
+    return spark.table("seen").count()
+
+
+def stream_sink():
+    numbers = spark.readStream.format("text").load(sys.argv[3])
+    query = (
+        options(numbers.writeStream, topic="from-stream", checkpointLocation=checkpoint())
+        .trigger(availableNow=True).start()
+    )
+    query.awaitTermination(300)
+    return read_ranges(spark, {**SERVERS, "subscribe": "from-stream"}).count()
+
+
+def sink():
+    rows = spark.range(count).selectExpr("string(id) AS value")
+    options(rows.write, topic="from-batch").mode("append").save()
+    return read_ranges(spark, {**SERVERS, "subscribe": "from-batch"}).count()
+
+
+def direct_stream():
+    from pyspark.streaming import StreamingContext
+
+    context, counts = StreamingContext(spark.sparkContext, 1), []
+    keys = {"metadata.broker.list": bootstrap, "auto.offset.reset": "smallest"}
+    KafkaUtils.createDirectStream(context, ["pages"], keys).foreachRDD(
+        lambda rdd: counts.append(rdd.map(len).count())
+    )
+    context.start()
+    for _ in range(60):
+        if context.awaitTerminationOrTimeout(1) or sum(counts) >= count:
+            break
+    context.stop(False, False)
+    return sum(counts)
+
+
+TRIED = {
+    "read_ranges": lambda: read_ranges(spark, PAGES).count(),
+    "createRDD": lambda: KafkaUtils.createRDD(
+        spark.sparkContext, {"metadata.broker.list": bootstrap}, [OffsetRange("pages", 0, 0, count)]
+    ).map(len).count(),
+    "createDirectStream": direct_stream,
+    "batch": lambda: (register(spark), options(spark.read, subscribe="pages").load().count())[1],
+    "sink": sink,
+    "pushFilters": lambda: options(spark.read, subscribe="pages", pushFilters="true").load()
+        .where("offset >= 0").count(),
+    "stream sink": stream_sink,
+    "stream": stream,
+}
+for name, run in TRIED.items():
+    try:
+        found = run()
+    except Exception as error:
+        print(f"{name}\\tfails\\t{type(error).__name__}", flush=True)
+    else:
+        print(f"{name}\\t{'works' if found == count else found}\\t", flush=True)
+"""
+
+
+def tried(version: str, bootstrap: str, text: Path) -> dict[str, str]:
+    """name → works, fails, or a wrong number of rows."""
+    done = subprocess.run(
+        [
+            str(ROOT / ".spark-versions" / version / "bin" / "python"),
+            *("-c", PROGRAM, bootstrap, str(COUNT), str(text)),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    lines = [line.split("\t") for line in done.stdout.splitlines() if line.count("\t") == 2]
+    if len(lines) != len(WORKS_SINCE):
+        raise SystemExit(f"PySpark {version}: {done.stderr[-2000:]}")
+    return {name: result for name, result, _ in lines}
+
+
+def main(versions: list[str]) -> int:
+    """A row for each release and thing; 1 if one is not as WORKS_SINCE says."""
+    wrong = 0
+    text = ROOT / ".spark-versions" / "text"
+    text.mkdir(exist_ok=True)
+    (text / "numbers").write_text("".join(f"{number}\n" for number in range(COUNT)))
+    for version in versions:
+        with EmbeddedCluster(brokers=1) as cluster:
+            config = KafkaProducerConfig({"bootstrap.servers": cluster.bootstrap})
+            with KafkaProducer(config) as producer:
+                producer.send_many("pages", [b"%d" % number for number in range(COUNT)])
+            results = tried(version, cluster.bootstrap, text)
+        release = tuple(int(part) for part in version.split("."))
+        for name, result in results.items():
+            expected = "works" if release >= WORKS_SINCE[name] else "fails"
+            note = "" if result == expected else f", but {expected} was expected"
+            wrong += bool(note)
+            print(f"PySpark {version}  {name:20} {result}{note}", flush=True)
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
