@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -119,11 +120,10 @@ for name, run in TRIED.items():
 
 def tried(version: str, bootstrap: str, text: Path) -> dict[str, str]:
     """name → works, fails, or a wrong number of rows."""
+    python = str(ROOT / ".spark-versions" / version / "bin" / "python")
     done = subprocess.run(
-        [
-            str(ROOT / ".spark-versions" / version / "bin" / "python"),
-            *("-c", PROGRAM, bootstrap, str(COUNT), str(text)),
-        ],
+        [python, "-c", PROGRAM, bootstrap, str(COUNT), str(text)],
+        env={**os.environ, "PYSPARK_PYTHON": python},
         capture_output=True,
         text=True,
         timeout=SECONDS,

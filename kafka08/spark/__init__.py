@@ -33,14 +33,19 @@ __all__ = [
 def register(spark: SparkSession) -> None:
     """Make the format `kafka08` known to `spark`. Not needed where kafka08 is installed by pip:
     Spark finds `pyspark_kafka08` by itself. Needed with an editable install (pip install -e),
-    whose packages Spark's search does not see."""
+    whose packages Spark's search does not see.
+
+    ConfigError if PySpark is older than 4.0, or the workers of a local master run a Python that
+    cannot import kafka08."""
     from pyspark.errors import AnalysisException
 
     from kafka08.spark.versions import DATA_SOURCES, require
+    from kafka08.spark.worker_python import check_local_workers
 
     require(DATA_SOURCES, "the format kafka08", "use kafka08.spark.read_ranges")
     from kafka08.spark.source import DataSource
 
+    check_local_workers(spark)
     try:
         spark.dataSource.register(DataSource)
     except AnalysisException as error:  # PySpark 4.0: it has found the package by itself
