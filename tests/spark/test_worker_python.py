@@ -22,7 +22,7 @@ def test_a_python_without_kafka08_is_named(tmp_path: Path) -> None:
     environment = tmp_path / "empty"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
     python = environment / "bin" / "python"
-    with pytest.raises(ConfigError, match="No module named 'kafka08'") as raised:
+    with pytest.raises(ConfigError, match="No module named") as raised:
         check_python(str(python))
     assert str(python) in str(raised.value)
     assert f"PYSPARK_PYTHON={sys.executable}" in str(raised.value)
