@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Final, get_args
 
@@ -73,6 +73,7 @@ class Plan:
                      copied within any time-out
     members          of the consumer group
     offsets_storage  the group's
+    coordinated      whether the members are KafkaConsumers, of a group with a coordinator
     """
 
     brokers: int
@@ -96,6 +97,7 @@ class Plan:
     loses_writes: bool
     members: int
     offsets_storage: StorageName
+    coordinated: bool = False
 
 
 def draw_plan(seed: int, profile: str) -> Plan:
@@ -147,6 +149,18 @@ def draw_plan(seed: int, profile: str) -> Plan:
         loses_writes=loses_writes,
         members=random.choice([0, 1, 2, 3]),
         offsets_storage=random.choice(get_args(StorageName)),
+    )
+
+
+def with_coordinator(plan: Plan, level: str) -> Plan:
+    """The same on brokers of `level`, with KafkaConsumers as members of the group."""
+    properties = {**plan.broker_properties, "api.level": level}
+    return replace(
+        plan,
+        broker_properties=properties,
+        members=max(plan.members, 1),
+        offsets_storage="kafka",
+        coordinated=True,
     )
 
 

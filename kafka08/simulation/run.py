@@ -146,7 +146,14 @@ class Run:
         )
         self.handed = Handed(self.zookeeper, self._on_wrong)
         self.members = [
-            SimMember(self.hosts, number, self.target, self.handed, plan.offsets_storage)
+            SimMember(
+                self.hosts,
+                number,
+                self.target,
+                self.handed,
+                plan.offsets_storage,
+                coordinated=plan.coordinated,
+            )
             for number in range(plan.members)
         ]
         self.verdict: str | None = None
