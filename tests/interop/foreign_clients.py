@@ -29,12 +29,13 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Final, NamedTuple, Self
+from typing import IO, Final, NamedTuple, Self
 
 import pytest
 
@@ -134,29 +135,38 @@ class Program:
     def __init__(self, name: str, line: Sequence[str], environment: Mapping[str, str]) -> None:
         self._name = name
         self._terminated = False
+        self._stdout = tempfile.TemporaryFile("w+")  # noqa: SIM115 - __exit__ closes both
+        self._stderr = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self._process = subprocess.Popen(
             line,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stdout=self._stdout,
+            stderr=self._stderr,
             text=True,
             env={**os.environ, **environment},
             start_new_session=True,
         )
         guard().add(self._process.pid)
 
+    def lines(self) -> list[str]:
+        """The whole lines that it has written so far."""
+        return _content(self._stdout).rpartition("\n")[0].splitlines()
+
+    @property
+    def assigned(self) -> int:
+        """The partitions that `consume` got last."""
+        counts = [line.split()[1] for line in self.lines() if line.startswith("assigned ")]
+        return int(counts[-1]) if counts else 0
+
     def finished(self, timeout_s: float = TIMEOUT_S) -> list[str]:
         """Its lines, once it has ended by itself."""
-        try:
-            stdout, stderr = self._process.communicate(timeout=timeout_s)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            stdout, stderr = self._process.communicate()
-            raise AssertionError(
-                f"{self._name} did not end: {stdout[-500:]} {stderr[-1500:]}"
-            ) from None
         wanted = {0, JAVA_TERMINATED} if self._terminated else {0}
-        assert self._process.returncode in wanted, f"{self._name}: {stdout[-500:]} {stderr[-1500:]}"
-        return stdout.splitlines()
+        try:
+            code: int | str = self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            code = f"none after {timeout_s} s"
+        said = f"{_content(self._stdout)[-500:]} {_content(self._stderr)[-1500:]}"
+        assert code in wanted, f"{self._name}: exit code {code}: {said}"
+        return self.lines()
 
     def terminate(self) -> None:
         """Ask it to leave, which SIGTERM means."""
@@ -168,8 +178,16 @@ class Program:
 
     def __exit__(self, *_: object) -> None:
         self._process.kill()
-        self._process.communicate()
+        self._process.wait()
         guard().drop(self._process.pid)
+        self._stdout.close()
+        self._stderr.close()
+
+
+def _content(file: IO[str]) -> str:
+    """All of it; the position is the writer's own."""
+    size = os.fstat(file.fileno()).st_size
+    return os.pread(file.fileno(), size, 0).decode(errors="replace")
 
 
 def _java(pom: Path) -> Command:

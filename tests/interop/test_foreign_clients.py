@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 
 import pytest
@@ -19,9 +19,10 @@ from tests.interop.foreign_clients import (
     KAFKA_PYTHON,
     KAFKAJS,
     ForeignClient,
+    Program,
     delivered,
 )
-from tests.interop.jvm import run_tool
+from tests.interop.jvm import run_tool, wait_until
 
 COUNT = 20
 """Messages of each Produce request, or so."""
@@ -120,6 +121,7 @@ def test_clients_of_all_ages_share_a_topic(cluster: EmbeddedCluster, level: str)
     assert sorted(everything) == sorted(read.stdout.splitlines())
 
 
+PART = 300
 GROUPS = {
     "0.9.0": (CONFLUENT, KAFKA_PYTHON, JAVA_0_9_0),
     "0.10.2": (CONFLUENT, KAFKA_PYTHON, JAVA_0_10_2, JAVA_3_9_1),
@@ -132,27 +134,33 @@ def test_members_of_several_clients_share_a_group(cluster: EmbeddedCluster, leve
     topic = group = "mixed"
     members = GROUPS[level]
     cluster.create_topic(topic, 6)
+
+    def produce(first: int) -> None:
+        words = (cluster.bootstrap, topic, "none", str(first), str(PART))
+        CONFLUENT.run(level, "produce", *words)
+
     with ExitStack() as stack:
+        words = (cluster.bootstrap, topic, group, "0")
         running = [
-            stack.enter_context(
-                client.start(level, "consume", cluster.bootstrap, topic, group, "0")
-            )
-            for client in members
+            stack.enter_context(client.start(level, "consume", *words)) for client in members
         ]
-        for part in range(10):
-            CONFLUENT.run(level, "produce", cluster.bootstrap, topic, "none", str(part * 60), "60")
-            time.sleep(0.5)
-            if part == 7:
-                running[0].terminate()
-                said = running.pop(0).finished()
-        outputs = [said]
-        for program in running:
+        wait_until(lambda: all(p.assigned for p in running), "each member has partitions")
+        produce(0)
+        wait_until(lambda: PART == count(running), "the group has read the first part")
+        leaving, *staying = running
+        leaving.terminate()
+        leaving.finished()
+        produce(PART)
+        wait_until(lambda: 2 * PART == count(running), "the others have read the second part")
+        for program in staying:
             program.terminate()
-            outputs.append(program.finished())
-    messages = [m for lines in outputs for m in delivered(lines)]
-    assert {int(m.value) for m in messages} == set(range(600))
-    repeated = {
-        value: count for value, count in Counter(m.value for m in messages).items() if count > 1
-    }
-    assert not repeated
-    assert all(any(line.startswith("message") for line in lines) for lines in outputs)
+            program.finished()
+        read = [delivered(program.lines()) for program in running]
+    values = Counter(int(message.value) for messages in read for message in messages)
+    assert values == Counter(range(2 * PART))
+    assert all(read), "a member has read nothing"
+
+
+def count(programs: Sequence[Program]) -> int:
+    """The messages that they have read so far."""
+    return sum(len(delivered(program.lines())) for program in programs)
