@@ -11,7 +11,7 @@ import queue
 from collections.abc import Callable
 from contextlib import suppress
 
-from kafka08.errors import BrokerIdTaken, ZooKeeperError
+from kafka08.errors import BrokerIdTaken, Closed, ZooKeeperError
 from kafka08.runtime import BrokerRuntime, Greenlet
 from kafka08.structs import Broker
 from kafka08.zk.client import ZkClient
@@ -46,15 +46,19 @@ class RegistrationKeeper:
         self._retry_seconds = retry_seconds
         self._events = runtime.queue()
         self._task: Greenlet | None = None
+        self._is_stopped = False
 
     def start(self) -> None:
-        """Register; switches. BrokerIdTaken if another broker holds the id."""
+        """Register; switches. BrokerIdTaken if another broker holds the id; Closed after `stop`."""
         self._register()
+        if self._is_stopped:
+            raise Closed(f"broker {self._broker.id} was stopped while it registered")
         self._store.zk.add_session_listener(self._events.put)
         self._task = self._runtime.spawn(self._keep, name="broker-registration")
 
     def stop(self) -> None:
         """Register no more. The znode goes with the session."""
+        self._is_stopped = True
         if self._task is not None:
             self._task.kill()
 

@@ -7,16 +7,21 @@ import random
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
+from pathlib import Path
 
 import click
 
 from kafka08.cli.options import example, json_option
 from kafka08.cli.table import show_json
 from kafka08.profile import PROFILES, SAFE
+from kafka08.simulation.plan import Plan, draw_plan
 from kafka08.simulation.run import Outcome
 from kafka08.simulation.run import simulate as run_seed
+from kafka08.simulation.shrink import Shrinker
+from kafka08.simulation.timeline import Timeline
 
 SEED_MAX = 1_000_000_000
+SHRINK_SECONDS = 60.0
 
 
 @click.command(epilog=example("kafka08 simulate --seed 7 --runs 20"))
@@ -37,6 +42,22 @@ SEED_MAX = 1_000_000_000
     help="Profile of the cluster.",
 )
 @click.option("--replay", is_flag=True, help="Print all that happened, line by line.")
+@click.option(
+    "--shrink",
+    is_flag=True,
+    help="Make failing runs smaller, and write what is left to simulate-SEED.json.",
+)
+@click.option(
+    "--plan",
+    "plan_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Run the plan of this file, as --shrink writes it, with --seed.",
+)
+@click.option(
+    "--timeline",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    help="Write the last run as a page for the browser.",
+)
 @json_option("A JSON object for each run.")
 def simulate(
     seed: int | None,
@@ -44,9 +65,12 @@ def simulate(
     minutes: float | None,
     profile: str,
     replay: bool,
+    shrink: bool,
+    plan_file: Path | None,
+    timeline: Path | None,
     as_json: bool,
 ) -> None:
-    """Run brokers and clients on simulated time, network and ZooKeeper.
+    """Run brokers and clients on simulated time, network, disks and ZooKeeper.
 
     Everything that happens in a run follows from its seed: faults, delays, and who runs when. One
     line per run; a run that breaks a rule prints the rule, and the command that repeats the run.
@@ -54,21 +78,71 @@ def simulate(
     """
     if replay and as_json:
         raise click.UsageError("use one of --replay and --json")
+    if plan_file is not None and seed is None:
+        raise click.UsageError("--plan needs the --seed of its run")
     # What brokers log about faults is theirs, not the run's.
     logging.getLogger().setLevel(logging.CRITICAL + 1)
+    given = None if plan_file is None else _read_plan(plan_file)
     failed = 0
     for one in _seeds(seed, runs, minutes):
-        outcome = run_seed(one, profile=profile, tell=click.echo if replay else None)
+        plan = given or draw_plan(one, profile)
+        outcome = run_seed(one, plan=plan, tell=click.echo if replay else None)
         failed += outcome.verdict is not None
         if as_json:
             show_json(asdict(outcome))
-            continue
-        click.echo(_line(outcome))
-        if outcome.verdict is not None:
-            click.echo(f"    {outcome.verdict}")
-            click.echo(f"    kafka08 simulate --seed {one} --profile {profile} --replay")
+        else:
+            _show(outcome, f"--profile {plan.profile}" if given is None else f"--plan {plan_file}")
+        if outcome.verdict is not None and shrink:
+            plan = _shrink(plan, outcome, as_json=as_json)
+        if timeline is not None:
+            _write_timeline(timeline, one, plan)
     if failed:
         raise SystemExit(1)
+
+
+def _show(outcome: Outcome, how: str) -> None:
+    click.echo(_line(outcome))
+    if outcome.verdict is not None:
+        click.echo(f"    {outcome.verdict}")
+        click.echo(f"    kafka08 simulate --seed {outcome.seed} {how} --replay")
+
+
+def _read_plan(file: Path) -> Plan:
+    try:
+        return Plan.from_json(file.read_text())
+    except ValueError as error:
+        raise click.ClickException(f"{file}: {error}. Use a file that --shrink wrote") from error
+
+
+def _shrink(plan: Plan, outcome: Outcome, *, as_json: bool) -> Plan:
+    """The smaller plan, in a file, with its story on the terminal."""
+    end = time.process_time() + SHRINK_SECONDS
+    shrunk = Shrinker(
+        plan,
+        outcome,
+        lambda smaller, until: run_seed(outcome.seed, plan=smaller, until=until),
+        lambda: time.process_time() < end,
+    ).shrink()
+    file = Path(f"simulate-{outcome.seed}.json")
+    file.write_text(shrunk.plan.to_json())
+    if not as_json:
+        small = shrunk.plan
+        click.echo(
+            f"    {len(plan.faults)} faults became {len(small.faults)} in {shrunk.runs} runs; "
+            f"{small.brokers} brokers, {small.partitions} partitions, {small.members} members, "
+            + ("tasks in plain order" if not small.disorder else "tasks in random order")
+        )
+        for line in shrunk.outcome.story[1:]:
+            click.echo(f"    {line}")
+        click.echo(f"    kafka08 simulate --seed {outcome.seed} --plan {file} --replay")
+    return shrunk.plan
+
+
+def _write_timeline(file: Path, seed: int, plan: Plan) -> None:
+    timeline = Timeline()
+    outcome = run_seed(seed, plan=plan, timeline=timeline)
+    title = f"Simulated run {seed}, {plan.profile} profile"
+    file.write_text(timeline.page(title, outcome.verdict, outcome.simulated_seconds))
 
 
 def _seeds(first: int | None, runs: int | None, minutes: float | None) -> Iterator[int]:

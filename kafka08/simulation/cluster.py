@@ -30,7 +30,7 @@ class Hosts:
     uncaught   a sentence for each exception that nobody caught
     """
 
-    def __init__(self, seed: int, world: World, skew: Callable[[], tuple[int, float]]) -> None:
+    def __init__(self, seed: str, world: World, skew: Callable[[], tuple[int, float]]) -> None:
         self.world = world
         self.seed = seed
         self.processes: list[Process] = []
@@ -43,6 +43,7 @@ class Hosts:
 
         def on_uncaught(task: str, error: BaseException) -> None:
             self.uncaught.append(f"{name}: {type(error).__name__} left '{task}': {error}")
+            self.world.network.scheduler.is_over = True
 
         process = Process(
             self.world.network.scheduler,
@@ -54,8 +55,19 @@ class Hosts:
         )
         process.on_death.append(lambda silently: self.disconnect(process, silently=silently))
         self.processes.append(process)
+        self._show(process)
         self.world.network.switch_on(host)
         return process
+
+    def _show(self, process: Process) -> None:
+        """Have its life on the timeline, if there is one."""
+        scheduler = process.scheduler
+        timeline = scheduler.trace.timeline
+        if timeline is not None:
+            timeline.begins(scheduler.now, process.host, process.name)
+            process.on_death.append(
+                lambda _: timeline.ends(scheduler.now, process.host, process.name)
+            )
 
     def client(self, name: str, host: str | None = None) -> SimClientRuntime:
         """The Runtime of a new client process, on a host of its name unless another is given."""
@@ -190,7 +202,8 @@ class SimBroker:
             process.die()
             return [f"it did not stop in {seconds:g} s"]
         caller.process.sleep(LEFTOVER_SECONDS)
-        leftovers = self.hosts.leftovers(process)
+        # One that was still starting ends itself once it has stopped.
+        leftovers = [] if process.is_dead else self.hosts.leftovers(process)
         process.die()
         return leftovers
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Final
@@ -35,6 +36,7 @@ class SimDisk(MemoryDisk):
         self._owner = owner
         self._random = random
         self._is_held_up = False
+        self._is_looked_at = False
         self.before = self._before
         self.before_read = lambda path: self._before("read", path)
         self.torn = lambda size: self._random.randrange(size) if size else 0
@@ -44,11 +46,22 @@ class SimDisk(MemoryDisk):
         self.is_full = self.fails = False
         self.slow_seconds = 0.0
 
+    @contextmanager
+    def looked_at(self) -> Iterator[None]:
+        """While it lasts no process calls, but one who looks on: nothing goes wrong."""
+        self._is_looked_at = True
+        try:
+            yield
+        finally:
+            self._is_looked_at = False
+
     def power_fails(self) -> None:
         """See `lose_power`."""
         self.lose_power(self._random)
 
     def _before(self, action: str, path: Path) -> None:
+        if self._is_looked_at:
+            return
         if self.slow_seconds:
             self._hold_up()
         if self.is_full and action in NEEDS_ROOM:

@@ -8,8 +8,9 @@ from typing import Final
 
 from kafka08.admin.client import AdminClient
 from kafka08.errors import KafkaError
+from kafka08.migration import OffsetMigration
 from kafka08.simulation.cluster import Hosts, SimBroker
-from kafka08.simulation.members import SimMember
+from kafka08.simulation.members import GROUP, SimMember
 from kafka08.simulation.plan import Fault, Plan
 from kafka08.simulation.process import Process
 from kafka08.simulation.runtime import SimClientRuntime, World
@@ -72,6 +73,7 @@ class Faults:
             Fault.CLOCK: self._step_clock,
             Fault.MOVE: self._move_partitions,
             Fault.ELECT: self._elect_preferred,
+            Fault.MIGRATE: self._migrate,
             Fault.EXPIRE: self._expire_session,
             Fault.ENSEMBLE: self._elect_in_ensemble,
             Fault.HALF_OPEN: self._half_open,
@@ -132,6 +134,9 @@ class Faults:
     def _note(self, text: str) -> None:
         self.count += 1
         self._say(text)
+        scheduler = self._world.network.scheduler
+        if scheduler.trace.timeline is not None:
+            scheduler.trace.timeline.fault(scheduler.now, self._seconds, text)
 
     def _places(self) -> list[SimBroker | SimMember]:
         return [*self._brokers, *self._members]
@@ -316,15 +321,32 @@ class Faults:
     def _elect_preferred(self) -> None:
         self._administer("preferred replicas are elected", lambda admin: admin.elect_preferred())
 
+    def _migrate(self) -> None:
+        """One step, whether or not it is the next: a tool may be used wrongly, or again."""
+        step = self._random.choice(["start", "start", "verify", "finish", "rollback"])
+
+        def migrate(runtime: SimClientRuntime) -> None:
+            with OffsetMigration(ADDRESS, GROUP, runtime=runtime) as migration:
+                getattr(migration, step)()
+
+        self._run_tool(f"a migration of the group: {step}", migrate)
+
     def _administer(self, what: str, call: Callable[[AdminClient], object]) -> None:
+        def administer(runtime: SimClientRuntime) -> None:
+            with AdminClient(ADDRESS, runtime=runtime) as admin:
+                call(admin)
+
+        self._run_tool(what, administer)
+
+    def _run_tool(self, what: str, call: Callable[[SimClientRuntime], object]) -> None:
+        """In a process of its own, which may fail."""
         self._note(what)
         self._admins += 1
         runtime = self._hosts.client(f"admin-{self._admins}")
 
         def run() -> None:
             try:
-                with AdminClient(ADDRESS, runtime=runtime) as admin:
-                    call(admin)
+                call(runtime)
             except KafkaError as error:
                 self._say(f"{runtime.process.name}: {error}")
             runtime.process.die()

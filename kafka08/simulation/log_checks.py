@@ -19,7 +19,6 @@ from kafka08.broker.coordinator.offset_cache import LoadState
 from kafka08.broker.partition import Partition
 from kafka08.log import Log
 from kafka08.simulation.cluster import SimBroker
-from kafka08.simulation.memory_disk import MemoryFile
 from kafka08.simulation.scheduler import Scheduler
 from kafka08.simulation.zookeeper import SimZooKeeper
 from kafka08.structs import OFFSETS_TOPIC, LeaderAndIsr, TopicPartition
@@ -124,10 +123,15 @@ class LogChecks:
             copy = other.partition(leading.tp)
             # One that has just started has not heard of its part yet.
             if copy is not None and copy.log is not None and copy.leader_epoch >= 0:
-                self._look_at_copy(leading, partition, other, copy)
+                self._look_at_copy(leading, broker, partition, other, copy)
 
     def _look_at_copy(
-        self, leading: Leading, partition: Partition, other: SimBroker, copy: Partition
+        self,
+        leading: Leading,
+        broker: SimBroker,
+        partition: Partition,
+        other: SimBroker,
+        copy: Partition,
     ) -> None:
         assert partition.log is not None
         assert copy.log is not None
@@ -142,7 +146,13 @@ class LogChecks:
             return
         key = Copy(leading, other.process.name)
         start = self._compared.get(key, 0)
-        if self._is_safe and _bytes(partition.log, start, end) != _bytes(copy.log, start, end):
+        if not self._is_safe:
+            return
+        with broker.disk.looked_at():
+            ours = _bytes(partition.log, start, end)
+        with other.disk.looked_at():
+            theirs = _bytes(copy.log, start, end)
+        if ours != theirs:
             self._wrong(
                 f"{leading.tp}, offsets {start} to {end}: {leading.process}, which leads, and "
                 f"{other.process.name}, which is in the ISR, have different messages"
@@ -187,12 +197,11 @@ def _leading(broker: SimBroker, partition: Partition) -> Leading:
 
 
 def _bytes(log: Log, start: int, end: int) -> bytes:
-    """The entries of [start, end), past what the disk does to its callers."""
+    """The entries of [start, end)."""
     found = b""
-    bases = [facts.base_offset for facts in log.segment_facts]
+    bases = [*(segment.base_offset for segment in log.sealed_segments), log.active_base_offset]
     while start < end:
         part = log.read(start, READ_BYTES, end)
-        assert isinstance(part.file, MemoryFile)
-        found += part.file.peek(part.size, part.position)
+        found += part.bytes()
         start = min((base for base in bases if base > part.segment_base_offset), default=end)
     return found

@@ -343,10 +343,6 @@ class MemoryFile:
         self._disk.before_read(self._path)
         return bytes(content.now[position : position + size])
 
-    def peek(self, size: int, position: int) -> bytes:
-        """As `pread`, for one who looks on: no process reads."""
-        return bytes(self._content.now[position : position + size])
-
     def pread_into(self, buffer: memoryview, position: int) -> int:
         data = self.pread(len(buffer), position)
         buffer[: len(data)] = data

@@ -16,6 +16,7 @@ from kafka08.runtime.transport import Address
 from kafka08.simulation.process import Process
 from kafka08.simulation.scheduler import Scheduler
 from kafka08.simulation.streams import SimListener, SimStream
+from kafka08.simulation.timeline import Message
 
 if TYPE_CHECKING:
     pass
@@ -148,12 +149,29 @@ class Network:
 
 
 class Pipe:
-    """One direction of a connection: what is put in arrives at the other end, in order."""
+    """One direction of a connection: what is put in arrives at the other end, in order.
 
-    __slots__ = ("_arrive", "_arrives_at", "_held", "_network", "is_broken", "source", "target")
+    name   what an item is called for people; "" for what they need not see
+    """
+
+    __slots__ = (
+        "_arrive",
+        "_arrives_at",
+        "_held",
+        "_name",
+        "_network",
+        "is_broken",
+        "source",
+        "target",
+    )
 
     def __init__(
-        self, network: Network, source: str, target: str, arrive: Callable[[Any], object]
+        self,
+        network: Network,
+        source: str,
+        target: str,
+        arrive: Callable[[Any], object],
+        name: Callable[[Any], str] = lambda _: "",
     ) -> None:
         self.source = source
         self.target = target
@@ -161,6 +179,7 @@ class Pipe:
         """Whatever is in it, or will be put in, is lost."""
         self._network = network
         self._arrive = arrive
+        self._name = name
         self._arrives_at = 0.0
         self._held: list[Any] = []
 
@@ -168,6 +187,10 @@ class Pipe:
         scheduler = self._network.scheduler
         self._arrives_at = max(self._arrives_at, scheduler.now + self._network.delay())
         scheduler.call_at(self._arrives_at, self._out, item)
+        timeline = scheduler.trace.timeline
+        if timeline is not None and (name := self._name(item)):
+            sent = (scheduler.now, self.source, self._arrives_at, self.target, name)
+            timeline.messages.append(Message(*sent))
 
     def try_again(self) -> None:
         """What was held back goes on, unless the cut is still there."""

@@ -7,8 +7,9 @@ others, so that over many runs each combination comes up.
 from __future__ import annotations
 
 import enum
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from random import Random
 from typing import Final, get_args
 
@@ -31,6 +32,7 @@ class Fault(enum.Enum):
     CLOCK = "a wall clock steps"
     MOVE = "partitions are moved to other brokers"
     ELECT = "preferred replicas are elected"
+    MIGRATE = "a step of a migration of the group's offsets"
     EXPIRE = "a ZooKeeper session is ended at once"
     ENSEMBLE = "the ensemble loses its leader; requests on their way may be done"
     HALF_OPEN = "a connection carries nothing any more, and neither end hears of it"
@@ -41,6 +43,7 @@ class Fault(enum.Enum):
 
 WEIGHTS: Final[Mapping[Fault, tuple[float, ...]]] = {
     Fault.CLOCK: (0, 1),
+    Fault.MIGRATE: (0, 0, 1),
     **dict.fromkeys((Fault.DISK_FULL, Fault.DISK_ERROR, Fault.DISK_SLOW), (0, 0, 0, 1)),
 }
 """How frequent a kind may be beside the others, where that is not 0, 1 or 5."""
@@ -62,6 +65,8 @@ class PlannedFault:
 @dataclass(frozen=True)
 class Plan:
     """disorder         see Scheduler
+    salt             another one draws everything but the plan otherwise
+    windows          the times in which there is disorder: (from, to) in seconds; None: always
     native_seconds   see World
     skew_ms          how far wall clocks may be apart from the world's
     trouble_seconds  how long the phase with faults lasts
@@ -81,6 +86,7 @@ class Plan:
     replication_factor: int
     new_producers: int
     old_producers: int
+    async_producers: int
     retries: int
     in_flight: int
     pause_seconds: float
@@ -91,6 +97,7 @@ class Plan:
     network: NetworkSettings
     calm_network: NetworkSettings
     profile: str
+    level: str
     broker_properties: Mapping[str, str]
     faults: Sequence[PlannedFault]
     silent_share: float
@@ -98,6 +105,26 @@ class Plan:
     members: int
     offsets_storage: StorageName
     coordinated: bool = False
+    windows: Sequence[tuple[float, float]] | None = None
+    salt: int = 0
+
+    def to_json(self) -> str:
+        """For a file from which `from_json` makes the same plan."""
+        return json.dumps(asdict(self), default=lambda kind: kind.name, indent=1)
+
+    @classmethod
+    def from_json(cls, text: str) -> Plan:
+        """Raises ValueError for what is no plan."""
+        try:
+            found = json.loads(text)
+            networks = {key: NetworkSettings(**found[key]) for key in ("network", "calm_network")}
+            faults = tuple(
+                PlannedFault(**{**fault, "kind": Fault[fault["kind"]]}) for fault in found["faults"]
+            )
+            windows = found["windows"] and tuple((start, end) for start, end in found["windows"])
+            return cls(**{**found, **networks, "faults": faults, "windows": windows})
+        except (KeyError, TypeError, json.JSONDecodeError) as error:
+            raise ValueError(f"it is no plan of a run: {error}") from error
 
 
 def draw_plan(seed: int, profile: str) -> Plan:
@@ -107,12 +134,14 @@ def draw_plan(seed: int, profile: str) -> Plan:
     trouble_seconds = random.choice([10.0, 30.0, 60.0])
     brokers = random.choice([1, 2, 3, 3, 3])
     session_ms = random.choice([4000, 6000])
+    level = random.choice(["0.8.2", "0.8.2", "0.9.0", "0.10.2"])
     return Plan(
         brokers=brokers,
         partitions=random.choice([1, 2, 4]),
         replication_factor=random.randint(1, brokers),
         new_producers=random.randint(1, 2),
         old_producers=random.randint(0, 1),
+        async_producers=random.choice([0, 0, 1]),
         retries=random.choice([0, 3, 1000]),
         in_flight=random.choice([1, 5]),
         pause_seconds=random.choice([0.01, 0.05, 0.2]),
@@ -130,10 +159,12 @@ def draw_plan(seed: int, profile: str) -> Plan:
         ),
         calm_network=NetworkSettings(),
         profile=profile,
+        level=level,
         broker_properties={
             "zookeeper.connect": ADDRESS,
             "zookeeper.session.timeout.ms": str(session_ms),
             "kafka08.profile": profile,
+            "api.level": level,
             "auto.create.topics.enable": "false",
             "log.segment.bytes": str(random.choice([4096, 65_536, 1 << 20])),
             "log.index.size.max.bytes": "4096",
@@ -157,7 +188,10 @@ def with_coordinator(plan: Plan, level: str) -> Plan:
     properties = {**plan.broker_properties, "api.level": level}
     return replace(
         plan,
+        level=level,
         broker_properties=properties,
+        # A migration is for groups whose members live in ZooKeeper.
+        faults=tuple(fault for fault in plan.faults if fault.kind is not Fault.MIGRATE),
         members=max(plan.members, 1),
         offsets_storage="kafka",
         coordinated=True,

@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
-from typing import Final
+from typing import Final, get_args
 
 from kafka08.admin.client import AdminClient
+from kafka08.client.requests import StorageName
 from kafka08.consumer.simple import SimpleConsumer
 from kafka08.errors import KafkaError
 from kafka08.log.check import check_log
@@ -32,6 +33,7 @@ from kafka08.simulation.network import Network
 from kafka08.simulation.plan import Plan, draw_plan
 from kafka08.simulation.runtime import SimClientRuntime, World
 from kafka08.simulation.scheduler import Scheduler
+from kafka08.simulation.timeline import Timeline
 from kafka08.simulation.trace import Trace
 from kafka08.simulation.workload import (
     TIMEOUT_MS,
@@ -39,6 +41,7 @@ from kafka08.simulation.workload import (
     Observed,
     Reader,
     Target,
+    async_producer,
     new_producer,
     old_producer,
     read_partition,
@@ -59,6 +62,7 @@ class Outcome:
     """How a run ended.
 
     verdict             one sentence; None: nothing was wrong
+    is_early            whether it ended where a rule was broken, not at a limit or in the end
     digest              the hash of all that happened
     simulated_seconds, real_seconds   how long it took, by its own clock and by ours
     story               the last lines of what happened
@@ -73,6 +77,7 @@ class Outcome:
     faults: int
     acknowledged: int
     read: int
+    is_early: bool
     story: list[str]
 
 
@@ -86,11 +91,19 @@ def simulate(
     profile: str = SAFE,
     plan: Plan | None = None,
     tell: Callable[[str], object] | None = None,
+    timeline: Timeline | None = None,
+    until: float | None = None,
 ) -> Outcome:
-    """One run. `tell` is called with each line of its story; `plan`: None draws one."""
+    """One run. `tell` is called with each line of its story; `plan`: None draws one; `timeline`
+    takes note of what happens; `until` ends it early, at that second."""
     started = time.perf_counter()
+    # When garbage is found must decide nothing, and looking for it takes a fifth of the time.
+    was_enabled = gc.isenabled()
+    gc.disable()
     try:
-        run = Run(seed, plan or draw_plan(seed, profile), tell)
+        run = Run(seed, plan or draw_plan(seed, profile), Trace(tell, timeline))
+        if until is not None:
+            run.scheduler.call_at(until, run.end)
         verdict = run.go()
         scheduler = run.scheduler
         return Outcome(
@@ -103,25 +116,32 @@ def simulate(
             run.faults.count,
             len(run.observed.history.acknowledgements) + len(run.observed.stored),
             len(run.observed.history.reads),
+            bool(run.broken or run.hosts.uncaught),
             list(scheduler.trace.lines),
         )
     finally:
+        if was_enabled:
+            gc.enable()
         gc.collect()
 
 
 class Run:
     """The world of one run, and its director: the task that makes things happen."""
 
-    def __init__(self, seed: int, plan: Plan, tell: Callable[[str], object] | None) -> None:
+    def __init__(self, seed: int, plan: Plan, trace: Trace) -> None:
         self.plan = plan
-        self.random = Random(f"{seed}/director")
-        self.trace = Trace(tell)
-        self.scheduler = Scheduler(Random(f"{seed}/scheduler"), self.trace, disorder=plan.disorder)
-        network = Network(self.scheduler, Random(f"{seed}/network"), plan.network)
+        # Another salt: the same plan, and everything else drawn otherwise.
+        name = f"{seed}/{plan.salt}" if plan.salt else str(seed)
+        self.random = Random(f"{name}/director")
+        self.trace = trace
+        self.scheduler = Scheduler(Random(f"{name}/scheduler"), self.trace, disorder=plan.disorder)
+        if plan.windows is not None:
+            self.scheduler.disorder_within(plan.windows)
+        network = Network(self.scheduler, Random(f"{name}/network"), plan.network)
         self.zookeeper = SimZooKeeper(network, Server())
         self.network = network
         world = World(network, self.zookeeper, plan.native_seconds)
-        self.hosts = Hosts(seed, world, self._skew)
+        self.hosts = Hosts(name, world, self._skew)
         self.brokers = [
             SimBroker(self.hosts, number, plan.broker_properties, loses_writes=plan.loses_writes)
             for number in range(1, plan.brokers + 1)
@@ -131,7 +151,7 @@ class Run:
             ADDRESS,
             [TopicPartition(TOPIC, number) for number in range(plan.partitions)],
         )
-        self.observed = Observed(History(ordered=False, repeats=True))
+        self.observed = Observed(History(ordered=plan.in_flight == 1, repeats=True))
         self.readers: list[Reader] = []
         self.broken: list[str] = []
         """Rules that were broken, in sentences."""
@@ -157,6 +177,8 @@ class Run:
             for number in range(plan.members)
         ]
         self.verdict: str | None = None
+        self._is_calm = False
+        """Whether processes that ended are started again at once."""
         self.director: SimClientRuntime = self.hosts.client("director")
         self.faults = Faults(
             plan,
@@ -177,9 +199,12 @@ class Run:
                 self.verdict = "the run came to a standstill"
         finally:
             self.hosts.bury()
-        if self.verdict is None and self.hosts.uncaught:
-            self.verdict = self.hosts.uncaught[0]
+        if self.verdict is None:
+            self.verdict = next(iter([*self.broken, *self.hosts.uncaught]), None)
         return self.verdict
+
+    def end(self) -> None:
+        self.scheduler.is_over = True
 
     def say(self, text: str) -> None:
         self.trace.event(self.scheduler.now, text)
@@ -233,6 +258,15 @@ class Run:
                 ),
                 name="main",
             )
+        for number in range(plan.async_producers):
+            runtime = self.hosts.client(f"async-producer-{number}")
+            self.observed.writers += 1
+            runtime.spawn(
+                lambda runtime=runtime: async_producer(
+                    runtime, self.target, self.observed, pause=plan.pause_seconds
+                ),
+                name="main",
+            )
         for tp in self.target.partitions:
             runtime = self.hosts.client(f"reader-{tp.partition}")
             reader = Reader(runtime, self.target, self.observed.history, tp)
@@ -245,6 +279,7 @@ class Run:
     def _on_wrong(self, text: str) -> None:
         self.say(f"wrong: {text}")
         self.broken.append(text)
+        self.scheduler.is_over = True
 
     def _trouble(self) -> None:
         self.faults.run(self.plan.trouble_seconds)
@@ -252,12 +287,14 @@ class Run:
     def _calm(self) -> None:
         """Everything works again, and everything must come right."""
         self.say("calm")
-        self.observed.is_ending = True
+        if self.trace.timeline is not None:
+            self.trace.timeline.calm_at = self.scheduler.now
+        self.observed.is_ending = self._is_calm = True
         self.faults.repair()
         self._await(
             "brokers to run and register",
             CALM_SECONDS,
-            lambda: self.faults.keep_running() and self._are_registered(),
+            self._are_registered,
         )
         self._await(
             "partitions to be moved",
@@ -288,7 +325,7 @@ class Run:
             self._await(
                 "the group to commit the end of every partition",
                 CALM_SECONDS,
-                lambda: self._committed() == {tp: max(final[tp]) + 1 for tp in final if final[tp]},
+                lambda: self._has_committed({tp: max(final[tp]) + 1 for tp in final if final[tp]}),
             )
 
     def _problems(self, final: dict[TopicPartition, dict[int, bytes]]) -> list[str]:
@@ -303,18 +340,25 @@ class Run:
             ),
         ]
 
-    def _committed(self) -> dict[TopicPartition, int]:
+    def _has_committed(self, ends: dict[TopicPartition, int]) -> bool:
+        """Whether the group has committed these ends, in either store: a migration may have moved
+        its offsets. A member also commits where it began: offset 0 of an empty partition."""
+        return any(
+            {tp: offset for tp, offset in self._committed(storage).items() if offset > 0} == ends
+            for storage in get_args(StorageName)
+        )
+
+    def _committed(self, storage: StorageName) -> dict[TopicPartition, int]:
         """What the group has committed; {} while that cannot be asked."""
         [host, port] = self.target.bootstrap[0]
         consumer = SimpleConsumer(host, port, TIMEOUT_MS, runtime=self.director)
         try:
-            found = consumer.fetch_offsets(GROUP, self.target.partitions, self.plan.offsets_storage)
+            found = consumer.fetch_offsets(GROUP, self.target.partitions, storage)
         except KafkaError:
             return {}
         finally:
             consumer.close()
-        # A member also commits where it began: offset 0 of an empty partition.
-        return {tp: committed.offset for tp, committed in found.items() if committed.offset > 0}
+        return {tp: committed.offset for tp, committed in found.items()}
 
     def _final(self, tp: TopicPartition) -> dict[int, bytes]:
         end = self.scheduler.now + CALM_SECONDS
@@ -327,6 +371,7 @@ class Run:
                 self.director.sleep(1.0)
 
     def _stop(self) -> None:
+        self._is_calm = False
         for reader in self.readers:
             reader.is_ended = True
         for member in self.members:
@@ -377,7 +422,7 @@ class Run:
 
     def _await(self, what: str, seconds: float, is_done: Callable[[], bool]) -> None:
         end = self.scheduler.now + seconds
-        while not is_done():
+        while (self._is_calm and not self.faults.keep_running()) or not is_done():
             self._check_rules()
             if self.scheduler.now > end:
                 raise Wrong(f"waited {seconds:g} s in vain for {what}")

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from math import inf
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
@@ -65,6 +66,17 @@ class Scheduler:
         self._ready: list[tuple[Process, str, Callable[..., object], tuple[object, ...]]] = []
         self._timers: list[tuple[float, int, Timer]] = []
         self._numbers = itertools.count()
+
+    def disorder_within(self, windows: Iterable[tuple[float, float]]) -> None:
+        """Draw the next to run at these times alone: (from, to), in order, not overlapping."""
+        disorder, self._disorder = self._disorder, 0.0
+        for start, end in windows:
+            self.call_at(start, self._set_disorder, disorder)
+            if end < inf:
+                self.call_at(end, self._set_disorder, 0.0)
+
+    def _set_disorder(self, disorder: float) -> None:
+        self._disorder = disorder
 
     def call_at(self, at: float, call: Callable[..., object], *args: object) -> Timer:
         """Make a call of the world itself at that time. Calls of one time keep their order."""

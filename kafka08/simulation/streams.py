@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kafka08.runtime.transport import PEEK, Address
 from kafka08.simulation.process import Process
 from kafka08.simulation.task import Ticket
+from kafka08.simulation.timeline import name_of_request, name_of_response
 
 if TYPE_CHECKING:
     from kafka08.simulation.network import Network, Pipe
@@ -58,8 +59,8 @@ class SimStream:
 
         self._peer, peer._peer = peer, self
         here, there = self.address[0], peer.address[0]
-        self._pipe = Pipe(self._network, here, there, peer.receive)
-        peer._pipe = Pipe(self._network, there, here, self.receive)
+        self._pipe = Pipe(self._network, here, there, peer.receive, name_of_request)
+        peer._pipe = Pipe(self._network, there, here, self.receive, name_of_response)
         peer.is_connected = True
         peer._pipe.put(b"")
 

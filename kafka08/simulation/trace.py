@@ -11,13 +11,22 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
+from kafka08.simulation.timeline import Timeline
+
 LINES_KEPT: Final = 400
 
 
 class Trace:
-    """tell   called with each line of the story, if anybody wants it all"""
+    """tell       called with each line of the story, if anybody wants it all
+    timeline   takes note of what happens, if somebody wants a page of it
+    """
 
-    def __init__(self, tell: Callable[[str], object] | None = None) -> None:
+    def __init__(
+        self,
+        tell: Callable[[str], object] | None = None,
+        timeline: Timeline | None = None,
+    ) -> None:
+        self.timeline = timeline
         self._hash = hashlib.blake2b(digest_size=16)
         self._tell = tell
         self.lines: deque[str] = deque(maxlen=LINES_KEPT)
@@ -40,5 +49,7 @@ class Trace:
         line = f"{now:10.4f}  {text}"
         self._hash.update(line.encode())
         self.lines.append(line)
+        if self.timeline is not None:
+            self.timeline.note(now, text)
         if self._tell is not None:
             self._tell(line)

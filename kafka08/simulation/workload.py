@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -126,6 +127,38 @@ def old_producer(
             runtime.sleep(POLL_SECONDS)
         else:
             observed.stored.append(value)
+        runtime.sleep(runtime.random.random() * 2 * pause)
+    producer.close()
+    observed.writers -= 1
+
+
+def async_producer(
+    runtime: SimClientRuntime, target: Target, observed: Observed, *, pause: float
+) -> None:
+    """Write with an asynchronous Producer of 0.8 until the run ends. It says of no message whether
+    it was stored."""
+    config = ProducerConfig(
+        {
+            "metadata.broker.list": target.broker_list,
+            "producer.type": "async",
+            "request.required.acks": runtime.random.choice([0, 1, -1]),
+            "request.timeout.ms": TIMEOUT_MS,
+            "queue.buffering.max.ms": runtime.random.choice([10, 1000]),
+            "queue.buffering.max.messages": 100,
+            "queue.enqueue.timeout.ms": runtime.random.choice([0, 100, -1]),
+            "batch.num.messages": runtime.random.choice([1, 50]),
+        }
+    )
+    name = runtime.process.name
+    producer = Producer(config, partitioner=_by_key, runtime=runtime)
+    number = 0
+    while not observed.is_ending:
+        value = f"{name}/{number}".encode()
+        number += 1
+        for tp in target.partitions:
+            observed.history.unknown(tp, value)
+        with suppress(KafkaError):
+            producer.send(KeyedMessage(TOPIC, value, partition_key=number))
         runtime.sleep(runtime.random.random() * 2 * pause)
     producer.close()
     observed.writers -= 1

@@ -159,8 +159,8 @@ class SimLink:
         self.requests: list[ToServer] = []
         """Those on their way."""
         self._zookeeper = zookeeper
-        self.up = Pipe(zookeeper.network, process.host, HOST, self._take)
-        self.down = Pipe(zookeeper.network, HOST, process.host, self._hand_over)
+        self.up = Pipe(zookeeper.network, process.host, HOST, self._take, name_of_message)
+        self.down = Pipe(zookeeper.network, HOST, process.host, self._hand_over, name_of_message)
 
     def send(self, message: ToServer) -> None:
         self.requests.append(message)
@@ -201,6 +201,13 @@ class SimLink:
             self.process.call_soon(self.owner.on_closed, self)
         else:
             self.process.call_soon(self.owner.on_message, self, message)
+
+
+def name_of_message(message: object) -> str:
+    """A request by its type; of a reply or event that it is one."""
+    if isinstance(message, tuple) and len(message) == 2:
+        message = message[1]
+    return type(message).__name__.removesuffix("Request") if message is not None else "connection"
 
 
 class ProcessWorld:

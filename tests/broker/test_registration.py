@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kafka08.broker.registration import RegistrationKeeper
-from kafka08.errors import BrokerIdTaken, SessionLost, ZooKeeperError
+from kafka08.errors import BrokerIdTaken, Closed, SessionLost, ZooKeeperError
 from kafka08.structs import Broker
 from kafka08.zk.session import SessionEvent
 from tests.broker.fake_runtime import FakeRuntime
@@ -34,6 +34,17 @@ class ForgetfulStore:
         if self.registered and self._refusals:
             raise self._refusals.pop()
         self.registered += 1
+
+
+def test_a_stop_while_it_registers_is_the_end() -> None:
+    """No task is left that would register the broker again."""
+    store: Any = ForgetfulStore([])
+    runtime: Any = FakeRuntime()
+    keeper = RegistrationKeeper(
+        runtime, store, Broker(1, "h", 9092), lambda _: keeper.stop(), retry_seconds=6.0
+    )
+    with pytest.raises(Closed):
+        keeper.start()
 
 
 @pytest.mark.parametrize("refusal", [SessionLost, BrokerIdTaken, ZooKeeperError, RuntimeError])

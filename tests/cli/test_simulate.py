@@ -5,6 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
+from pathlib import Path
+
+from kafka08.profile import SAFE
+from kafka08.simulation.plan import draw_plan
 
 RUN = (sys.executable, "-m", "kafka08.cli", "simulate", "--seed", "7")
 
@@ -19,6 +24,19 @@ def test_a_run_for_machines() -> None:
     outcome = json.loads(done.stdout)
     assert (7, done.returncode == 0) == (outcome["seed"], outcome["verdict"] is None)
     assert outcome["acknowledged"] > 0
+
+
+def test_a_plan_is_run_and_shown(tmp_path: Path) -> None:
+    """--plan: what --shrink wrote, or an error that says what to do. --timeline: a page."""
+    plan, page = tmp_path / "plan.json", tmp_path / "run.html"
+    plan.write_text(replace(draw_plan(7, SAFE), faults=(), trouble_seconds=1.0).to_json())
+    done = simulate("--plan", str(plan), "--timeline", str(page))
+    assert (0, True) == (done.returncode, b" 0 faults" in done.stdout)
+    assert "<canvas" in page.read_text()
+    plan.write_text("{}")
+    done = simulate("--plan", str(plan))
+    assert 1 == done.returncode
+    assert b"plan.json: it is no plan of a run" in done.stderr
 
 
 def test_a_replay_is_text() -> None:

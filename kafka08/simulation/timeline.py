@@ -1,0 +1,88 @@
+"""A run as a page: a lane for each host, arrows for messages, bands for faults.
+
+`Timeline` collects while a run goes on; `page` makes one HTML file of it that needs nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from kafka08.protocol.apis import APIS
+
+MESSAGES_MAX: Final = 20_000
+"""How many messages are kept: those before the end of the run."""
+TEMPLATE: Final = Path(__file__).with_name("timeline.html")
+NAMES: Final = {api.key: api.name for api in APIS}
+DATA: Final = "/*DATA*/null"
+
+
+class Message(NamedTuple):
+    """On its way from `sent` to `arrives`, in seconds. A cut may hold it back for longer."""
+
+    sent: float
+    source: str
+    arrives: float
+    target: str
+    what: str
+
+
+class Timeline:
+    """Times are seconds since the run began."""
+
+    def __init__(self) -> None:
+        self.lanes: dict[str, list[list[Any]]] = {}
+        """Host → [name, from, to] of its processes; to: None if it lived to the end."""
+        self.messages: deque[Message] = deque(maxlen=MESSAGES_MAX)
+        self.faults: list[tuple[float, float, str]] = []
+        """(from, to, text)."""
+        self.notes: list[tuple[float, str]] = []
+        self.calm_at: float | None = None
+
+    def begins(self, now: float, host: str, process: str) -> None:
+        self.lanes.setdefault(host, []).append([process, now, None])
+
+    def ends(self, now: float, host: str, process: str) -> None:
+        for entry in self.lanes.get(host, ()):
+            if entry[0] == process and entry[2] is None:
+                entry[2] = now
+
+    def fault(self, now: float, seconds: float, text: str) -> None:
+        self.faults.append((now, now + seconds, text))
+
+    def note(self, now: float, text: str) -> None:
+        self.notes.append((now, text))
+
+    def page(self, title: str, verdict: str | None, end: float) -> str:
+        """The HTML."""
+        data = {
+            "title": title,
+            "verdict": verdict,
+            "end": end,
+            "calm": self.calm_at,
+            "lanes": [{"host": host, "processes": found} for host, found in self.lanes.items()],
+            "messages": list(self.messages),
+            "faults": self.faults,
+            "notes": self.notes,
+        }
+        # "</" would end the script.
+        text = json.dumps(data, separators=(",", ":")).replace("</", "<\\/")
+        return TEMPLATE.read_text().replace(DATA, text)
+
+
+def name_of_request(item: object) -> str:
+    """What a client sends, if a frame begins here."""
+    if not isinstance(item, bytes):
+        return "end of connection"
+    if not item:
+        return ""
+    return NAMES.get(int.from_bytes(item[4:6], "big"), "part of a request")
+
+
+def name_of_response(item: object) -> str:
+    """What a broker sends."""
+    if not isinstance(item, bytes):
+        return "end of connection"
+    return f"response, {len(item)} bytes" if item else "connected"

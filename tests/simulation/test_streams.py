@@ -1,0 +1,149 @@
+"""Connections of the simulated network: what real sockets do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from kafka08.simulation.network import Network
+from kafka08.simulation.process import Process
+from kafka08.simulation.scheduler import Scheduler
+from kafka08.simulation.streams import SimStream
+from tests.simulation.conftest import STEPS, NewProcess
+
+ADDRESS = ("server", 9092)
+
+
+class Pair:
+    """A client's and a server's end, once `connect` was called in a task."""
+
+    def __init__(self, network: Network, client: Process, server: Process) -> None:
+        self.network, self.client, self.server = network, client, server
+        self.listener = network.listen(server, ADDRESS[1])
+
+    def connect(self) -> tuple[SimStream, SimStream]:
+        ours = self.network.dial(self.client, ADDRESS)
+        ours.await_connection(5.0)
+        ours.settimeout(5.0)
+        theirs, _ = self.listener.accept()
+        theirs.settimeout(5.0)
+        return ours, theirs
+
+
+@pytest.fixture
+def pair(network: Network, new_process: NewProcess) -> Pair:
+    return Pair(network, new_process("client"), new_process("server"))
+
+
+@pytest.fixture
+def run(scheduler: Scheduler, pair: Pair) -> Callable[[Callable[[], object]], None]:
+    """Run one task of the client to its end."""
+
+    def run_it(call: Callable[[], object]) -> None:
+        task = pair.client.spawn(call, (), "test")
+        scheduler.run(STEPS)
+        assert task.is_ended
+
+    return run_it
+
+
+Run = Callable[[Callable[[], object]], None]
+
+
+def test_bytes_arrive_in_order(pair: Pair, run: Run) -> None:
+    """However they are cut; a full buffer lets in no more until some are read."""
+
+    def talk() -> None:
+        ours, theirs = pair.connect()
+        assert 10 == ours.send(b"0123456789ab"), "the buffer's size"
+        ours.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            ours.send(b"x")
+        assert b"0123" == theirs.recv(4)
+        ours.settimeout(1.0)
+        ours.sendall(b"ab")
+        pair.client.sleep(1.0)
+        assert b"456789ab" == theirs.recv(100)
+
+    run(talk)
+
+
+def test_a_closed_end_is_an_end_or_a_reset(pair: Pair, run: Run) -> None:
+    """After all that was sent; a reset if something was not read."""
+
+    def talk() -> None:
+        ours, theirs = pair.connect()
+        ours.send(b"bye")
+        ours.close()
+        assert b"bye" == theirs.recv(9)
+        assert b"" == theirs.recv(9)
+        ours, theirs = pair.connect()
+        theirs.send(b"unread")
+        pair.client.sleep(1.0)
+        ours.close()
+        with pytest.raises(ConnectionResetError):
+            theirs.recv(9)
+
+    run(talk)
+
+
+def test_nobody_listens(pair: Pair, run: Run) -> None:
+    """Refused at once; a host that is off says nothing."""
+
+    def talk() -> None:
+        with pytest.raises(ConnectionRefusedError):
+            pair.network.dial(pair.client, ("server", 1)).await_connection(5.0)
+        pair.network.switch_off("server")
+        begin = pair.client.monotonic()
+        with pytest.raises(TimeoutError):
+            pair.network.dial(pair.client, ADDRESS).await_connection(5.0)
+        assert pair.client.monotonic() - begin >= 5.0
+
+    run(talk)
+
+
+def test_a_cut_holds_back_and_loses_nothing(pair: Pair, run: Run) -> None:
+    """As TCP: what was sent meanwhile arrives after it, in order."""
+
+    def talk() -> None:
+        ours, theirs = pair.connect()
+        pair.network.cut("client", "server")
+        ours.send(b"a")
+        ours.send(b"b")
+        theirs.settimeout(3.0)
+        with pytest.raises(TimeoutError):
+            theirs.recv(9)
+        pair.network.mend("client", "server")
+        assert b"ab" == theirs.recv(9)
+
+    run(talk)
+
+
+def test_a_half_open_connection_says_nothing(pair: Pair, run: Run) -> None:
+    """Neither bytes nor an end arrive, for ever."""
+
+    def talk() -> None:
+        ours, theirs = pair.connect()
+        ours.go_dark()
+        ours.send(b"x")
+        ours.close()
+        with pytest.raises(TimeoutError):
+            theirs.recv(9)
+
+    run(talk)
+
+
+def test_a_reset_ends_both_sides(pair: Pair, run: Run) -> None:
+    """Whoever reads or writes next is told."""
+
+    def talk() -> None:
+        ours, theirs = pair.connect()
+        ours.reset()
+        for end in (ours, theirs):
+            with pytest.raises(ConnectionResetError):
+                end.recv(1)
+            with pytest.raises(ConnectionResetError):
+                end.send(b"x")
+
+    run(talk)

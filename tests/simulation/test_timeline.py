@@ -1,0 +1,46 @@
+"""The page of a run: one file with all that is needed."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import Any
+
+from kafka08.profile import SAFE
+from kafka08.simulation.plan import Fault, PlannedFault, draw_plan
+from kafka08.simulation.run import simulate
+from kafka08.simulation.timeline import Timeline
+
+
+def data_of(page: str) -> dict[str, Any]:
+    found = re.search(r"^const run = (.*);$", page, re.MULTILINE)
+    assert found is not None
+    data: dict[str, Any] = json.loads(found[1].replace("<\\/", "</"))
+    return data
+
+
+def test_a_run_is_on_its_page() -> None:
+    """Hosts with their processes, messages, faults, notes."""
+    fault = PlannedFault(0, Fault.ZOOKEEPER, 1.0, 2.0)
+    plan = replace(draw_plan(1, SAFE), faults=(fault,), trouble_seconds=5.0, members=0)
+    timeline = Timeline()
+    run = simulate(1, plan=plan, timeline=timeline)
+    assert run.verdict is None
+    assert simulate(1, plan=plan).digest == run.digest, "looking on changes nothing"
+    data = data_of(timeline.page("title", None, run.simulated_seconds))
+    assert {"broker-1", "reader-0"} <= {lane["host"] for lane in data["lanes"]}
+    [(start, end, text)] = data["faults"]
+    assert ("ZooKeeper stops", 2.0) == (text, end - start)
+    names = {message[4] for message in timeline.messages}
+    assert {"Produce", "Fetch", "Metadata", "Multi", "Ping"} <= names
+
+
+def test_nothing_is_fetched_and_no_text_ends_the_script() -> None:
+    """The page is whole without a network, whatever a verdict says."""
+    timeline = Timeline()
+    timeline.note(1.0, "</script><b>")
+    page = timeline.page("title", "</script>", 2.0)
+    assert [] == re.findall(r"(?:src|href)=", page)
+    assert 1 == page.count("</script>")
+    assert [[1.0, "</script><b>"]] == data_of(page)["notes"]
