@@ -114,6 +114,8 @@ class SimTask:
                 work[0](*work[1])
         except GreenletExit:
             pass
+        except (KeyboardInterrupt, SystemExit):
+            raise  # Whoever runs the simulation wants it to end.
         except BaseException as error:
             if not self.process.is_dead:
                 logger.exception("Uncaught exception in task '%s'", self.name)
