@@ -471,16 +471,16 @@ def test_guarantee_8_slow_work_keeps_its_place(cluster: EmbeddedCluster, topic: 
     with consumer_of(
         cluster,
         f"g-{topic}",
-        session_timeout_ms=600,
+        session_timeout_ms=1500,
         heartbeat_interval_ms=100,
-        max_poll_interval_ms=1500,
+        max_poll_interval_ms=3000,
     ) as consumer:
         consumer.subscribe([topic])
         read(consumer, 1)
-        time.sleep(1.2)
+        time.sleep(2.2)
         consumer.commit()
         for number, _ in enumerate(consumer):
-            time.sleep(0.3)
+            time.sleep(0.4)
             if number == 8:
                 break
         consumer.commit()
