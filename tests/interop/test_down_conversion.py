@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +50,8 @@ def test_consumers_of_0_8_read_logs_of_magic_1(tmp_path: Path) -> None:
 def append(seat: Seat, topic: str, codec: int, base: int) -> None:
     """Produce a set of magic 1."""
     messages = [(b"k", b"%d-%s" % (base + n, b"v" * 80)) for n in range(MESSAGES)]
-    stamps = [1_600_000_000_000 + n for n in range(MESSAGES)]
-    data = message_set.encode(messages, codec, 0, magic=1, timestamps=stamps)
+    now_ms = time.time_ns() // 1_000_000  # older ones would be deleted at once
+    data = message_set.encode(messages, codec, 0, magic=1, timestamps=[now_ms] * MESSAGES)
     request = produce_request({TopicPartition(topic, 0): data}, required_acks=1, timeout_ms=10_000)
     with Connection(HOST, seat.port) as connection:
         answer: Any = connection.send(request)
