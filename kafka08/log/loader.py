@@ -92,7 +92,7 @@ def load_segments(
                 "Could not find index file corresponding to log file %s, rebuilding index...",
                 segment.log_path,
             )
-        elif (problem := segment.index_problem()) is not None:
+        elif (problem := segment.index_problem(clean_shutdown=clean_shutdown)) is not None:
             logger.warning("Rebuilding index %s: %s", segment.index.path, problem)
         else:
             continue

@@ -210,23 +210,28 @@ class LogSegment:
         position = self.index.lookup(self.time_index.lookup(target_ms).offset).position
         return find_timestamp(self.file, self.log_path, position, self.size, target_ms)
 
-    def index_problem(self) -> str | None:
-        """Why an index cannot belong to these messages; None if all can."""
+    def index_problem(self, *, clean_shutdown: bool) -> str | None:
+        """Why an index cannot belong to these messages; None if all can.
+
+        clean_shutdown   a time index that has entries has the last one as well
+        """
         problem = self.index.problem(self.size)
         if self.time_index is None or problem is not None:
             return problem
-        return self.time_index.problem() or self._missing_times()
+        problem = self.time_index.problem()
+        if problem is None and not (clean_shutdown and self.time_index.entries):
+            problem = self._missing_times(self.time_index.last.timestamp_ms)
+        return problem
 
-    def _missing_times(self) -> str | None:
-        """An empty time index is right where no message has a timestamp: the first and the last
-        ones are looked at. 0.10.2.2 does not look, and finds no message of the segment by time."""
-        assert self.time_index is not None
-        if self.time_index.entries or not self.size:
+    def _missing_times(self, indexed_ms: int) -> str | None:
+        """A file may be lost, and a power failure may take the entry that a roll has added: the
+        first message is looked at, and those after the last index entry. 0.10.2.2 does not look,
+        and finds no message with a later timestamp than the time index has."""
+        tail = self.check(INT_MAX, from_last_index_entry=True).largest.timestamp_ms
+        largest_ms = max(self.timestamp_at(0), tail)
+        if largest_ms <= indexed_ms:
             return None
-        tail = self.check(INT_MAX, from_last_index_entry=True)
-        if max(self.timestamp_at(0), tail.largest.timestamp_ms) < 0:
-            return None
-        return "the time index has no entry, but messages have timestamps"
+        return f"the time index ends with {indexed_ms}, but a message has timestamp {largest_ms}"
 
     def check(self, max_message_bytes: int, *, from_last_index_entry: bool = False) -> Recovered:
         """Read the messages (or those from the last index entry on) and say how far they are
