@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from kafka08.exporter.view import ClusterView
 
 INTERVAL_SECONDS = 5.0
+CPU_SHARE_MAX = 0.1
+"""Of a core."""
 KEYS: Final = {
     "\x1b[A": "up",
     "\x1b[B": "down",
@@ -134,7 +136,7 @@ def live(watch: Watch, interval: float, connect: str) -> None:
             if key:
                 screen = screen.key(key, [name_of(row) for row in rows])
             if time.monotonic() >= next_look:
-                next_look = time.monotonic() + interval
+                began = time.process_time()
                 if not screen.paused:
                     try:
                         watch.look()
@@ -143,6 +145,9 @@ def live(watch: Watch, interval: float, connect: str) -> None:
                         view.console.bell()
                         view.update(str(error), refresh=True)
                         time.sleep(1.0)
+                # A large cluster is looked at less often.
+                cost = time.process_time() - began
+                next_look = time.monotonic() + max(interval, cost / CPU_SHARE_MAX)
 
 
 @contextmanager

@@ -133,6 +133,13 @@ class ConsumerConnector:
         None before it has streams."""
         return None if self._storage is None else self._storage.storage
 
+    def metrics(self) -> dict[str, dict[str, float]]:
+        """What this member fetched and how far it is behind, by Java's names:
+        `consumer-fetch-manager-metrics` with `records-lag-max`, the same of each partition, and
+        `consumer-coordinator-metrics`."""
+        lags = {} if self._ownership is None else self._ownership.lags()
+        return self._fetchers.metrics.values(lags)
+
     @property
     def assignment(self) -> Assignment:
         """partition → thread id of the stream that reads it, of what this member owns now."""

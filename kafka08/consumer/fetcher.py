@@ -31,6 +31,7 @@ from kafka08.client.requests import (
     offsets_results,
 )
 from kafka08.config import INT_MAX
+from kafka08.consumer.fetch_metrics import FetchMetrics
 from kafka08.consumer.fetch_settings import NO_RESET, SMALLEST, FetchOptions
 from kafka08.consumer.fetched import FetchedSet
 from kafka08.consumer.progress import Chunk, OwnedPartition
@@ -116,8 +117,10 @@ class PartitionFetcher:
         self._partitions: dict[TopicPartition, OwnedPartition] = {}
         self._asked: Positions = {}
         """What the request under way asks for, or the last one if none is."""
+        self._asked_at = 0.0
         self._version = 0
         """Of the request under way."""
+        self.metrics = FetchMetrics(runtime)
         self._stopping = False
         self._task: Task | None = None
 
@@ -262,6 +265,7 @@ class PartitionFetcher:
             )
         )
         self._asked = wanted
+        self._asked_at = self._runtime.monotonic()
 
     def _take_answer(self) -> None:
         """Read the answer that is due and hand over what it brings, with the next request on its
@@ -295,6 +299,7 @@ class PartitionFetcher:
                 level = logging.WARNING if partition.failure is None else logging.DEBUG
                 logger.log(level, "[%s] %s: %s", self._name, tp, failure)
                 lost[partition] = failure
+        self.metrics.fetched(chunks.values(), self._asked_at)
         self._to_the_end(chunks)
         self._lose(lost)
         if out_of_range:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection
 from typing import Final
 
 from kafka08.consumer.brokers import Brokers
+from kafka08.consumer.fetch_metrics import FetchMetrics
 from kafka08.consumer.fetch_settings import FetchOptions
 from kafka08.consumer.fetcher import PartitionFetcher
 from kafka08.consumer.progress import OwnedPartition
@@ -50,6 +51,8 @@ class FetcherManager:
         self._fetchers: dict[FetcherKey, PartitionFetcher] = {}
         self._finder: Task | None = None
         self._stopping = False
+        self.metrics = FetchMetrics(runtime)
+        """Of all fetchers together."""
 
     def add(self, partitions: Collection[OwnedPartition]) -> None:
         """Fetch these from now on. Never waits; also told of partitions that lost their leader."""
@@ -179,6 +182,7 @@ class FetcherManager:
         fetcher = PartitionFetcher(
             name, self._connect_to(broker), self._config, self.add, self._runtime
         )
+        fetcher.metrics = self.metrics
         fetcher.start()
         self._fetchers[key] = fetcher
         return fetcher

@@ -54,6 +54,20 @@ class Ownership:
         """What is owned now, and by which stream."""
         return {tp: partition.thread_id for tp, partition in self._owned.items()}
 
+    def lags(self) -> Offsets:
+        """How many messages of each owned partition were not handed out yet, by the high watermark
+        of its last fetch; without those that were not fetched yet."""
+        behind = {p: p.consumed_offset for p in self._owned.values()}
+        for stream in self._streams:
+            handed_out = stream.handed_out()
+            if handed_out is not None and handed_out[0] in behind:
+                behind[handed_out[0]] = handed_out[1]
+        return {
+            p.topic_partition: max(0, p.high_watermark - offset)
+            for p, offset in behind.items()
+            if NO_OFFSET not in {p.high_watermark, offset}
+        }
+
     def positions(self) -> Offsets:
         """The first offset of each owned partition that is not finished. The message in the hand of
         the calling thread, if it reads a stream, counts as finished."""

@@ -272,6 +272,19 @@ class KafkaConsumer(Closeable):
             )
             return None if end is None or position is None else max(0, end - position)
 
+    def metrics(self) -> dict[str, dict[str, float]]:
+        """What was fetched and how far this consumer is behind, by Java's names:
+        `consumer-fetch-manager-metrics` with `records-lag-max`, the same of each partition, and
+        `consumer-coordinator-metrics`."""
+        with self._use():
+            positions = self._partitions.positions()
+            lags = {
+                tp: max(0, end - position)
+                for tp, position in positions.items()
+                if (end := self._partitions.high_watermark(tp)) is not None
+            }
+            return self._poller.fetch_metrics.values(lags)
+
     # -------------------------------------------------------------------------------------- commits
 
     def commit(

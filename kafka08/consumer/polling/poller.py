@@ -23,6 +23,7 @@ from typing import Final, TypeAlias, TypeVar
 from kafka08.client.cluster import ClusterClient
 from kafka08.client.retry import RetryPolicy
 from kafka08.consumer.brokers import BootstrapBrokers
+from kafka08.consumer.fetch_metrics import FetchMetrics
 from kafka08.consumer.fetch_settings import LARGEST, NO_RESET, SMALLEST, FetchSettings
 from kafka08.consumer.fetcher import answer_bytes_max
 from kafka08.consumer.fetcher_manager import FetcherManager
@@ -449,6 +450,10 @@ class Poller:
 
     def _offsets(self, positions: Mapping[TopicPartition, int]) -> Offsets:
         return {tp: OffsetAndMetadata(offset) for tp, offset in positions.items()}
+
+    @property
+    def fetch_metrics(self) -> FetchMetrics:
+        return self._fetchers.metrics
 
     def _notify_fetchers(self) -> None:
         """The stream has room."""
