@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from kafka08.broker.partition import Partition
     from kafka08.log.slices import AppendInfo
     from kafka08.network.server_connection import ResponseFrame, ServerConnection
+    from kafka08.structs import TopicPartition
 
 ALL_IN_SYNC: Final = -1
 LEGAL_ACKS: Final = (1, ALL_IN_SYNC, 0)
@@ -62,6 +63,9 @@ class FastProduce:
             return NOTHING_DONE
         appended: list[AppendInfo] = []
         done: list[Partition] = []
+        names: list[TopicPartition] = []
+        base_offsets: list[int] = []
+        times_ms: list[int] = []
         for partition, data in zip(found, sets, strict=True):
             if (
                 partition.append_queue is None
@@ -69,20 +73,20 @@ class FastProduce:
                 and not needs_queue(partition, data)
             ):
                 try:
-                    appended.append(partition.append(data, acks))
+                    info = partition.append(data, acks)
                 except ApiError:
                     continue  # nothing was appended; the handler meets the same error
+                appended.append(info)
                 done.append(partition)
-        self._replica_manager.wake_all([partition.topic_partition for partition in done])
+                names.append(partition.topic_partition)
+                base_offsets.append(info.first_offset)
+                times_ms.append(info.log_append_time_ms)
+        self._replica_manager.wake_all(names)
         if len(done) < len(found):
             return Unfinished(results(done, appended))
         if acks == 0:
             return b""
-        answer = kernel.write_produced(
-            payload,
-            [info.first_offset for info in appended],
-            [info.log_append_time_ms for info in appended],
-        )
+        answer = kernel.write_produced(payload, base_offsets, times_ms)
         if acks == ALL_IN_SYNC and any(len(partition.maximal_isr) > 1 for partition in found):
             return self._wait(payload, link, timeout_ms, found, appended, answer)
         return answer
