@@ -14,10 +14,12 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from kafka08.admin import AdminClient
-from kafka08.consumer import SimpleConsumer
+from kafka08.client.requests import fetch_request, fetch_results
 from kafka08.embedded import EmbeddedCluster
 from kafka08.embedded.broker import EmbeddedBroker
+from kafka08.network.connection import Connection
 from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
+from kafka08.protocol.fetch import FetchResponse
 from kafka08.structs import TopicPartition
 
 DEADLINE = 30.0
@@ -97,18 +99,21 @@ def test_what_came_in_is_counted_at_the_leader_alone(cluster: EmbeddedCluster) -
     assert 0 == follower.value(f"{name}_messagesin_total")
 
 
+@pytest.mark.parametrize("partitions", [(0,), (0, 1)], ids=["one", "two"])
 def test_what_consumers_read_is_counted_and_what_followers_copy_is_not(
-    cluster: EmbeddedCluster,
+    cluster: EmbeddedCluster, partitions: tuple[int, ...]
 ) -> None:
-    """By the fast path and by the handler: the former takes fetches of one partition only."""
+    """To the byte, of one partition and of several."""
     name = "kafka_server_brokertopicmetrics_bytesout_total"
     before = Scrape(cluster.brokers[0]).value(name, topic="t")
     address = cluster.brokers[0].address
-    with SimpleConsumer(address.host, address.port) as consumer:
-        fetched = consumer.fetch(TopicPartition("t", 0), 0)
-        assert fetched
-    after = Scrape(cluster.brokers[0]).value(name, topic="t")
-    assert before < after
+    wanted = {TopicPartition("t", number): (0, 1 << 20) for number in partitions}
+    with Connection(address.host, address.port) as connection:
+        response = connection.send(fetch_request(wanted, max_wait_ms=0, min_bytes=1))
+    assert isinstance(response, FetchResponse)
+    size = sum(len(result.message_set) for result in fetch_results(response).values())
+    assert size > 0
+    assert before + size == Scrape(cluster.brokers[0]).value(name, topic="t")
 
 
 def test_requests_are_counted_and_their_time_is_in_parts(cluster: EmbeddedCluster) -> None:
