@@ -152,9 +152,12 @@ class LogConfig:
 
     def number(self, data: Buffer, base_offset: int, now_ms: int) -> kernel.SetSummary | None:
         """Number a set from `base_offset` where it lies, if that is all that `prepare` would do to
-        it: whole, plain, of the topic's magic, with nothing to refuse. None if it is another, which
-        is then still to be prepared."""
+        it: plain, of the topic's magic, with nothing to refuse. Its last entry may be cut: then the
+        summary has fewer bytes. None if it is another, which is then still to be prepared: nothing
+        but offsets was written."""
         rules = self.rules
+        if len(data) > self.segment_bytes:
+            return None
         try:
             if rules is None:
                 summary = kernel.validate_and_assign(data, base_offset, self.max_message_bytes)
@@ -168,10 +171,7 @@ class LogConfig:
                     return None
         except ValueError:
             return None  # `prepare` meets the same error and says what it means
-        size = summary.size
-        if summary.codec or size != len(data) or not size or size > self.segment_bytes:
-            return None
-        return summary
+        return None if summary.codec or not summary.count else summary
 
     def prepare(self, data: Buffer, base_offset: int, now_ms: int) -> message_set.PreparedSet:
         """What a leader appends of a produced set, numbered from `base_offset`; `data` must be

@@ -221,10 +221,11 @@ class Log:
         if summary is None:
             prepared = config.prepare(message_set_data, first_offset, now_ms)
             return self._append_numbered(prepared, now_ms, flush)
-        last_offset = summary.last_offset
+        last_offset, size = summary.last_offset, summary.size
+        whole = size == len(message_set_data)
         largest_ms, largest_offset = summary.max_timestamp_ms, summary.max_timestamp_offset
         self._write(
-            message_set_data,
+            message_set_data if whole else memoryview(message_set_data)[:size],
             first_offset,
             last_offset,
             largest_ms,
@@ -233,7 +234,7 @@ class Log:
             flush,
         )
         time_ms = now_ms if config.gives_time else NO_TIMESTAMP
-        return AppendInfo(first_offset, last_offset, summary.count, summary.size, time_ms)
+        return AppendInfo(first_offset, last_offset, summary.count, size, time_ms)
 
     def append_prepared(
         self, prepared: message_set.PreparedSet, *, flush: bool = True

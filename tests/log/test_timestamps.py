@@ -12,7 +12,12 @@ from typing import Any
 import pytest
 
 from kafka08 import kernel
-from kafka08.errors import ConfigError, InvalidMessage, InvalidTimestamp
+from kafka08.errors import (
+    ConfigError,
+    InvalidMessage,
+    InvalidTimestamp,
+    MessageSetSizeTooLarge,
+)
 from kafka08.levels import Level
 from kafka08.log import LogConfig
 from kafka08.log.log import Log
@@ -90,6 +95,18 @@ def test_log_append_time_is_given_and_told(
     assert [START_MS + 77] * 3 == timestamps_of(log)
     assert START_MS + 77 == info.log_append_time_ms
     assert -1 == log.append(bytearray()).log_append_time_ms
+
+
+def test_what_is_prepared_was_not_stamped_before(open_log: OpenLog) -> None:
+    """A cut set is taken, and one that no segment can hold is too large: neither is refused for
+    the time that this broker gave it."""
+    log = later_log(open_log, message_timestamp_type="LogAppendTime", segment_bytes=200)
+    info = log.append(produced()[:-1])
+    assert (2, START_MS) == (info.count, info.log_append_time_ms)
+    assert info.size == len(stored(log))
+    with pytest.raises(MessageSetSizeTooLarge):
+        log.append(produced() * 3)
+    assert 2 == log.log_end_offset
 
 
 def test_a_timestamp_too_far_from_now_is_refused(open_log: OpenLog, clock: ManualClock) -> None:
