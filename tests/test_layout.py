@@ -24,6 +24,7 @@ COMMON = {
     "hashing",
     "levels",
     "exposition",
+    "extras",
     "lifecycle",
     "listing",
     "metrics",

@@ -49,8 +49,15 @@ def run(properties: Mapping[str, str], log_level: str = "info") -> int:
     gevent. A signal that was held before (stop_signals.py) ends it before it starts."""
     # Before anything below is imported: it takes the patched modules for granted.
     from kafka08.broker.memory import keep_freed_memory
-    from kafka08.runtime.greenlets import GeventRuntime, patch_process
+    from kafka08.extras import missing_extra
 
+    try:
+        from kafka08.runtime.greenlets import GeventRuntime, patch_process
+    except ModuleNotFoundError as error:
+        if (missing := missing_extra(error)) is None:
+            raise
+        print(f"a broker cannot start: {missing}", file=sys.stderr)  # noqa: T201 - no logging yet
+        return 1
     patch_process()
     keep_freed_memory()
     limit = set_up_logging(log_level)

@@ -6,6 +6,8 @@ progress to stderr. Exit codes: 0 done, 1 failed, 2 misuse (failures.py).
 
 from __future__ import annotations
 
+import sys
+
 from kafka08.stop_signals import hold_stop_signals
 
 __all__ = ["main"]
@@ -15,17 +17,23 @@ def main() -> None:
     """Run the command line; expected errors become a sentence on stderr and an exit code."""
     # First of all: the imports take a while, and a signal must not end a command half-way.
     hold_stop_signals()
-    from kafka08.cli.failures import fail, missing_extra
-    from kafka08.cli.root import root
     from kafka08.errors import KafkaError
+    from kafka08.extras import missing_extra
+
+    try:
+        from kafka08.cli.failures import fail
+        from kafka08.cli.root import root
+    except ModuleNotFoundError as error:
+        if (missing := missing_extra(error)) is None:
+            raise
+        sys.exit(f"Error: {missing}")
 
     try:
         root(prog_name="kafka08")
     except (KafkaError, OSError) as error:
         fail(error)
     except ModuleNotFoundError as error:
-        missing = missing_extra(error)
-        if missing is None:
+        if (missing := missing_extra(error)) is None:
             raise
         fail(missing)
     raise AssertionError("click always exits")

