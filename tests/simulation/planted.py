@@ -114,7 +114,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 
 @planted(
-    "a follower keeps what its new leader does not have", "KAFKA-1561", "different messages", 3
+    "a follower keeps what its new leader does not have", "KAFKA-1561", "different messages", None
 )
 def _(patch: pytest.MonkeyPatch) -> None:
     add = ReplicaFetcher.add
