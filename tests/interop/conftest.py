@@ -1,4 +1,8 @@
-"""Everything in this directory needs a real Apache Kafka 0.8.2.2; see jvm.py."""
+"""Everything in this directory needs a real Apache Kafka 0.8.2.2; see jvm.py.
+
+The modules of LATER_RELEASES also run brokers and clients of later releases. They are a tier of
+their own, `scripts/test-releases`.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +14,29 @@ import pytest
 from tests.interop.jvm import JvmKafka, require_jvm
 
 HERE = Path(__file__).parent
+LATER_RELEASES = {
+    "test_deleted_directories_on_jvm",
+    "test_down_conversion",
+    "test_foreign_clients",
+    "test_group_assignors_on_jvm",
+    "test_group_tools",
+    "test_kafka_consumer_on_jvm",
+    "test_layouts_on_jvm",
+    "test_levels_on_jvm",
+    "test_log_directories_0_10",
+    "test_logs_on_jvm",
+    "test_notifications_on_jvm",
+    "test_rolling_changes",
+    "test_served_on_jvm",
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.interop)
+            if item.path.stem in LATER_RELEASES:
+                item.add_marker(pytest.mark.releases)
 
 
 @pytest.fixture(scope="session", autouse=True)
