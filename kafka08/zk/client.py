@@ -43,7 +43,7 @@ from kafka08.zk.operations import (
 )
 from kafka08.zk.resender import Resender
 from kafka08.zk.session import SessionEvent, SessionListener, SessionState, SessionTracker
-from kafka08.zk.zookeeper import Adapter, ConnectionState, SessionSettings, ZooKeeper
+from kafka08.zk.zookeeper import Adapter, ConnectionState, Event, SessionSettings, ZooKeeper
 
 logger = logging.getLogger(__name__)
 
@@ -86,6 +86,8 @@ class ZkClient:
         )
         self._connected = self._zookeeper.event()
         self._settled = self._zookeeper.event()
+        self._awaited_changes: set[Event] = set()
+        """Of calls that wait for a znode."""
         self._zookeeper.add_state_listener(self._on_connection_state)
         self._patience_seconds = (self.session_timeout_ms + self.connection_timeout_ms) / 1000
         self._resender = Resender(
@@ -129,8 +131,10 @@ class ZkClient:
         try:
             self._zookeeper.close()
         finally:
-            # Calls that wait for a connection are sent now, and refused.
+            # Calls that wait for a connection, or for a znode, are sent now, and refused.
             self._connected.set()
+            for change in tuple(self._awaited_changes):
+                change.set()
 
     def __enter__(self) -> Self:
         self.start()
@@ -418,10 +422,15 @@ class ZkClient:
             self._wait_for_change(path)
 
     def _wait_for_change(self, path: str) -> None:
-        """Wait until the znode changes or goes, at most one session timeout."""
+        """Wait until the znode changes or goes, or the client is closed; at most one session
+        timeout."""
         changed = self._zookeeper.event()
-        if self.run(Exists(path, Watcher(path, lambda _: changed.set()))) is not None:
-            changed.wait(self.session_timeout_ms / 1000)
+        self._awaited_changes.add(changed)
+        try:
+            if self.run(Exists(path, Watcher(path, lambda _: changed.set()))) is not None:
+                changed.wait(self.session_timeout_ms / 1000)
+        finally:
+            self._awaited_changes.discard(changed)
 
 
 def _lineage(path: str) -> Iterator[str]:

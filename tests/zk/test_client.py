@@ -215,6 +215,28 @@ def test_an_ephemeral_of_an_earlier_session_is_waited_out(sessions: Sessions, zk
     assert stat.ephemeral_owner == zk.session_id
 
 
+def test_close_ends_the_wait_for_an_earlier_session(zk_connect: str) -> None:
+    """A broker that is stopped while it waits for its former znode stops at once: the call raises
+    as soon as the client is closed, not after a session timeout."""
+    with ZkClient(zk_connect) as earlier, ZkClient(zk_connect) as client:
+        earlier.create_ephemeral("/e", "mine")
+        waiting, ended = threading.Event(), threading.Event()
+
+        def is_mine(_: str) -> bool:
+            waiting.set()
+            return True
+
+        def register() -> None:
+            with pytest.raises(ZooKeeperError):
+                client.create_ephemeral("/e", "mine", expected_mine=is_mine)
+            ended.set()
+
+        threading.Thread(target=register, daemon=True).start()
+        assert waiting.wait(WAIT_SECONDS)
+        client.close()
+        assert ended.wait(client.session_timeout_ms / 1000 / 2)
+
+
 def test_an_expired_session_is_told_once_when_the_new_one_stands(sessions: Sessions) -> None:
     """EXPIRED comes after the new session works; ephemerals are gone, watches called."""
     events, seen = sessions.inbox(), sessions.inbox()
