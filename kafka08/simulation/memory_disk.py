@@ -211,9 +211,15 @@ class MemoryDisk:
 
     def rename(self, old: Path, new: Path) -> None:
         assert old.parent == new.parent, "this disk renames within a directory"
-        content = self._content(old)
+        found = self._find(old)
+        if found is None:
+            raise failure(errno.ENOENT, old)
+        if isinstance(self._find(new), Directory) or (
+            isinstance(found, Directory) and self.exists(new)
+        ):
+            raise failure(errno.EEXIST, new)
         self.before("rename", old)
-        self._directory(old.parent).change(NameChange(old.name, new.name, content))
+        self._directory(old.parent).change(NameChange(old.name, new.name, found))
 
     def remove(self, path: Path) -> None:
         parent = self._directory(path.parent)

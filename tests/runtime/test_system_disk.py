@@ -182,3 +182,15 @@ def test_what_the_system_takes_in_parts_arrives_whole(
     monkeypatch.setattr(os, "pwrite", lambda fd, data, at: real(fd, data[:7], at))
     SYSTEM_DISK.open(tmp_path / "a", OpenMode.CREATE).pwrite(bytes(range(100)), 5)
     assert bytes(5) + bytes(range(100)) == (tmp_path / "a").read_bytes()
+
+
+def test_a_directory_is_renamed_with_its_files(disk: Disk, tmp_path: Path) -> None:
+    """What is in it is found under the new name, the old name is gone, and an open file goes on."""
+    old, new = tmp_path / "old", tmp_path / "new"
+    disk.make_directories(old)
+    file = disk.open(old / "a", OpenMode.CREATE)
+    disk.rename(old, new)
+    file.pwrite(b"x", 0)
+    assert (disk.is_directory(old), disk.size(new / "a")) == (False, 1)
+    with pytest.raises(OSError):
+        disk.rename(old, new)
