@@ -82,6 +82,8 @@ class Seat:
     def start_jvm(self, release: Release | None = None) -> None:
         if release is not None:
             self._jvm = self._make_jvm(release)
+        # A JVM broker ends at once if a killed process of its id is still registered; ours waits.
+        wait_for(lambda: self.id not in self._cluster.store.broker_ids(), "the former session")
         self._jvm.start()
         self._await_registration()
 
