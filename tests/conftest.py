@@ -30,8 +30,10 @@ LONGEST_FIRST = ("interop", "spark", "cli", "integration", "compose", "embedded"
 """The rooms that take longest, so that neither worker is left with one at the end."""
 _numbers = itertools.count(1)
 
-# A run in a script's background ignores Ctrl-C, and every process it starts would, too.
+# A run in a script's background ignores Ctrl-C, one under nohup SIGHUP, and every process it starts
+# would, too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # Tests share their machine: how long one example takes says nothing about the code.
 settings.register_profile("kafka08", deadline=None)

@@ -28,7 +28,7 @@ ZOOKEEPER: Final = "zookeeper"
 COORDINATOR: Final = "coordinator"
 MEMBER_COLUMNS: Final = ("member", "subscribes", "owns")
 COORDINATED_MEMBER_COLUMNS: Final = ("member", "client", "host", "subscribes", "owns")
-STATE_COLUMNS: Final = ("coordinator", "state", "protocol type", "protocol", "members")
+STATE_COLUMNS: Final = ("coordinator", "state", "protocol_type", "protocol", "members")
 PARTITION_COLUMNS: Final = (
     "topic",
     "partition",

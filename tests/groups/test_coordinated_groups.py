@@ -115,7 +115,7 @@ def test_a_group_is_listed_described_and_explained(
         "topics": ["t"],
     }
     found = kafka08.json("group", "describe", group)
-    assert (found["state"], found["protocol type"], found["protocol"]) == (
+    assert (found["state"], found["protocol_type"], found["protocol"]) == (
         "Stable",
         "consumer",
         "range",

@@ -14,10 +14,11 @@ def findings(zookeeper: str) -> list[str]:
         return [str(finding) for finding in findings_of(reader.read())]
 
 
-def test_a_jvm_broker_has_no_findings(jvm_kafka: JvmKafka) -> None:
+def test_a_jvm_broker_has_no_findings(tmp_path: Path) -> None:
     """With a topic that its own tool made."""
-    jvm_kafka.create_topic("examined", partitions=3)
-    assert [] == findings(jvm_kafka.zookeeper)
+    with JvmKafka(tmp_path, {"num.partitions": "3"}) as kafka:
+        kafka.create_topic("examined", partitions=3)
+        assert [] == findings(kafka.zookeeper)
 
 
 def test_a_mixed_cluster_has_no_findings(tmp_path: Path) -> None:
