@@ -120,8 +120,8 @@ def test_a_log_directory_changes_hands(tmp_path: Path, jvm_first: bool) -> None:
 
 
 def stores_magic_1(seat: Seat) -> bool:
-    """Produce sets until one is stored so: the change of the configuration takes a moment. They have
-    no timestamps: of those that it removes, 0.10.2.2 puts the largest into the time index."""
+    """Produce sets until one is stored so: the change of the configuration takes a moment. They
+    have no timestamps: of those that it removes, 0.10.2.2 puts the largest into the time index."""
     end = fetch(seat, 0).high_watermark
     produce(seat, end, 5, 5, magic=0)
     last = [*entries(bytes(fetch(seat, end).message_set))][-1]
