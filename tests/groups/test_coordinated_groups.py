@@ -127,7 +127,7 @@ def test_a_group_is_listed_described_and_explained(
     assert rows == [(n, one["member"], 10, 0) for n in range(PARTITIONS)]
     assert kafka08("group", "explain", group) == "All is well: 1 members own 3 partitions.\n"
     table = kafka08("group", "describe", group).splitlines()
-    assert table[0].split() == ["coordinator", "state", "protocol", "type", "protocol", "members"]
+    assert table[0].split() == ["coordinator", "state", "protocol_type", "protocol", "members"]
     assert kafka08.json("offsets", "lag", group) == [
         {"topic": "t", "partitions": 3, "never_committed": 0, "largest": 0, "lag": 0}
     ]

@@ -167,10 +167,11 @@ def test_both_kernels_read_broken_requests_alike(
     elif broken:
         broken[data.draw(st.integers(8, len(broken) - 1))] = data.draw(st.integers(0, 255))
     payload = memoryview(broken)
-    for name in ("read_produce", "read_fetch"):
-        ours, theirs = (getattr(k, name)(payload, KNOWN) for k in (native, _python))
+    for read, name in (("read_produce", "write_produced"), ("read_fetch", "write_fetched")):
+        ours, theirs = (getattr(k, read)(payload, KNOWN) for k in (native, _python))
         assert ours == theirs
-    for name in ("write_produced", "write_fetched"):
+        if ours is None:
+            continue  # it is answered without the kernel
         for count in (0, 1, 3):
             numbers = list(range(count))
             assert outcome(native, name, payload, numbers) == outcome(

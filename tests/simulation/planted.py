@@ -243,7 +243,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ReplicaManager, "_is_stale", lambda *_: False)
 
 
-@planted("the election of a controller sets no watch", "KAFKA-1451", "waited", 0)
+@planted("the election of a controller sets no watch", "KAFKA-1451", "waited", None)
 def _(patch: pytest.MonkeyPatch) -> None:
     def refresh(self: ControllerElection) -> bool:
         self._lose_office(None)
