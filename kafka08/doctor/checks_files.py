@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from kafka08.doctor.check import Found, Z, note, problem
@@ -143,16 +144,21 @@ def _session_short(snapshot: Snapshot) -> Iterator[Found]:
             yield Found(file.path, f"zookeeper.session.timeout.ms is {session_ms}")
 
 
-def _replica_fetch_short(snapshot: Snapshot) -> Iterator[Found]:
-    for file in _of_kind(snapshot, BROKER):
-        fetch = _value(file, "replica.fetch.max.bytes", FETCH_DEFAULT)
+def _below_largest_message(kind: str, key: str, snapshot: Snapshot) -> Iterator[Found]:
+    """Files of a kind whose fetch size `key` is below some topic's max.message.bytes."""
+    for file in _of_kind(snapshot, kind):
+        fetch = _value(file, key, FETCH_DEFAULT)
         for topic, facts in snapshot.topics.items():
             largest = number(facts.config or {}, "max.message.bytes")
             if largest is not None and largest > fetch:
                 yield Found(
                     f"{file.path}, topic {topic}",
-                    f"max.message.bytes {largest} is above replica.fetch.max.bytes {fetch}",
+                    f"max.message.bytes {largest} is above {key} {fetch}",
                 )
+
+
+_replica_fetch_short = partial(_below_largest_message, BROKER, "replica.fetch.max.bytes")
+_fetch_short = partial(_below_largest_message, CONSUMER, "fetch.message.max.bytes")
 
 
 def _offsets_replication(snapshot: Snapshot) -> Iterator[Found]:
@@ -188,18 +194,6 @@ def _rebalance_formula(snapshot: Snapshot) -> Iterator[Found]:
                 f"rebalance.max.retries {retries} x rebalance.backoff.ms {backoff} is below "
                 f"zookeeper.session.timeout.ms {session_ms}",
             )
-
-
-def _fetch_short(snapshot: Snapshot) -> Iterator[Found]:
-    for file in _of_kind(snapshot, CONSUMER):
-        fetch = _value(file, "fetch.message.max.bytes", FETCH_DEFAULT)
-        for topic, facts in snapshot.topics.items():
-            largest = number(facts.config or {}, "max.message.bytes")
-            if largest is not None and largest > fetch:
-                yield Found(
-                    f"{file.path}, topic {topic}",
-                    f"max.message.bytes {largest} is above fetch.message.max.bytes {fetch}",
-                )
 
 
 def _no_acks(snapshot: Snapshot) -> Iterator[Found]:
