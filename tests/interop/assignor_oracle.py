@@ -12,14 +12,13 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import pytest
 
 from kafka08.consumer.assignors import Assignment
 from kafka08.structs import TopicPartition
-from tests.interop.jvm import TOOL_FLAGS, command, guard
+from tests.interop.java_oracle import JavaOracle
+from tests.interop.jvm import TOOL_FLAGS, command
 
 SOURCE = Path(__file__).parent / "AssignorOracle.java"
 QUIET = "-Dkafka08.log.level=ERROR"
@@ -30,20 +29,11 @@ class Refused(Exception):
     """The JVM's assignor threw; its exception's class."""
 
 
-class AssignorOracle:
+class AssignorOracle(JavaOracle):
     """One JVM process. Skips the test where Java cannot compile."""
 
     def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            command(str(SOURCE), flags=(*TOOL_FLAGS, QUIET)),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-            start_new_session=True,
-        )
-        guard().add(self._process.pid)
+        super().__init__(command(str(SOURCE), flags=(*TOOL_FLAGS, QUIET)), stderr=subprocess.PIPE)
 
     def assignment(
         self, znodes: Mapping[str, str], strategy: str, group: str, members: Iterable[str]
@@ -99,16 +89,3 @@ class AssignorOracle:
         if "jdk.compiler" in said:
             pytest.skip(f"needs a JDK, not only a JRE: {said.strip()}")
         raise AssertionError(f"the oracle ended: {said}")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._process.kill()
-        self._process.communicate()
-        guard().drop(self._process.pid)

@@ -9,41 +9,19 @@ takes a JDK.
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 from pathlib import Path
-from types import TracebackType
-from typing import Literal, Self
+from typing import Literal
 
-import pytest
-
-from tests.interop.jvm import POM_0_10_2, TOOL_FLAGS, JvmMissing, classpath, guard, java
+from tests.interop.java_oracle import JavaOracle, on_0_10_2
 
 SOURCE = Path(__file__).parent / "LayoutOracle.java"
 
 
-class LayoutOracle:
+class LayoutOracle(JavaOracle):
     """One JVM process. Skips the test where there is no JDK or no Maven; fails it when CI=true."""
 
     def __init__(self) -> None:
-        try:
-            if shutil.which("javac") is None:
-                raise JvmMissing("no JDK")
-            line = [java(), *TOOL_FLAGS, "-cp", classpath(POM_0_10_2), str(SOURCE)]
-        except JvmMissing as missing:
-            if os.environ.get("CI") == "true":
-                pytest.fail(f"tests against Kafka 0.10.2.2 cannot run: {missing}")
-            pytest.skip(f"needs Kafka 0.10.2.2: {missing}")
-        self._process = subprocess.Popen(
-            line,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            start_new_session=True,
-        )
-        guard().add(self._process.pid)
+        super().__init__(on_0_10_2(SOURCE))
 
     def rewritten(
         self, kind: Literal["request", "response"], key: int, version: int, body: bytes
@@ -56,16 +34,3 @@ class LayoutOracle:
         answer = self._process.stdout.readline().strip()
         assert not answer.startswith("error"), answer
         return bytes.fromhex(answer)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._process.kill()
-        self._process.communicate()
-        guard().drop(self._process.pid)

@@ -10,17 +10,12 @@ starts, which takes a JDK.
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
-import pytest
-
-from tests.interop.jvm import JAVA_FLAGS, POM_0_10_2, TOOL_FLAGS, JvmMissing, classpath, guard, java
+from tests.interop.java_oracle import JavaOracle, on_0_10_2
+from tests.interop.jvm import JAVA_FLAGS, TOOL_FLAGS
 
 SOURCE = Path(__file__).parent / "LogOracle.java"
 
@@ -41,28 +36,12 @@ class Refused(Exception):
         self.error = answer.split()[1]
 
 
-class LogOracle:
+class LogOracle(JavaOracle):
     """One JVM process. Skips the test where there is no JDK or no Maven; fails it when CI=true."""
 
     def __init__(self) -> None:
-        try:
-            if shutil.which("javac") is None:
-                raise JvmMissing("no JDK")
-            flags = (*JAVA_FLAGS, *TOOL_FLAGS, "-Dkafka08.log.level=ERROR")
-            line = [java(), *flags, "-cp", classpath(POM_0_10_2), str(SOURCE)]
-        except JvmMissing as missing:
-            if os.environ.get("CI") == "true":
-                pytest.fail(f"tests against Kafka 0.10.2.2 cannot run: {missing}")
-            pytest.skip(f"needs Kafka 0.10.2.2: {missing}")
-        self._process = subprocess.Popen(
-            line,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            start_new_session=True,
-        )
-        guard().add(self._process.pid)
+        flags = (*JAVA_FLAGS, *TOOL_FLAGS, "-Dkafka08.log.level=ERROR")
+        super().__init__(on_0_10_2(SOURCE, flags))
 
     def open(self, directory: Path, settings: Mapping[str, object], recovery_point: int = 0) -> int:
         """Open a log, after a crash as far as it knows; the LEO."""
@@ -102,16 +81,3 @@ class LogOracle:
             raise Refused(answer)
         assert answer.startswith("ok"), answer or "the JVM died"
         return [int(word) for word in answer.split()[1:]]
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._process.kill()
-        self._process.communicate()
-        guard().drop(self._process.pid)

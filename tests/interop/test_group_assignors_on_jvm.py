@@ -5,8 +5,6 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -19,7 +17,7 @@ from kafka08.consumer.polling.assignors import (
     Shares,
 )
 from kafka08.structs import TopicPartition
-from tests.interop.jvm import POM_0_10_2, TOOL_FLAGS, JvmMissing, command, guard
+from tests.interop.java_oracle import JavaOracle, on_0_10_2
 
 SOURCE = Path(__file__).parent / "GroupAssignorOracle.java"
 TOPICS = ("a", "b", "tt", "logs.web", "A-1", "x_y")
@@ -31,24 +29,11 @@ members = st.dictionaries(
 )
 
 
-class GroupAssignorOracle:
+class GroupAssignorOracle(JavaOracle):
     """One JVM that answers many cases. Skips the test where Java or its compiler is missing."""
 
     def __init__(self) -> None:
-        try:
-            line = command(str(SOURCE), flags=TOOL_FLAGS, pom=POM_0_10_2)
-        except JvmMissing as missing:
-            pytest.skip(f"needs Kafka 0.10.2.2: {missing}")
-        self._process = subprocess.Popen(
-            line,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-            start_new_session=True,
-        )
-        guard().add(self._process.pid)
+        super().__init__(on_0_10_2(SOURCE), stderr=subprocess.PIPE)
 
     def shares(
         self, strategy: str, counts: Mapping[str, int], topics: Mapping[str, Sequence[str]]
@@ -72,19 +57,6 @@ class GroupAssignorOracle:
         if "jdk.compiler" in said:
             pytest.skip(f"needs a JDK, not only a JRE: {said.strip()}")
         raise AssertionError(f"the oracle ended: {said}")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._process.kill()
-        self._process.communicate()
-        guard().drop(self._process.pid)
 
 
 @pytest.fixture(scope="module")
