@@ -10,9 +10,14 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from kazoo.client import KazooClient, TransactionRequest
-from kazoo.exceptions import WriterNotClosedException
+from kazoo.exceptions import (
+    AuthFailedError,
+    ConnectionClosedError,
+    SessionExpiredError,
+    WriterNotClosedException,
+)
 from kazoo.handlers.threading import SequentialThreadingHandler
-from kazoo.protocol.states import KazooState
+from kazoo.protocol.states import KazooState, KeeperState
 from kazoo.retry import KazooRetry
 
 from kafka08.zk.kazoo_adapter.failures import is_not_tried, translate
@@ -134,11 +139,41 @@ class KazooAnswer:
         return self._read(self._operation, self._answer.value)
 
 
+class _InterruptibleClient(KazooClient):  # type: ignore[misc]  # kazoo is untyped
+    """Lets an interrupt pass that comes while a request is queued.
+
+    kazoo 2.10 and 2.11 take whatever is raised there for a closed connection, by a bare `except`: a
+    KeyboardInterrupt or a greenlet's Timeout would be gone, and the request reported as refused.
+    """
+
+    def _call(self, request: Any, answer: Any) -> bool | None:
+        refusal = _REFUSALS.get(self._state)
+        if refusal is not None:
+            answer.set_exception(refusal())
+            return False
+        self._queue.append((request, answer))
+        waker = self._connection._write_sock  # of kazoo's thread; None once it is closed
+        try:
+            closed = waker is None or not waker.send(b"\0")
+        except OSError:
+            closed = True
+        if closed:
+            answer.set_exception(ConnectionClosedError("Connection has been closed"))
+        return None
+
+
+_REFUSALS: Final = {
+    KeeperState.AUTH_FAILED: AuthFailedError,
+    KeeperState.CLOSED: ConnectionClosedError,
+    KeeperState.EXPIRED_SESSION: SessionExpiredError,
+}
+
+
 def _new_kazoo(settings: SessionSettings, handler: Any) -> KazooClient:
     retry = KazooRetry(
         max_tries=-1, delay=0.05, backoff=1.5, max_delay=1.0, sleep_func=handler.sleep_func
     )
-    return KazooClient(
+    return _InterruptibleClient(
         settings.hosts + settings.chroot,
         timeout=settings.timeout_ms / 1000,
         client_id=settings.attach_to,

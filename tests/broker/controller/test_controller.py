@@ -128,6 +128,10 @@ class TestElection:
         assert found is not None
         assert (2, 7, 9) == (found.leader, found.leader_epoch, found.controller_epoch)
         wait_until(lambda: paths.partition_state("ahead", 0) in caplog.text, "the error")
+        # The controller has finished with the broker's end before the znode is mended: it would
+        # take the broker out of the mended ISR otherwise.
+        cluster.create_topic("next", {0: (1,)})
+        cluster.wait_for_state("next", 0, 1, (1,))
 
         mended = replace(found, controller_epoch=1)
         cluster.store.update_leader_and_isr({tp: mended})

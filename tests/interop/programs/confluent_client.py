@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import time
 from typing import Any
 
 from confluent_kafka import Consumer, Producer
@@ -61,8 +62,9 @@ def admin(bootstrap: str, topic: str, group: str, **keys: str) -> None:
     client = AdminClient({"bootstrap.servers": bootstrap, **keys})
     client.create_topics([NewTopic(topic, 2, 1)])[topic].result(30)
     say(f"created {topic}")
-    if topic in client.list_topics(timeout=30).topics:
-        say(f"listed {topic}")
+    while topic not in client.list_topics(timeout=30).topics:  # any broker answers, in its turn
+        time.sleep(0.1)
+    say(f"listed {topic}")
     if any(g.group_id == group for g in client.list_consumer_groups().result(30).valid):
         say(f"group {group}")
     found = client.describe_consumer_groups([group])[group].result(30)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import signal
 import sys
+import time
 from typing import Any
 
 from kafka import ConsumerRebalanceListener, KafkaAdminClient, KafkaConsumer, KafkaProducer
@@ -62,8 +63,9 @@ def admin(bootstrap: str, topic: str, group: str, **keys: Any) -> None:
     client = KafkaAdminClient(bootstrap_servers=bootstrap, **keys)
     client.create_topics([NewTopic(topic, 2, 1)])
     say(f"created {topic}")
-    if topic in client.list_topics():
-        say(f"listed {topic}")
+    while topic not in client.list_topics():  # any broker answers, and hears of it in its turn
+        time.sleep(0.1)
+    say(f"listed {topic}")
     if any(listed["group_id"] == group for listed in client.list_groups()):
         say(f"group {group}")
     found = client.describe_groups([group])[group]

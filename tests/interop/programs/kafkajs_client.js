@@ -57,7 +57,10 @@ async function administer(group) {
   await admin.connect()
   await admin.createTopics({ topics: [{ topic, numPartitions: 2, replicationFactor: 1 }] })
   say(`created ${topic}`)
-  if ((await admin.listTopics()).includes(topic)) say(`listed ${topic}`)
+  while (!(await admin.listTopics()).includes(topic)) {
+    await new Promise((done) => setTimeout(done, 100)) // any broker answers, in its turn
+  }
+  say(`listed ${topic}`)
   const { groups } = await admin.listGroups()
   if (groups.some(g => g.groupId === group)) say(`group ${group}`)
   const described = (await admin.describeGroups([group])).groups[0]

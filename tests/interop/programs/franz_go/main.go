@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -117,13 +118,16 @@ func administer(options []kgo.Opt, topic, group string) error {
 		return err
 	}
 	fmt.Println("created", topic)
-	topics, err := admin.ListTopics(ctx)
-	if err != nil {
-		return err
+	for listed := false; !listed; { // any broker answers, and hears of it in its turn
+		topics, err := admin.ListTopics(ctx)
+		if err != nil {
+			return err
+		}
+		if listed = topics.Has(topic); !listed {
+			time.Sleep(100 * time.Millisecond)
+		}
 	}
-	if topics.Has(topic) {
-		fmt.Println("listed", topic)
-	}
+	fmt.Println("listed", topic)
 	groups, err := admin.ListGroups(ctx)
 	if err != nil {
 		return err
