@@ -160,15 +160,18 @@ class FetcherManager:
         logger.log(level, "[%s] Failed to find leader: %s", self._consumer_id, error)
 
     def _assign(self, found: dict[OwnedPartition, Broker]) -> None:
-        """Give each partition to its leader's thread; end the threads left without any."""
+        """Give each partition to its leader's thread; end the threads left without any. One that
+        was revoked during the search is left out: its successor may be with that thread already,
+        and there is one place for both."""
         by_fetcher: dict[FetcherKey, list[OwnedPartition]] = {}
-        for partition, broker in found.items():
-            number = fetcher_of(partition.topic_partition, self._config.num_consumer_fetchers)
-            key = (broker, number)
-            by_fetcher.setdefault(key, []).append(partition)
         with self._condition:
             if self._stopping:
                 return
+            for partition, broker in found.items():
+                if partition.revoked:
+                    continue
+                number = fetcher_of(partition.topic_partition, self._config.num_consumer_fetchers)
+                by_fetcher.setdefault((broker, number), []).append(partition)
             for key in [key for key, fetcher in self._fetchers.items() if fetcher.is_idle]:
                 if key not in by_fetcher:
                     self._fetchers.pop(key).stop()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any, Self
 
 import pytest
 
 from kafka08.consumer import fetcher_manager
 from kafka08.consumer.config import ConsumerConfig
+from kafka08.consumer.fetcher import PartitionFetcher
 from kafka08.consumer.fetcher_manager import FetcherManager
 from kafka08.consumer.progress import OwnedPartition
 from kafka08.consumer.stream import MemberStream
@@ -31,6 +32,13 @@ class OneBroker:
         return Broker(1, "b1", 9092)
 
 
+class NoConnection:
+    """Of a fetcher that never runs."""
+
+    def abort(self) -> None:
+        """Nothing is under way."""
+
+
 class FakeFetcher:
     """A fetch thread that perhaps cannot be started."""
 
@@ -50,6 +58,52 @@ class FakeFetcher:
 
     def join(self, _: float) -> bool:
         return True
+
+
+class SlowBroker(OneBroker):
+    """What a test does while the search for leaders waits for its answer."""
+
+    def __init__(self) -> None:
+        self.metadata = self
+        self.meanwhile: Callable[[], object] = int
+
+    def refresh(self, topics: Collection[str]) -> Self:
+        meanwhile, self.meanwhile = self.meanwhile, int
+        meanwhile()
+        return self
+
+
+def test_a_search_does_not_put_back_what_was_revoked_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A KafkaConsumer sought while the leader of a partition was looked for: the end of the search
+    put the revoked partition in the place of its successor, and nobody fetched that any more."""
+    made: list[PartitionFetcher] = []
+
+    class Unstarted(PartitionFetcher):
+        def start(self) -> None:
+            made.append(self)
+
+    monkeypatch.setattr(fetcher_manager, "PartitionFetcher", Unstarted)
+    config = ConsumerConfig(group_id="g", zookeeper_connect="z1:2181", refresh_leader_backoff_ms=1)
+    brokers: Any = SlowBroker()
+    connection: Any = NoConnection()
+    manager = FetcherManager("g_c", config, brokers, THREADS, lambda broker: connection)
+    stream = MemberStream(supervisor=AllIsWell(), runtime=THREADS)
+    old, new, other = partition_of(stream), partition_of(stream, offset=7), partition_of(stream, 1)
+
+    def seek() -> None:
+        stream.revoke([old])
+        manager.begin([new])
+
+    brokers.meanwhile = seek
+    manager.add([old, other])
+    try:
+        until(lambda: bool(made) and other in made[0]._current(), "the end of the search")
+        assert set(made[0]._current()) == {new, other}
+    finally:
+        manager.stop()
+        manager.join(10)
 
 
 def test_a_thread_that_cannot_start_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:

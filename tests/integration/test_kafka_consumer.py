@@ -15,11 +15,13 @@ from typing import Any
 import pytest
 
 from kafka08.admin import AdminClient
-from kafka08.consumer import KafkaConsumer
+from kafka08.consumer import KafkaConsumer, MemberAssignment
+from kafka08.consumer.polling.assignors import RangeAssignor
 from kafka08.embedded import EmbeddedCluster
 from kafka08.errors import (
     CommitFailed,
     ConfigError,
+    ConsumerRebalanceFailed,
     InvalidSessionTimeout,
     KafkaError,
     NoOffsetForPartition,
@@ -412,6 +414,23 @@ def test_guarantee_6_a_refused_member_says_so_at_each_poll(
                 consumer.poll(10.0)
 
 
+def test_guarantee_6_an_assignor_that_fails_says_so_at_each_poll(
+    cluster: EmbeddedCluster, topic: str
+) -> None:
+    """It takes no assignment: the member joins again, instead of reading nothing without a word."""
+
+    class Failing(RangeAssignor):
+        def on_assignment(self, assignment: MemberAssignment) -> None:
+            raise ZeroDivisionError
+
+    fill(cluster, topic, 4)
+    with consumer_of(cluster, f"g-{topic}", assignors=[Failing()]) as consumer:
+        consumer.subscribe([topic])
+        for _ in range(2):
+            with pytest.raises(ConsumerRebalanceFailed, match="range raised ZeroDivisionError"):
+                consumer.poll(20.0)
+
+
 def test_guarantee_6_what_needs_a_group_says_so(cluster: EmbeddedCluster, topic: str) -> None:
     """Before anything is sent."""
     with consumer_of(cluster) as consumer:
@@ -470,24 +489,36 @@ def test_guarantee_7_close_leaves_the_group_at_once(cluster: EmbeddedCluster, to
 
 
 def test_guarantee_8_slow_work_keeps_its_place(cluster: EmbeddedCluster, topic: str) -> None:
-    """Work that takes longer than the session, and an iteration longer than the poll interval."""
-    fill(cluster, topic, 40)
+    """Work that takes longer than the session: the member joins once, and may commit."""
+    fill(cluster, topic, 4)
+    assigned: list[int] = []
     with consumer_of(
-        cluster,
-        f"g-{topic}",
-        session_timeout_ms=1500,
-        heartbeat_interval_ms=100,
-        max_poll_interval_ms=3000,
+        cluster, f"g-{topic}", session_timeout_ms=2500, heartbeat_interval_ms=100
     ) as consumer:
-        consumer.subscribe([topic])
-        read(consumer, 1)
-        time.sleep(2.2)
+        consumer.subscribe([topic], on_assigned=lambda found: assigned.append(len(found)))
+        found = read(consumer, 1)
+        time.sleep(3)
         consumer.commit()
-        for number, _ in enumerate(consumer):
-            time.sleep(0.4)
-            if number == 8:
+        found += read(consumer, 4 - len(found))
+    assert assigned == [4]
+    assert numbers(found) == list(range(4))
+
+
+def test_guarantee_8_an_iteration_keeps_its_place(cluster: EmbeddedCluster, topic: str) -> None:
+    """One that takes longer than the poll interval, each of its messages less."""
+    fill(cluster, topic, 40)
+    assigned: list[int] = []
+    found: list[Message] = []
+    with consumer_of(cluster, f"g-{topic}", max_poll_interval_ms=1500) as consumer:
+        consumer.subscribe([topic], on_assigned=lambda found: assigned.append(len(found)))
+        for message in consumer:
+            found.append(message)
+            if len(found) == 40:
                 break
+            time.sleep(0.06)
         consumer.commit()
+    assert assigned == [4]
+    assert numbers(found) == list(range(40))
 
 
 def test_guarantee_8_a_consumer_that_does_not_poll_says_so(

@@ -172,18 +172,24 @@ class GroupMember:
 
     def take_assignment(self) -> MemberAssignment | None:
         """What the group has given this member, once for each generation. Raises ProtocolError for
-        what its leader sent, and what the assignor raises."""
+        what its leader sent, ConsumerRebalanceFailed if the assignor fails; the member joins again
+        after that, for it has read nothing of what it was given."""
         with self._condition:
             new = self._membership.take_assignment()
         if new is None:
             return None
         found = MemberAssignment()
-        if len(new.data):
-            decoded = consumer_protocol.decode(consumer_protocol.Assignment, new.data)
-            found = to_assignment(decoded)
-        assignor = self._assignors.get(new.protocol)
-        if assignor is not None:
-            assignor.on_assignment(found)
+        try:
+            if len(new.data):
+                decoded = consumer_protocol.decode(consumer_protocol.Assignment, new.data)
+                found = to_assignment(decoded)
+            assignor = self._assignors.get(new.protocol)
+            if assignor is not None:
+                self._call(assignor, partial(assignor.on_assignment, found))
+        except KafkaError:
+            with self._condition:
+                self._membership.rejoin()
+            raise
         return found
 
     def refused_commit(self, code: int, generation: Generation) -> None:

@@ -95,7 +95,9 @@ class StartFinder:
 
     def take(self) -> Found | None:
         """What a search has found, once."""
-        found, self._found = self._found, None
+        found = self._found
+        if found is not None:  # a search that ends at this moment is not to be overwritten
+            self._found = None
         return found
 
     def _run(self, found: Found) -> None:
