@@ -59,8 +59,9 @@ def topic(cluster: EmbeddedCluster) -> str:
 
 
 def fill(cluster: EmbeddedCluster, topic: str, messages: int, start: int = 0) -> None:
-    """Numbers from `start` on, dealt to the partitions in turn."""
-    with KafkaProducer(KafkaProducerConfig(bootstrap_servers=cluster.bootstrap)) as producer:
+    """Numbers from `start` on, dealt to the partitions in turn; all may be seen by consumers."""
+    config = KafkaProducerConfig(bootstrap_servers=cluster.bootstrap, acks="all")
+    with KafkaProducer(config) as producer:
         for number in range(start, start + messages):
             producer.send(ProducerRecord(topic, b"%d" % number, partition=number % 4))
 
