@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kafka08.cli.background import Background, Unfinished
 from kafka08.cli.options import example, zookeeper_option
+from kafka08.cli.signals import handles_stop_signals, stop_event
 
 if TYPE_CHECKING:
     from kafka08.exporter import Exporter
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
 INTERVAL_SECONDS = 15.0
 REQUEST_SECONDS_MAX = 30
 """A client that sends nothing for so long is closed."""
+STOP_SECONDS = 2.0
+"""What is being read when the command is stopped may take so long to end."""
 
 
 @click.command(epilog=example("kafka08 metrics --zookeeper localhost:2181 --listen 9308"))
@@ -29,26 +33,41 @@ REQUEST_SECONDS_MAX = 30
     help="Seconds from one look at the cluster to the next.",
 )
 @zookeeper_option
+@handles_stop_signals
 def metrics(listen: int | None, host: str, interval: float, zookeeper: str) -> None:
     """Show the metrics of a cluster of any kind: brokers, partitions, groups of both stores.
 
     The names are those of kafka_exporter; beside them are how many seconds a group is late, and
     Burrow's verdict. With --listen they are served for Prometheus until the command is stopped.
     """
-    from kafka08.exporter import ClusterReader, Exporter
-    from kafka08.runtime.threads import THREADS
+    stopping = stop_event()
 
-    with ClusterReader(zookeeper) as reader:
-        exporter = Exporter(reader, THREADS)
-        exporter.refresh()
+    def work() -> str:
+        from kafka08.exporter import ClusterReader, Exporter
+        from kafka08.runtime.threads import THREADS
+
+        with ClusterReader(zookeeper) as reader:
+            exporter = Exporter(reader, THREADS)
+            exporter.refresh()
+            if listen is not None:
+                serve(exporter, host, listen)
+                exporter.run(interval, stopping)
+            return exporter.text
+
+    reading = Background(work, name="exporter", on_end=stopping.set)
+    stopping.wait()
+    try:
+        text = reading.result(STOP_SECONDS)
+    except Unfinished:  # it only reads, so nothing is half done
         if listen is None:
-            click.echo(exporter.text, nl=False)
-            return
-        serve(exporter, host, listen, interval)
+            raise click.Abort from None
+        return
+    if listen is None:
+        click.echo(text, nl=False)
 
 
-def serve(exporter: Exporter, host: str, port: int, interval: float) -> None:
-    """Until the process is stopped. ConfigError if the address cannot be had."""
+def serve(exporter: Exporter, host: str, port: int) -> None:
+    """From now on, in other threads. ConfigError if the address cannot be had."""
     import threading
     from socketserver import ThreadingMixIn
     from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
@@ -71,4 +90,3 @@ def serve(exporter: Exporter, host: str, port: int, interval: float) -> None:
         raise ConfigError(f"--listen: cannot listen on {host}:{port}: {reason}") from error
     click.echo(f"Serving metrics at http://{host}:{server.server_port}/metrics", err=True)
     threading.Thread(target=server.serve_forever, name="metrics server", daemon=True).start()
-    exporter.run(interval)

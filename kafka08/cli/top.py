@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from kafka08.cli.background import Background
 from kafka08.cli.options import example, json_option, zookeeper_option
+from kafka08.lifecycle import Closeable
 
 if TYPE_CHECKING:
     from kafka08.exporter.histories import Histories
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 INTERVAL_SECONDS = 5.0
 CPU_SHARE_MAX = 0.1
 """Of a core."""
+IDLE_SECONDS = 3600.0
 KEYS: Final = {
     "\x1b[A": "up",
     "\x1b[B": "down",
@@ -54,33 +57,47 @@ def top(interval: float, once: bool, as_json: bool, zookeeper: str) -> None:
     Keys: b, t, g change the page, enter opens a group, s sorts, / filters, space pauses, q ends.
     Without a terminal it does as with --once.
     """
-    from kafka08.exporter import ClusterReader
-
-    with ClusterReader(zookeeper) as reader:
-        watch = Watch(reader)
+    with Watch(zookeeper) as watch:
         if once or as_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
-            watch.look()
-            time.sleep(1.0)
-            watch.look()
+            for view in Background(watch.read_twice, name="look").result():
+                watch.add(view)
             show(watch.summary(), as_json=as_json)
         else:
             live(watch, interval, zookeeper)
 
 
-class Watch:
-    """What was read last, and the time before, and how it moved."""
+class Watch(Closeable):
+    """What was read last, and the time before, and how it moved. Connects at the first look."""
 
-    def __init__(self, reader: ClusterReader) -> None:
+    def __init__(self, zookeeper: str) -> None:
         from kafka08.exporter.histories import Histories
 
-        self._reader = reader
+        self._zookeeper = zookeeper
+        self._reader: ClusterReader | None = None
         self.before: ClusterView | None = None
         self.view: ClusterView | None = None
         self.histories: Histories = Histories()
 
-    def look(self) -> None:
-        """Raises ZooKeeperError."""
-        view = self._reader.read()
+    def close(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+
+    def read(self) -> ClusterView:
+        """What there is now. In any one thread; raises ZooKeeperError."""
+        from kafka08.exporter import ClusterReader
+
+        if self._reader is None:
+            self._reader = ClusterReader(self._zookeeper)
+        return self._reader.read()
+
+    def read_twice(self) -> list[ClusterView]:
+        """A second apart, for rates."""
+        first = self.read()
+        time.sleep(1.0)
+        return [first, self.read()]
+
+    def add(self, view: ClusterView) -> None:
+        """Remember what was read."""
         self.histories.add(view)
         self.before, self.view = self.view, view
 
@@ -112,15 +129,17 @@ def live(watch: Watch, interval: float, connect: str) -> None:
     from rich.live import Live
 
     from kafka08.cli.top_screen import Screen, name_of, render
-    from kafka08.errors import KafkaError
     from kafka08.exporter.summary import group_partitions
 
     console = Console()
     screen = Screen()
-    watch.look()
+    watch.add(Background(watch.read, name="look").result())
     summary = watch.summary()
-    next_look = time.monotonic() + interval
-    with keyboard() as read_key, Live(console=console, screen=True, auto_refresh=False) as view:
+    with (
+        Looks(watch, interval) as looks,
+        keyboard(looks.ended) as read_key,
+        Live(console=console, screen=True, auto_refresh=False) as view,
+    ):
         while not screen.ended:
             assert watch.view is not None
             partitions = (
@@ -129,50 +148,109 @@ def live(watch: Watch, interval: float, connect: str) -> None:
             rows = screen.rows(summary, partitions)
             at = f"{connect}  {time.strftime('%H:%M:%S', time.localtime(watch.view.now_ms / 1000))}"
             view.update(
-                render(screen, summary, rows, height=console.height, width=console.width, at=at),
+                render(
+                    screen,
+                    summary,
+                    rows,
+                    height=console.height,
+                    width=console.width,
+                    at=at,
+                    fault=looks.fault,
+                ),
                 refresh=True,
             )
-            key = read_key(max(0.0, next_look - time.monotonic()))
+            key = read_key(looks.seconds_left())
             if key:
                 screen = screen.key(key, [name_of(row) for row in rows])
-            if time.monotonic() >= next_look:
-                began = time.process_time()
-                if not screen.paused:
-                    try:
-                        watch.look()
-                        summary = watch.summary()
-                    except KafkaError as error:
-                        view.console.bell()
-                        view.update(str(error), refresh=True)
-                        time.sleep(1.0)
-                # A large cluster is looked at less often.
-                cost = time.process_time() - began
-                next_look = time.monotonic() + max(interval, cost / CPU_SHARE_MAX)
+            if looks.turn(paused=screen.paused):
+                summary = watch.summary()
+
+
+class Looks(Closeable):
+    """Looks again and again in another thread, so that keys are answered meanwhile.
+
+    ended   a descriptor that can be read when a look has ended
+    fault   why the last look failed; None if it did not
+    """
+
+    def __init__(self, watch: Watch, interval: float) -> None:
+        self._watch = watch
+        self._interval = interval
+        self._look: Background[ClusterView] | None = None
+        self._began = 0.0
+        self._next = time.monotonic() + interval
+        self.ended, self._end = os.pipe()
+        self.fault: str | None = None
+
+    def close(self) -> None:
+        """A look that is under way is left behind: it only reads. So is the pipe then."""
+        if self._look is None:
+            os.close(self.ended)
+            os.close(self._end)
+
+    def seconds_left(self) -> float:
+        """Until `turn` has something to do; while a look is under way, until `ended` says so."""
+        return IDLE_SECONDS if self._look is not None else max(0.0, self._next - time.monotonic())
+
+    def turn(self, *, paused: bool) -> bool:
+        """Begin a look that is due, unless `paused`; whether one has ended well meanwhile."""
+        if self._look is not None:
+            return self._take()
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + self._interval
+            if not paused:
+                self._began = time.process_time()
+                self._look = Background(
+                    self._watch.read, name="look", on_end=lambda: os.write(self._end, b"!")
+                )
+        return False
+
+    def _take(self) -> bool:
+        from kafka08.errors import KafkaError
+
+        assert self._look is not None
+        if not select.select([self.ended], [], [], 0)[0]:
+            return False
+        os.read(self.ended, 1)
+        look, self._look = self._look, None
+        # A large cluster is looked at less often.
+        cost = time.process_time() - self._began
+        self._next = time.monotonic() + max(self._interval, cost / CPU_SHARE_MAX)
+        try:
+            self._watch.add(look.result())
+        except KafkaError as error:
+            self.fault = str(error)
+            return False
+        self.fault = None
+        return True
 
 
 @contextmanager
-def keyboard() -> Iterator[ReadKey]:
-    """Reads single keys from the terminal, which is as it was afterwards."""
+def keyboard(wake: int) -> Iterator[ReadKey]:
+    """Reads single keys from the terminal, which is as it was afterwards. `wake` is a descriptor
+    that breaks off the wait for a key once it can be read."""
     descriptor = sys.stdin.fileno()
     before = termios.tcgetattr(descriptor)
     try:
         tty.setcbreak(descriptor)
-        yield ReadKey(descriptor)
+        yield ReadKey(descriptor, wake)
     finally:
         termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
 
 
 class ReadKey:
-    """The next key by its name in KEYS, or itself; "" if none comes in so many seconds. Several
-    may come in one piece: they are kept."""
+    """The next key by its name in KEYS, or itself; "" if none comes in so many seconds, or before
+    `wake` can be read. Several may come in one piece: they are kept."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, wake: int) -> None:
         self._descriptor = descriptor
+        self._wake = wake
         self._pending = ""
 
     def __call__(self, seconds: float) -> str:
         if not self._pending:
-            if not select.select([self._descriptor], [], [], seconds)[0]:
+            readable = select.select([self._descriptor, self._wake], [], [], seconds)[0]
+            if self._descriptor not in readable:
                 return ""
             self._pending = os.read(self._descriptor, 4096).decode(errors="ignore")
         key, self._pending = first_key(self._pending)

@@ -127,9 +127,19 @@ def text_of(value: object) -> str:
 
 
 def render(
-    screen: Screen, summary: Summary, rows: Sequence[Any], *, height: int, width: int, at: str
+    screen: Screen,
+    summary: Summary,
+    rows: Sequence[Any],
+    *,
+    height: int,
+    width: int,
+    at: str,
+    fault: str | None = None,
 ) -> Group:
-    """The whole screen, never more than `height` lines: the rows around the cursor."""
+    """The whole screen, never more than `height` lines: the rows around the cursor.
+
+    fault   why what is shown is old; None: it is not
+    """
     room = max(1, height - FIXED_LINES)
     cursor = max(0, min(screen.cursor, len(rows) - 1))
     first = max(0, min(cursor - room // 2, len(rows) - room))
@@ -147,7 +157,10 @@ def render(
     for number, row in enumerate(rows[first : first + room], first):
         cells = [Text(text_of(value), style=style_of(value)) for value in astuple(row)]
         table.add_row(*cells, style="reverse" if number == cursor else "")
-    return Group(*head(screen, summary, len(rows), at), table, Text(HELP[:width], style="dim"))
+    now, page = head(screen, summary, len(rows), at)
+    if fault is not None:
+        now = Text(f"{at}  {fault}", style="bold red", no_wrap=True, overflow="ellipsis")
+    return Group(now, page, table, Text(HELP[:width], style="dim"))
 
 
 def style_of(value: object) -> str:

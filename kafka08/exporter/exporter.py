@@ -16,7 +16,7 @@ from kafka08.exporter.histories import Histories
 from kafka08.exporter.reader import ClusterReader
 from kafka08.exposition import text_of
 from kafka08.metrics import NO_LABELS, Family, Sample, gauge
-from kafka08.runtime import ClientRuntime
+from kafka08.runtime import ClientRuntime, Event
 
 logger = logging.getLogger(__name__)
 
@@ -66,15 +66,15 @@ class Exporter:
         )
         self.text = text_of([*families, *self._more()])
 
-    def run(self, interval_s: float) -> None:
-        """Refresh once in an interval, for ever."""
-        while True:
+    def run(self, interval_s: float, stopping: Event) -> None:
+        """Refresh once in an interval, until `stopping` is set."""
+        while not stopping.is_set():
             began = self._runtime.monotonic()
             try:
                 self.refresh()
             except Exception:  # the root of a thread: the next time may be better
                 logger.exception("Uncaught error while reading the cluster")
-            self._runtime.sleep(max(0.0, interval_s - (self._runtime.monotonic() - began)))
+            stopping.wait(max(0.0, interval_s - (self._runtime.monotonic() - began)))
 
     def app(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
         """A WSGI application: the text of the last refresh, at every path."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -106,3 +107,23 @@ def test_a_command_is_broken_off_at_any_moment(
     for turn, moment in enumerate(MOMENTS):
         command = [*COMMAND, *words]
         assert end_at(moment, NUMBERS[turn % 3], command, kafka08) in codes, moment
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [(["metrics", "--listen", "0"], 0), (["metrics"], 1), (["top", "--once"], 1)],
+)
+def test_a_command_ends_though_zookeeper_does_not_answer(
+    words: list[str], code: int, kafka08: Commands
+) -> None:
+    """A read of the cluster that is under way holds no signal up, and swallows none."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(DEADLINE_S)
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        with started([*COMMAND, *words, "--zookeeper", address], kafka08) as process:
+            stream, _ = silent.accept()
+            process.send_signal(signal.SIGTERM)
+            said, _ = process.communicate(timeout=DEADLINE_S)
+            stream.close()
+    assert "Traceback" not in said, said
+    assert process.returncode == code, said

@@ -123,6 +123,7 @@ def test_the_command_serves_what_it_shows(cluster: EmbeddedCluster) -> None:
     finally:
         process.terminate()
         process.communicate(timeout=20)
+    assert 0 == process.returncode
     assert set(parsed(shown)) == set(parsed(served))
 
 
