@@ -34,9 +34,9 @@ from tests.migration.live_group import (
     Load,
     MemberProcess,
     our_member,
-    until,
     watched_stores,
 )
+from tests.waiting import until
 
 PARTITIONS: Final = 4
 RATE: Final = 200

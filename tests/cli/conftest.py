@@ -9,8 +9,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,6 +24,7 @@ from kafka08.stop_signals import stop_signals
 from kafka08.structs import TopicPartition
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
+from tests.waiting import until
 
 DEADLINE_S = 60.0
 COMMAND = (sys.executable, "-m", "kafka08.cli")
@@ -56,7 +56,7 @@ class Running:
 
     def await_out(self, lines: int) -> None:
         """Until it has printed so many lines."""
-        eventually(lambda: self.out.count(b"\n") >= lines or self.popen.poll() is not None)
+        until(lambda: self.out.count(b"\n") >= lines or self.popen.poll() is not None)
         assert self.out.count(b"\n") >= lines, self.err
 
     def stop(self, number: int = signal.SIGTERM) -> Done:
@@ -65,13 +65,6 @@ class Running:
 
     def wait(self) -> Done:
         return Done(self.popen.wait(DEADLINE_S), self.out, self.err)
-
-
-def eventually(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < end, "it never came true"
-        time.sleep(0.02)
 
 
 class Commands:

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from kafka08.zk import paths
-from tests.cli.conftest import Commands, Inspector, eventually
+from tests.cli.conftest import Commands, Inspector
+from tests.waiting import until
 
 QUIET = ("--override", "consumer.timeout.ms=500")
 """Ends a run that has read everything."""
@@ -119,14 +120,14 @@ def test_two_members_share_and_take_over(kafka08: Commands, inspect: Inspector) 
     first = kafka08.start(*run, *quick)
     first.await_out(1000)
     second = kafka08.start(*run, *quick)
-    eventually(lambda: len(inspect.zk.children(paths.consumer_ids("sharers"))) == 2)
-    eventually(lambda: len(owners(inspect, topic)) == 2)
+    until(lambda: len(inspect.zk.children(paths.consumer_ids("sharers"))) == 2)
+    until(lambda: len(owners(inspect, topic)) == 2)
     fill(kafka08, topic, 1000)
-    eventually(lambda: len(rows(first.out)) + len(rows(second.out)) >= 2000)
+    until(lambda: len(rows(first.out)) + len(rows(second.out)) >= 2000)
     assert rows(second.out), "it owns two of the four partitions"
     assert 0 == first.stop().code
     fill(kafka08, topic, 1000)
-    eventually(lambda: len(places(first.out) + places(second.out)) == 3000)
+    until(lambda: len(places(first.out) + places(second.out)) == 3000)
     assert 0 == second.stop().code
     counts = places(first.out) + places(second.out)
     repeated = sum(counts.values()) - len(counts)
@@ -162,7 +163,7 @@ def test_after_kill_nothing_is_lost(kafka08: Commands, inspect: Inspector) -> No
     running = kafka08.start(*run)
     running.await_out(1000)
     assert -signal.SIGKILL == running.stop(signal.SIGKILL).code
-    eventually(lambda: is_left(inspect, "killed"))
+    until(lambda: is_left(inspect, "killed"))
     assert [b"%d" % n for n in range(1000)] == kafka08(*run, *QUIET).out.splitlines()
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Commands, Inspector, eventually
+from tests.cli.conftest import Commands, Inspector
+from tests.waiting import until
 
 
 def test_lines_become_messages(kafka08: Commands, inspect: Inspector) -> None:
@@ -89,7 +90,7 @@ def test_a_line_is_sent_when_it_is_there(
     with running.popen.stdin as pipe:
         for count, line in enumerate([b"one\n", b"two\npart"], 1):
             os.write(pipe.fileno(), line)
-            eventually(lambda count=count: count == len(inspect.messages(topic)))  # type: ignore[misc]
+            until(lambda count=count: count == len(inspect.messages(topic)))  # type: ignore[misc]
         done = running.stop(number)
     assert 1 == done.code
     assert "Sent 2 messages" in done.err

@@ -16,7 +16,8 @@ import pytest
 from kafka08.admin import AdminClient
 from kafka08.cli.up import keys_for_all, restart_command
 from kafka08.embedded.detached import ClusterDirectory, default_directory
-from tests.embedded.test_process import eventually, state_of
+from tests.embedded.test_process import state_of
+from tests.waiting import until
 
 COMMAND = (sys.executable, "-m", "kafka08.cli")
 
@@ -97,7 +98,7 @@ def test_it_goes_on_without_a_broker_that_died(kafka08: Commands, tmp_path: Path
     kafka08("up", "--detach", "--brokers", "2")
     before = json.loads(kafka08("status", "--json").stdout)
     os.kill(before["brokers"][1]["pid"], signal.SIGKILL)
-    eventually(lambda: "Broker 1 died at" in kafka08("status").stdout, "status says it")
+    until(lambda: "Broker 1 died at" in kafka08("status").stdout, "status says it")
     said = kafka08("status").stdout
     assert "Broker 0 runs at" in said
     assert "(SIGKILL); its log is" in said
@@ -125,7 +126,7 @@ def test_it_ends_with_its_last_broker(kafka08: Commands) -> None:
     [broker] = json.loads(kafka08("status", "--json").stdout)["brokers"]
     os.kill(broker["pid"], signal.SIGKILL)
     directory = ClusterDirectory(Path(broker["log"]).parent.parent)
-    eventually(lambda: directory.running() is None, "the cluster ended")
+    until(lambda: directory.running() is None, "the cluster ended")
     said = kafka08("status", code=1).stderr
     assert "Error: no broker runs any more: broker 0 ended with exit code -9" in said
     assert "No cluster runs in" in kafka08("up", "restart", "0", code=1).stderr
@@ -134,7 +135,7 @@ def test_it_ends_with_its_last_broker(kafka08: Commands) -> None:
 def test_one_in_the_foreground_is_found(kafka08: Commands, tmp_path: Path) -> None:
     """By the same commands without a directory; `down` ends it as Ctrl-C does."""
     running = kafka08.start("up", "--brokers", "1")
-    eventually(lambda: "Broker 0 runs" in kafka08.said("status"), "it is up")
+    until(lambda: "Broker 0 runs" in kafka08.said("status"), "it is up")
     killed = kafka08("up", "kill", "0").stdout
     assert killed.startswith("Broker 0 was killed at")
     assert killed in kafka08("status").stdout
@@ -172,7 +173,7 @@ def test_down_while_it_starts_is_no_start(kafka08: Commands, tmp_path: Path) -> 
     """`up --detach` waits for it: it fails, and names no address of a cluster that is gone."""
     directory = ClusterDirectory(tmp_path / "kafka08" / "cluster")
     starting = kafka08.start("up", "--detach", "--brokers", "1", stderr=subprocess.PIPE)
-    eventually(lambda: directory.path.exists() and directory.running() is not None, "it starts")
+    until(lambda: directory.path.exists() and directory.running() is not None, "it starts")
     kafka08("down")
     said, complained = starting.communicate(timeout=60)
     assert starting.returncode == 1

@@ -16,7 +16,7 @@ from typing import Any
 import docker
 
 from kafka08.embedded.ports import free_ports
-from tests.embedded.test_process import eventually
+from tests.waiting import until
 
 ROOT = Path(__file__).parent.parent.parent
 BROKERS = ("kafka1", "kafka2", "kafka3")
@@ -124,7 +124,7 @@ class ComposeProject:
             logged: bytes = self.container(service).logs(since=since)
             return text.encode() in logged
 
-        eventually(has_logged, f"{service} says: {text}", seconds=60)
+        until(has_logged, f"{service} says: {text}", seconds=60)
 
     def health(self, service: str) -> str:
         state: dict[str, Any] = self.container(service).attrs["State"]
@@ -136,7 +136,7 @@ class ComposeProject:
             self._await_healthy(service)
 
     def _await_healthy(self, service: str) -> None:
-        eventually(
+        until(
             lambda: self.health(service) == "healthy",
             f"{service} is healthy",
             seconds=HEALTHY_SECONDS,

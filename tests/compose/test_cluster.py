@@ -18,7 +18,7 @@ from kafka08.producer import KeyedMessage, Producer, ProducerConfig
 from kafka08.zk.client import ZkClient
 from kafka08.zk.group_store import GroupStore
 from kafka08.zk.store import ClusterStore
-from tests.embedded.test_process import eventually
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from tests.compose.project import ComposeProject
@@ -49,7 +49,7 @@ def create(project: ComposeProject, topic: str, partitions: int = 3) -> None:
 
 
 def await_in_sync(project: ComposeProject, topic: str) -> None:
-    eventually(
+    until(
         lambda: all(len(isr) == REPLICATION_FACTOR for isr in project.in_sync(topic)),
         f"all replicas of {topic} are in sync",
         seconds=60,
@@ -135,7 +135,7 @@ def test_a_group_of_containers_shares_a_topic(project: ComposeProject, tmp_path:
         def read() -> list[list[str]]:
             return [values_of(text) for text in (outside.read_text(), *map(logs, inside))]
 
-        eventually(lambda: sum(map(len, read())) >= 300, "everything was read")
+        until(lambda: sum(map(len, read())) >= 300, "everything was read")
     assert all(read()), "every member had partitions"
     assert sorted(int(value) for values in read() for value in values) == list(range(300))
 
@@ -155,7 +155,7 @@ def await_owners(project: ComposeProject, group: str, topic: str, members: int) 
             owners = GroupStore(store.zk).owners(group, topic)
             return len(owners) == partitions and len(set(owners.values())) == members
 
-        eventually(are_shared, f"{members} members share {topic}", seconds=60)
+        until(are_shared, f"{members} members share {topic}", seconds=60)
 
 
 def test_a_killed_broker_is_missed_and_comes_back(project: ComposeProject) -> None:
@@ -173,7 +173,7 @@ def test_a_broker_that_ends_is_started_again(project: ComposeProject) -> None:
     """The restart policy: the process ends by itself, the engine starts the container anew."""
     before = project.container("kafka3").attrs["State"]["StartedAt"]
     project.container("kafka3").exec_run(["sh", "-c", "kill 1"])
-    eventually(
+    until(
         lambda: project.container("kafka3").attrs["State"]["StartedAt"] != before,
         "it was started again",
         seconds=60,

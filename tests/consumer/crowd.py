@@ -20,6 +20,7 @@ from typing import Self
 from kafka08.consumer import ConsumerConfig, ConsumerConnector
 from kafka08.zk.group_store import GroupStore
 from kafka08.zk.store import ClusterStore
+from tests.waiting import until
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -101,10 +102,7 @@ class Crowd:
         return counts
 
     def _await_settled(self, timeout_s: float) -> None:
-        give_up_at = time.monotonic() + timeout_s
-        while not self._is_settled():
-            assert time.monotonic() < give_up_at, f"not settled within {timeout_s} s"
-            time.sleep(0.1)
+        until(self._is_settled, "a settled group", timeout_s)
 
     def _is_settled(self) -> bool:
         """Every partition owned, by each live thread as many as by the others (or one less)."""

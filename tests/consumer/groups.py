@@ -6,8 +6,6 @@ vain meanwhile.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 from kafka08.consumer import ConsumerConfig, ConsumerConnector, ConsumerState
@@ -16,16 +14,7 @@ from kafka08.zk import faults, nodes, paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.group_store import GroupStore
 from kafka08.zk.store import ClusterStore
-
-PATIENCE_S = 20.0
-
-
-def until(done: Callable[[], bool], what: str, timeout_s: float = PATIENCE_S) -> None:
-    """Poll until `done()`; AssertionError naming `what` after the time."""
-    give_up_at = time.monotonic() + timeout_s
-    while not done():
-        assert time.monotonic() < give_up_at, f"waited {timeout_s} s for: {what}"
-        time.sleep(0.01)
+from tests.waiting import until
 
 
 class PaperCluster:

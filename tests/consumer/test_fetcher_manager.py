@@ -15,8 +15,8 @@ from kafka08.consumer.progress import OwnedPartition
 from kafka08.consumer.stream import MemberStream
 from kafka08.runtime.threads import THREADS
 from kafka08.structs import Broker, TopicPartition
-from tests.consumer.groups import until
 from tests.consumer.streams import AllIsWell, partition_of
+from tests.waiting import until
 
 
 class OneBroker:

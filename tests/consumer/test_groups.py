@@ -27,7 +27,8 @@ from kafka08.structs import Broker
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
-from tests.consumer.groups import PaperCluster, expire_session, owned, settled, until
+from tests.consumer.groups import PaperCluster, expire_session, owned, settled
+from tests.waiting import until
 
 Member = Callable[..., ConsumerConnector]
 

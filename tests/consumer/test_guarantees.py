@@ -24,7 +24,8 @@ from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.group_store import GroupStore
-from tests.consumer.groups import PaperCluster, owned, settled, until
+from tests.consumer.groups import PaperCluster, owned, settled
+from tests.waiting import until
 
 SHUTDOWN_S = 12.0
 """The bound of a shutdown here: ZooKeeper's timeouts (2 s each), and room for a busy machine."""

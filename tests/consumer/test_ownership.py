@@ -23,9 +23,9 @@ from kafka08.errors import (
 )
 from kafka08.runtime.threads import THREADS, ThreadRuntime
 from kafka08.structs import TopicPartition
-from tests.consumer.groups import until
 from tests.consumer.streams import AllIsWell, chunk_of, partition_of
 from tests.mock_clock import MockClock
+from tests.waiting import until
 
 T0 = TopicPartition("t", 0)
 

@@ -9,7 +9,7 @@ import pytest
 from kafka08.consumer.watched import WatchedNodes
 from kafka08.runtime.threads import THREADS
 from kafka08.zk.client import ZkClient
-from tests.consumer.groups import until
+from tests.waiting import until
 
 
 class Changes:

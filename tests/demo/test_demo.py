@@ -6,11 +6,9 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -20,6 +18,7 @@ from kafka08.demo import StageResult, run_demo
 from kafka08.demo.ledger import Content, Ledger
 from kafka08.demo.stage import differences
 from kafka08.embedded.zookeeper import ZooKeeperServer
+from tests.waiting import until
 
 DEADLINE_S = 150.0
 LINES = 6000
@@ -98,13 +97,6 @@ def start(text: Path, tmp_path: Path) -> Iterator[Callable[..., Demo]]:
         yield begin
 
 
-def eventually(condition: Callable[[], Any]) -> None:
-    end = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < end, "it never came true"
-        time.sleep(0.02)
-
-
 @pytest.mark.spark
 @pytest.mark.timeout(240)
 def test_it_verifies_every_stage(start: Callable[..., Demo], tmp_path: Path) -> None:
@@ -122,7 +114,7 @@ def test_it_verifies_every_stage(start: Callable[..., Demo], tmp_path: Path) -> 
     parquet, chart = map(Path, table.splitlines()[-2:])
     assert (tmp_path / chart).read_bytes().startswith(b"\x89PNG")
     assert list((tmp_path / parquet).glob("*.parquet"))
-    eventually(lambda: not demo.remains())
+    until(lambda: not demo.remains())
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
@@ -132,11 +124,11 @@ def test_broken_off_it_leaves_nothing_running(
     """In the middle of a stage: no process survives, no file either, no traceback is seen. After
     kill -9 the cluster's guard sees to it."""
     demo = start("--no-spark")
-    eventually(lambda: demo.remains() and list(demo.temporary.glob("*/broker-0/logs/*-5/*")))
+    until(lambda: demo.remains() and list(demo.temporary.glob("*/broker-0/logs/*-5/*")))
     demo.popen.send_signal(number)
     assert demo.popen.wait(DEADLINE_S) in {1, -signal.SIGKILL}
     assert "Traceback" not in demo.err
-    eventually(lambda: not demo.remains())
+    until(lambda: not demo.remains())
 
 
 @pytest.mark.spark
@@ -148,7 +140,7 @@ def test_broken_off_in_spark_it_leaves_nothing_running(
     """In the middle of a job: Java and its workers end too, and leave no file, though SIGTERM
     comes to all of the process group at once, as from `timeout`."""
     demo = start(command=SPARK_ONLY)
-    eventually(lambda: list(demo.temporary.glob("*/spark/local/blockmgr-*")))
+    until(lambda: list(demo.temporary.glob("*/spark/local/blockmgr-*")))
     if number == signal.SIGTERM:
         os.killpg(demo.popen.pid, number)
     else:
@@ -156,7 +148,7 @@ def test_broken_off_in_spark_it_leaves_nothing_running(
     assert demo.popen.wait(DEADLINE_S) in {1, -signal.SIGKILL}
     for word in ("Traceback", "Warning:"):
         assert word not in demo.err
-    eventually(lambda: not demo.remains())
+    until(lambda: not demo.remains())
 
 
 def test_a_lost_message_is_noticed(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,8 @@ from kafka08.network.connection import Connection
 from kafka08.protocol.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
-from tests.embedded.test_process import eventually, state_of
+from tests.embedded.test_process import state_of
+from tests.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +77,7 @@ def test_a_broker_that_dies_by_itself_is_noticed(cluster: EmbeddedCluster) -> No
     pid = broker.process.pid
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
-    eventually(lambda: not broker.running, "the broker ended")
+    until(lambda: not broker.running, "the broker ended")
     with pytest.raises(KafkaError, match=r"(?s)broker 1 ended with exit code -9.*INFO"):
         cluster.check_alive()
     cluster.restart(broker)
@@ -88,16 +89,16 @@ def test_a_topic_that_is_deleted_goes(cluster: EmbeddedCluster) -> None:
     cluster.create_topic("gone")
     with AdminClient(cluster.zookeeper.connect_string) as admin:
         admin.delete_topic("gone")
-        eventually(lambda: "gone" not in admin.list_topics(), "the topic is gone")
+        until(lambda: "gone" not in admin.list_topics(), "the topic is gone")
 
 
 def test_a_paused_broker_answers_nobody(cluster: EmbeddedCluster) -> None:
     """It loses its session like any broker that hangs, and registers again when it goes on."""
     broker = cluster.brokers[1]
     broker.pause()
-    eventually(lambda: registered(cluster) == [0], "its session ended")
+    until(lambda: registered(cluster) == [0], "its session ended")
     broker.resume()
-    eventually(lambda: registered(cluster) == [0, 1], "it registered again")
+    until(lambda: registered(cluster) == [0, 1], "it registered again")
 
 
 def test_a_broker_that_cannot_start_shows_its_log(tmp_path: Path) -> None:
@@ -148,8 +149,8 @@ def test_nothing_is_left_whichever_signal_ends_us(number: signal.Signals) -> Non
         *pids, directory = parent.stdout.readline().split()
         os.killpg(parent.pid, number)
         parent.wait(30)
-    eventually(lambda: not any(state_of(int(pid)) for pid in pids), "all processes ended")
-    eventually(lambda: not Path(directory).exists(), "the directory is gone")
+    until(lambda: not any(state_of(int(pid)) for pid in pids), "all processes ended")
+    until(lambda: not Path(directory).exists(), "the directory is gone")
 
 
 def test_a_port_that_is_taken_meanwhile_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:

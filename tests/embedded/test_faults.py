@@ -17,7 +17,7 @@ from kafka08.producer import KeyedMessage, Producer, ProducerConfig
 from kafka08.structs import LATEST_OFFSET, TopicPartition
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
-from tests.embedded.test_process import eventually
+from tests.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def test_a_killed_broker_is_missed_at_once(cluster: EmbeddedCluster) -> None:
     assert registered(cluster) == [1 - leader.id]
     cluster.heal()
     assert registered(cluster) == [0, 1]
-    eventually(lambda: end_of(cluster, "killed") == 3, "it serves its log again")
+    until(lambda: end_of(cluster, "killed") == 3, "it serves its log again")
 
 
 def end_of(cluster: EmbeddedCluster, topic: str) -> int:
@@ -71,9 +71,9 @@ def test_a_broker_whose_session_expired_registers_again(cluster: EmbeddedCluster
     broker = cluster.brokers[1]
     position = broker.process.log_size
     cluster.expire_session(broker)
-    eventually(lambda: registered(cluster) == [0, 1], "it registered again")
+    until(lambda: registered(cluster) == [0, 1], "it registered again")
     said = "done re-registering broker"
-    eventually(lambda: said in broker.process.said_since(position, 1000), "it says so")
+    until(lambda: said in broker.process.said_since(position, 1000), "it says so")
 
 
 def test_heal_waits_for_a_broker_whose_session_expired(cluster: EmbeddedCluster) -> None:
@@ -105,11 +105,11 @@ def test_a_broker_that_is_cut_off_is_alone(cluster: EmbeddedCluster) -> None:
         cluster.cut(leader)
         with pytest.raises(RequestTimeout):
             consumer.earliest_or_latest(tp, LATEST_OFFSET)
-        eventually(lambda: registered(cluster) == [1 - leader.id], "its session ended")
+        until(lambda: registered(cluster) == [1 - leader.id], "its session ended")
         assert leader.running
     cluster.restore(leader)
-    eventually(lambda: registered(cluster) == [0, 1], "it is back")
-    eventually(lambda: end_of(cluster, "cut") == 0, "it serves")
+    until(lambda: registered(cluster) == [0, 1], "it is back")
+    until(lambda: end_of(cluster, "cut") == 0, "it serves")
 
 
 def test_others_do_not_notice_a_cut(cluster: EmbeddedCluster) -> None:
@@ -125,9 +125,9 @@ def test_others_do_not_notice_a_cut(cluster: EmbeddedCluster) -> None:
 def test_a_paused_broker_is_resumed_by_heal(cluster: EmbeddedCluster) -> None:
     """pause takes it out of the cluster, heal brings it back."""
     cluster.pause(1)
-    eventually(lambda: registered(cluster) == [0], "its session ended")
+    until(lambda: registered(cluster) == [0], "its session ended")
     cluster.heal()
-    eventually(lambda: registered(cluster) == [0, 1], "it registered again")
+    until(lambda: registered(cluster) == [0, 1], "it registered again")
 
 
 def test_a_damaged_tail_is_cut_off_at_the_next_start(cluster: EmbeddedCluster) -> None:
@@ -140,7 +140,7 @@ def test_a_damaged_tail_is_cut_off_at_the_next_start(cluster: EmbeddedCluster) -
     path = cluster.corrupt_tail(leader, "damaged", size=4)
     assert check_log(path.parent)
     cluster.heal()
-    eventually(lambda: end_of(cluster, "damaged") == 2, "the last message is gone")
+    until(lambda: end_of(cluster, "damaged") == 2, "the last message is gone")
     assert not check_log(path.parent)
     with pytest.raises(KafkaError, match="no 1000000 bytes to damage"):
         corrupt_tail(path.parent, 1_000_000)

@@ -12,7 +12,7 @@ import pytest
 
 from kafka08.embedded.identity import ProcessIdentity, started_at
 from kafka08.errors import KafkaError
-from tests.embedded.test_process import eventually
+from tests.waiting import until
 
 
 @pytest.fixture(params=["/proc", "ps"])
@@ -37,7 +37,7 @@ def test_the_process_itself_is_signalled(process: subprocess.Popen[bytes]) -> No
     assert len(identity.started.split()) == 1
     assert identity.send(signal.SIGTERM)
     # Not waited for: the id is still its own.
-    eventually(lambda: not identity.is_alive, "it has ended")
+    until(lambda: not identity.is_alive, "it has ended")
     assert not identity.send(signal.SIGTERM)
     assert process.wait() == -signal.SIGTERM
     assert not identity.is_alive

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,15 +16,9 @@ import pytest
 from kafka08.embedded.guard import Guard
 from kafka08.embedded.ports import free_ports
 from kafka08.embedded.process import ManagedProcess
+from tests.waiting import until
 
 WAIT_SECONDS = 20
-
-
-def eventually(condition: Callable[[], bool], what: str, seconds: float = WAIT_SECONDS) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(0.01)
 
 
 def state_of(pid: int) -> str:
@@ -52,7 +46,7 @@ def test_a_process_stops_by_sigterm(tmp_path: Path, guard: Guard) -> None:
     for _ in range(2):
         it.log.unlink(missing_ok=True)
         it.start()
-        eventually(lambda: "up" in it.log_excerpt(), "the process is up")
+        until(lambda: "up" in it.log_excerpt(), "the process is up")
         assert it.running
         assert it.stop() == 3
         assert it.stop() == 3
@@ -67,7 +61,7 @@ def test_it_is_told_once_to_stop(tmp_path: Path, guard: Guard) -> None:
     )
     process = shell(script, tmp_path, guard)
     process.start()
-    eventually(lambda: "up" in process.log_excerpt(), "the trap")
+    until(lambda: "up" in process.log_excerpt(), "the trap")
     process.begin_stop()
     time.sleep(0.1)
     assert 5 == process.stop()
@@ -77,7 +71,7 @@ def test_one_that_ignores_sigterm_is_killed(tmp_path: Path, guard: Guard) -> Non
     """SIGKILL after the time given; a paused one is resumed first."""
     it = shell("trap '' TERM; echo up; while :; do sleep 0.05; done", tmp_path, guard)
     it.start()
-    eventually(lambda: "up" in it.log_excerpt(), "the process is up")
+    until(lambda: "up" in it.log_excerpt(), "the process is up")
     it.pause()
     assert it.stop(timeout=0.2) == -signal.SIGKILL
 
@@ -89,9 +83,9 @@ def test_a_paused_process_is_resumed(tmp_path: Path, guard: Guard) -> None:
     assert it.pid is not None
     pid = it.pid
     it.pause()
-    eventually(lambda: state_of(pid) == "T", "it is stopped")
+    until(lambda: state_of(pid) == "T", "it is stopped")
     it.resume()
-    eventually(lambda: state_of(pid) != "T", "it goes on")
+    until(lambda: state_of(pid) != "T", "it goes on")
     it.kill()
     assert it.exit_code == -signal.SIGKILL
 
@@ -100,7 +94,7 @@ def test_one_that_ended_by_itself_has_no_id(tmp_path: Path, guard: Guard) -> Non
     """Nobody has waited for it yet, but its id is free for another process."""
     it = shell("exit 7", tmp_path, guard)
     it.start()
-    eventually(lambda: it.pid is None, "it ended")
+    until(lambda: it.pid is None, "it ended")
     assert it.exit_code == 7
 
 
@@ -108,7 +102,7 @@ def test_a_failure_shows_the_end_of_the_log(tmp_path: Path, guard: Guard) -> Non
     """Name, exit code, the file, and its last lines."""
     it = shell("for i in 1 2 3; do echo line $i; done; exit 7", tmp_path, guard)
     it.start()
-    eventually(lambda: not it.running, "it ended")
+    until(lambda: not it.running, "it ended")
     text = it.describe_failure()
     assert text.startswith("it ended with exit code 7; the end of ")
     assert text.endswith("line 1\nline 2\nline 3")
@@ -154,8 +148,8 @@ def test_nothing_outlives_its_parent(tmp_path: Path, end: str) -> None:
         check=False,
     )
     pid = int(run.stdout)
-    eventually(lambda: not state_of(pid), "the child is gone")
-    eventually(lambda: not temporary.exists(), "the directory is gone")
+    until(lambda: not state_of(pid), "the child is gone")
+    until(lambda: not temporary.exists(), "the directory is gone")
 
 
 def test_the_guard_kills_no_stranger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.embedded.test_process import eventually, state_of
+from tests.embedded.test_process import state_of
+from tests.waiting import until
 
 COMMAND = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
 INI = "[pytest]\nkafka08_brokers = 1\nkafka08_config =\n    num.partitions=2\n"
@@ -180,13 +181,13 @@ def test_nothing_is_left_of_an_interrupted_run(tmp_path: Path, number: signal.Si
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     ) as pytest_run:
-        eventually((tmp_path / "pids").exists, "the test runs")
+        until((tmp_path / "pids").exists, "the test runs")
         *pids, directory = (tmp_path / "pids").read_text().split()
         assert len(pids) == 3
         os.killpg(pytest_run.pid, number)
         pytest_run.wait(30)
-    eventually(lambda: not any(state_of(int(pid)) for pid in pids), "all processes ended")
-    eventually(lambda: not Path(directory).exists(), "the directory is gone")
+    until(lambda: not any(state_of(int(pid)) for pid in pids), "all processes ended")
+    until(lambda: not Path(directory).exists(), "the directory is gone")
 
 
 def test_the_plugin_costs_other_runs_next_to_nothing() -> None:

@@ -26,6 +26,7 @@ from kafka08.protocol.fetch import FetchResponse
 from kafka08.protocol.produce import ProduceResponse
 from kafka08.simulation.history import History
 from kafka08.structs import TopicPartition
+from tests.waiting import until
 
 PAUSE_SECONDS = 0.02
 SEND_TIMEOUT_MS = 1500
@@ -90,11 +91,11 @@ class Workload:
         self._await(lambda: self.history.unknown_count() >= count, "failures")
 
     def _await(self, done: Callable[[], bool], what: str) -> None:
-        deadline = time.monotonic() + DEADLINE_SECONDS
-        while not done():
+        def is_done() -> bool:
             assert not self.failures, self.failures
-            assert time.monotonic() < deadline, f"waited in vain for {what}: {self._counts()}"
-            time.sleep(PAUSE_SECONDS)
+            return done()
+
+        until(is_done, what, DEADLINE_SECONDS, explain=lambda: str(self._counts()))
 
     def _counts(self) -> dict[tuple[str, TopicPartition], int]:
         counts = {(kind, tp): 0 for kind in ("send", "read") for tp in self._partitions}

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -126,13 +125,6 @@ def delivered_again(delivered: Iterable[Event], committed: Sequence[Event]) -> l
             for c in committed
         )
     ]
-
-
-def eventually(what: str, check: Callable[[], bool], seconds: float = 30) -> None:
-    end = time.monotonic() + seconds
-    while not check():
-        assert time.monotonic() < end, what
-        time.sleep(0.1)
 
 
 def partitions_of(topic: str, count: int) -> list[TopicPartition]:

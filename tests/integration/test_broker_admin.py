@@ -6,8 +6,8 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 import pytest
@@ -16,8 +16,7 @@ from kafka08.admin import BrokerAdmin
 from kafka08.client import parse_bootstrap
 from kafka08.embedded import EmbeddedCluster
 from kafka08.errors import AdminError, NoBrokersAvailable
-
-DEADLINE_SECONDS = 30.0
+from tests.waiting import until
 
 
 class Outcome(NamedTuple):
@@ -43,14 +42,15 @@ def topic(cluster: EmbeddedCluster) -> Run:
     return lambda *arguments: kafka08("topic", *arguments, "--bootstrap", cluster.bootstrap)
 
 
+def is_known(admin: BrokerAdmin, name: str, is_there: bool) -> bool:
+    return is_there == (name in admin.list_topics())
+
+
 def await_everywhere(cluster: EmbeddedCluster, name: str, is_there: bool) -> None:
     """Until every broker has heard of the topic, or of its end."""
     for address in parse_bootstrap(cluster.bootstrap):
         with BrokerAdmin([address]) as admin:
-            deadline = time.monotonic() + DEADLINE_SECONDS
-            while is_there != (name in admin.list_topics()):
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
+            until(partial(is_known, admin, name, is_there))
 
 
 def kafka08(*arguments: str, **environ: str) -> Outcome:

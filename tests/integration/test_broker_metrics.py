@@ -6,9 +6,8 @@ The parser is prometheus-client's, so a text that Prometheus would refuse fails 
 from __future__ import annotations
 
 import re
-import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -21,8 +20,8 @@ from kafka08.network.connection import Connection
 from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
 from kafka08.protocol.fetch import FetchResponse
 from kafka08.structs import TopicPartition
+from tests.waiting import until
 
-DEADLINE = 30.0
 MESSAGES = 100
 CONFIG = {
     "metrics.port": 0,
@@ -66,13 +65,6 @@ def cluster() -> Iterator[EmbeddedCluster]:
                 record = ProducerRecord("t", b"x" * 100, partition=number % 2)
                 producer.send(record).result(10)
         yield cluster
-
-
-def eventually(holds: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE
-    while not holds():
-        assert time.monotonic() < deadline, f"not within {DEADLINE} s: {what}"
-        time.sleep(0.1)
 
 
 def scrapes(cluster: EmbeddedCluster) -> list[Scrape]:
@@ -168,13 +160,13 @@ def test_a_follower_that_dies_is_seen(cluster: EmbeddedCluster) -> None:
     name = "kafka_server_replicamanager"
     assert 0 == Scrape(leader).value(f"{name}_underreplicatedpartitions")
     follower.kill()
-    eventually(
+    until(
         lambda: Scrape(leader).value(f"{name}_underreplicatedpartitions") == 2,
         "two partitions are under-replicated",
     )
     assert Scrape(leader).value(f"{name}_isrshrinks_total") == 2
     cluster.restart(follower)
-    eventually(
+    until(
         lambda: Scrape(leader).value(f"{name}_underreplicatedpartitions") == 0, "none is any more"
     )
     assert Scrape(leader).value(f"{name}_isrexpandspersec") == 2

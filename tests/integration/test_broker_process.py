@@ -24,6 +24,7 @@ from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTo
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
+from tests.waiting import until
 
 DEADLINE = 30.0
 GZIP = 1
@@ -54,7 +55,7 @@ class Process:
             )
 
     def await_started(self) -> None:
-        eventually(lambda: self.popen.poll() is not None or self._says_started())
+        until(lambda: self.popen.poll() is not None or self._says_started())
         assert self.popen.poll() is None, self.log.read_text()
 
     def _says_started(self) -> bool:
@@ -64,17 +65,6 @@ class Process:
         """The exit status, once it is gone."""
         self.popen.send_signal(number)
         return self.popen.wait(DEADLINE)
-
-
-def eventually(condition: Callable[[], Any]) -> Any:
-    """Wait until it is true; what it returned."""
-    end = time.monotonic() + DEADLINE
-    while True:
-        found = condition()
-        if found:
-            return found
-        assert time.monotonic() < end, "it never came true"
-        time.sleep(0.02)
 
 
 @pytest.fixture
@@ -102,7 +92,7 @@ def start(tmp_path: Path, connect: str) -> Iterator[Callable[..., Process]]:
 
 def connection_to(connect: str, broker_id: int = 1) -> Connection:
     with ZkClient(connect) as zk:
-        broker = eventually(lambda: ClusterStore(zk).broker(broker_id))
+        broker = until(lambda: ClusterStore(zk).broker(broker_id))
     return Connection(broker.host, broker.port)
 
 
@@ -130,7 +120,7 @@ def create(connection: Connection, topic: str) -> None:
         (found,) = answer.topics  # type: ignore[attr-defined]
         return bool(found.error_code == 0 and found.partitions[0].leader == 1)
 
-    eventually(has_leader)
+    until(has_leader)
 
 
 def free_port() -> int:
@@ -221,7 +211,7 @@ def test_sigterm_under_load_of_large_compressed_sets_is_a_clean_stop(
         for _ in range(4):
             load.write(ProduceRequest(0, 5000, [ProduceTopic("t", sets)]), answered=False)
     with connection_to(connect) as connection:
-        eventually(lambda: fetch(connection, "t"))
+        until(lambda: fetch(connection, "t"))
     assert 0 == broker.stop()
     assert (tmp_path / "logs-1" / ".kafka_cleanshutdown").exists()
     for load in loads:
@@ -269,7 +259,7 @@ def test_sigterm_while_it_waits_for_zookeeper_stops_it_at_once(
 ) -> None:
     """That is a clean stop too: status 0, no fatal error, and no wait for the connection."""
     broker = start(zookeeper_connect="127.0.0.1:1", zookeeper_connection_timeout_ms=10 * 60_000)
-    eventually(lambda: "Connecting to zookeeper" in broker.log.read_text())
+    until(lambda: "Connecting to zookeeper" in broker.log.read_text())
     assert 0 == broker.stop()
     assert "stopped while it was starting" in broker.log.read_text()
     assert "Fatal" not in broker.log.read_text()
@@ -296,11 +286,11 @@ def test_an_expired_session_is_registered_again(
     broker.await_started()
     with ZkClient(connect) as zk:
         store = ClusterStore(zk)
-        eventually(lambda: store.broker_ids() == [1])
+        until(lambda: store.broker_ids() == [1])
         os.kill(broker.popen.pid, signal.SIGSTOP)
-        eventually(lambda: store.broker_ids() == [])
+        until(lambda: store.broker_ids() == [])
         os.kill(broker.popen.pid, signal.SIGCONT)
-        eventually(lambda: store.broker_ids() == [1])
+        until(lambda: store.broker_ids() == [1])
     with connection_to(connect) as connection:
         create(connection, "t")
         assert (0, 0) == produce(connection, "t", b"a")
@@ -317,4 +307,4 @@ def test_a_changed_topic_configuration_takes_effect(
         assert (0, 0) == produce(connection, "t", b"x" * 500)
         zk.put(paths.topic_config("t"), '{"version":1,"config":{"max.message.bytes":"100"}}')
         zk.create(paths.config_change(), '"t"', sequence=True)
-        eventually(lambda: produce(connection, "t", b"x" * 500)[0] == 10)
+        until(lambda: produce(connection, "t", b"x" * 500)[0] == 10)

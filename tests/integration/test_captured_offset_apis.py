@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import socket
 import struct
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,6 +25,7 @@ from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.group_store import GroupStore
 from kafka08.zk.store import ClusterStore
+from tests.waiting import until
 
 EXCHANGES: list[dict[str, Any]] = json.loads(
     (Path(__file__).parents[1] / "data" / "api-0.8.2.2.json").read_text(encoding="utf-8")
@@ -34,7 +34,6 @@ REPLAYED = (7, 8, 9)
 """ControlledShutdown (of a broker that does not exist), OffsetCommit, OffsetFetch."""
 TOPIC = "ref-multi-33105"
 GROUP = "ref-g1"
-DEADLINE_SECONDS = 30.0
 AFTER_REFUSAL = {"offset-fetch-v1-after-big-metadata", "offset-fetch-v2-to-0.8.2.2"}
 """Fetches of partition 0 after its commits with too long metadata: 0.8.2.2 answers the refused
 offset 6, we the stored offset 4 with metadata "x"."""
@@ -76,17 +75,18 @@ def live() -> Iterator[Live]:
 def await_coordinator(address: tuple[str, int]) -> None:
     """Repeat the captured `group-coordinator` request until it is answered without 15."""
     request = bytes.fromhex(next(e for e in EXCHANGES if e.get("api_key") == 10)["request_hex"])
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while True:
+
+    def is_answered() -> bool:
         frame = exchange(address, request)
         assert frame is not None
         _, answer = decode_response(ConsumerMetadataRequest, frame[4:])
         if answer.error_code == 0:
             assert (answer.coordinator_id, answer.host, answer.port) == (0, *address)
-            return
+            return True
         assert (answer.error_code, answer.coordinator_id) == (15, -1)
-        assert time.monotonic() < deadline, "the offsets topic got no leaders"
-        time.sleep(0.02)
+        return False
+
+    until(is_answered, "leaders of the offsets topic")
 
 
 def check_znodes(store: ClusterStore) -> None:

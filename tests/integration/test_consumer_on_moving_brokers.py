@@ -16,7 +16,7 @@ from kafka08.network.connection import Connection
 from kafka08.protocol import message_set
 from kafka08.protocol.produce import ProduceResponse
 from kafka08.structs import TopicPartition
-from tests.consumer.groups import until
+from tests.waiting import until
 
 PARTITIONS = 6
 BATCH = 50

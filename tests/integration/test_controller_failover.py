@@ -23,8 +23,8 @@ from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
+from tests.waiting import until
 
-DEADLINE_SECONDS = 30.0
 CONFIG = {
     "zookeeper.session.timeout.ms": "2000",
     "offsets.topic.num.partitions": "4",
@@ -34,11 +34,11 @@ CONFIG = {
 
 
 def wait_for(condition: Callable[[], bool], what: str, cluster: EmbeddedCluster) -> None:
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not condition():
+    def holds() -> bool:
         cluster.check_alive()
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
-        time.sleep(0.02)
+        return condition()
+
+    until(holds, what)
 
 
 @pytest.fixture(scope="module")

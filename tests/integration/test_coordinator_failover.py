@@ -16,8 +16,9 @@ from kafka08.errors import KafkaError
 from kafka08.hashing import group_partition
 from kafka08.runtime.threads import THREADS
 from kafka08.structs import OFFSETS_TOPIC
-from tests.integration.group_members import Workload, delivered_again, eventually, partitions_of
+from tests.integration.group_members import Workload, delivered_again, partitions_of
 from tests.integration.librdkafka_member import SESSION_TIMEOUT_S
+from tests.waiting import until
 
 PARTITIONS = 6
 PART = 300
@@ -89,7 +90,7 @@ def test_a_group_survives_its_coordinator(
         for _ in range(3):
             group.join(topic, tmp_path)
         group.produce(PART)
-        eventually("three members share the partitions", lambda: group.settled(2, 2, 2))
+        until(lambda: group.settled(2, 2, 2), "three members share the partitions")
         commits.look()
         coordinator = cluster.leader_of(OFFSETS_TOPIC, partition)
         group.produce(PART)
@@ -104,7 +105,7 @@ def test_a_group_survives_its_coordinator(
             commits.look()
             return group.all_committed()
 
-        eventually("every message is committed", resumed, 60)
+        until(resumed, "every message is committed", 60)
         commits.look()
     finally:
         group.end()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,8 +16,8 @@ from kafka08.doctor import Finding, SnapshotReader, findings_of
 from kafka08.embedded import EmbeddedCluster
 from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
 from kafka08.zk.client import ZkClient
+from tests.waiting import until
 
-DEADLINE = 30.0
 PARTITIONS = 4
 CONFIG = {"zookeeper.session.timeout.ms": 3000, "offsets.topic.replication.factor": 2}
 
@@ -40,13 +39,6 @@ def examine(cluster: EmbeddedCluster) -> list[Finding]:
     directories = [broker.config["log.dirs"] for broker in cluster.brokers[:1]]
     with SnapshotReader(cluster.zookeeper.connect_string, log_directories=directories) as reader:
         return findings_of(reader.read())
-
-
-def eventually(holds: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE
-    while not holds():
-        assert time.monotonic() < deadline, f"not within {DEADLINE} s: {what}"
-        time.sleep(0.2)
 
 
 def test_a_healthy_cluster_has_no_findings(cluster: EmbeddedCluster) -> None:
@@ -90,7 +82,7 @@ def test_what_is_wrong_is_found_by_name(cluster: EmbeddedCluster, tmp_path: Path
         "partition-under-replicated",
         "broker-left-behind",
     }
-    eventually(lambda: expected <= {f.check for f in examine(cluster)}, "all are found")
+    until(lambda: expected <= {f.check for f in examine(cluster)}, "all are found")
     arguments = ["doctor", "--zookeeper", connect, "--json"]
     arguments += ["--broker", str(tmp_path / "server.properties")]
     result = CliRunner().invoke(root, arguments)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from itertools import count
 from typing import Any
@@ -33,6 +33,7 @@ from kafka08.hashing import group_partition
 from kafka08.kernel import MessageAndMetadata
 from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
 from kafka08.structs import OFFSETS_TOPIC, TopicPartition
+from tests.waiting import until
 
 Message = MessageAndMetadata[Any, Any]
 _names = count()
@@ -85,12 +86,6 @@ def read(consumer: KafkaConsumer, messages: int, seconds: float = 20) -> list[Me
     while len(found) < messages and time.monotonic() < end:
         found += consumer.poll(0.2)
     return found
-
-
-def until(what: str, done: Callable[[], object], seconds: float = 20) -> None:
-    end = time.monotonic() + seconds
-    while not done():
-        assert time.monotonic() < end, what
 
 
 def numbers(messages: list[Message]) -> list[int]:
@@ -300,8 +295,8 @@ def test_guarantee_2_commits_in_on_revoked_count(cluster: EmbeddedCluster, topic
             def all_is_read() -> bool:
                 return both_have_some() and len(found) >= 200
 
-            until("both have two partitions", both_have_some)
-            until("all is read", all_is_read)
+            until(both_have_some, "both have two partitions")
+            until(all_is_read, "all is read")
     assert order[0] == "first"
     assert order.index("first revoked") < order.index("second")
     assert numbers(found) == list(range(200))
@@ -483,10 +478,10 @@ def test_guarantee_7_close_leaves_the_group_at_once(cluster: EmbeddedCluster, to
             for member in (stays, goes):
                 member.subscribe([topic])
             until(
-                "both have two",
                 lambda: stays.poll(0.05) or goes.poll(0.05) or len(goes.assignment()) == 2,
+                "both have two",
             )
-        until("it has four", lambda: stays.poll(0.1) or len(stays.assignment()) == 4, seconds=5)
+        until(lambda: stays.poll(0.1) or len(stays.assignment()) == 4, "it has four", seconds=5)
 
 
 def test_guarantee_8_slow_work_keeps_its_place(cluster: EmbeddedCluster, topic: str) -> None:
@@ -562,7 +557,7 @@ def test_guarantee_10_new_partitions_are_read(cluster: EmbeddedCluster, topic: s
         read(consumer, 4)
         with AdminClient(cluster.zookeeper.connect_string) as admin:
             admin.alter_topic(topic, partitions=6)
-        until("it has six", lambda: consumer.poll(0.1) or len(consumer.assignment()) == 6)
+        until(lambda: consumer.poll(0.1) or len(consumer.assignment()) == 6, "it has six")
 
 
 def test_guarantee_10_a_coordinator_that_dies_is_followed(
@@ -578,7 +573,7 @@ def test_guarantee_10_a_coordinator_that_dies_is_followed(
         consumer.commit()
         victim = cluster.leader_of(OFFSETS_TOPIC, group_partition(group, 3))
         cluster.kill(victim)
-        until("the other brokers lead", lambda: filled(cluster, topic, 40))
+        until(lambda: filled(cluster, topic, 40), "the other brokers lead")
         found += numbers(read(consumer, 40, seconds=40))
         consumer.commit()
         cluster.restart(victim)

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from kafka08.embedded import EmbeddedCluster
-from tests.integration.group_members import Workload, delivered_again, eventually
+from tests.integration.group_members import Workload, delivered_again
+from tests.waiting import until
 
 PARTITIONS = 6
 PART = 300
@@ -35,15 +36,15 @@ def test_members_join_leave_and_die(cluster: EmbeddedCluster, level: str, tmp_pa
         for _ in range(3):
             group.join("g", tmp_path)
             group.produce(PART)
-        eventually("three members share the partitions", lambda: group.settled(2, 2, 2))
+        until(lambda: group.settled(2, 2, 2), "three members share the partitions")
         group.members[0].process.terminate()
         assert group.members[0].process.wait(20) == 0
         group.produce(PART)
-        eventually("the others share what a member left", lambda: group.settled(3, 3))
+        until(lambda: group.settled(3, 3), "the others share what a member left")
         group.members[1].end()
         group.produce(PART)
-        eventually("the last one takes what a dead member had", lambda: group.settled(6))
-        eventually("all is delivered", group.all_delivered)
+        until(lambda: group.settled(6), "the last one takes what a dead member had")
+        until(group.all_delivered, "all is delivered")
     finally:
         group.end()
     counts = Counter(event.value for event in group.delivered)

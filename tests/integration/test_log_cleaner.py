@@ -21,6 +21,7 @@ from kafka08.protocol.produce import (
     ProduceTopic,
 )
 from kafka08.structs import TopicPartition
+from tests.waiting import until
 
 TP = TopicPartition("compacted", 0)
 KEYS = 500
@@ -106,17 +107,12 @@ def test_a_broker_killed_while_it_cleans(cluster: EmbeddedCluster) -> None:
         end = consumer.earliest_or_latest(TP, -1)
     end = produce(broker, end, 100)
     directory = broker.partition_directory(*TP)
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not list(directory.glob("*.cleaned")):
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
+    until(lambda: list(directory.glob("*.cleaned")), "a pass")
     broker.kill()
     broker.start()
     cluster.await_ready()
     assert_all_there(read_all(broker, end), end)
-    while cleaned_up_to(broker) < end * 4 // 5:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    until(lambda: cleaned_up_to(broker) >= end * 4 // 5, "another pass")
     assert_all_there(read_all(broker, end), end)
     broker.stop()
     assert [] == check_log(directory)

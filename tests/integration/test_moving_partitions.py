@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,8 +14,8 @@ from kafka08.cli.root import root
 from kafka08.embedded.cluster import EmbeddedCluster
 from kafka08.log.check import check_log
 from tests.histories.workload import Workload
+from tests.waiting import until
 
-DEADLINE_SECONDS = 60.0
 CONFIG = {
     "zookeeper.session.timeout.ms": "3000",
     "auto.leader.rebalance.enable": "false",
@@ -43,13 +42,6 @@ def run(cluster: EmbeddedCluster, *arguments: str) -> str:
     result = CliRunner().invoke(root, [*arguments, *connect])
     assert 0 == result.exit_code, result.output
     return result.output
-
-
-def wait_for(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
-        time.sleep(0.05)
 
 
 def replicas(admin: AdminClient, topic: str) -> list[tuple[int, ...]]:
@@ -82,7 +74,7 @@ def test_a_topic_is_moved_to_other_brokers(
     verified = run(cluster, "partition", "reassign", "--plan", str(plan), "--verify", "--json")
     assert {"moved-0": "COMPLETED", "moved-1": "COMPLETED"} == json.loads(verified)
     for number in range(2):
-        wait_for(
+        until(
             lambda number=number: (
                 not (  # type: ignore[misc]
                     cluster.brokers[0].log_dirs / f"moved-{number}"
@@ -100,13 +92,13 @@ def test_leaders_go_back_where_they_belong(cluster: EmbeddedCluster, admin: Admi
     with Workload(cluster.bootstrap, "led", partitions=2) as work:
         work.await_progress()
         cluster.restart(cluster.brokers[0])
-        wait_for(
+        until(
             lambda: all(len(p.isr) == 2 for p in admin.describe_topics(["led"])[0].partitions),
             "broker 0 to be in sync again",
         )
         assert [1, 2] == leaders(admin, "led")
         run(cluster, "partition", "elect", "--partition", "led:0", "--partition", "led:1")
-        wait_for(lambda: leaders(admin, "led") == [0, 0], "broker 0 to lead")
+        until(lambda: leaders(admin, "led") == [0, 0], "broker 0 to lead")
         work.await_progress()
     assert [] == work.problems()
 
@@ -119,7 +111,7 @@ def test_a_topic_is_altered_while_it_is_used(cluster: EmbeddedCluster, admin: Ad
         work.await_progress()
         run(cluster, "topic", "alter", "altered", "--config", "segment.bytes=300")
         directory = leader.partition_directory("altered", 0)
-        wait_for(lambda: len(list(directory.glob("*.log"))) > 2, "smaller segments")
+        until(lambda: len(list(directory.glob("*.log"))) > 2, "smaller segments")
     assert [] == work.problems()
     run(
         cluster,
@@ -136,4 +128,4 @@ def test_a_topic_is_altered_while_it_is_used(cluster: EmbeddedCluster, admin: Ad
     with Workload(cluster.bootstrap, "altered", partitions=3) as more:
         more.await_progress()
     run(cluster, "topic", "delete", "altered")
-    wait_for(lambda: "altered" not in admin.list_topics(), "the deletion")
+    until(lambda: "altered" not in admin.list_topics(), "the deletion")

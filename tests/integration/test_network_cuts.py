@@ -9,14 +9,8 @@ import pytest
 
 from tests.histories.workload import Workload
 from tests.integration.hosts import CannotMakeHosts, Hosts, HostsCluster
-from tests.integration.test_replication_faults import (
-    CONFIG,
-    SAFE,
-    await_full_isr,
-    isr_of,
-    segments,
-    wait_for,
-)
+from tests.integration.test_replication_faults import CONFIG, SAFE, await_full_isr, isr_of, segments
+from tests.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -40,14 +34,14 @@ def leader_from_followers_and_zookeeper(hosts: Hosts, cluster: HostsCluster, top
     leader = cluster.leader_of(topic)
     others = [other.host for other in cluster.brokers if other is not leader]
     hosts.cut(leader.id, *others, hosts.zookeeper)
-    wait_for(lambda: cluster.leader_of(topic) is not leader, "another leader")
+    until(lambda: cluster.leader_of(topic) is not leader, "another leader")
 
 
 def follower_from_leader(hosts: Hosts, cluster: HostsCluster, topic: str) -> None:
     """ZooKeeper and the others still reach it: nobody but the leader can tell."""
     leader, follower = cluster.leader_of(topic), cluster.followers_of(topic)[0]
     hosts.cut(follower.id, leader.host)
-    wait_for(lambda: follower.id not in isr_of(cluster, topic), "the follower to leave the ISR")
+    until(lambda: follower.id not in isr_of(cluster, topic), "the follower to leave the ISR")
     assert cluster.leader_of(topic) is leader
 
 
@@ -73,7 +67,7 @@ def test_nothing_is_lost_by_a_cut(hosts: Hosts, cluster: HostsCluster, cut: str)
         await_full_isr(cluster, topic)
         work.await_progress()
     assert [] == work.problems()
-    wait_for(
+    until(
         lambda: len({tuple(segments(b, topic, 0).items()) for b in cluster.brokers}) == 1,
         "the replicas to be equal",
     )

@@ -7,7 +7,6 @@ and then compares: every replica's log is the same, byte for byte, and sound (ch
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 
@@ -26,6 +25,7 @@ from kafka08.structs import TopicPartition
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
 from tests.histories.workload import Workload
+from tests.waiting import until
 
 DEADLINE_SECONDS = 60.0
 PARTITIONS = 2
@@ -58,20 +58,13 @@ def topic(cluster: EmbeddedCluster) -> str:
     return name
 
 
-def wait_for(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
-        time.sleep(0.05)
-
-
 def await_full_isr(cluster: EmbeddedCluster, topic: str, replicas: int = 3) -> None:
     def is_full() -> bool:
         [described] = admin.describe_topics([topic])
         return all(len(partition.isr) == replicas for partition in described.partitions)
 
     with AdminClient(cluster.zookeeper.connect_string) as admin:
-        wait_for(is_full, f"all replicas of {topic} to be in sync")
+        until(is_full, f"all replicas of {topic} to be in sync")
 
 
 def controller(cluster: EmbeddedCluster) -> EmbeddedBroker:
@@ -100,7 +93,7 @@ def segments(broker: EmbeddedBroker, topic: str, partition: int) -> dict[str, by
 def assert_replicas_equal(cluster: EmbeddedCluster, topic: str) -> None:
     """All copies become and are the same, and each is sound."""
     for number in range(PARTITIONS):
-        wait_for(
+        until(
             lambda number=number: (  # type: ignore[misc]
                 segments(cluster.brokers[0], topic, number)
                 == segments(cluster.brokers[1], topic, number)
@@ -188,7 +181,7 @@ def test_a_leader_that_is_unreachable_loses_its_office(
     with Workload(cluster.bootstrap, topic, partitions=PARTITIONS) as work:
         work.await_progress()
         LONG_FAULTS[fault](cluster, leader)
-        wait_for(lambda: cluster.leader_of(topic) is not leader, "another leader")
+        until(lambda: cluster.leader_of(topic) is not leader, "another leader")
         assert controller(cluster) is not leader
         work.await_progress()
         cluster.heal()
@@ -261,7 +254,7 @@ def test_the_classic_loss(profile: str) -> None:
             work.await_progress()
             leader, (follower,) = cluster.leader_of("loss"), cluster.followers_of("loss")
             cluster.cut(follower)
-            wait_for(lambda: isr_of(cluster, "loss") == (leader.id,), "the leader to be alone")
+            until(lambda: isr_of(cluster, "loss") == (leader.id,), "the leader to be alone")
             if profile == CLASSIC:
                 work.await_progress()
             else:
@@ -270,7 +263,7 @@ def test_the_classic_loss(profile: str) -> None:
             cluster.restore(follower)
             cluster.await_ready([follower])
             if profile == CLASSIC:
-                wait_for(lambda: led_by(cluster, follower), "the follower to lead")
+                until(lambda: led_by(cluster, follower), "the follower to lead")
             leader.start()
             cluster.await_ready()
             await_full_isr(cluster, "loss", 2)

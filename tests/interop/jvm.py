@@ -18,7 +18,6 @@ import os
 import shutil
 import socket
 import subprocess
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
@@ -36,6 +35,7 @@ from kafka08.lifecycle import Startable
 from kafka08.network.connection import Connection
 from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
 from kafka08.structs import NO_LEADER
+from tests.waiting import until
 
 HERE = Path(__file__).parent
 POM = HERE / "pom.xml"
@@ -216,7 +216,11 @@ class JvmProcess(ManagedProcess):
         """Start and wait until it is ready; AssertionError with the end of its log if it dies."""
         self._log_start = self.log.stat().st_size if self.log.exists() else 0
         super().start()
-        wait_until(lambda: not self.running or self._ready(), f"start of {self.name}", self)
+        until(
+            lambda: not self.running or self._ready(),
+            f"start of {self.name}",
+            explain=self.describe_failure,
+        )
         assert self.running, self.describe_failure()
 
     def output(self) -> str:
@@ -236,21 +240,6 @@ class JvmProcess(ManagedProcess):
         trace: TracebackType | None,
     ) -> None:
         self.kill()
-
-
-def wait_until(
-    done: Callable[[], bool],
-    what: str,
-    process: JvmProcess | None = None,
-    timeout_s: float = START_TIMEOUT_S,
-) -> None:
-    """Poll until `done()`; AssertionError naming `what` (and the process's log) after the time."""
-    deadline = time.monotonic() + timeout_s
-    while not done():
-        if time.monotonic() > deadline:
-            excerpt = f": {process.describe_failure()}" if process else ""
-            raise AssertionError(f"{what} took more than {timeout_s:.0f} s{excerpt}")
-        time.sleep(0.05)
 
 
 def knows_leaders(broker: JvmBroker, topic: str, partitions: int) -> bool:
@@ -405,4 +394,4 @@ class JvmKafka(Startable):
         where = ["--zookeeper", self.zookeeper, "--topic", topic]
         self.tool("kafka.admin.TopicCommand", "--create", *where, *sizes)
         for broker in self.brokers:
-            wait_until(partial(knows_leaders, broker, topic, partitions), f"leaders of {topic}")
+            until(partial(knows_leaders, broker, topic, partitions), f"leaders of {topic}")

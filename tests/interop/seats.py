@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -15,9 +14,9 @@ from kafka08.log.check import check_log
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
 from tests.interop.jvm import POM, JvmBroker, JvmZooKeeper, guard
+from tests.waiting import until
 
 HOST = "127.0.0.1"
-DEADLINE_SECONDS = 90.0
 CONFIG = {
     "zookeeper.session.timeout.ms": "3000",
     "zookeeper.connection.timeout.ms": "30000",
@@ -27,13 +26,6 @@ CONFIG = {
     "controlled.shutdown.retry.backoff.ms": "500",
     "delete.topic.enable": "true",
 }
-
-
-def wait_for(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
-        time.sleep(0.05)
 
 
 class Release(NamedTuple):
@@ -83,7 +75,7 @@ class Seat:
         if release is not None:
             self._jvm = self._make_jvm(release)
         # A JVM broker ends at once if a killed process of its id is still registered; ours waits.
-        wait_for(lambda: self.id not in self._cluster.store.broker_ids(), "the former session")
+        until(lambda: self.id not in self._cluster.store.broker_ids(), "the former session")
         self._jvm.start()
         self._await_registration()
 
@@ -109,7 +101,7 @@ class Seat:
             self._ours.check_alive()
             return self.id in self._cluster.store.broker_ids()
 
-        wait_for(is_there, f"broker {self.id} to register")
+        until(is_there, f"broker {self.id} to register")
 
     def output(self) -> str:
         """What the broker has written to its log, all starts together."""
@@ -152,7 +144,7 @@ class MixedCluster:
             [described] = self.admin.describe_topics([topic])
             return all(set(members) == set(p.isr) for p in described.partitions)
 
-        wait_for(is_so, f"the ISR of {topic} to be {members}")
+        until(is_so, f"the ISR of {topic} to be {members}")
 
     def await_equal_logs(self, topic: str, partitions: int) -> None:
         """Until all seats have the same bytes."""
@@ -161,7 +153,7 @@ class MixedCluster:
             first, *others = ([s.segments(topic, n) for n in range(partitions)] for s in self.seats)
             return all(first == other for other in others)
 
-        wait_for(are_equal, f"the copies of {topic} to be equal")
+        until(are_equal, f"the copies of {topic} to be equal")
 
     def close(self) -> None:
         for seat in self.seats:

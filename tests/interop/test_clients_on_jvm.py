@@ -25,7 +25,8 @@ from kafka08.structs import (
     OffsetAndMetadata,
     TopicPartition,
 )
-from tests.interop.jvm import JvmKafka, wait_until
+from tests.interop.jvm import JvmKafka
+from tests.waiting import until
 
 CODECS = ["none", "gzip", "snappy", "lz4"]
 STRINGS = {"serializer.class": "kafka.serializer.StringEncoder"}
@@ -227,7 +228,7 @@ def test_acks_0_arrives_without_an_answer(jvm_kafka: JvmKafka, consumer: SimpleC
     with producer_on(jvm_kafka, request_required_acks=0) as producer:
         for n in range(100):
             producer.send(KeyedMessage("acks-0", str(n)))
-    wait_until(lambda: consumer.earliest_or_latest(tp, LATEST_OFFSET) == 100, "100 messages")
+    until(lambda: consumer.earliest_or_latest(tp, LATEST_OFFSET) == 100, "100 messages")
     assert [value for _, value in whole(consumer, tp)] == [str(n) for n in range(100)]
 
 

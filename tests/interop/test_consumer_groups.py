@@ -28,7 +28,8 @@ from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.group_store import GroupStore
 from kafka08.zk.store import ClusterStore
-from tests.interop.jvm import JvmKafka, JvmProcess, wait_until
+from tests.interop.jvm import JvmKafka, JvmProcess
+from tests.waiting import until
 
 PARTITIONS = 4
 SESSION_MS = "2000"
@@ -171,13 +172,13 @@ def test_two_members_share_and_one_takes_over(
     with a, b:
         stream_a = a.create_message_streams({topic: 1})[topic][0]
         stream_b = b.create_message_streams({topic: 1})[topic][0]
-        wait_until(lambda: len(a.assignment) == len(b.assignment) == 2, "two partitions each")
+        until(lambda: len(a.assignment) == len(b.assignment) == 2, "two partitions each")
         seen = drain(stream_a) + drain(stream_b)
         assert sorted(seen) == everything(200)
         produce(jvm_kafka, topic, 50)
         part = take(stream_b, 30)
         b.shutdown()
-        wait_until(lambda: len(a.assignment) == PARTITIONS, "all partitions")
+        until(lambda: len(a.assignment) == PARTITIONS, "all partitions")
         after = drain_values(stream_a)
     assert set(part + after) == {(p, o) for p, o in everything(250) if o >= 200}
     assert len(part + after) <= PARTITIONS * 50 + 1
@@ -233,25 +234,29 @@ def test_guarantee_5_one_group_with_the_jvm(
         [stream] = a.create_message_streams({topic: 1})[topic]
         assert owned_as("a")
         with jvm_consumer(jvm_kafka, topic, topic, tmp_path) as jvm:
-            wait_until(lambda: owned_as("a", "jvm"), "the JVM member's half", jvm)
+            until(
+                lambda: owned_as("a", "jvm"), "the JVM member's half", explain=jvm.describe_failure
+            )
             z = ConsumerConnector(config(jvm_kafka, topic, consumer_id="z"))
             with z:
                 z.create_message_streams({topic: 1})
-                wait_until(lambda: owned_as("a", "jvm", "z"), "three owners", jvm)
-            wait_until(lambda: owned_as("a", "jvm"), "two owners again", jvm)
+                until(
+                    lambda: owned_as("a", "jvm", "z"), "three owners", explain=jvm.describe_failure
+                )
+            until(lambda: owned_as("a", "jvm"), "two owners again", explain=jvm.describe_failure)
             with GroupReader(jvm_kafka.zookeeper) as reader:
                 facts = reader.facts(topic)
                 assert [m.pattern for m in facts.members] == ["static", "white_list"]
                 assert [str(f) for f in explain(facts) if f.problem] == []
             before = drain(stream)
             assert {p for p, _ in before} <= {0, 1}
-            wait_until(
+            until(
                 lambda: GroupStore(store.zk).offsets(topic, [last]) == {last: 100},
                 "the JVM member's commit",
-                jvm,
+                explain=jvm.describe_failure,
             )
             jvm.kill()
-        wait_until(lambda: owned_as("a"), "everything after the kill")
+        until(lambda: owned_as("a"), "everything after the kill")
         produce(jvm_kafka, topic, 10)
         after = drain_values(stream)
     assert set(before) | set(after) >= {(p, o) for p, o in everything(100) if p in {0, 1}}
@@ -268,7 +273,11 @@ def test_a_jvm_member_starts_where_ours_stopped(
         assert sorted(drain(stream)) == everything(100)
     produce(jvm_kafka, topic, 7)
     with jvm_consumer(jvm_kafka, topic, topic, tmp_path) as jvm:
-        wait_until(lambda: jvm.output().count("\n6\n") >= PARTITIONS, "the new messages", jvm)
+        until(
+            lambda: jvm.output().count("\n6\n") >= PARTITIONS,
+            "the new messages",
+            explain=jvm.describe_failure,
+        )
         lines = [line for line in jvm.output().splitlines() if line.isdigit()]
     assert sorted(lines) == sorted(str(i) for i in range(7) for _ in range(PARTITIONS))
 
@@ -292,7 +301,7 @@ class KilledMember:
         return [(int(p), int(o)) for p, o in (line.split() for line in lines if line != "ready")]
 
     def wait_for(self, count: int) -> None:
-        wait_until(lambda: len(self.seen()) >= count, f"{count} messages")
+        until(lambda: len(self.seen()) >= count, f"{count} messages")
 
     def signal(self, number: signal.Signals) -> None:
         os.kill(self._process.pid, number)
@@ -334,7 +343,7 @@ def test_guarantee_1_a_stopped_process_neither_delivers_nor_commits(
             connector.commit_offsets()
             assert set(before + seen) == set(everything(300))
             frozen.signal(signal.SIGCONT)
-            wait_until(lambda: len(connector.assignment) == 2, "the frozen member's return")
+            until(lambda: len(connector.assignment) == 2, "the frozen member's return")
             time.sleep(1)
         assert len(frozen.seen()) - len(before) <= 1
     finally:

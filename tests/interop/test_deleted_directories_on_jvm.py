@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.interop.jvm import POM_0_10_2
-from tests.interop.seats import MixedCluster, Release, Seat, mixed_cluster, wait_for
+from tests.interop.seats import MixedCluster, Release, Seat, mixed_cluster
+from tests.waiting import until
 
 OF_0_10_2 = Release(POM_0_10_2, "0.10.2")
 
@@ -13,10 +14,10 @@ OF_0_10_2 = Release(POM_0_10_2, "0.10.2")
 def leave_a_directory(cluster: MixedCluster, seat: Seat, topic: str) -> Path:
     """Create a topic, delete it, stop the broker: where the partition was put aside."""
     cluster.admin.create_topic(topic)
-    wait_for((seat.logs / f"{topic}-0").exists, "the partition")
+    until((seat.logs / f"{topic}-0").exists, "the partition")
     cluster.await_isr(topic, seat.id)
     cluster.admin.delete_topic(topic)
-    wait_for(lambda: topic not in cluster.admin.list_topics(), "the deletion")
+    until(lambda: topic not in cluster.admin.list_topics(), "the deletion")
     seat.stop()
     (left,) = seat.logs.glob(f"{topic}-0.*-delete")
     return left
@@ -30,7 +31,7 @@ def test_each_starts_on_what_the_other_left(tmp_path: Path) -> None:
         theirs = leave_a_directory(cluster, seat, "theirs")
         seat.start_ours()
         assert not theirs.exists()
-        wait_for(lambda: cluster.controller() == seat.id, "our controller")
+        until(lambda: cluster.controller() == seat.id, "our controller")
         ours = leave_a_directory(cluster, seat, "ours")
         assert len(theirs.name) - len("theirs") == len(ours.name) - len("ours")
         seat.start_jvm()

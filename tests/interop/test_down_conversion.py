@@ -13,7 +13,8 @@ from kafka08.protocol import message_set
 from kafka08.protocol.compression import CODECS, NONE
 from kafka08.structs import TopicPartition
 from tests.interop.jvm import POM_0_10_2, run_tool
-from tests.interop.seats import HOST, MixedCluster, Release, Seat, mixed_cluster, wait_for
+from tests.interop.seats import HOST, MixedCluster, Release, Seat, mixed_cluster
+from tests.waiting import until
 
 UNPINNED = Release(POM_0_10_2, "0.10.2", {"log.message.format.version": "0.10.2"})
 SETS, MESSAGES = 40, 250
@@ -30,14 +31,14 @@ def test_consumers_of_0_8_read_logs_of_magic_1(tmp_path: Path) -> None:
         for topic, codec in topics.items():
             cluster.admin.create_topic(topic)
             cluster.await_isr(topic, 1)
-            wait_for(lambda t=topic: is_led(seat, t), "the leader")  # type: ignore[misc]
+            until(lambda t=topic: is_led(seat, t), "the leader")  # type: ignore[misc]
             for number in range(SETS):
                 append(seat, topic, codec, number * MESSAGES)
         theirs = {topic: fetch_all(seat, topic) for topic in topics}
         seat.stop()
         seat.start_ours()
         for topic, codec in topics.items():
-            wait_for(lambda t=topic: is_led(seat, t), "our leader")  # type: ignore[misc]
+            until(lambda t=topic: is_led(seat, t), "our leader")  # type: ignore[misc]
             ours = fetch_all(seat, topic)
             assert rows(theirs[topic]) == rows(ours)
             assert SETS * MESSAGES == len(rows(ours))

@@ -12,7 +12,8 @@ from kafka08 import kernel
 from kafka08.protocol import compression, message_set
 from tests.broker.edge_requests import CORRELATION_ID, EDGE_REQUESTS, produce
 from tests.broker.world import World
-from tests.interop.jvm import JvmKafka, wait_until
+from tests.interop.jvm import JvmKafka
+from tests.waiting import until
 
 
 def answer(kafka: JvmKafka, frame: bytes) -> bytes:
@@ -35,7 +36,7 @@ def test_requests_without_names_or_partitions(jvm_kafka: JvmKafka) -> None:
         answer(jvm_kafka, pack(">i", len(coordinator)) + coordinator)
         return all(head + r.answer == answer(jvm_kafka, r.frame) for r in commits)
 
-    wait_until(is_loaded, "the coordinator")
+    until(is_loaded, "the coordinator")
     answers = {request.name: answer(jvm_kafka, request.frame) for request in EDGE_REQUESTS}
     assert {request.name: head + request.answer for request in EDGE_REQUESTS} == answers
 

@@ -22,7 +22,8 @@ from tests.interop.foreign_clients import (
     Program,
     delivered,
 )
-from tests.interop.jvm import run_tool, wait_until
+from tests.interop.jvm import run_tool
+from tests.waiting import until
 
 COUNT = 20
 """Messages of each Produce request, or so."""
@@ -144,14 +145,14 @@ def test_members_of_several_clients_share_a_group(cluster: EmbeddedCluster, leve
         running = [
             stack.enter_context(client.start(level, "consume", *words)) for client in members
         ]
-        wait_until(lambda: all(p.assigned for p in running), "each member has partitions")
+        until(lambda: all(p.assigned for p in running), "each member has partitions")
         produce(0)
-        wait_until(lambda: PART == count(running), "the group has read the first part")
+        until(lambda: PART == count(running), "the group has read the first part")
         leaving, *staying = running
         leaving.terminate()
         leaving.finished()
         produce(PART)
-        wait_until(lambda: 2 * PART == count(running), "the others have read the second part")
+        until(lambda: 2 * PART == count(running), "the others have read the second part")
         for program in staying:
             program.terminate()
             program.finished()

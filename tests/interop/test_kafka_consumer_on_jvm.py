@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -29,6 +28,7 @@ from tests.interop.jvm import (
     command,
     guard,
 )
+from tests.waiting import until
 
 POLLING_MEMBER = Path(__file__).parent / "PollingMember.java"
 PARTITIONS = 6
@@ -74,13 +74,6 @@ def consumer_of(broker: JvmBroker, group: str = "", **keys: Any) -> KafkaConsume
         "fetch_max_wait_ms": 100,
     }
     return KafkaConsumer(**{**defaults, **keys})
-
-
-def until(what: str, done: Callable[[], object], seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not done():
-        assert time.monotonic() < end, what
-        time.sleep(0.01)
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4"])
@@ -195,28 +188,28 @@ def test_one_group_with_another_client(
     produce()
     first = consumer_of(broker, group, session_timeout_ms=6000)
     first.subscribe([topic])
-    until("ours has all", lambda: read(first) == PARTITIONS)
+    until(lambda: read(first) == PARTITIONS, "ours has all")
     foreign = Foreign(other(broker, topic, group), tmp_path, "member")
     try:
-        until("they share", lambda: read(first) == 3 and foreign.assigned == 3)
+        until(lambda: read(first) == 3 and foreign.assigned == 3, "they share")
         produce()
-        until("all is read", lambda: read(first) and len(ours) + len(foreign.values) >= sent)
+        until(lambda: read(first) and len(ours) + len(foreign.values) >= sent, "all is read")
         with first:
             pass
         produce()
-        until("it takes over", lambda: foreign.assigned == PARTITIONS)
-        until("all is read", lambda: len(ours) + len(foreign.values) >= sent)
+        until(lambda: foreign.assigned == PARTITIONS, "it takes over")
+        until(lambda: len(ours) + len(foreign.values) >= sent, "all is read")
         with consumer_of(broker, group, session_timeout_ms=6000) as second:
             second.subscribe([topic])
-            until("they share", lambda: read(second) == 3 and foreign.assigned == 3)
+            until(lambda: read(second) == 3 and foreign.assigned == 3, "they share")
             if other is java_member:
                 foreign.leave()
             else:
                 foreign.process.terminate()
                 assert foreign.process.wait(30) == 0
-            until("ours has all", lambda: read(second) == PARTITIONS)
+            until(lambda: read(second) == PARTITIONS, "ours has all")
             produce()
-            until("all is read", lambda: read(second) and len(ours) + len(foreign.values) >= sent)
+            until(lambda: read(second) and len(ours) + len(foreign.values) >= sent, "all is read")
     finally:
         foreign.end()
     counts = Counter(ours + foreign.values)

@@ -23,7 +23,8 @@ from kafka08.protocol.types import Request
 from kafka08.zk import nodes, paths
 from tests.histories.workload import Workload
 from tests.interop.jvm import POM_0_9_0, POM_0_10_2
-from tests.interop.seats import HOST, MixedCluster, Release, Seat, mixed_cluster, wait_for
+from tests.interop.seats import HOST, MixedCluster, Release, Seat, mixed_cluster
+from tests.waiting import until
 
 PIN = {"inter.broker.protocol.version": "0.8.2", "log.message.format.version": "0.8.2"}
 MAGIC_0 = {"log.message.format.version": "0.9.0"}
@@ -53,14 +54,14 @@ def test_a_jvm_broker_and_ours_stand_in_for_each_other(tmp_path: Path, release: 
         with Workload(cluster.bootstrap, TOPIC, partitions=2) as work:
             work.await_progress()
             jvm.kill()
-            wait_for(lambda: cluster.controller() == ours.id, "our broker to be the controller")
+            until(lambda: cluster.controller() == ours.id, "our broker to be the controller")
             cluster.await_isr(TOPIC, ours.id)
             work.await_progress()
             jvm.start_jvm()
             cluster.await_isr(TOPIC, 1, 2)
             work.await_progress()
             ours.stop()
-            wait_for(lambda: cluster.controller() == jvm.id, "the JVM to be the controller")
+            until(lambda: cluster.controller() == jvm.id, "the JVM to be the controller")
             cluster.await_isr(TOPIC, jvm.id)
             work.await_progress()
             ours.start_ours()
@@ -82,7 +83,7 @@ def test_the_first_topic_of_an_empty_cluster_keeps_the_newcomer(
     with mixed_cluster(tmp_path, 2, RELEASES[release]) as cluster:
         jvm, ours = cluster.seats
         ours.start_ours()
-        wait_for(lambda: cluster.controller() == ours.id, "our broker to be the controller")
+        until(lambda: cluster.controller() == ours.id, "our broker to be the controller")
         jvm.start_jvm()
         cluster.admin.create_topic(TOPIC, assignment={0: [2, 1], 1: [1, 2]}, config=CLEAN)
         cluster.await_isr(TOPIC, 1, 2)
@@ -99,7 +100,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MixedCluster]:
         cluster.admin.create_topic("u_v", assignment={0: [1, 7]})
         cluster.await_isr("t", 1, 2)
         for seat in cluster.seats:
-            wait_for(lambda s=seat: "u_v" in topics_of(s), "metadata")  # type: ignore[misc]
+            until(lambda s=seat: "u_v" in topics_of(s), "metadata")  # type: ignore[misc]
         yield cluster
 
 
@@ -209,22 +210,22 @@ def test_our_controller_creates_and_deletes(pair: MixedCluster) -> None:
     leaders on both brokers, and is gone from both when it is deleted."""
     jvm, ours = pair.seats
     jvm.stop()
-    wait_for(lambda: pair.controller() == ours.id, "our broker to be the controller")
+    until(lambda: pair.controller() == ours.id, "our broker to be the controller")
     jvm.start_jvm()
-    wait_for(lambda: len(ask(ours, MetadataRequest([], version=1)).brokers) == 2, "both brokers")
+    until(lambda: len(ask(ours, MetadataRequest([], version=1)).brokers) == 2, "both brokers")
     for name, expected in EXPECTED.items():  # all of them, unless one test is run alone
         request = CreateTopicsRequest([CREATIONS[name]], 5000, validate_only=True, version=1)
         assert expected == ask(ours, request).topics[0].error_code, name
     created = ask(ours, CreateTopicsRequest([NewTopic("new", 2, 2, [], [])], 20_000))
     assert [0] == [topic.error_code for topic in created.topics]
     for seat in pair.seats:
-        wait_for(lambda s=seat: "new" in topics_of(s), "the new topic")  # type: ignore[misc]
+        until(lambda s=seat: "new" in topics_of(s), "the new topic")  # type: ignore[misc]
     pair.await_isr("new", 1, 2)
     deleted = ask(ours, DeleteTopicsRequest(["new", "nowhere"], 30_000))
     assert {"new": 0, "nowhere": 3} == {t.topic: t.error_code for t in deleted.topics}
     for seat in pair.seats:
-        wait_for(lambda s=seat: "new" not in topics_of(s), "its end")  # type: ignore[misc]
-    wait_for(lambda: pair.store.assignment("new") is None, "its znodes to be removed")
+        until(lambda s=seat: "new" not in topics_of(s), "its end")  # type: ignore[misc]
+    until(lambda: pair.store.assignment("new") is None, "its znodes to be removed")
 
 
 def test_our_registration_is_theirs(pair: MixedCluster) -> None:

@@ -24,13 +24,8 @@ from kafka08.zk.migration_protocol import OffsetStorage
 from tests.histories.offsets import OffsetHistory
 from tests.interop.jvm import JvmKafka
 from tests.interop.jvm_member import jvm_member
-from tests.migration.live_group import (
-    Load,
-    MemberProcess,
-    our_member,
-    until,
-    watched_stores,
-)
+from tests.migration.live_group import Load, MemberProcess, our_member, watched_stores
+from tests.waiting import until
 
 GROUP = TOPIC = "live-migration"
 PARTITIONS = 4

@@ -25,7 +25,8 @@ from kafka08.protocol.produce import (
     ProduceTopic,
 )
 from kafka08.structs import TopicPartition
-from tests.interop.jvm import JvmBroker, JvmKafka, run_tool, wait_until
+from tests.interop.jvm import JvmBroker, JvmKafka, run_tool
+from tests.waiting import until
 
 THEIRS, OURS = TopicPartition("theirs", 0), TopicPartition("ours", 0)
 CHECKPOINT = "cleaner-offset-checkpoint"
@@ -129,7 +130,9 @@ def test_both_leave_the_same(directories: tuple[Path, Path], kafka: JvmKafka) ->
     (broker,) = kafka.brokers
     end = points(reference)[THEIRS]
     assert points(shared)[OURS] == end > 300
-    wait_until(lambda: points(shared).get(THEIRS) == end, "their cleaning", broker)
+    until(
+        lambda: points(shared).get(THEIRS) == end, "their cleaning", explain=broker.describe_failure
+    )
     expected = survivors(reference / "theirs-0")
     assert expected == survivors(shared / "theirs-0")
     assert KEYS < sum(map(len, expected.values())) < 150
@@ -138,7 +141,11 @@ def test_both_leave_the_same(directories: tuple[Path, Path], kafka: JvmKafka) ->
     kafka.create_topic(OURS.topic)
     for number in range(150, 300):
         produce(broker, number)
-    wait_until(lambda: points(shared)[OURS] > end + 300, "the second cleaning", broker)
+    until(
+        lambda: points(shared)[OURS] > end + 300,
+        "the second cleaning",
+        explain=broker.describe_failure,
+    )
     output = broker.output()
     assert "Error due to" not in output
     assert "Cleaner 0: Cleaning log ours-0" in output

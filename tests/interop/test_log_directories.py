@@ -25,7 +25,8 @@ from kafka08.protocol.produce import (
 from kafka08.structs import ORDINARY_CONSUMER, TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
-from tests.interop.jvm import JvmBroker, JvmKafka, wait_until
+from tests.interop.jvm import JvmBroker, JvmKafka
+from tests.waiting import until
 
 TP = TopicPartition("shared-log", 0)
 SETTINGS = {
@@ -61,7 +62,7 @@ def fetch(broker: JvmBroker, offset: int) -> FetchPartitionResponse:
 
 
 def read_from_jvm(broker: JvmBroker, end: int) -> list[bytes | None]:
-    wait_until(lambda: fetch(broker, 0).error_code == 0, "leadership", broker)
+    until(lambda: fetch(broker, 0).error_code == 0, "leadership", explain=broker.describe_failure)
     found: list[bytes | None] = []
     while len(found) < end:
         data = fetch(broker, len(found)).message_set
@@ -92,7 +93,7 @@ def _session_ends(kafka: JvmKafka) -> None:
     zk = ZkClient(kafka.zookeeper, session_timeout_ms=6000, connection_timeout_ms=6000)
     zk.start()
     try:
-        wait_until(lambda: not zk.exists(paths.CONTROLLER), "end of the broker's session")
+        until(lambda: not zk.exists(paths.CONTROLLER), "end of the broker's session")
     finally:
         zk.close()
 

@@ -18,7 +18,8 @@ from kafka08.protocol.offsets import OffsetsPartition, OffsetsRequest, OffsetsTo
 from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
 from kafka08.structs import ORDINARY_CONSUMER
 from tests.interop.jvm import POM_0_10_2, run_tool
-from tests.interop.seats import HOST, Release, Seat, mixed_cluster, wait_for
+from tests.interop.seats import HOST, Release, Seat, mixed_cluster
+from tests.waiting import until
 
 TOPIC = "shared-log"
 KEYS = {
@@ -63,7 +64,7 @@ def leads(seat: Seat) -> bool:
 
 def read_all(seat: Seat, end: int) -> list[tuple[bytes | None, int]]:
     """(value, timestamp) of every message."""
-    wait_for(lambda: leads(seat), "the leader")
+    until(lambda: leads(seat), "the leader")
     found: list[tuple[bytes | None, int]] = []
     while len(found) < end:
         batch = list(message_set.decode(bytes(fetch(seat, len(found)).message_set), len(found)))
@@ -96,10 +97,10 @@ def test_a_log_directory_changes_hands(tmp_path: Path, jvm_first: bool) -> None:
         starts[0]()
         cluster.admin.create_topic(TOPIC, config={"message.format.version": "0.9.0"})
         cluster.await_isr(TOPIC, 1)
-        wait_for(lambda: leads(seat), "the leader")
+        until(lambda: leads(seat), "the leader")
         produce(seat, 0, 100, 5, magic=0)
         cluster.admin.alter_topic(TOPIC, delete_config=["message.format.version"])
-        wait_for(lambda: stores_magic_1(seat), "magic 1")
+        until(lambda: stores_magic_1(seat), "magic 1")
         end = fetch(seat, 0).high_watermark
         for turn, stop in enumerate((seat.stop, seat.kill, seat.stop, seat.kill), 1):
             produce(seat, end, 100, 5, magic=1)

@@ -14,7 +14,8 @@ from kafka08.mirror import Mirror
 from kafka08.mirror.settings import SOURCE_DEFAULTS, TARGET_DEFAULTS
 from kafka08.producer import KafkaProducer, KafkaProducerConfig
 from kafka08.structs import TopicPartition
-from tests.interop.jvm import JvmKafka, wait_until
+from tests.interop.jvm import JvmKafka
+from tests.waiting import until
 
 PAIRS = [(b"k%d" % (n % 7) if n % 3 else None, b"v%d" % n) for n in range(300)]
 
@@ -59,7 +60,7 @@ def test_a_topic_is_copied_as_it_is(
     running = threading.Thread(target=mirror.run, args=(stopping,))
     running.start()
     try:
-        wait_until(lambda: mirror.counts.messages >= len(PAIRS), "the copies")
+        until(lambda: mirror.counts.messages >= len(PAIRS), "the copies")
     finally:
         stopping.set()
         running.join()

@@ -11,7 +11,8 @@ from kafka08.protocol import message_set
 from kafka08.protocol.produce import ProduceResponse
 from kafka08.structs import TopicPartition
 from tests.histories.workload import Workload
-from tests.interop.seats import HOST, Seat, mixed_cluster, wait_for
+from tests.interop.seats import HOST, Seat, mixed_cluster
+from tests.waiting import until
 
 TOPIC = "mixed"
 STRICT = "strict"
@@ -37,10 +38,10 @@ def test_a_jvm_broker_and_ours_stand_in_for_each_other(tmp_path: Path) -> None:
             cluster.await_isr(topic, 1, 2)
         with Workload(cluster.bootstrap, TOPIC, partitions=2) as work:
             work.await_progress()
-            wait_for(lambda: produce(ours, 1) == 0, "our broker to lead")
+            until(lambda: produce(ours, 1) == 0, "our broker to lead")
             jvm.kill()
             assert REFUSALS == [produce(ours, 1), produce(ours, 1)]
-            wait_for(lambda: cluster.controller() == ours.id, "our broker to be the controller")
+            until(lambda: cluster.controller() == ours.id, "our broker to be the controller")
             cluster.await_isr(TOPIC, ours.id)
             work.await_progress()
             jvm.start_jvm()
@@ -48,10 +49,10 @@ def test_a_jvm_broker_and_ours_stand_in_for_each_other(tmp_path: Path) -> None:
                 cluster.await_isr(topic, 1, 2)
             work.await_progress()
             cluster.admin.elect_preferred([TopicPartition(STRICT, 0)])
-            wait_for(lambda: produce(jvm, 0) == 0, "the JVM to lead")
+            until(lambda: produce(jvm, 0) == 0, "the JVM to lead")
             ours.kill()
             assert REFUSALS == [produce(jvm, 0), produce(jvm, 0)]
-            wait_for(lambda: cluster.controller() == jvm.id, "the JVM to be the controller")
+            until(lambda: cluster.controller() == jvm.id, "the JVM to be the controller")
             cluster.await_isr(TOPIC, jvm.id)
             work.await_progress()
             ours.start_ours()

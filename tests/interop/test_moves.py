@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,8 +13,7 @@ from kafka08.admin.moves import format_moves, parse_moves
 from kafka08.embedded import EmbeddedCluster
 from kafka08.structs import TopicPartition
 from tests.interop.jvm import run_tool
-
-DEADLINE_SECONDS = 60.0
+from tests.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -35,13 +33,6 @@ def tool(cluster: EmbeddedCluster, name: str, *arguments: str) -> str:
     result = run_tool(f"kafka.admin.{name}", *connect, *arguments)
     assert result.rc == 0, f"{name} {arguments}: {result}"
     return result.stdout
-
-
-def wait_for(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
-        time.sleep(0.05)
 
 
 def test_the_jvms_tools_move_our_partitions_and_leaders(
@@ -65,15 +56,13 @@ def test_the_jvms_tools_move_our_partitions_and_leaders(
     given = ("--reassignment-json-file", str(plan))
     started = tool(cluster, "ReassignPartitionsCommand", "--execute", *given)
     assert "Successfully started reassignment" in started
-    wait_for(
-        lambda: {MoveStatus.COMPLETED} == set(admin.move_statuses(moves).values()), "the moves"
-    )
+    until(lambda: {MoveStatus.COMPLETED} == set(admin.move_statuses(moves).values()), "the moves")
     verified = tool(cluster, "ReassignPartitionsCommand", "--verify", *given)
     assert 2 == verified.count("completed successfully")
 
     assert {0} == leaders(admin, "moved")
     assert "Successfully started" in tool(cluster, "PreferredReplicaLeaderElectionCommand")
-    wait_for(lambda: leaders(admin, "moved") == {1}, "broker 1 to lead")
+    until(lambda: leaders(admin, "moved") == {1}, "broker 1 to lead")
 
 
 def test_the_jvms_tool_alters_our_topics(cluster: EmbeddedCluster, admin: AdminClient) -> None:
@@ -86,7 +75,7 @@ def test_the_jvms_tool_alters_our_topics(cluster: EmbeddedCluster, admin: AdminC
     [described] = admin.describe_topics(["altered"])
     assert (3, {"max.message.bytes": "100"}) == (len(described.partitions), described.config)
     log = cluster.leader_of("altered").process.log
-    wait_for(lambda: "Processed topic config change" in log.read_text(), "the brokers to hear")
+    until(lambda: "Processed topic config change" in log.read_text(), "the brokers to hear")
 
 
 def leaders(admin: AdminClient, topic: str) -> set[int | None]:

@@ -11,7 +11,8 @@ from kafka08.network.connection import Connection
 from kafka08.protocol.metadata import MetadataRequest
 from kafka08.zk import paths
 from tests.interop.jvm import POM_0_10_2
-from tests.interop.seats import HOST, MixedCluster, Release, Seat, mixed_cluster, wait_for
+from tests.interop.seats import HOST, MixedCluster, Release, Seat, mixed_cluster
+from tests.waiting import until
 
 KEYS = {
     "log.message.format.version": "0.9.0",
@@ -41,7 +42,7 @@ def test_an_isr_that_grew_is_known_to_all_brokers(tmp_path: Path, jvm_controls: 
         controller, leader, follower = cluster.seats
         start = [Seat.start_ours, Seat.start_jvm]
         start[jvm_controls](controller)
-        wait_for(lambda: cluster.controller() == controller.id, "the controller")
+        until(lambda: cluster.controller() == controller.id, "the controller")
         start[not jvm_controls](leader)
         follower.start_ours()
         cluster.admin.create_topic("t", assignment={0: [2, 3], 1: [2, 3]})
@@ -49,16 +50,16 @@ def test_an_isr_that_grew_is_known_to_all_brokers(tmp_path: Path, jvm_controls: 
         follower.stop()
         cluster.await_isr("t", 2)
         for seat in (controller, leader):
-            wait_for(lambda s=seat: [{2}, {2}] == isrs_at(s), "the ISR of one")  # type: ignore[misc]
+            until(lambda s=seat: [{2}, {2}] == isrs_at(s), "the ISR of one")  # type: ignore[misc]
         follower.start_ours()
         cluster.await_isr("t", 2, 3)
         for seat in cluster.seats:
-            wait_for(
+            until(
                 lambda s=seat: [{2, 3}] * 2 == isrs_at(s),  # type: ignore[misc]
                 f"the ISR of two at broker {seat.id}",
             )
         assert controller.id == cluster.controller()
-        wait_for(lambda: not notifications(cluster), "the notification to be removed")
+        until(lambda: not notifications(cluster), "the notification to be removed")
 
 
 def notifications(cluster: MixedCluster) -> list[str]:
@@ -83,10 +84,10 @@ def test_an_altered_configuration_reaches_both_kinds(
         ours.start_ours()
         cluster.admin.create_topic("t", assignment={0: [1, 2]})
         for seat in cluster.seats:
-            wait_for(lambda s=seat: "Created log for" in s.output(), "the log")  # type: ignore[misc]
+            until(lambda s=seat: "Created log for" in s.output(), "the log")  # type: ignore[misc]
         cluster.admin.alter_topic("t", config={"retention.ms": "123456"})
-        wait_for(lambda: theirs in jvm.output(), "the JVM broker to read it")
-        wait_for(
+        until(lambda: theirs in jvm.output(), "the JVM broker to read it")
+        until(
             lambda: (
                 "for topic t, setting new config to {'retention.ms': '123456'}" in ours.output()
             ),

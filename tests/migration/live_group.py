@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -28,13 +27,6 @@ from kafka08.structs import NO_OFFSET, TopicPartition
 from tests.histories.offsets import OffsetHistory
 
 ROOT = Path(__file__).parent.parent.parent
-
-
-def until(done: Callable[[], bool], what: str, timeout_s: float = 60.0) -> None:
-    give_up_at = time.monotonic() + timeout_s
-    while not done():
-        assert time.monotonic() < give_up_at, f"waited {timeout_s} s for: {what}"
-        time.sleep(0.05)
 
 
 def our_member(topic: str, *properties: str) -> list[str]:

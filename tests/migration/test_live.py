@@ -20,7 +20,8 @@ from kafka08.zk.group_store import GroupStore
 from kafka08.zk.migration_protocol import OffsetStorage
 from tests.histories.offsets import OffsetHistory
 from tests.migration.killed_tool import STEPS
-from tests.migration.live_group import ROOT, Load, MemberProcess, until, watched_stores
+from tests.migration.live_group import ROOT, Load, MemberProcess, watched_stores
+from tests.waiting import until
 
 PARTITIONS = 4
 INTERVAL_MS = 200

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,6 +22,7 @@ from kafka08.producer import KafkaProducer, KafkaProducerConfig
 from kafka08.structs import TopicPartition
 from kafka08.zk.client import ZkClient
 from kafka08.zk.group_store import GroupStore
+from tests.waiting import until
 
 DEADLINE_S = 90.0
 KEYS = 20
@@ -104,13 +105,6 @@ class Feed:
             producer.send_many(self._topic, values, keys).result(DEADLINE_S)
 
 
-def eventually(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < end, "it never came true"
-        time.sleep(0.05)
-
-
 def stored(cluster: EmbeddedCluster, topic: str) -> dict[int, list[tuple[bytes, bytes]]]:
     """partition → (key, value) of every message."""
     found = {}
@@ -162,7 +156,7 @@ def test_a_clean_stop_goes_on_without_copying_again(
     for _ in range(2):
         feed.write(20 * KEYS)
         mirrors.start(topic)
-        eventually(lambda: copies(target, topic) >= feed.count)
+        until(lambda: copies(target, topic) >= feed.count)
         assert 0 == mirrors.end()
     assert 0 == check(target, topic, feed.count)
     assert feed.count == committed(source, topic)
@@ -182,12 +176,12 @@ def test_kill_9_loses_nothing(
         feed.write(1000 * KEYS)
         before = copies(target, topic)
         mirrors.start(topic)
-        eventually(lambda before=before: copies(target, topic) > before)  # type: ignore[misc]
+        until(lambda before=before: copies(target, topic) > before)  # type: ignore[misc]
         mirrors.end(signal.SIGKILL)
         assert committed(source, topic) <= copies(target, topic)
     feed.write(KEYS)
     mirrors.start(topic)
-    eventually(lambda: committed(source, topic) == feed.count)
+    until(lambda: committed(source, topic) == feed.count)
     assert 0 == mirrors.end()
     check(target, topic, feed.count)
 
@@ -203,13 +197,13 @@ def test_a_broker_of_the_target_that_dies_is_waited_for(
     feed = Feed(source, topic)
     feed.write(10 * KEYS)
     mirrors.start(topic, "--producer-override", "request.timeout.ms=2000")
-    eventually(lambda: copies(target, topic) >= feed.count)
+    until(lambda: copies(target, topic) >= feed.count)
     victim = target.leader_of(topic, 0)
     target.kill(victim)
     feed.write(500 * KEYS)
-    eventually(lambda: "not stored by the target" in mirrors.said)
+    until(lambda: "not stored by the target" in mirrors.said)
     target.restart(victim)
-    eventually(lambda: committed(source, topic) == feed.count)
+    until(lambda: committed(source, topic) == feed.count)
     assert 0 == mirrors.end()
     check(target, topic, feed.count)
 
@@ -235,7 +229,7 @@ def test_one_message_too_large_costs_no_other(
         assert f"[{topic},0]: the target refused 1 messages, offsets 10:" in mirrors.said
         assert committed(source, topic) <= 10
         return
-    eventually(lambda: committed(source, topic) == len(values))
+    until(lambda: committed(source, topic) == len(values))
     assert 0 == mirrors.end()
     leader = target.leader_of(topic)
     with SimpleConsumer(leader.host, leader.port) as consumer:
@@ -254,7 +248,7 @@ def test_a_target_that_is_gone_does_not_keep_a_stop(
     feed = Feed(source, topic)
     feed.write(10 * KEYS)
     mirrors.start(topic)
-    eventually(lambda: committed(source, topic) == feed.count)
+    until(lambda: committed(source, topic) == feed.count)
     for broker in target.brokers:
         target.kill(broker)
     feed.write(10 * KEYS)
@@ -264,7 +258,7 @@ def test_a_target_that_is_gone_does_not_keep_a_stop(
     for broker in target.brokers:
         target.restart(broker)
     mirrors.start(topic)
-    eventually(lambda: committed(source, topic) == feed.count)
+    until(lambda: committed(source, topic) == feed.count)
     assert 0 == mirrors.end()
     check(target, topic, feed.count)
 

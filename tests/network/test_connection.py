@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 import tracemalloc
 from collections.abc import Iterator
 
@@ -29,6 +28,7 @@ from kafka08.runtime.threads import ThreadRuntime
 from tests.memory import resident_bytes
 from tests.mock_clock import MockClock
 from tests.network.scripted import Hangup, ScriptedNetwork
+from tests.waiting import until
 
 ANSWER = ConsumerMetadataResponse(0, 7, "host", 9092)
 FRAME = codec.encode_response(ANSWER, 0)
@@ -288,7 +288,4 @@ def test_a_real_closed_connection_is_stale(listener: socket.socket) -> None:
         accepted, _ = listener.accept()
         assert not connection.is_stale()
         accepted.close()
-        deadline = time.monotonic() + 10
-        while not connection.is_stale():
-            assert time.monotonic() < deadline
-            time.sleep(0.001)
+        until(connection.is_stale)

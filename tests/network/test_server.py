@@ -24,6 +24,7 @@ from kafka08.protocol.frame import BUFFER_BYTES
 from kafka08.runtime.disk import OpenMode
 from kafka08.runtime.greenlets import GeventRuntime
 from kafka08.runtime.system_disk import SYSTEM_DISK
+from tests.waiting import until
 
 DEADLINE = 10.0
 
@@ -237,7 +238,7 @@ def test_file_slices_arrive_whole_however_slowly_the_client_reads(served: Served
     size = 2 << 20
     with served.connect() as client:
         client.sendall(frame(b"a") + frame(b"file %d" % size) + frame(b"file 5") + frame(b"b"))
-        eventually(served.waits_for_room)
+        until(served.waits_for_room)
         assert b"a" == read(client)
         assert served.data[7 : 7 + size] == read(client)
         assert served.data[7:12] == read(client)
@@ -273,7 +274,7 @@ def test_made_bytes_arrive_in_order_however_slowly_the_client_reads(
     size = 2 << 20
     with served.connect() as client:
         client.sendall(frame(b"a") + frame(b"%s %d" % (how, size)) + frame(b"file 5") + frame(b"b"))
-        eventually(served.waits_for_room)
+        until(served.waits_for_room)
         assert b"a" == read(client)
         assert served.data[:size] == read(client)
         assert served.data[7:12] == read(client)
@@ -291,7 +292,7 @@ def test_a_client_that_leaves_while_bytes_are_made(served: Served) -> None:
     with served.connect() as client:
         client.sendall(frame(b"b"))
         assert b"b" == read(client)
-        eventually(lambda: 1 == served.ask(lambda: len(served.server)))
+        until(lambda: 1 == served.ask(lambda: len(served.server)))
 
 
 def test_bytes_that_cannot_be_made_end_the_connection(served: Served) -> None:
@@ -320,7 +321,7 @@ def test_large_answers_wait_for_room(served: Served) -> None:
     """Memory answers beyond the socket's buffer go out in parts."""
     with served.connect() as client:
         client.sendall(frame(b"big 5000000") + frame(b"end"))
-        eventually(served.waits_for_room)
+        until(served.waits_for_room)
         assert 5_000_000 == len(read(client))
         assert b"end" == read(client)
 
@@ -339,7 +340,7 @@ def test_a_parked_request_is_answered_by_another_connection(served: Served) -> N
     """And what was pipelined behind it follows."""
     with served.connect() as poller, served.connect() as producer:
         poller.sendall(frame(b"park") + frame(b"next"))
-        eventually(lambda: len(served.parked) == 1)
+        until(lambda: len(served.parked) == 1)
         producer.sendall(frame(b"wake"))
         assert b"wake" == read(producer)
         assert b"woken" == read(poller)
@@ -352,10 +353,10 @@ def test_a_client_that_ends_its_side_gets_the_answer_of_a_parked_request(served:
     """And those behind it, as from a JVM broker, which looks at its end later."""
     with served.connect() as poller, served.connect() as producer:
         poller.sendall(frame(b"park") + frame(b"next"))
-        eventually(lambda: len(served.parked) == 1)
+        until(lambda: len(served.parked) == 1)
         poller.shutdown(socket.SHUT_WR)
         exchange: Any = served.parked[0]
-        eventually(lambda: not served.ask(lambda: exchange._reading.active))  # the end was seen
+        until(lambda: not served.ask(lambda: exchange._reading.active))  # the end was seen
         producer.sendall(frame(b"wake"))
         assert [b"woken", b"next"] == [read(poller), read(poller)]
         assert is_closed(poller)
@@ -366,11 +367,11 @@ def test_a_connection_that_breaks_while_parked_is_noticed(served: Served) -> Non
     """Its wait is abandoned at once, not when its time is over."""
     poller = served.connect()
     poller.sendall(frame(b"park"))
-    eventually(lambda: len(served.parked) == 1)
+    until(lambda: len(served.parked) == 1)
     poller.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     poller.close()
-    eventually(lambda: served.abandoned == 1)
-    eventually(lambda: served.ask(lambda: len(served.server)) == 0)
+    until(lambda: served.abandoned == 1)
+    until(lambda: served.ask(lambda: len(served.server)) == 0)
 
 
 @small_buffer
@@ -382,7 +383,7 @@ def test_what_was_answered_before_the_end_is_sent(served: Served, last: bytes) -
     with served.connect() as client:
         client.sendall(frame(b"a") + frame(b"big 5000000") + last + frame(b"behind"))
         assert b"a" == read(client)
-        eventually(lambda: served.ask(lambda: all(c.ending for c in served.server._by_age)))
+        until(lambda: served.ask(lambda: all(c.ending for c in served.server._by_age)))
         assert served.waits_for_room()
         assert 5_000_000 == len(read(client))
         assert is_closed(client)
@@ -394,7 +395,7 @@ def test_a_client_that_does_not_take_its_last_answers_is_not_kept(served: Served
     with served.connect() as client:
         client.sendall(frame(b"a") + frame(b"big 50000000") + frame(b"bad"))
         assert b"a" == read(client)
-        eventually(lambda: served.ask(lambda: len(served.server)) == 0)
+        until(lambda: served.ask(lambda: len(served.server)) == 0)
 
 
 @pytest.mark.parametrize("word", [b"bad", b"bug"])
@@ -419,7 +420,7 @@ def test_one_address_gets_so_many_connections(served: Served) -> None:
     with served.connect() as third:
         assert is_closed(third)
     first.close()
-    eventually(lambda: served.ask(lambda: len(served.server)) == 1)
+    until(lambda: served.ask(lambda: len(served.server)) == 1)
     with served.connect() as fourth:
         fourth.sendall(frame(b"x"))
         assert b"x" == read(fourth)
@@ -461,16 +462,8 @@ def test_connections_that_come_and_go_leave_nothing(served: Served) -> None:
         with served.connect() as client:
             client.sendall(frame(b"x"))
             assert b"x" == read(client)
-    eventually(lambda: served.ask(lambda: len(served.server)) == 0)
+    until(lambda: served.ask(lambda: len(served.server)) == 0)
     assert served.server.buffers.kept_bytes <= 4 * 65536
-
-
-def eventually(condition: Callable[[], bool]) -> None:
-    """Wait until it holds; fail after DEADLINE."""
-    end = time.monotonic() + DEADLINE
-    while not condition():
-        assert time.monotonic() < end, "it never came true"
-        time.sleep(0.005)
 
 
 def test_a_connection_that_cannot_be_taken_does_not_stop_the_next(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -15,6 +15,7 @@ from kafka08.runtime.threads import ThreadRuntime
 from kafka08.structs import TopicPartition
 from tests.client.fake_cluster import FakeCluster
 from tests.mock_clock import MockClock
+from tests.waiting import until
 
 SECONDS = 10
 
@@ -114,22 +115,12 @@ def messages(count: int, first: int = 0) -> list[KeyedMessage]:
     return [KeyedMessage("t", f"m{n}") for n in range(first, first + count)]
 
 
-def await_true(condition: Callable[[], bool]) -> None:
-    """Poll until another thread has made it so."""
-    waited = threading.Event()
-    for _ in range(SECONDS * 200):
-        if condition():
-            return
-        waited.wait(0.005)
-    raise AssertionError("it did not become so in time")
-
-
 def test_a_batch_goes_when_it_is_full() -> None:
     """batch.num.messages; what is left waits for its time or for close, which sends it."""
     handler = Recorder()
     producer = async_producer(handler, batch_num_messages=3)
     producer.send(messages(3))
-    await_true(lambda: len(handler.batches) == 1)
+    until(lambda: len(handler.batches) == 1)
     producer.send(messages(2, 3))
     producer.close()
     assert handler.batches == [["m0", "m1", "m2"], ["m3", "m4"]]
@@ -144,7 +135,7 @@ def test_a_batch_goes_when_its_time_has_come() -> None:
         """Until the thread, which waits for real milliseconds, has looked twice: what it made of
         the first answer is done then."""
         before = clock.asked
-        await_true(lambda: clock.asked >= before + 2)
+        until(lambda: clock.asked >= before + 2)
 
     with async_producer(handler, clock=clock, queue_buffering_max_ms=10) as producer:
         producer.send(messages(1))
@@ -155,7 +146,7 @@ def test_a_batch_goes_when_its_time_has_come() -> None:
         await_looks()
         assert handler.batches == []
         clock.advance(0.002)
-        await_true(lambda: handler.batches == [["m0", "m1"]])
+        until(lambda: handler.batches == [["m0", "m1"]])
 
 
 def test_a_backlog_goes_in_whole_batches() -> None:
@@ -167,7 +158,7 @@ def test_a_backlog_goes_in_whole_batches() -> None:
     assert handler.busy.wait(SECONDS)
     producer.send(messages(5, 2))
     handler.go.set()
-    await_true(lambda: len(handler.batches) == 2)
+    until(lambda: len(handler.batches) == 2)
     producer.close()
     assert list(map(len, handler.batches)) == [2, 4, 1]
     assert handler.sent == [f"m{n}" for n in range(7)]
@@ -262,7 +253,7 @@ def test_hooks_see_what_failed() -> None:
     handler.errors = [FailedToSend("", (KeyedMessage("t", "A"),)), TypeError()]
     with async_producer(handler, hooks, batch_num_messages=1) as producer:
         producer.send(KeyedMessage("t", "a"))
-        await_true(lambda: len(handler.batches) == 1)
+        until(lambda: len(handler.batches) == 1)
         producer.send(KeyedMessage("t", "b"))
     failed = [entry for entry in hooks.log if entry[0] == "on_error"]
     assert failed == [

@@ -29,7 +29,7 @@ from kafka08.producer.batch import RecordBatch
 from kafka08.protocol.metadata import MetadataRequest
 from kafka08.structs import NO_LEADER, NO_OFFSET, TopicPartition
 from tests.producer.tcp_cluster import TcpCluster
-from tests.producer.test_async import await_true
+from tests.waiting import until
 
 SECONDS = 20
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -125,7 +125,7 @@ def test_callbacks_are_called_in_order(cluster: TcpCluster) -> None:
         futures[3].add_done_callback(lambda future: done.append(future.result()))
         producer.flush(SECONDS)
         expected = [(n, RecordMetadata("u", 0, n), None) for n in range(0, 10, 2)]
-        await_true(lambda: seen == expected and done == [RecordMetadata("u", 0, 3)])
+        until(lambda: seen == expected and done == [RecordMetadata("u", 0, 3)])
     futures[4].add_done_callback(lambda future: done.append(future.result()))
     assert done[-1] == RecordMetadata("u", 0, 4)
     assert futures[4].done()
@@ -137,7 +137,7 @@ def test_acks_0_tells_no_offset(cluster: TcpCluster) -> None:
     with producer_on(cluster, acks="0") as producer:
         told = producer.send(ProducerRecord("u", b"x")).result(SECONDS)
         assert told == RecordMetadata("u", 0, NO_OFFSET)
-        await_true(lambda: values(cluster, U0) == [b"x"])
+        until(lambda: values(cluster, U0) == [b"x"])
     assert cluster.produced()[0].required_acks == 0
 
 
@@ -308,7 +308,7 @@ def test_a_topic_that_nobody_waits_for_is_not_asked_for_again(cluster: TcpCluste
         producer.partitions_for("u")
         assert isinstance(producer.send(ProducerRecord("missing", b"")).exception(), RequestTimeout)
         count = len(cluster.asked)
-        await_true(lambda: len(cluster.asked) >= count + 3)
+        until(lambda: len(cluster.asked) >= count + 3)
         later = [request for _, request in cluster.asked[count + 1 :]]
         assert [r.topics for r in later if isinstance(r, MetadataRequest)] == [["u"]] * len(later)
 
@@ -636,7 +636,7 @@ def test_interceptors_see_every_record(cluster: TcpCluster) -> None:
     interceptor, told = Interceptor(), []
     with KafkaProducer(config_on(cluster), interceptors=[interceptor]) as producer:
         producer.send(ProducerRecord("u", b"a"), lambda *both: told.append(both)).result(SECONDS)
-        await_true(lambda: len(told) == 1)
+        until(lambda: len(told) == 1)
         interceptor.fail = True
         producer.send(ProducerRecord("u", b"b")).result(SECONDS)
     assert values(cluster, U0) == [b"A", b"b"]

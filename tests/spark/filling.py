@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from kafka08.errors import check
 from kafka08.network.connection import Connection
 from kafka08.protocol import message_set
 from kafka08.structs import TopicPartition
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 Pair = tuple[bytes | None, bytes | None]
 Row = tuple[int, int, bytes | None, bytes | None]
 
-DEADLINE_S = 60.0
 _numbers = itertools.count(1)
 
 
@@ -96,10 +95,7 @@ class Topics:
             admin.delete_topic(name)
         finally:
             admin.close()
-        deadline = time.monotonic() + DEADLINE_S
-        while name in self.client.refresh().topics:
-            assert time.monotonic() < deadline, f"{name} is still there"
-            time.sleep(0.05)
+        until(lambda: name not in self.client.refresh().topics, f"the end of {name}")
 
     def filled(self, counts: Sequence[int], codec: int = 0, set_size: int = 10) -> str:
         """A fresh topic with so many messages in its partitions."""

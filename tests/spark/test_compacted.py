@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from kafka08.spark import OffsetRange, ranges_to_json
 from kafka08.structs import LATEST_OFFSET, TopicPartition
-from tests.interop.jvm import require_jvm, run_tool, wait_until
+from tests.interop.jvm import require_jvm, run_tool
 from tests.spark.filling import Row, Topics, collected
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,7 +48,7 @@ def compacted(brokers: Topics) -> TopicPartition:
             keys = [message.key for message in consumer.read(tp, 0, end)]
             return len(set(keys)) == len(keys)
 
-        wait_until(is_clean, f"the cleaning of {tp}")
+        until(is_clean, f"the cleaning of {tp}")
     return tp
 
 

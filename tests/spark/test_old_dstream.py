@@ -25,6 +25,7 @@ from kafka08.spark.old_cluster import OldCluster
 from kafka08.spark.rates import BACKPRESSURE
 from kafka08.structs import TopicPartition
 from tests.spark.filling import Topics, rows_of
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,13 +43,6 @@ def ssc(spark: SparkSession) -> Iterator[StreamingContext]:
         context = StreamingContext(spark.sparkContext, BATCH_SECONDS)
     yield context
     context.stop(stopSparkContext=False, stopGraceFully=False)
-
-
-def wait_for(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
-        time.sleep(0.05)
 
 
 def into(seen: list[Any]) -> Callable[[Any], None]:
@@ -94,9 +88,9 @@ def test_direct_stream(spark: SparkSession, ssc: StreamingContext, brokers: Topi
     offsets: list[int] = []
     stream.transform(count).foreachRDD(lambda rdd: offsets.extend(rdd.collect()))
     ssc.start()
-    wait_for(lambda: len(offsets) == 15, "what was there")
+    until(lambda: len(offsets) == 15, "what was there")
     brokers.append(topic, 1, 5)
-    wait_for(lambda: len(offsets) == 20, "what came later")
+    until(lambda: len(offsets) == 20, "what came later")
     assert sorted(rows) == rows_of(0, 15, 20) + rows_of(1, 0, 15)
     assert sorted(offsets) == sorted([*range(15, 20), *range(15)])
     assert sorted(ranges) == sorted(transformed)
@@ -112,10 +106,10 @@ def test_smallest(spark: SparkSession, ssc: StreamingContext, brokers: Topics) -
         stream = KafkaUtils.createDirectStream(ssc, [topic], {**params, "auto.offset.reset": reset})
         stream.map(lambda pair: pair[1]).foreachRDD(into(seen))
     ssc.start()
-    wait_for(lambda: len(values["smallest"]) == 6, "the earliest messages")
+    until(lambda: len(values["smallest"]) == 6, "the earliest messages")
     brokers.append(topic, 0, 2)
-    wait_for(lambda: len(values["largest"]) == 2, "new messages")
-    wait_for(lambda: len(values["smallest"]) == 8, "new messages")
+    until(lambda: len(values["largest"]) == 2, "new messages")
+    until(lambda: len(values["smallest"]) == 8, "new messages")
 
 
 def test_group_stream(spark: SparkSession, ssc: StreamingContext, brokers: Topics) -> None:
@@ -129,8 +123,8 @@ def test_group_stream(spark: SparkSession, ssc: StreamingContext, brokers: Topic
         stream = KafkaUtils.createStream(ssc, brokers.zookeeper, group, {topic: 1})
         stream.foreachRDD(lambda rdd: seen.extend(rdd.collect()))
         ssc.start()
-        wait_for(lambda: len(seen) == 6, "the messages behind the group's offset")
-        wait_for(lambda: consumer.fetch_offsets(group, [tp])[tp].offset == 10, "the commit")
+        until(lambda: len(seen) == 6, "the messages behind the group's offset")
+        until(lambda: consumer.fetch_offsets(group, [tp])[tp].offset == 10, "the commit")
     assert [value for _, value in seen] == [
         None if value is None else value.decode() for *_, value in rows_of(0, 4, 10)
     ]
@@ -159,7 +153,7 @@ def test_a_group_behind_the_log(ssc: StreamingContext, brokers: Topics) -> None:
     reset = {"auto.offset.reset": "smallest"}
     KafkaUtils.createStream(ssc, brokers.zookeeper, group, {topic: 1}, reset).foreachRDD(into(seen))
     ssc.start()
-    wait_for(lambda: len(seen) == 10, "the log from its start")
+    until(lambda: len(seen) == 10, "the log from its start")
 
 
 @pytest.mark.parametrize("brokers", ["ours"], indirect=True)
@@ -172,7 +166,7 @@ def test_a_group_finds_new_partitions(ssc: StreamingContext, brokers: Topics) ->
     ssc.start()
     brokers.add_partition(topic, 1)
     brokers.append(topic, 1, 5)
-    wait_for(lambda: len(seen) == 5, "the messages of the new partition")
+    until(lambda: len(seen) == 5, "the messages of the new partition")
 
 
 @pytest.mark.parametrize("brokers", ["ours"], indirect=True)
@@ -193,8 +187,8 @@ def test_a_failed_interval_is_not_committed(ssc: StreamingContext, brokers: Topi
         consumer.commit_offsets(group, {tp: 4})
         KafkaUtils.createStream(ssc, brokers.zookeeper, group, {topic: 1}).foreachRDD(fail_once)
         ssc.start()
-        wait_for(lambda: sum(calls) == 8, "the interval after the failed one")
-        wait_for(lambda: calls[-2:] == [0, 0], "two more intervals")
+        until(lambda: sum(calls) == 8, "the interval after the failed one")
+        until(lambda: calls[-2:] == [0, 0], "two more intervals")
         assert consumer.fetch_offsets(group, [tp])[tp].offset == 4
 
 
@@ -347,7 +341,7 @@ def test_backpressure(ssc: StreamingContext, brokers: Topics) -> None:
     assert isinstance(stream, KafkaDStream)
     pid = stream.rate_limit.pid
     assert pid is not None
-    wait_for(lambda: pid.rate is not None, "a rate")
+    until(lambda: pid.rate is not None, "a rate")
     assert sizes[:2] == [[5, 2], [5, 2]]
 
 

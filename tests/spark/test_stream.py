@@ -6,7 +6,6 @@ A driver that is killed is in test_stream_kills.py.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from kafka08.spark import GroupCommitListener
 from kafka08.structs import TopicPartition
 from tests.spark.filling import Row, Topics, collected, rows_of
 from tests.spark.points import register_points
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -78,11 +78,11 @@ def _numbers(directory: Path) -> list[int]:
 
 
 def wait_for(condition: Callable[[], bool], what: str, query: StreamingQuery | None = None) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
+    def holds() -> bool:
         assert query is None or query.exception() is None
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
-        time.sleep(0.05)
+        return condition()
+
+    until(holds, what)
 
 
 def test_available_now(spark: SparkSession, brokers: Topics, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import queue
-import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, Protocol, TypeVar
@@ -13,6 +12,7 @@ import pytest
 from kafka08.zk.client import ZkClient
 from kafka08.zk.model.in_process import InProcessWorld
 from kafka08.zk.model.server import Server
+from tests.waiting import until
 
 T = TypeVar("T")
 WAIT_SECONDS = 20
@@ -51,10 +51,7 @@ class RealSessions:
         return made
 
     def eventually(self, condition: Callable[[], bool], what: str) -> None:
-        deadline = time.monotonic() + WAIT_SECONDS
-        while not condition():
-            assert time.monotonic() < deadline, f"not within {WAIT_SECONDS} s: {what}"
-            time.sleep(0.01)
+        until(condition, what, WAIT_SECONDS)
 
 
 class ModelSessions:

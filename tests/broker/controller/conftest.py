@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -16,15 +15,7 @@ from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
 from tests.broker.scripted_broker import ScriptedBroker
 from tests.broker.thread_broker import ThreadBroker
-
-DEADLINE_SECONDS = 20.0
-
-
-def wait_until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
-        time.sleep(0.01)
+from tests.waiting import until
 
 
 def lose_the_next_answer(monkeypatch: pytest.MonkeyPatch, zk: ZkClient) -> None:
@@ -75,7 +66,7 @@ class Cluster:
 
     def active_controller(self, broker_id: int, **keys: Any) -> Controller:
         controller = self.controller(broker_id, **keys)
-        wait_until(lambda: controller.is_active, f"controller {broker_id} to be elected")
+        until(lambda: controller.is_active, f"controller {broker_id} to be elected")
         return controller
 
     def zk_of(self, controller: Controller) -> ZkClient:
@@ -106,7 +97,7 @@ class Cluster:
             state = self.state(topic, partition)
             return state is not None and (state.leader, state.isr) == (leader, isr)
 
-        wait_until(reached, f"leader {leader} and ISR {isr} of [{topic},{partition}]")
+        until(reached, f"leader {leader} and ISR {isr} of [{topic},{partition}]")
         state = self.state(topic, partition)
         assert state is not None
         return state

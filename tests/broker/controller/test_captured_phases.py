@@ -16,8 +16,9 @@ from kafka08.protocol.stop_replica import StopReplicaRequest
 from kafka08.protocol.update_metadata import LiveBroker, UpdateMetadataRequest
 from kafka08.structs import TopicPartition
 from kafka08.zk import nodes, paths
-from tests.broker.controller.conftest import Cluster, wait_until
+from tests.broker.controller.conftest import Cluster
 from tests.broker.scripted_broker import Received
+from tests.waiting import until
 
 CAPTURED = json.loads(
     (Path(__file__).parents[2] / "data" / "controller-0.8.2.2.json").read_text(encoding="utf-8")
@@ -114,7 +115,7 @@ def test_created_gone_back_elected_and_moved(cluster: Cluster) -> None:
     received = two.wait_for(UpdateMetadataRequest)
     assert [sent(r) for r in received] == captured("preferred-election-p1")
     check_znodes(cluster, "fk-a/1 after preferred")
-    wait_until(lambda: not cluster.zk.exists(paths.PREFERRED_ELECTION), "the election to be done")
+    until(lambda: not cluster.zk.exists(paths.PREFERRED_ELECTION), "the election to be done")
 
     expected = captured("reassign-p0-to-[2]")
     # 0.8: told from a cache that the new epoch has not reached; brokers refuse it (13). Ours tells
@@ -154,6 +155,6 @@ def test_topic_created_and_deleted(cluster: Cluster) -> None:
     cluster.zk.create(paths.delete_topic("fk-d"), nodes.encode_delete_topic())
     received = two.wait_for(StopReplicaRequest, 2)
     assert [sent(r) for r in received] == captured("topic-fk-d-deleted")
-    wait_until(lambda: cluster.store.topics_to_delete() == [], "the deletion to finish")
+    until(lambda: cluster.store.topics_to_delete() == [], "the deletion to finish")
     assert cluster.store.topics() == []
     assert cluster.store.all_topic_configs() == {}

@@ -17,7 +17,8 @@ from kafka08.protocol.stop_replica import StopReplicaRequest
 from kafka08.protocol.update_metadata import UpdateMetadataRequest
 from kafka08.structs import LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
-from tests.broker.controller.conftest import Cluster, wait_until
+from tests.broker.controller.conftest import Cluster
+from tests.waiting import until
 
 
 def led(received: list[object]) -> dict[tuple[str, int], tuple[int, int]]:
@@ -43,7 +44,7 @@ class TestElection:
 
         cluster.kill(first)
         received = one.wait_for(UpdateMetadataRequest, 2)
-        wait_until(lambda: second.epoch == 2, "the second to be ready")
+        until(lambda: second.epoch == 2, "the second to be ready")
         assert cluster.store.controller_epoch() == (2, 1)
         assert {r.request.controller_epoch for r in received} == {2}
         assert {r.header.client_id for r in received} == {"id_2-host_127.0.0.1-port_19391"}
@@ -54,14 +55,14 @@ class TestElection:
         first = cluster.active_controller(1)
         second = cluster.controller(2)
         first.shutdown()
-        wait_until(lambda: second.is_active, "controller 2 to be elected")
+        until(lambda: second.is_active, "controller 2 to be elected")
         assert not first.is_active
 
     def test_losing_the_znode_ends_the_term(self, cluster: Cluster) -> None:
         """Whoever removes /controller starts an election; the old term may not go on."""
         controller = cluster.active_controller(1)
         cluster.zk.delete(paths.CONTROLLER)
-        wait_until(lambda: controller.epoch == 2, "the next term")
+        until(lambda: controller.epoch == 2, "the next term")
 
     def test_a_watch_of_an_earlier_term_hides_no_news(self, cluster: Cluster) -> None:
         """An event that waits under a name is not queued twice. One that an earlier term's watch
@@ -71,7 +72,7 @@ class TestElection:
         earlier = controller._term
         assert earlier is not None
         cluster.zk.delete(paths.CONTROLLER)
-        wait_until(lambda: controller.epoch == 2, "the next term")
+        until(lambda: controller.epoch == 2, "the next term")
         now = controller._term
         assert now is not None
         gate = threading.Event()
@@ -97,9 +98,7 @@ class TestElection:
         cluster.store.update_leader_and_isr({TopicPartition("t", 0): successor})
         cluster.zk.set(paths.CONTROLLER_EPOCH, nodes.encode_controller_epoch(9))
         two.leave()
-        wait_until(
-            lambda: controller.epoch == 10, "controller 1 to resign, and to be elected again"
-        )
+        until(lambda: controller.epoch == 10, "controller 1 to resign, and to be elected again")
         assert cluster.wait_for_state("t", 0, 1, (1,)).leader_epoch == 8
 
     @pytest.mark.parametrize("known", [True, False], ids=["from the start", "while in office"])
@@ -127,7 +126,7 @@ class TestElection:
         found = cluster.state("ahead", 0)
         assert found is not None
         assert (2, 7, 9) == (found.leader, found.leader_epoch, found.controller_epoch)
-        wait_until(lambda: paths.partition_state("ahead", 0) in caplog.text, "the error")
+        until(lambda: paths.partition_state("ahead", 0) in caplog.text, "the error")
         # The controller has finished with the broker's end before the znode is mended: it would
         # take the broker out of the mended ISR otherwise.
         cluster.create_topic("next", {0: (1,)})
@@ -141,7 +140,7 @@ class TestElection:
             state = cluster.state("ahead", 0)
             return state is not None and (state.leader, state.leader_epoch) == (2, 8)
 
-        wait_until(elected, "an election of what was mended")
+        until(elected, "an election of what was mended")
         assert (1, True) == (controller.epoch, controller.is_active)
 
     def test_a_controller_that_was_replaced_writes_nothing(self, cluster: Cluster) -> None:
@@ -239,7 +238,7 @@ class TestElection:
             state = cluster.state("bad", 0)
             return state is not None and (state.leader, state.controller_epoch) == (2, 2)
 
-        wait_until(elected, "an election by the second controller")
+        until(elected, "an election by the second controller")
 
     def test_a_bad_configuration_does_not_stop_the_controller(self, cluster: Cluster) -> None:
         """Whether its topic may have an unclean election is for the broker's default to say."""
@@ -405,7 +404,7 @@ class TestTopics:
         assert cluster.store.topics() == ["t"]
         two.take()
         two.register()
-        wait_until(lambda: cluster.store.topics() == [], "the deletion to finish")
+        until(lambda: cluster.store.topics() == [], "the deletion to finish")
         stops = [r.request for r in two.take() if isinstance(r.request, StopReplicaRequest)]
         assert [stop.delete_partitions for stop in stops] == [0, 1]
 
@@ -421,14 +420,14 @@ class TestTopics:
         cluster.kill(first)
         one.silent.clear()
         cluster.active_controller(2, delete_topic_enable=True)
-        wait_until(lambda: cluster.store.topics_to_delete() == [], "the deletion to finish")
+        until(lambda: cluster.store.topics_to_delete() == [], "the deletion to finish")
         assert cluster.store.topics() == []
 
     def test_a_request_to_delete_nothing_is_removed(self, cluster: Cluster) -> None:
         """A topic that does not exist cannot block the queue."""
         cluster.active_controller(1, delete_topic_enable=True)
         cluster.zk.create(paths.delete_topic("never"), nodes.encode_delete_topic())
-        wait_until(lambda: cluster.store.topics_to_delete() == [], "the request to go")
+        until(lambda: cluster.store.topics_to_delete() == [], "the request to go")
 
     def test_deletion_is_off_by_default(self, cluster: Cluster) -> None:
         """0.8's default: the request stays, and so does the topic."""
@@ -509,7 +508,7 @@ class TestControlledShutdown:
         controller = cluster.active_controller(1)
         with pytest.raises(UnknownError, match="a bug"):
             controller.controlled_shutdown(1)
-        wait_until(lambda: controller.epoch == 2, "the next term")
+        until(lambda: controller.epoch == 2, "the next term")
 
 
 def test_a_thousand_partitions_fail_over_in_bursts(cluster: Cluster) -> None:

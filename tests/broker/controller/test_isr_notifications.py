@@ -8,8 +8,9 @@ from kafka08.levels import Level
 from kafka08.protocol.update_metadata import UpdateMetadataRequest
 from kafka08.structs import TopicPartition
 from kafka08.zk import nodes, paths
-from tests.broker.controller.conftest import Cluster, wait_until
+from tests.broker.controller.conftest import Cluster
 from tests.broker.scripted_broker import ScriptedBroker
+from tests.waiting import until
 
 PINNED = {"api_level": "0.9.0", "inter_broker_protocol_version": "0.8.2"}
 TP = TopicPartition("t", 0)
@@ -46,18 +47,18 @@ def test_all_brokers_hear_of_an_isr_that_a_leader_changed(
     names no partition of ours, or cannot be read, is removed too."""
     cluster.active_controller(1, **PINNED)
     cluster.wait_for_state("t", 0, 1, (1, 2))
-    wait_until(lambda: all([1, 2] in isrs_told(b) for b in brokers), "the topic")
+    until(lambda: all([1, 2] in isrs_told(b) for b in brokers), "the topic")
     cluster.change_isr("t", 0, (1,))
     cluster.store.notify_of_isr_changes([TP, TopicPartition("gone", 3)])
     for broker in brokers:
-        wait_until(lambda b=broker: [1] in isrs_told(b), "the ISR")  # type: ignore[misc]
-    wait_until(lambda: are_removed(cluster), "the notification to be removed")
+        until(lambda b=broker: [1] in isrs_told(b), "the ISR")  # type: ignore[misc]
+    until(lambda: are_removed(cluster), "the notification to be removed")
     cluster.zk.create(paths.isr_change(), "nonsense", sequence=True)
-    wait_until(lambda: are_removed(cluster), "nonsense to be removed")
+    until(lambda: are_removed(cluster), "nonsense to be removed")
     cluster.change_isr("t", 0, (1, 2))
     cluster.store.notify_of_isr_changes([TP])
     for broker in brokers:
-        wait_until(lambda b=broker: [1, 2] == isrs_told(b)[-1], "the ISR")  # type: ignore[misc]
+        until(lambda b=broker: [1, 2] == isrs_told(b)[-1], "the ISR")  # type: ignore[misc]
 
 
 def test_a_new_controller_removes_what_was_left(
@@ -68,14 +69,14 @@ def test_a_new_controller_removes_what_was_left(
         cluster.store.notify_of_isr_changes([TP])
     assert not are_removed(cluster)
     cluster.active_controller(1, **PINNED)
-    wait_until(lambda: are_removed(cluster), "the notifications to be removed")
+    until(lambda: are_removed(cluster), "the notifications to be removed")
 
 
 def test_a_controller_of_0_8_leaves_them(cluster: Cluster, brokers: list[ScriptedBroker]) -> None:
     """It does not know them."""
     cluster.store.notify_of_isr_changes([TP])
     cluster.active_controller(1)
-    wait_until(lambda: all([1, 2] in isrs_told(b) for b in brokers), "the topic")
+    until(lambda: all([1, 2] in isrs_told(b) for b in brokers), "the topic")
     cluster.change_isr("t", 0, (1,))
     cluster.store.notify_of_isr_changes([TP])
     cluster.create_topic("later", {0: (1,)})

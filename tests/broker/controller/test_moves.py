@@ -15,8 +15,9 @@ from kafka08.protocol.stop_replica import StopReplicaRequest
 from kafka08.protocol.update_metadata import UpdateMetadataRequest
 from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
-from tests.broker.controller.conftest import Cluster, lose_the_next_answer, wait_until
+from tests.broker.controller.conftest import Cluster, lose_the_next_answer
 from tests.broker.scripted_broker import ScriptedBroker
+from tests.waiting import until
 
 TP = TopicPartition("t", 0)
 
@@ -33,11 +34,11 @@ def assignment(cluster: Cluster, topic: str = "t") -> tuple[int, ...] | None:
 
 
 def await_assignment(cluster: Cluster, *replicas: int) -> None:
-    wait_until(lambda: assignment(cluster) == replicas, f"the assignment {replicas}")
+    until(lambda: assignment(cluster) == replicas, f"the assignment {replicas}")
 
 
 def await_end(cluster: Cluster) -> None:
-    wait_until(lambda: not cluster.zk.exists(paths.REASSIGN_PARTITIONS), "the request to be done")
+    until(lambda: not cluster.zk.exists(paths.REASSIGN_PARTITIONS), "the request to be done")
 
 
 def told(broker: ScriptedBroker) -> list[PartitionStateInfo]:
@@ -100,7 +101,7 @@ class TestReassignment:
         state = cluster.wait_for_state("t", 0, 1, (1,))
         assert 2 == state.leader_epoch
         two.wait_for(StopReplicaRequest, 2)
-        wait_until(
+        until(
             lambda: any((s.replicas, s.leader_epoch) == ([1], 1) for s in told(one)),
             "broker 1 to hear of it",
         )
@@ -141,7 +142,7 @@ class TestReassignment:
         one.take()
         cluster.active_controller(2)
         await_end(cluster)
-        wait_until(
+        until(
             lambda: any((s.replicas, s.leader_epoch) == ([1, 3, 2], 1) for s in told(one)),
             "the leader to hear of the wider assignment",
         )
@@ -158,9 +159,7 @@ class TestReassignment:
         three.take()
         moves = {TopicPartition("t", number): (3, 2) for number in numbers}
         cluster.zk.create(paths.REASSIGN_PARTITIONS, nodes.encode_reassignment(moves))
-        wait_until(
-            lambda: cluster.store.assignment("t") == dict.fromkeys(numbers, (3, 2, 1)), "step 2"
-        )
+        until(lambda: cluster.store.assignment("t") == dict.fromkeys(numbers, (3, 2, 1)), "step 2")
         assert 1 == cluster.zk.get(paths.topic("t")).version
         requests = [r.request for r in three.wait_for(LeaderAndIsrRequest, 2)]
         told = [r for r in requests if isinstance(r, LeaderAndIsrRequest)]
@@ -201,7 +200,7 @@ class TestReassignment:
         cluster.zk.create(paths.delete_topic("t"), nodes.encode_delete_topic())
         cluster.change_isr("t", 0, (1, 2))
         await_end(cluster)
-        wait_until(lambda: cluster.store.topics() == [], "the deletion")
+        until(lambda: cluster.store.topics() == [], "the deletion")
 
     def test_a_request_that_cannot_be_read_is_removed(self, cluster: Cluster) -> None:
         """Its znode goes without a move, or no other request could ever be made."""
@@ -227,7 +226,7 @@ class TestPreferredElection:
         wanted = [TP, TopicPartition("t", 1), TopicPartition("absent", 0)]
         cluster.zk.create(paths.PREFERRED_ELECTION, nodes.encode_preferred_election(wanted))
         cluster.wait_for_state("t", 0, 2, (1, 2))
-        wait_until(lambda: not cluster.zk.exists(paths.PREFERRED_ELECTION), "its end")
+        until(lambda: not cluster.zk.exists(paths.PREFERRED_ELECTION), "its end")
         cluster.wait_for_state("t", 1, 1, (1,))
 
     def test_brokers_hear_of_one_whose_answer_was_lost(
@@ -246,7 +245,7 @@ class TestPreferredElection:
             return any((s.leader, s.leader_epoch) == (2, state.leader_epoch) for s in told(broker))
 
         for broker in (one, two):
-            wait_until(partial(heard, broker), f"broker {broker.id} to hear of it")
+            until(partial(heard, broker), f"broker {broker.id} to hear of it")
 
     def test_leaders_go_back_by_themselves(
         self, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
