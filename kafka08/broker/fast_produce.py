@@ -43,7 +43,7 @@ LEGAL_ACKS: Final = (1, ALL_IN_SYNC, 0)
 
 
 class FastProduce:
-    """Handles payloads of Produce requests. StorageError as ReplicaManager.append."""
+    """Handles payloads of Produce requests. StorageError as Partition.append."""
 
     def __init__(self, broker: BrokerContext) -> None:
         self._broker = broker
@@ -115,7 +115,7 @@ class FastProduce:
             partition.topic_partition: info.last_offset + 1
             for partition, info in zip(found, appended, strict=True)
         }
-        self._replica_manager.await_acks(ALL_IN_SYNC, pending, timeout_ms, done, call)
+        self._replica_manager.appender.await_acks(ALL_IN_SYNC, pending, timeout_ms, done, call)
         return None
 
 

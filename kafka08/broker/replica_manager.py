@@ -1,6 +1,6 @@
 """ReplicaManager: every partition this broker has, and what requests do to them.
 
-    append(...)                     ProduceRequest, and the offset manager's own writes
+    appender                        ProduceRequest, and the offset manager's own writes
     read(...)                       FetchRequest and the offset loader
     become_leader_or_follower(...)  LeaderAndIsrRequest of the controller
     stop_replicas(...)              StopReplicaRequest
@@ -14,20 +14,12 @@ kafka.server.ReplicaManager 0.8.2.2.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from kafka08.broker.append_queue import AppendQueue, needs_queue
+from kafka08.broker.appender import Appender
 from kafka08.broker.config import BrokerConfig
-from kafka08.broker.delayed_produce import (
-    AppendErrors,
-    AppendResult,
-    AppendResults,
-    DelayedProduce,
-    with_errors,
-)
-from kafka08.broker.halt import halt_on
 from kafka08.broker.isr_change_notifications import IsrChangeNotifications
 from kafka08.broker.isr_changes import IsrChanges, without
 from kafka08.broker.leader_and_isr_codes import LEADER_AND_ISR_CODES
@@ -39,11 +31,9 @@ from kafka08.broker.timer import Timer
 from kafka08.broker.turns import in_turns
 from kafka08.errors import (
     Closed,
-    InvalidTopic,
     ReplicaNotAvailable,
     SessionLost,
     StaleControllerEpoch,
-    StorageError,
     UnknownTopicOrPartition,
 )
 from kafka08.levels import Level
@@ -57,21 +47,17 @@ from kafka08.protocol.leader_and_isr import (
     PartitionStateInfo,
 )
 from kafka08.protocol.stop_replica import StopReplicaRequest, StopReplicaResponse
-from kafka08.protocol.types import Buffer
 from kafka08.protocol.update_metadata import UpdateMetadataRequest
 from kafka08.runtime import BrokerRuntime
 from kafka08.structs import (
     DEBUGGING_CONSUMER,
-    INTERNAL_TOPICS,
-    NO_OFFSET,
     Broker,
     LeaderAndIsr,
     TopicPartition,
 )
 
 if TYPE_CHECKING:
-    from kafka08.broker.call import Call
-    from kafka08.log.slices import AppendInfo, LogSlice
+    from kafka08.log.slices import LogSlice
     from kafka08.protocol.fetch import PartitionData
     from kafka08.zk.store import ClusterStore
 
@@ -103,6 +89,7 @@ class ReplicaManager:
     follower_fetch_purgatory     parked fetches of followers by partition; an append ends them
     produce_purgatory      parked produces by partition
     by_topic_name          the partitions that have a log, by topic in bytes and number
+    appender               appends to them
     """
 
     def __init__(
@@ -122,6 +109,7 @@ class ReplicaManager:
         self.fetch_purgatory: Purgatory = Purgatory(timer)
         self.follower_fetch_purgatory: Purgatory = Purgatory(timer)
         self.produce_purgatory: Purgatory = Purgatory(timer)
+        self.appender = Appender(self, runtime)
         self._config = config
         self._runtime = runtime
         self._store = store
@@ -194,122 +182,6 @@ class ReplicaManager:
                 f"Replica {self.broker_id} is not available for partition {topic_partition}"
             )
         return partition
-
-    # Appending
-
-    def append(
-        self,
-        sets: Mapping[TopicPartition, Buffer],
-        *,
-        required_acks: int,
-        timeout_ms: float,
-        done: Callable[[AppendResults], object],
-        internal: bool = False,
-        appended: AppendResults | None = None,
-        call: Call | None = None,
-    ) -> None:
-        """Append one set to each partition; `done` hears all results once the acks are there.
-
-        `done` is called in the hub, maybe before this returns, with one AppendResult for each
-        partition. With acks 0 or 1 it needs the local appends only; with negative acks the whole
-        ISR, with n > 1 n in-sync replicas, or the time runs out (RequestTimedOut, though appended).
-        The sets' bytes are changed in place and not needed after this returned. Internal topics are
-        refused (InvalidTopic) unless `internal`. Never switches.
-
-        `appended`: partitions of `sets` that have been appended to already. `call`: whose end, if
-        it ends before, makes the wait for acks superfluous.
-        """
-        results: AppendResults = dict(appended or ())
-
-        def note(topic_partition: TopicPartition, result: AppendResult) -> None:
-            results[topic_partition] = result
-            if len(results) == len(sets):
-                in_order = {tp: results[tp] for tp in sets}
-                self._appended_all(in_order, required_acks, timeout_ms, done, call)
-
-        if not sets:
-            done(results)
-        left = [tp for tp in sets if tp not in results]
-        now = {
-            tp: result
-            for tp in left
-            if (result := self._append_one(tp, sets[tp], required_acks, internal, note))
-        }
-        self.wake_all([tp for tp, result in now.items() if result.error is None])
-        for tp, result in now.items():
-            note(tp, result)
-
-    def _append_one(
-        self,
-        topic_partition: TopicPartition,
-        message_set: Buffer,
-        required_acks: int,
-        internal: bool,
-        note: Callable[[TopicPartition, AppendResult], None],
-    ) -> AppendResult | None:
-        """The result, or None if the set is in a queue: `note` gets it later."""
-
-        def appended(info: AppendInfo | None, error: Exception | None) -> None:
-            result = self._result(info, error)
-            if result.error is None:
-                self.wake(topic_partition)
-            note(topic_partition, result)
-
-        try:
-            if topic_partition.topic in INTERNAL_TOPICS and not internal:
-                raise InvalidTopic(f"Cannot append to internal topic {topic_partition.topic}")
-            partition = self.partition(topic_partition)
-            if partition.append_queue is not None or needs_queue(partition, message_set):
-                append_queue = partition.append_queue or AppendQueue(partition, self._runtime)
-                append_queue.submit(bytearray(message_set), required_acks, appended)
-                return None
-            return self._result(partition.append(message_set, required_acks), None)
-        except Exception as error:  # noqa: BLE001 - becomes the partition's code in the answer
-            return self._result(None, error)
-
-    def _result(self, info: AppendInfo | None, error: Exception | None) -> AppendResult:
-        if isinstance(error, StorageError):
-            halt_on(error, self._runtime)
-        if info is None:
-            return AppendResult(NO_OFFSET, NO_OFFSET, error)
-        # 0.8: -1 and -1 of an empty set, so that offset 0 acknowledges it; a wrapper without a
-        # message has the LEO and the offset before it.
-        return AppendResult(
-            info.first_offset, info.last_offset + 1, log_append_time_ms=info.log_append_time_ms
-        )
-
-    def _appended_all(
-        self,
-        results: AppendResults,
-        required_acks: int,
-        timeout_ms: float,
-        done: Callable[[AppendResults], object],
-        call: Call | None,
-    ) -> None:
-        pending = {tp: result.next_offset for tp, result in results.items() if result.error is None}
-        if required_acks in {0, 1} or not pending:
-            done(results)
-            return
-
-        def acknowledged(errors: AppendErrors) -> None:
-            done(with_errors(results, errors))
-
-        self.await_acks(required_acks, pending, timeout_ms, acknowledged, call)
-
-    def await_acks(
-        self,
-        required_acks: int,
-        pending: dict[TopicPartition, int],
-        timeout_ms: float,
-        done: Callable[[AppendErrors], object],
-        call: Call | None,
-    ) -> None:
-        """Call `done` with the partitions that have an error once enough replicas have everything
-        before the offset of each, maybe before this returns. `call` as for `append`."""
-        keys = list(pending)
-        wait = DelayedProduce(self, required_acks, pending, done)
-        if not self.produce_purgatory.add(wait, keys, timeout_ms) and call is not None:
-            call.when_closed(lambda: self.produce_purgatory.abandon(wait))
 
     @property
     def isr_changes(self) -> tuple[int, int]:

@@ -34,6 +34,9 @@ WINDOW: Final = 16
 MEMBERS: Final = 500
 SESSION_MS: Final = 60_000
 REBALANCE_MS: Final = 60_000
+GENERATION_MARK: Final = 0x5A5B5C5D
+ROUND_GENERATIONS: Final = 3
+"""Places where a round has a generation: in the metadata of the join, the sync, the heartbeat."""
 METADATA: Final = bytes(40)
 ASSIGNMENT: Final = bytes(60)
 RATE_GOALS: Final = (Goal("rate", "1000/s", 2.0, True), Goal("cpu", "s/100k", 0.5, False))
@@ -150,12 +153,13 @@ def rebalance_rounds(subject: Subject, group: str, seconds: float) -> Figures:
     for member in members:
         member.settle()
     sizes = [_round_size(member) for member in members]
+    rounds = [Rounds(member) for member in members]
     cpu = cpu_seconds(subject.pid)
     started = time.perf_counter()
     count = 0
     while time.perf_counter() < started + seconds:
-        for member in members:
-            member.connection.sendall(b"".join(_round(member) for _ in range(WINDOW)))
+        for member, frames in zip(members, rounds, strict=True):
+            member.connection.sendall(frames.next(WINDOW))
         for member, size in zip(members, sizes, strict=True):
             _receive(member.connection, size * WINDOW)
             count += WINDOW
@@ -219,11 +223,27 @@ def _finish_rebalance(members: Sequence[Member]) -> None:
         load.receive(member.connection)
 
 
-def _round(member: Member) -> bytes:
-    """The frames of the next round."""
-    join = member.join_frame()
-    member.generation += 1
-    return join + member.sync_frame() + member.heartbeat_frame()
+class Rounds:
+    """The frames of a lone member's rounds, encoded once; only the generation changes."""
+
+    def __init__(self, member: Member) -> None:
+        self._member = member
+        generation, member.generation = member.generation, GENERATION_MARK
+        frames = member.join_frame() + member.sync_frame() + member.heartbeat_frame()
+        member.generation = generation
+        self._join, *self._rest = frames.split(GENERATION_MARK.to_bytes(4))
+        assert len(self._rest) == ROUND_GENERATIONS
+
+    def next(self, count: int) -> bytes:
+        """The frames of the next `count` rounds."""
+        pieces: list[bytes] = []
+        generation = self._member.generation.to_bytes(4)
+        for _ in range(count):
+            self._member.generation += 1
+            following = self._member.generation.to_bytes(4)
+            pieces += self._join, generation, following.join(self._rest)
+            generation = following
+        return b"".join(pieces)
 
 
 def _round_size(member: Member) -> int:

@@ -45,7 +45,9 @@ def start(tmp_path: Path) -> tuple[World, list[AppendResults]]:
 
 
 def append(world: World, data: bytearray, results: list[AppendResults]) -> None:
-    world.replica_manager.append({TP: data}, required_acks=1, timeout_ms=1000, done=results.append)
+    world.replica_manager.appender.append(
+        {TP: data}, required_acks=1, timeout_ms=1000, done=results.append
+    )
 
 
 def test_later_appends_wait_behind_a_job_in_order(tmp_path: Path) -> None:
@@ -93,7 +95,9 @@ def test_an_answer_that_fails_stops_nobody_behind_it(tmp_path: Path) -> None:
         raise RuntimeError("a bug in answering")
 
     for data in (large(), small(b"a")):
-        world.replica_manager.append({TP: data}, required_acks=1, timeout_ms=1000, done=fail)
+        world.replica_manager.appender.append(
+            {TP: data}, required_acks=1, timeout_ms=1000, done=fail
+        )
     append(world, small(b"b"), results)
     world.runtime.run_native_jobs()
     assert 101 == results[0][TP].base_offset

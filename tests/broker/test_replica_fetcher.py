@@ -111,7 +111,7 @@ class Pair:
 
 
 def append(world: World, data: Buffer, tp: TopicPartition = TP) -> None:
-    world.replica_manager.append(
+    world.replica_manager.appender.append(
         {tp: bytearray(data)}, required_acks=1, timeout_ms=0, done=lambda results: None
     )
 

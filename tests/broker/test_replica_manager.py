@@ -61,7 +61,7 @@ def obey(
 
 
 def append(world: World, count: int) -> None:
-    world.replica_manager.append(
+    world.replica_manager.appender.append(
         {TP: bytearray(message_set.encode([(None, b"m")] * count))},
         required_acks=1,
         timeout_ms=0,

@@ -8,8 +8,10 @@ switches.
 from __future__ import annotations
 
 import logging
+import math
 from collections import deque
 from collections.abc import Callable
+from typing import Final
 
 from kafka08.broker.coordinator.group import Group
 from kafka08.broker.coordinator.group_events import (
@@ -31,7 +33,11 @@ from kafka08.runtime import BrokerRuntime
 
 logger = logging.getLogger(__name__)
 
-AppendGroup = Callable[[str, StoredGroup, Callable[[int], object]], object]
+AppendGroup = Callable[[int, str, StoredGroup, Callable[[int], object]], object]
+
+LOGGED_EVERY_MS: Final = 1000
+"""A group that rebalances more often has lines for one generation in this time: members that join
+again and again must not fill a disk."""
 
 
 class CoordinatedGroup:
@@ -46,7 +52,9 @@ class CoordinatedGroup:
     __slots__ = (
         "_actions",
         "_append",
+        "_is_logged",
         "_is_performing",
+        "_logged_ms",
         "_rebalance",
         "_remove",
         "_runtime",
@@ -76,6 +84,9 @@ class CoordinatedGroup:
         self._rebalance: TimerTask | None = None
         self._actions: deque[Action] = deque()
         self._is_performing = False
+        self._is_logged = True
+        """Whether the lines of the present rebalance are written."""
+        self._logged_ms = -math.inf
 
     def now_ms(self) -> float:
         """The clock of the group's events."""
@@ -126,9 +137,15 @@ class CoordinatedGroup:
 
     def _start_rebalance(self, delay_ms: float) -> None:
         group = self.group
-        logger.info(
-            "Preparing to restabilize group %s with old generation %d", group.name, group.generation
-        )
+        now_ms = self.now_ms()
+        self._is_logged = now_ms >= self._logged_ms + LOGGED_EVERY_MS
+        if self._is_logged:
+            self._logged_ms = now_ms
+            logger.info(
+                "Preparing to restabilize group %s with old generation %d",
+                group.name,
+                group.generation,
+            )
 
         def over() -> None:
             self._rebalance = None
@@ -141,16 +158,16 @@ class CoordinatedGroup:
             self._rebalance.cancel()
             self._rebalance = None
         group = self.group
-        if group.state is GroupState.AWAITING_SYNC:
+        if self._is_logged and group.state is GroupState.AWAITING_SYNC:
             logger.info("Stabilized group %s generation %d", group.name, group.generation)
 
     def _store(self, action: StoreGroup) -> None:
         group = self.group
-        if action.record.members:
+        if not action.record.members:
+            logger.info("Group %s with generation %d is now empty", group.name, action.generation)
+        elif self._is_logged:
             text = "Assignment received from leader for group %s for generation %d"
-        else:
-            text = "Group %s with generation %d is now empty"
-        logger.info(text, group.name, action.generation)
+            logger.info(text, group.name, action.generation)
 
         def stored(error_code: int) -> None:
             if error_code:
@@ -162,4 +179,4 @@ class CoordinatedGroup:
                 )
             self.perform(group.stored(action, error_code, self.now_ms()))
 
-        self._append(group.name, action.record, stored)
+        self._append(self.partition, group.name, action.record, stored)

@@ -126,9 +126,8 @@ class Group:
         elif self._keeps_generation(member, request):
             return [AnswerJoin(request.reply, self._join_result(member))]
         else:
-            self._votes.remove(member.protocols)
+            self._votes.replace(member.protocols, request.protocols)
             member.protocols = request.protocols
-            self._votes.add(member.protocols)
         self._park_join(member, request.reply)
         return self._rebalance(now_ms)
 

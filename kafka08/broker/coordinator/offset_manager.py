@@ -25,7 +25,7 @@ from kafka08.broker.config import BrokerConfig
 from kafka08.broker.coordinator.append_codes import code_of_commit, code_of_group_record
 from kafka08.broker.coordinator.offset_cache import LoadState, OffsetCache
 from kafka08.broker.coordinator.offset_loader import GroupListener, OffsetLoader
-from kafka08.broker.delayed_produce import AppendResult, AppendResults
+from kafka08.broker.delayed_produce import AppendResult
 from kafka08.broker.replica_manager import ReplicaManager
 from kafka08.broker.turns import in_turns
 from kafka08.errors import (
@@ -190,8 +190,7 @@ class OffsetManager:
     ) -> None:
         target = TopicPartition(OFFSETS_TOPIC, partition)
 
-        def acknowledged(results: AppendResults) -> None:
-            result = results[target]
+        def acknowledged(result: AppendResult) -> None:
             self._cache.end_commit(partition, stored)
             if result.error is None:
                 # 0.8: null metadata is null here until a load reads "" from the record.
@@ -207,14 +206,14 @@ class OffsetManager:
         self._append(target, records, acknowledged)
 
     def _append(
-        self, target: TopicPartition, records: Messages, done: Callable[[AppendResults], object]
+        self, target: TopicPartition, records: Messages, done: Callable[[AppendResult], object]
     ) -> None:
-        self._replica_manager.append(
-            {target: self._encode(records)},
+        self._replica_manager.appender.append_internal(
+            target,
+            self._encode(records),
             required_acks=self._config.offsets_commit_required_acks,
             timeout_ms=self._config.offsets_commit_timeout_ms,
             done=done,
-            internal=True,
         )
 
     def _key(self, key: OffsetKey) -> bytes:
@@ -229,13 +228,15 @@ class OffsetManager:
 
     # Groups
 
-    def append_group(self, name: str, record: StoredGroup, done: Callable[[int], object]) -> None:
-        """Append a group's record as a commit is appended; `done` hears the code for a SyncGroup,
-        maybe before this returns."""
-        target = TopicPartition(OFFSETS_TOPIC, self.partition_for(name))
+    def append_group(
+        self, partition: int, name: str, record: StoredGroup, done: Callable[[int], object]
+    ) -> None:
+        """Append a group's record to its partition as a commit is appended; `done` hears the code
+        for a SyncGroup, maybe before this returns."""
+        target = TopicPartition(OFFSETS_TOPIC, partition)
 
-        def acknowledged(results: AppendResults) -> None:
-            done(code_of_group_record(code_of(results[target].error), self._level))
+        def acknowledged(result: AppendResult) -> None:
+            done(code_of_group_record(code_of(result.error), self._level))
 
         value = encode_group(record, self._group_record_version)
         self._append(target, [(encode_key(GroupKey(name)), value)], acknowledged)
@@ -245,9 +246,9 @@ class OffsetManager:
         next leader removes the group again."""
         target = TopicPartition(OFFSETS_TOPIC, partition)
 
-        def appended(results: AppendResults) -> None:
-            if results[target].error is not None:
-                logger.error("Failed to delete groups from %s: %s", target, results[target].error)
+        def appended(result: AppendResult) -> None:
+            if result.error is not None:
+                logger.error("Failed to delete groups from %s: %s", target, result.error)
 
         self._append_tombstones_to(target, [encode_key(GroupKey(name)) for name in names], appended)
 
@@ -340,8 +341,7 @@ class OffsetManager:
     def _append_tombstones(self, number: int, keys: list[OffsetKey]) -> None:
         target = TopicPartition(OFFSETS_TOPIC, number)
 
-        def appended(results: AppendResults) -> None:
-            result = results[target]
+        def appended(result: AppendResult) -> None:
             if result.error is not None:
                 logger.error(
                     "Failed to mark %d stale offsets for deletion in %s: %s",
@@ -360,14 +360,14 @@ class OffsetManager:
         self,
         target: TopicPartition,
         keys: Iterable[bytes],
-        done: Callable[[AppendResults], object],
+        done: Callable[[AppendResult], object],
     ) -> None:
-        self._replica_manager.append(
-            {target: self._encode([(key, None) for key in keys])},
+        self._replica_manager.appender.append_internal(
+            target,
+            self._encode([(key, None) for key in keys]),
             required_acks=1,
             timeout_ms=self._config.offsets_commit_timeout_ms,
             done=done,
-            internal=True,
         )
 
 

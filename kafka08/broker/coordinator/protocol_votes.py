@@ -32,6 +32,12 @@ class ProtocolVotes:
             if not self._supporters[name]:
                 del self._supporters[name]
 
+    def replace(self, old: Protocols, new: Protocols) -> None:
+        """A member joins again; mostly with the same protocols, in whatever order."""
+        if _names(old) != _names(new):
+            self.remove(old)
+            self.add(new)
+
     def accepts(self, protocols: Protocols) -> bool:
         """Whether a member with these protocols leaves the group a candidate."""
         return any(self._supporters[name] == self._members for name, _ in protocols)
@@ -39,6 +45,8 @@ class ProtocolVotes:
     def choose(self, members: Iterable[Protocols]) -> str:
         """The winner among the lists of all members, of which there is at least one."""
         candidates = {name for name, count in self._supporters.items() if count == self._members}
+        if len(candidates) == 1:
+            return candidates.pop()
         votes = Counter(
             next(name for name, _ in protocols if name in candidates) for protocols in members
         )

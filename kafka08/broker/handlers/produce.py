@@ -50,7 +50,7 @@ def handle(broker: BrokerContext, request: ProduceRequest, call: Call) -> Produc
         else:
             finished.append(results)
 
-    broker.replica_manager.append(
+    broker.replica_manager.appender.append(
         sets,
         required_acks=request.required_acks,
         timeout_ms=request.timeout_ms,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kafka08.broker.coordinator import offset_loader
+from kafka08.broker.coordinator import coordinated_group, offset_loader
 from kafka08.broker.coordinator.append_codes import code_of_commit, code_of_group_record
 from kafka08.levels import Level
 from kafka08.protocol import message_set
@@ -338,16 +338,36 @@ def test_a_deleted_group_does_not_come_back(broker: Broker) -> None:
     assert "Dead" == broker.state()
 
 
+def test_members_that_join_again_and_again_do_not_fill_the_log(
+    broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A group has the lines of one generation in a second, however many there are."""
+
+    def lines(rebalances: int) -> int:
+        caplog.clear()
+        for _ in range(rebalances):
+            assert 0 == broker.sync(broker.join(member_id)).error_code
+        return sum(record.name == coordinated_group.__name__ for record in caplog.records)
+
+    member_id = broker.settle().member_id
+    caplog.set_level("INFO")
+    broker.advance(coordinated_group.LOGGED_EVERY_MS + 1)
+    assert 3 == lines(1)
+    assert 0 == lines(20)
+    broker.advance(coordinated_group.LOGGED_EVERY_MS + 1)
+    assert 3 == lines(20)
+
+
 def test_a_record_that_cannot_be_read_costs_its_group_alone(broker: Broker) -> None:
     """The original stops the load there and keeps nothing of the partition."""
     broker.settle("before")
     records = [(b"\0\2\0\1g", b"\0\x63"), (b"\0\x63", b""), (b"\0\2", b"")]
-    broker.world.replica_manager.append(
-        {TopicPartition(OFFSETS_TOPIC, 0): bytearray(message_set.encode(records))},
+    broker.world.replica_manager.appender.append_internal(
+        TopicPartition(OFFSETS_TOPIC, 0),
+        bytearray(message_set.encode(records)),
         required_acks=1,
         timeout_ms=0,
         done=lambda _: None,
-        internal=True,
     )
     broker.settle("after")
     broker.follow()

@@ -53,12 +53,15 @@ NAMES = st.lists(st.sampled_from("abcd"), min_size=1, max_size=5)
 def test_counts_are_those_of_the_members_that_are_left(
     lists: list[list[str]], gone: list[str]
 ) -> None:
-    """A member that was added and removed leaves no trace, also if it names a protocol twice; and
-    whoever is accepted leaves a candidate."""
+    """A member that was added and removed leaves no trace, nor does one that joined with other
+    protocols meanwhile, also if one is named twice; and whoever is accepted leaves a candidate."""
     members = [protocols(*names) for names in lists]
     votes = votes_of(*members)
     votes.add(protocols(*gone))
     votes.remove(protocols(*gone))
+    votes.replace(members[0], protocols(*gone))
+    assert all(votes.accepts(protocols(n)) for n in set.intersection(*map(set, [gone, *lists[1:]])))
+    votes.replace(protocols(*gone), members[0])
     common = set.intersection(*(set(names) for names in lists))
     for name in "abcd":
         assert (name in common) == votes.accepts(protocols(name))

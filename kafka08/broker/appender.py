@@ -1,0 +1,195 @@
+"""Appender: appends message sets to partitions, and tells when enough replicas have them.
+
+    append            a set for each of some partitions: ProduceRequest, as far as FastProduce has
+                      not done it
+    append_internal   one set for an internal topic: what OffsetManager writes
+    await_acks        the wait for the replicas alone
+
+Source: kafka.server.ReplicaManager.appendMessages 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from kafka08.broker.append_queue import AppendQueue, needs_queue
+from kafka08.broker.delayed_produce import (
+    AppendErrors,
+    AppendResult,
+    AppendResults,
+    DelayedProduce,
+    with_errors,
+)
+from kafka08.broker.halt import halt_on
+from kafka08.errors import ApiError, InvalidTopic, StorageError
+from kafka08.protocol.types import Buffer
+from kafka08.runtime import BrokerRuntime
+from kafka08.structs import INTERNAL_TOPICS, NO_OFFSET, TopicPartition
+
+if TYPE_CHECKING:
+    from kafka08.broker.call import Call
+    from kafka08.broker.replica_manager import ReplicaManager
+    from kafka08.log.slices import AppendInfo
+
+
+class Appender:
+    """Appends to the partitions of one broker. Nothing switches."""
+
+    def __init__(self, replica_manager: ReplicaManager, runtime: BrokerRuntime) -> None:
+        self._replica_manager = replica_manager
+        self._runtime = runtime
+
+    def append(
+        self,
+        sets: Mapping[TopicPartition, Buffer],
+        *,
+        required_acks: int,
+        timeout_ms: float,
+        done: Callable[[AppendResults], object],
+        appended: AppendResults | None = None,
+        call: Call | None = None,
+    ) -> None:
+        """Append one set to each partition; `done` hears all results once the acks are there.
+
+        `done` is called in the hub, maybe before this returns, with one AppendResult for each
+        partition. With acks 0 or 1 it needs the local appends only; with negative acks the whole
+        ISR, with n > 1 n in-sync replicas, or the time runs out (RequestTimedOut, though appended).
+        The sets' bytes are changed in place and not needed after this returned. Internal topics are
+        refused (InvalidTopic). Never switches.
+
+        `appended`: partitions of `sets` that have been appended to already. `call`: whose end, if
+        it ends before, makes the wait for acks superfluous.
+        """
+        results: AppendResults = dict(appended or ())
+
+        def note(topic_partition: TopicPartition, result: AppendResult) -> None:
+            results[topic_partition] = result
+            if len(results) == len(sets):
+                in_order = {tp: results[tp] for tp in sets}
+                self._appended_all(in_order, required_acks, timeout_ms, done, call)
+
+        if not sets:
+            done(results)
+        left = [tp for tp in sets if tp not in results]
+        now = {
+            tp: result
+            for tp in left
+            if (result := self._append_one(tp, sets[tp], required_acks, note))
+        }
+        self._replica_manager.wake_all([tp for tp, result in now.items() if result.error is None])
+        for tp, result in now.items():
+            note(tp, result)
+
+    def append_internal(
+        self,
+        topic_partition: TopicPartition,
+        message_set: Buffer,
+        *,
+        required_acks: int,
+        timeout_ms: float,
+        done: Callable[[AppendResult], object],
+    ) -> None:
+        """The same for one set that the broker itself writes, to an internal topic."""
+
+        def note(_: TopicPartition, result: AppendResult) -> None:
+            if result.error is not None or self._is_settled(
+                topic_partition, result.next_offset, required_acks
+            ):
+                done(result)
+                return
+
+            def acknowledged(errors: AppendErrors) -> None:
+                done(with_errors({topic_partition: result}, errors)[topic_partition])
+
+            pending = {topic_partition: result.next_offset}
+            self.await_acks(required_acks, pending, timeout_ms, acknowledged, None)
+
+        result = self._append_one(topic_partition, message_set, required_acks, note, internal=True)
+        if result is not None:
+            if result.error is None:
+                self._replica_manager.wake(topic_partition)
+            note(topic_partition, result)
+
+    def _append_one(
+        self,
+        topic_partition: TopicPartition,
+        message_set: Buffer,
+        required_acks: int,
+        note: Callable[[TopicPartition, AppendResult], None],
+        *,
+        internal: bool = False,
+    ) -> AppendResult | None:
+        """The result, or None if the set is in a queue: `note` gets it later."""
+
+        def appended(info: AppendInfo | None, error: Exception | None) -> None:
+            result = self._result(info, error)
+            if result.error is None:
+                self._replica_manager.wake(topic_partition)
+            note(topic_partition, result)
+
+        try:
+            if topic_partition.topic in INTERNAL_TOPICS and not internal:
+                raise InvalidTopic(f"Cannot append to internal topic {topic_partition.topic}")
+            partition = self._replica_manager.partition(topic_partition)
+            if partition.append_queue is not None or needs_queue(partition, message_set):
+                append_queue = partition.append_queue or AppendQueue(partition, self._runtime)
+                append_queue.submit(bytearray(message_set), required_acks, appended)
+                return None
+            return self._result(partition.append(message_set, required_acks), None)
+        except Exception as error:  # noqa: BLE001 - becomes the partition's code in the answer
+            return self._result(None, error)
+
+    def _is_settled(self, topic_partition: TopicPartition, offset: int, acks: int) -> bool:
+        """Whether nothing is to be waited for: enough replicas have everything before `offset`."""
+        if acks in {0, 1}:
+            return True
+        try:
+            return self._replica_manager.partition(topic_partition).acknowledged(offset, acks)
+        except ApiError:
+            return False  # DelayedProduce meets the same error and reports it
+
+    def _result(self, info: AppendInfo | None, error: Exception | None) -> AppendResult:
+        if isinstance(error, StorageError):
+            halt_on(error, self._runtime)
+        if info is None:
+            return AppendResult(NO_OFFSET, NO_OFFSET, error)
+        # 0.8: -1 and -1 of an empty set, so that offset 0 acknowledges it; a wrapper without a
+        # message has the LEO and the offset before it.
+        return AppendResult(
+            info.first_offset, info.last_offset + 1, log_append_time_ms=info.log_append_time_ms
+        )
+
+    def _appended_all(
+        self,
+        results: AppendResults,
+        required_acks: int,
+        timeout_ms: float,
+        done: Callable[[AppendResults], object],
+        call: Call | None,
+    ) -> None:
+        pending = {tp: result.next_offset for tp, result in results.items() if result.error is None}
+        if required_acks in {0, 1} or not pending:
+            done(results)
+            return
+
+        def acknowledged(errors: AppendErrors) -> None:
+            done(with_errors(results, errors))
+
+        self.await_acks(required_acks, pending, timeout_ms, acknowledged, call)
+
+    def await_acks(
+        self,
+        required_acks: int,
+        pending: dict[TopicPartition, int],
+        timeout_ms: float,
+        done: Callable[[AppendErrors], object],
+        call: Call | None,
+    ) -> None:
+        """Call `done` with the partitions that have an error once enough replicas have everything
+        before the offset of each, maybe before this returns. `call` as for `append`."""
+        keys = list(pending)
+        wait = DelayedProduce(self._replica_manager, required_acks, pending, done)
+        waits = self._replica_manager.produce_purgatory
+        if not waits.add(wait, keys, timeout_ms) and call is not None:
+            call.when_closed(lambda: waits.abandon(wait))
