@@ -7,15 +7,22 @@ object belongs to one thread, and a reader in another one may see the state of a
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Final, NamedTuple
 
 RECENT_MAX: Final = 512
 """Values that quantiles are made of: the newest."""
 QUANTILES: Final = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
 """Those of Kafka's histograms."""
+BUCKETS: Final = (
+    *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
+    *(1.0, 2.5, 5.0, 10.0, 30.0),
+)
+"""Upper bounds of a histogram of seconds."""
 RATE_WINDOW_SECONDS: Final = 30.0
 """metrics.sample.window.ms of Java's clients."""
 RATE_WINDOWS: Final = 2
@@ -38,7 +45,7 @@ class Sample(NamedTuple):
 class Family:
     """All samples of one name.
 
-    kind      gauge, counter (its samples have the suffix _total), summary or unknown
+    kind      gauge, counter (its samples have the suffix _total), summary, histogram or unknown
     samples   read once; may be made while they are read
     """
 
@@ -101,6 +108,30 @@ class Timings:
             yield Sample("", {**labels, "quantile": f"{share:g}"}, value)
         yield Sample("_count", labels, self.count)
         yield Sample("_sum", labels, self.total)
+
+
+class Histogram:
+    """How many durations, in seconds, were at most each of BUCKETS."""
+
+    __slots__ = ("_counts", "_total")
+
+    def __init__(self) -> None:
+        self._counts = [0] * (len(BUCKETS) + 1)
+        self._total = 0.0
+
+    def add(self, seconds: float) -> None:
+        self._counts[bisect_left(BUCKETS, seconds)] += 1
+        self._total += seconds
+
+    def samples(self, labels: Mapping[str, str]) -> Iterator[Sample]:
+        """Those of a histogram: each bucket counts what is in those below it, too."""
+        count = 0
+        for bound, added in zip((*BUCKETS, inf), self._counts, strict=True):
+            count += added
+            le = "+Inf" if bound == inf else repr(bound)
+            yield Sample("_bucket", {**labels, "le": le}, count)
+        yield Sample("_count", labels, count)
+        yield Sample("_sum", labels, self._total)
 
 
 def quantiles(values: Iterable[float], shares: Iterable[float]) -> list[float]:

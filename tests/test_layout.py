@@ -75,7 +75,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "protocol",
         "zk",
     },
-    "exporter": {"client", "groups", "zk"},
+    "exporter": {"client", "consumer", "groups", "producer", "zk"},
     "embedded": {"zk", "admin", "client"},
     "simulation": {
         "admin",

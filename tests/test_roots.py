@@ -11,7 +11,17 @@ from pathlib import Path
 import kafka08
 
 SOURCE = Path(kafka08.__file__).parent
-ROOMS = ("broker", "network", "runtime", "client", "consumer", "producer", "migration", "mirror")
+ROOMS = (
+    "broker",
+    "network",
+    "runtime",
+    "client",
+    "consumer",
+    "producer",
+    "migration",
+    "mirror",
+    "exporter",
+)
 STARTERS = frozenset(
     {
         "spawn",
@@ -66,6 +76,7 @@ ROOTS = {
     "consumer/polling/start_finder.py StartFinder.begin spawn": "the next poll searches again",
     "consumer/rebalancer.py Rebalancer.start spawn": "the attempt is made again",
     "consumer/unread_streams.py UnreadStreams.start spawn": "no more warnings",
+    "exporter/probe.py Probe._follow_partitions spawn": "reads again after a pause",
     "network/server.py AcceptedConnection.__init__ when_readable": "ends that connection",
     "network/server.py AcceptedConnection._schedule call_soon": "ends that connection",
     "network/server.py AcceptedConnection._flush when_writable": "ends that connection",

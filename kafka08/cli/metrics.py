@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import click
@@ -11,9 +12,11 @@ from kafka08.cli.options import example, zookeeper_option
 from kafka08.cli.signals import handles_stop_signals, stop_event
 
 if TYPE_CHECKING:
-    from kafka08.exporter import Exporter
+    from kafka08.exporter import Exporter, Probe
 
 INTERVAL_SECONDS = 15.0
+PROBE_INTERVAL_SECONDS = 1.0
+PROBE_PATIENCE_SECONDS = 10.0
 REQUEST_SECONDS_MAX = 30
 """A client that sends nothing for so long is closed."""
 STOP_SECONDS = 2.0
@@ -32,13 +35,43 @@ STOP_SECONDS = 2.0
     show_default=True,
     help="Seconds from one look at the cluster to the next.",
 )
+@click.option(
+    "--probe",
+    "topic",
+    metavar="TOPIC",
+    help="Write a message to each partition of TOPIC in an interval, and read it back.",
+)
+@click.option(
+    "--probe-interval",
+    type=click.FloatRange(0.05, 3600.0),
+    default=PROBE_INTERVAL_SECONDS,
+    show_default=True,
+    help="Seconds from one message of the probe to the next.",
+)
+@click.option(
+    "--probe-patience",
+    type=click.FloatRange(0.1, 600.0),
+    default=PROBE_PATIENCE_SECONDS,
+    show_default=True,
+    help="A message of the probe that is not read after so many seconds is lost.",
+)
 @zookeeper_option
 @handles_stop_signals
-def metrics(listen: int | None, host: str, interval: float, zookeeper: str) -> None:
+def metrics(
+    listen: int | None,
+    host: str,
+    interval: float,
+    topic: str | None,
+    probe_interval: float,
+    probe_patience: float,
+    zookeeper: str,
+) -> None:
     """Show the metrics of a cluster of any kind: brokers, partitions, groups of both stores.
 
     The names are those of kafka_exporter; beside them are how many seconds a group is late, and
     Burrow's verdict. With --listen they are served for Prometheus until the command is stopped.
+    With --probe latency and losses are measured end to end, under kminion's names; without --listen
+    by one message.
     """
     stopping = stop_event()
 
@@ -46,9 +79,18 @@ def metrics(listen: int | None, host: str, interval: float, zookeeper: str) -> N
         from kafka08.exporter import ClusterReader, Exporter
         from kafka08.runtime.threads import THREADS
 
-        with ClusterReader(zookeeper) as reader:
+        with ExitStack() as stack:
+            reader = stack.enter_context(ClusterReader(zookeeper))
             exporter = Exporter(reader, THREADS)
             exporter.refresh()
+            if topic is not None:
+                probe = stack.enter_context(open_probe(exporter, topic, probe_patience))
+                if listen is not None:
+                    THREADS.spawn(probe.run, probe_interval, name="probe")
+                else:
+                    probe.round()
+                    probe.settle()
+                    exporter.refresh()
             if listen is not None:
                 serve(exporter, host, listen)
                 exporter.run(interval, stopping)
@@ -64,6 +106,20 @@ def metrics(listen: int | None, host: str, interval: float, zookeeper: str) -> N
         return
     if listen is None:
         click.echo(text, nl=False)
+
+
+def open_probe(exporter: Exporter, topic: str, patience: float) -> Probe:
+    """A probe whose metrics `exporter` has from its next refresh on."""
+    from kafka08.errors import NoBrokersAvailable
+    from kafka08.exporter import Probe
+    from kafka08.runtime.threads import THREADS
+
+    if exporter.view is None or not exporter.view.brokers:
+        raise NoBrokersAvailable("--probe: no broker is registered in ZooKeeper")
+    bootstrap = ",".join(f"{b.host}:{b.port}" for b in exporter.view.brokers.values())
+    probe = Probe(bootstrap, topic, patience_s=patience, runtime=THREADS)
+    exporter.more = probe.families
+    return probe
 
 
 def serve(exporter: Exporter, host: str, port: int) -> None:

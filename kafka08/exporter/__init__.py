@@ -3,12 +3,14 @@
 `ClusterReader` (reader.py) reads a `ClusterView` in batches; `Histories` (histories.py, pure)
 remembers how ends and commits moved; `families_of` (families.py, pure) makes the metrics of both,
 with the names of kafka_exporter; `verdict.py` judges by Burrow's rules. `Exporter` (exporter.py)
-does so again and again, and serves the text of the last time.
+does so again and again, and serves the text of the last time. `Probe` (probe.py) measures a topic
+by messages of its own.
 """
 
 from kafka08.exporter.exporter import Exporter
 from kafka08.exporter.families import families_of
 from kafka08.exporter.histories import Histories
+from kafka08.exporter.probe import Probe
 from kafka08.exporter.reader import ClusterReader
 from kafka08.exporter.verdict import Verdict, verdict_of
 from kafka08.exporter.view import ClusterView
@@ -18,6 +20,7 @@ __all__ = [
     "ClusterView",
     "Exporter",
     "Histories",
+    "Probe",
     "Verdict",
     "families_of",
     "verdict_of",

@@ -14,6 +14,7 @@ from kafka08.errors import KafkaError
 from kafka08.exporter.families import families_of
 from kafka08.exporter.histories import Histories
 from kafka08.exporter.reader import ClusterReader
+from kafka08.exporter.view import ClusterView
 from kafka08.exposition import text_of
 from kafka08.metrics import NO_LABELS, Family, Sample, gauge
 from kafka08.runtime import ClientRuntime, Event
@@ -27,6 +28,7 @@ class Exporter:
     """`refresh` in one thread, `app` in any.
 
     more   families beside the cluster's, such as a probe's
+    view   what was read last; None before that
     """
 
     def __init__(
@@ -37,7 +39,8 @@ class Exporter:
     ) -> None:
         self._reader = reader
         self._runtime = runtime
-        self._more = more
+        self.more = more
+        self.view: ClusterView | None = None
         self._histories = Histories()
         self._failures = 0
         self.text = ""
@@ -46,7 +49,7 @@ class Exporter:
         """Read the cluster and make the text; if ZooKeeper does not answer, the text says so."""
         families: list[Family] = []
         try:
-            view = self._reader.read()
+            view = self.view = self._reader.read()
         except KafkaError as error:
             self._failures += 1
             logger.warning("Cannot read the cluster: %s", error)
@@ -64,7 +67,7 @@ class Exporter:
                 "counter",
             )
         )
-        self.text = text_of([*families, *self._more()])
+        self.text = text_of([*families, *self.more()])
 
     def run(self, interval_s: float, stopping: Event) -> None:
         """Refresh once in an interval, until `stopping` is set."""

@@ -1,0 +1,231 @@
+"""Probe: sends a message to each partition of a topic in an interval, and reads it back.
+
+So it measures what applications get: how long until a message is acknowledged by every in-sync
+replica, how long until a consumer has it, and which ones never come back. It reads without a group,
+so clusters of 0.8 are probed too. Messages that others wrote to the topic are passed over.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Final
+
+from kafka08.client import ClusterClient, RetryPolicy, parse_bootstrap
+from kafka08.client.log_offsets import log_ends, log_starts
+from kafka08.consumer.batch import BatchLimits
+from kafka08.consumer.partition_reader import PartitionReader
+from kafka08.errors import (
+    ConfigError,
+    FailedToSend,
+    KafkaError,
+    OffsetOutOfRange,
+    UnknownTopicOrPartition,
+)
+from kafka08.exporter.probe_ledger import ProbeLedger
+from kafka08.lifecycle import Closeable
+from kafka08.metrics import Family
+from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord, RecordMetadata
+from kafka08.runtime import ClientRuntime
+from kafka08.structs import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+PARTITIONS_MAX: Final = 100
+"""A probe reads each partition in a thread of its own."""
+METADATA_SECONDS: Final = 30.0
+"""Partitions that are added are probed after so long."""
+PAUSE_SECONDS: Final = 1.0
+"""After a partition could not be read."""
+READ_WAIT_MS: Final = 500
+RETRIES: Final = 3
+DIGITS_MAX: Final = 18
+"""Of a message's number."""
+ONCE: Final = RetryPolicy(tries=1)
+
+
+class Probe(Closeable):
+    """`round` in one thread, `families` in any. Usable in a `with` statement.
+
+    bootstrap    host:port,host:port
+    topic        must exist, with at most PARTITIONS_MAX partitions: else UnknownTopicOrPartition,
+                 ConfigError. NoBrokersAvailable
+    patience_s   a message that is not read after so long is lost
+    """
+
+    def __init__(
+        self, bootstrap: str, topic: str, *, patience_s: float, runtime: ClientRuntime
+    ) -> None:
+        self._topic = topic
+        self._runtime = runtime
+        self._ledger = ProbeLedger(patience_s)
+        self._lock = runtime.lock()
+        self._stopping = runtime.event()
+        self._read_partitions: set[int] = set()
+        self._looked_at = 0.0
+        self._mark = b"kafka08-probe %016x " % runtime.random.getrandbits(64)
+        self._cluster = ClusterClient(
+            parse_bootstrap(bootstrap),
+            client_id="kafka08-probe",
+            timeout_ms=5000,
+            connect_timeout_ms=2000,
+            retry_policy=RetryPolicy(tries=5, backoff_ms=200),
+            runtime=runtime,
+        )
+        self._producer: KafkaProducer | None = None
+        try:
+            self._follow_partitions()
+            self._producer = KafkaProducer(
+                KafkaProducerConfig(
+                    {
+                        "bootstrap.servers": bootstrap,
+                        "client.id": "kafka08-probe",
+                        "acks": "-1",
+                        "retries": RETRIES,
+                        "request.timeout.ms": round(patience_s * 1000),
+                        "timeout.ms": round(patience_s * 1000),
+                        "max.block.ms": 1000,
+                    }
+                ),
+                runtime=runtime,
+            )
+        except BaseException:
+            self._cluster.close()
+            raise
+
+    def close(self) -> None:
+        """Messages that are on their way are given up."""
+        self._stopping.set()
+        try:
+            if self._producer is not None:
+                self._producer.close(0)
+        except FailedToSend:
+            pass  # of a probe nobody misses a message
+        finally:
+            self._cluster.close()
+
+    def families(self) -> list[Family]:
+        """What was measured so far."""
+        with self._lock:
+            return list(self._ledger.families())
+
+    def run(self, interval_s: float) -> None:
+        """A round in each interval, until it is closed."""
+        while not self._stopping.is_set():
+            began = self._runtime.monotonic()
+            try:
+                self.round()
+            except Exception:  # the root of a thread: the next round may be better
+                logger.exception("Uncaught error while probing %s", self._topic)
+            self._stopping.wait(max(0.0, interval_s - (self._runtime.monotonic() - began)))
+
+    def round(self) -> None:
+        """Send a message to each partition that is read. What fails is counted, not raised."""
+        now = self._runtime.monotonic()
+        if now - self._looked_at > METADATA_SECONDS:
+            try:
+                self._follow_partitions()
+            except KafkaError as error:
+                logger.warning("Cannot look at the partitions of %s: %s", self._topic, error)
+        for partition in sorted(self._read_partitions):
+            self._send(partition)
+        with self._lock:
+            self._ledger.expire(self._runtime.monotonic())
+
+    def settle(self) -> None:
+        """Wait until the fate of every message is known."""
+        while not self._stopping.wait(0.01):
+            with self._lock:
+                self._ledger.expire(self._runtime.monotonic())
+                if not self._ledger.outstanding:
+                    return
+
+    def _follow_partitions(self) -> None:
+        """Read those that are not read yet, from their ends on."""
+        self._looked_at = self._runtime.monotonic()
+        # All topics: one that is asked for by name may be created.
+        info = self._cluster.refresh().topics.get(self._topic)
+        if info is None or not info.partitions:
+            raise UnknownTopicOrPartition(f"topic {self._topic} does not exist")
+        if len(info.partitions) > PARTITIONS_MAX:
+            raise ConfigError(
+                f"topic {self._topic} has {len(info.partitions)} partitions, a probe takes at most "
+                f"{PARTITIONS_MAX}; make a topic for it, with a partition for each broker"
+            )
+        new = [
+            TopicPartition(self._topic, p.partition)
+            for p in info.partitions
+            if p.partition not in self._read_partitions
+        ]
+        for tp, end in log_ends(self._cluster, new).items():
+            self._runtime.spawn(self._read, tp, end, name=f"probe reader of {tp}")
+            self._read_partitions.add(tp.partition)
+
+    def _send(self, partition: int) -> None:
+        assert self._producer is not None
+        with self._lock:
+            number = self._ledger.send(partition, self._runtime.monotonic())
+        if number is None:
+            return
+
+        def answered(metadata: RecordMetadata | None, error: KafkaError | None) -> None:
+            with self._lock:
+                if error is None:
+                    self._ledger.acknowledge(number, self._runtime.monotonic())
+                else:
+                    self._ledger.fail(number)
+            if error is not None and not self._stopping.is_set():
+                logger.warning("Message to %s-%d failed: %s", self._topic, partition, error)
+
+        value = self._mark + b"%d" % number
+        self._producer.send(ProducerRecord(self._topic, value, partition=partition), answered)
+
+    def _read(self, tp: TopicPartition, end: int) -> None:
+        """Until the probe is closed."""
+        reader = PartitionReader(
+            self._cluster,
+            tp,
+            end,
+            wait_ms=READ_WAIT_MS,
+            policy=ONCE,
+            is_stopping=self._stopping.is_set,
+            clock=self._runtime,
+        )
+        while not self._stopping.is_set():
+            try:
+                for batch in reader.poll(BatchLimits()):
+                    self._take(batch.values())
+            except OffsetOutOfRange:
+                self._move(reader, tp)
+            except KafkaError as error:
+                self._pause(tp, error)
+            except Exception:  # the root of a thread: the next fetch may be better
+                logger.exception("Uncaught error while reading %s", tp)
+                self._stopping.wait(PAUSE_SECONDS)
+
+    def _move(self, reader: PartitionReader, tp: TopicPartition) -> None:
+        """To where the log is: it was truncated, or what was not read was deleted."""
+        try:
+            end = log_ends(self._cluster, [tp])[tp]
+            reader.position = end if reader.position > end else log_starts(self._cluster, [tp])[tp]
+        except KafkaError as error:
+            self._pause(tp, error)
+
+    def _pause(self, tp: TopicPartition, error: KafkaError) -> None:
+        if self._stopping.is_set():
+            return
+        logger.warning("Cannot read %s: %s", tp, error)
+        self._stopping.wait(PAUSE_SECONDS)
+        try:
+            self._cluster.refresh()
+        except KafkaError as again:
+            logger.warning("Cannot look up the leader of %s: %s", tp, again)
+
+    def _take(self, values: Sequence[bytes | None]) -> None:
+        now = self._runtime.monotonic()
+        with self._lock:
+            for value in values:
+                if value is not None and value.startswith(self._mark):
+                    number = value[len(self._mark) :]
+                    if number.isdigit() and len(number) <= DIGITS_MAX:
+                        self._ledger.read(int(number), now)

@@ -1,0 +1,140 @@
+"""ProbeLedger: what became of each message of a probe. Pure.
+
+Names, labels and meanings are those of kminion's end-to-end test: a message is lost if it was
+acknowledged and not read within the patience. One that is read later stays lost there, so it is
+also counted as late. Source of the names: redpanda-data/kminion, e2e/service.go.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from kafka08.metrics import Family, Histogram, Sample
+
+PREFIX: Final = "kminion_end_to_end"
+LATE_MAX: Final = 10_000
+"""Lost messages that are still recognised when they come."""
+OUTSTANDING_MAX: Final = 10_000
+"""Messages whose fate is not known; more are not sent."""
+
+
+@dataclass(slots=True)
+class Sent:
+    """A message whose fate is not known yet. Times are monotonic seconds."""
+
+    partition: int
+    at: float
+    acknowledged: bool = False
+    read: bool = False
+
+
+class ProbeLedger:
+    """patience_s   from sending to reading; longer is lost"""
+
+    def __init__(self, patience_s: float) -> None:
+        self._patience_s = patience_s
+        self._next = 0
+        self._sent: dict[int, Sent] = {}
+        self._lost: deque[tuple[int, int]] = deque(maxlen=LATE_MAX)
+        """(number, partition), oldest first."""
+        self._partitions: set[int] = set()
+        self._counts: dict[str, Counter[int]] = {
+            what: Counter() for what in ("produced", "failed", "received", "lost", "late")
+        }
+        self._produce: dict[int, Histogram] = {}
+        self._roundtrip: dict[int, Histogram] = {}
+
+    @property
+    def outstanding(self) -> int:
+        """Messages whose fate is not known."""
+        return len(self._sent)
+
+    def send(self, partition: int, now: float) -> int | None:
+        """The number of a message that is about to be sent; None if too many are on their way."""
+        self._partitions.add(partition)
+        if len(self._sent) >= OUTSTANDING_MAX:
+            return None
+        number = self._next
+        self._next += 1
+        self._sent[number] = Sent(partition, now)
+        return number
+
+    def acknowledge(self, number: int, now: float) -> None:
+        """A broker has stored it."""
+        sent = self._sent.get(number)
+        if sent is None:
+            return
+        sent.acknowledged = True
+        self._counts["produced"][sent.partition] += 1
+        self._produce.setdefault(sent.partition, Histogram()).add(now - sent.at)
+        if sent.read:
+            del self._sent[number]
+
+    def fail(self, number: int) -> None:
+        """It was not acknowledged, and is not tried again. It may be stored all the same."""
+        sent = self._sent.pop(number, None)
+        if sent is not None:
+            self._counts["produced"][sent.partition] += 1
+            self._counts["failed"][sent.partition] += 1
+
+    def read(self, number: int, now: float) -> None:
+        """It came back, perhaps before its acknowledgement, perhaps a second time."""
+        sent = self._sent.get(number)
+        if sent is None:
+            self._read_late(number)
+        elif not sent.read:
+            sent.read = True
+            self._counts["received"][sent.partition] += 1
+            self._roundtrip.setdefault(sent.partition, Histogram()).add(now - sent.at)
+            if sent.acknowledged:
+                del self._sent[number]
+
+    def _read_late(self, number: int) -> None:
+        for entry in self._lost:
+            if entry[0] == number:
+                self._lost.remove(entry)
+                self._counts["late"][entry[1]] += 1
+                return
+
+    def expire(self, now: float) -> None:
+        """Give up what was acknowledged and is not read within the patience."""
+        late = [
+            number
+            for number, sent in self._sent.items()
+            if sent.acknowledged and now - sent.at > self._patience_s
+        ]
+        for number in late:
+            partition = self._sent.pop(number).partition
+            self._counts["lost"][partition] += 1
+            self._lost.append((number, partition))
+
+    def families(self) -> Iterator[Family]:
+        """Of every partition that was sent to; their samples are made at once."""
+        waiting = Counter(s.partition for s in self._sent.values() if not s.acknowledged)
+        for name, kind, suffix, says, values in (
+            ("messages_produced_in_flight", "gauge", "", "Sent and not answered.", waiting),
+            ("messages_produced", "counter", "_total", "Answered by acknowledgement or error.",
+             self._counts["produced"]),
+            ("messages_produced_failed", "counter", "_total", "Sent and refused, or not answered.",
+             self._counts["failed"]),
+            ("messages_received", "counter", "_total", "Read in time.", self._counts["received"]),
+            ("messages_lost", "counter", "_total", "Acknowledged and not read in time.",
+             self._counts["lost"]),
+            ("messages_late", "counter", "_total", "Counted as lost, and read later.",
+             self._counts["late"]),
+        ):  # fmt: skip
+            samples = [Sample(suffix, _labels(p), values[p]) for p in sorted(self._partitions)]
+            yield Family(f"{PREFIX}_{name}", says, samples, kind)
+        for name, says, histograms in (
+            ("produce_latency_seconds", "From sending to the acknowledgement.", self._produce),
+            ("roundtrip_latency_seconds", "From sending to reading.", self._roundtrip),
+        ):
+            found = [s for p, h in sorted(histograms.items()) for s in h.samples(_labels(p))]
+            yield Family(f"{PREFIX}_{name}", says, found, "histogram")
+
+
+def _labels(partition: int) -> dict[str, str]:
+    return {"partition_id": str(partition)}
