@@ -76,6 +76,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "zk",
     },
     "exporter": {"client", "consumer", "groups", "producer", "zk"},
+    "pages": {"doctor", "exporter"},
     "embedded": {"zk", "admin", "client"},
     "simulation": {
         "admin",
@@ -110,7 +111,7 @@ REAL_WORLD = {"time", "random", "threading", "uuid", "secrets", "socket", "selec
 take the place of the real one."""
 IN_ANY_WORLD = ("broker", "network", "client", "producer", "consumer", "zk", "admin", "migration",
                 "groups", "log", "protocol", "doctor",
-                "exporter")  # fmt: skip
+                "exporter", "pages")  # fmt: skip
 """The rooms that this holds for."""
 REAL_WORLD_DOORS = (
     "kafka08/broker/main.py",

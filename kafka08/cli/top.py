@@ -21,10 +21,8 @@ from kafka08.cli.options import example, json_option, zookeeper_option
 from kafka08.lifecycle import Closeable
 
 if TYPE_CHECKING:
-    from kafka08.exporter.histories import Histories
-    from kafka08.exporter.reader import ClusterReader
+    from kafka08.exporter import ClusterView, Watch
     from kafka08.exporter.summary import Summary
-    from kafka08.exporter.view import ClusterView
 
 INTERVAL_SECONDS = 5.0
 CPU_SHARE_MAX = 0.1
@@ -57,6 +55,8 @@ def top(interval: float, once: bool, as_json: bool, zookeeper: str) -> None:
     Keys: b, t, g change the page, enter opens a group, s sorts, / filters, space pauses, q ends.
     Without a terminal it does as with --once.
     """
+    from kafka08.exporter import Watch
+
     with Watch(zookeeper) as watch:
         if once or as_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
             for view in Background(watch.read_twice, name="look").result():
@@ -64,48 +64,6 @@ def top(interval: float, once: bool, as_json: bool, zookeeper: str) -> None:
             show(watch.summary(), as_json=as_json)
         else:
             live(watch, interval, zookeeper)
-
-
-class Watch(Closeable):
-    """What was read last, and the time before, and how it moved. Connects at the first look."""
-
-    def __init__(self, zookeeper: str) -> None:
-        from kafka08.exporter.histories import Histories
-
-        self._zookeeper = zookeeper
-        self._reader: ClusterReader | None = None
-        self.before: ClusterView | None = None
-        self.view: ClusterView | None = None
-        self.histories: Histories = Histories()
-
-    def close(self) -> None:
-        if self._reader is not None:
-            self._reader.close()
-
-    def read(self) -> ClusterView:
-        """What there is now. In any one thread; raises ZooKeeperError."""
-        from kafka08.exporter import ClusterReader
-
-        if self._reader is None:
-            self._reader = ClusterReader(self._zookeeper)
-        return self._reader.read()
-
-    def read_twice(self) -> list[ClusterView]:
-        """A second apart, for rates."""
-        first = self.read()
-        time.sleep(1.0)
-        return [first, self.read()]
-
-    def add(self, view: ClusterView) -> None:
-        """Remember what was read."""
-        self.histories.add(view)
-        self.before, self.view = self.view, view
-
-    def summary(self) -> Summary:
-        from kafka08.exporter.summary import summary_of
-
-        assert self.view is not None
-        return summary_of(self.view, self.before, self.histories)
 
 
 def show(summary: Summary, *, as_json: bool) -> None:
@@ -129,7 +87,6 @@ def live(watch: Watch, interval: float, connect: str) -> None:
     from rich.live import Live
 
     from kafka08.cli.top_screen import Screen, name_of, render
-    from kafka08.exporter.summary import group_partitions
 
     console = Console()
     screen = Screen()
@@ -142,9 +99,7 @@ def live(watch: Watch, interval: float, connect: str) -> None:
     ):
         while not screen.ended:
             assert watch.view is not None
-            partitions = (
-                group_partitions(watch.view, watch.histories, screen.group) if screen.group else []
-            )
+            partitions = watch.partitions_of(screen.group) if screen.group else []
             rows = screen.rows(summary, partitions)
             at = f"{connect}  {time.strftime('%H:%M:%S', time.localtime(watch.view.now_ms / 1000))}"
             view.update(

@@ -4,7 +4,8 @@
 remembers how ends and commits moved; `families_of` (families.py, pure) makes the metrics of both,
 with the names of kafka_exporter; `verdict.py` judges by Burrow's rules. `Exporter` (exporter.py)
 does so again and again, and serves the text of the last time. `Probe` (probe.py) measures a topic
-by messages of its own.
+by messages of its own. `Watch` (watch.py) is for people: it has the rows of summary.py
+(pure).
 """
 
 from kafka08.exporter.exporter import Exporter
@@ -14,6 +15,7 @@ from kafka08.exporter.probe import Probe
 from kafka08.exporter.reader import ClusterReader
 from kafka08.exporter.verdict import Verdict, verdict_of
 from kafka08.exporter.view import ClusterView
+from kafka08.exporter.watch import Watch
 
 __all__ = [
     "ClusterReader",
@@ -22,6 +24,7 @@ __all__ = [
     "Histories",
     "Probe",
     "Verdict",
+    "Watch",
     "families_of",
     "verdict_of",
 ]

@@ -142,22 +142,16 @@ def _topics(view: ClusterView, before: ClusterView | None) -> tuple[TopicRow, ..
     by_topic: defaultdict[str, list[TopicPartition]] = defaultdict(list)
     for tp in view.partitions:
         by_topic[tp.topic].append(tp)
-    seconds = _seconds(view, before)
+    seconds, came = seconds_between(view, before), arrived(view, before)
     rows = []
     for topic, partitions in sorted(by_topic.items()):
         views = [view.partitions[tp] for tp in partitions]
-        came = 0
-        for tp in partitions:
-            earlier = None if before is None else before.partitions.get(tp)
-            end = view.partitions[tp].end
-            if end is not None and earlier is not None and earlier.end is not None:
-                came += max(0, end - earlier.end)
         rows.append(
             TopicRow(
                 topic,
                 len(partitions),
                 sum((p.end or 0) - (p.start or 0) for p in views),
-                None if seconds is None else came / seconds,
+                None if seconds is None else sum(came.get(tp, 0) for tp in partitions) / seconds,
                 sum(len(p.isr) < len(p.replicas) for p in views),
                 sum(p.leader not in view.brokers for p in views),
             )
@@ -172,7 +166,7 @@ def _group(
     newest = facts.newest()
     earlier = before.groups.get(name) if before is not None else None
     known = {} if earlier is None else earlier.newest()
-    seconds = _seconds(view, before)
+    seconds = seconds_between(view, before)
     read = sum(
         max(0, committed.offset - known[tp].offset)
         for tp, committed in newest.items()
@@ -191,5 +185,17 @@ def _group(
     )
 
 
-def _seconds(view: ClusterView, before: ClusterView | None) -> float | None:
+def arrived(view: ClusterView, before: ClusterView | None) -> dict[TopicPartition, int]:
+    """Messages that came into each partition since `before`, of those whose ends are known."""
+    earlier = {} if before is None else before.partitions
+    return {
+        tp: max(0, partition.end - earlier_end)
+        for tp, partition in view.partitions.items()
+        if partition.end is not None
+        and tp in earlier
+        and (earlier_end := earlier[tp].end) is not None
+    }
+
+
+def seconds_between(view: ClusterView, before: ClusterView | None) -> float | None:
     return None if before is None else max(0.001, (view.now_ms - before.now_ms) / 1000)

@@ -1,0 +1,113 @@
+"""`kafka08 report`."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kafka08.cli.background import Background
+from kafka08.cli.options import example, zookeeper_option
+from kafka08.listing import counted
+
+if TYPE_CHECKING:
+    from kafka08.pages import Overview
+    from kafka08.pages.report import Kept
+
+LOOK_SECONDS = 1.0
+"""From one look at the cluster to the next."""
+
+
+@click.command(
+    epilog=example("kafka08 report --output report.html --zookeeper localhost:2181"),
+)
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("report.html"),
+    show_default=True,
+    help="The page. A report that is there is compared with, and then replaced.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0.0, 3600.0),
+    default=2.0,
+    show_default=True,
+    help="How long the cluster is looked at, once a second.",
+)
+@click.option(
+    "--log-dir", "log_dirs", multiple=True, metavar="DIR", help="A log directory on this machine."
+)
+@zookeeper_option
+def report(output: Path, seconds: float, log_dirs: tuple[str, ...], zookeeper: str) -> None:
+    """Write one HTML page about a cluster: brokers, topics, groups, and what the doctor finds.
+
+    Rates count from the report that --output replaces, and its lines over time go on; the first
+    report counts from its own first look. The page needs no network.
+    """
+    from kafka08.pages import page_of, read_report
+
+    earlier = read_report(output)
+    if earlier is not None and earlier.connect != zookeeper:
+        click.echo(
+            f"{output} is a report of {earlier.connect}: nothing of it is compared with.", err=True
+        )
+        earlier = None
+
+    def work() -> Overview:
+        return read(zookeeper, earlier, seconds, log_dirs)
+
+    overview = Background(work, name="report").result()
+    replace(output, page_of(overview))
+    view, findings = overview.view, overview.findings or ()
+    problems = sum(finding.is_problem for finding in findings)
+    click.echo(
+        f"Wrote {output}: {counted(len(view.brokers), 'broker')}, "
+        f"{counted(len(view.partitions), 'partition')}, "
+        f"{counted(len(view.groups), 'group')}, {counted(problems, 'problem')}."
+    )
+
+
+def read(
+    zookeeper: str, earlier: Kept | None, seconds: float, log_directories: Sequence[str]
+) -> Overview:
+    """Look at the cluster for so long, then ask the doctor. Raises ZooKeeperError."""
+    from kafka08.doctor import SnapshotReader, findings_of
+    from kafka08.exporter import Watch
+    from kafka08.pages import Overview, Trends
+
+    trends = Trends() if earlier is None else earlier.trends
+    with Watch(zookeeper, earlier=None if earlier is None else earlier.view) as watch:
+        first = watch.view
+        ends = time.monotonic() + seconds
+        while True:
+            view = watch.read()
+            watch.add(view)
+            first = first or view
+            if earlier is None:
+                trends.add(view.now_ms, watch.summary())
+            if time.monotonic() >= ends:
+                break
+            time.sleep(LOOK_SECONDS)
+    before = None if first is view else first
+    summary = watch.summary(before)
+    if earlier is not None:
+        trends.add(view.now_ms, summary)
+    with SnapshotReader(zookeeper, log_directories=log_directories) as doctor:
+        snapshot = doctor.read()
+    findings = findings_of(snapshot)
+    return Overview(zookeeper, view, summary, trends, before, findings, snapshot.log_directories)
+
+
+def replace(path: Path, text: str) -> None:
+    """A reader finds the old page or the new one, never a part. OSError as `open`."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)

@@ -1,0 +1,99 @@
+"""Overview: what both pages show of a cluster, as JSON for their script. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from kafka08.doctor import Finding
+from kafka08.doctor.snapshot import LogDirectoryFacts
+from kafka08.exporter.summary import Summary, arrived, seconds_between
+from kafka08.exporter.view import ClusterView
+from kafka08.pages.kept import partitions_as_json
+from kafka08.pages.trends import Trends
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """connect           connect string of the cluster
+    before            what the rates count from; None: there are no rates
+    findings          of the doctor; None: it was not asked
+    log_directories   local ones that were looked into: they know bytes, brokers of 0.8 do not say
+    """
+
+    connect: str
+    view: ClusterView
+    summary: Summary
+    trends: Trends
+    before: ClusterView | None = None
+    findings: Sequence[Finding] | None = None
+    log_directories: Sequence[LogDirectoryFacts] = field(default=())
+
+
+def overview_of(facts: Overview) -> dict[str, Any]:
+    """As static/parts.js reads it."""
+    view, summary = facts.view, facts.summary
+    topic_bytes = bytes_by_topic(facts.log_directories)
+    return {
+        "connect": facts.connect,
+        "now_ms": view.now_ms,
+        "since_ms": None if facts.before is None else facts.before.now_ms,
+        "controller": summary.controller,
+        "brokers": brokers_of(facts),
+        "topics": [asdict(row) | {"bytes": topic_bytes.get(row.topic)} for row in summary.topics],
+        "partitions": partitions_as_json(view),
+        "groups": [asdict(row) for row in summary.groups],
+        "under_replicated": summary.under_replicated,
+        "offline": summary.offline,
+        "unanswered": summary.unanswered,
+        "trends": facts.trends.as_dict(),
+        "findings": None if facts.findings is None else findings_as_json(facts.findings),
+        "log_directories": [
+            {"path": d.path, "fault": d.fault, "total": d.total, "free": d.free}
+            for d in facts.log_directories
+        ],
+    }
+
+
+def brokers_of(facts: Overview) -> list[dict[str, Any]]:
+    """A row for each that is registered, then for each that only has replicas."""
+    view = facts.view
+    seconds, came = seconds_between(view, facts.before), arrived(view, facts.before)
+    incoming: defaultdict[int, int] = defaultdict(int)
+    absent: defaultdict[int, int] = defaultdict(int)
+    for tp, partition in view.partitions.items():
+        incoming[partition.leader] += came.get(tp, 0)
+        for replica in partition.replicas:
+            if replica not in view.brokers:
+                absent[replica] += 1
+    rows = [
+        asdict(row) | {"is_alive": True, "per_second": seconds and incoming[row.broker] / seconds}
+        for row in facts.summary.brokers
+    ]
+    return rows + [
+        {
+            "broker": broker,
+            "address": "",
+            "is_controller": False,
+            "leaders": 0,
+            "replicas": replicas,
+            "out_of_sync": replicas,
+            "is_alive": False,
+            "per_second": None,
+        }
+        for broker, replicas in sorted(absent.items())
+    ]
+
+
+def bytes_by_topic(directories: Iterable[LogDirectoryFacts]) -> Mapping[str, int]:
+    found: defaultdict[str, int] = defaultdict(int)
+    for directory in directories:
+        for tp, log in directory.logs.items():
+            found[tp.topic] += log.size
+    return found
+
+
+def findings_as_json(findings: Iterable[Finding]) -> list[dict[str, str]]:
+    return [asdict(f) | {"severity": f.severity.value} for f in findings]

@@ -1,0 +1,85 @@
+"""The report: an overview as one HTML file that needs no network, and reading back what it keeps.
+
+Its Content-Security-Policy allows the page's own script and style by their hashes, and nothing
+else: no other script would run, and nothing can be loaded.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from kafka08.errors import ConfigError
+from kafka08.exporter.view import ClusterView
+from kafka08.pages.kept import view_as_json, view_of_json
+from kafka08.pages.overview import Overview, overview_of
+from kafka08.pages.trends import Trends
+
+STATIC: Final = Path(__file__).with_name("static")
+REPORT_BYTES_MAX: Final = 256 * 1024 * 1024
+KEPT: Final = ('<script type="application/json" id="kept">', "</script>")
+"""What is around the JSON of a report that the next one reads."""
+
+
+class Kept(NamedTuple):
+    """What a report keeps for the next one."""
+
+    connect: str
+    view: ClusterView
+    trends: Trends
+
+
+def page_of(facts: Overview) -> str:
+    """The HTML."""
+    style, script = static("page.css"), static("parts.js") + static("report.js")
+    kept = {"connect": facts.connect, "view": view_as_json(facts.view)}
+    parts = {
+        "/*STYLE_HASH*/": hash_of(style),
+        "/*SCRIPT_HASH*/": hash_of(script),
+        "/*STYLE*/": style,
+        "/*SCRIPT*/": script,
+        "/*OVERVIEW*/": json_text(overview_of(facts)),
+        "/*KEPT*/": json_text(kept | {"trends": facts.trends.as_dict()}),
+    }
+    # In one pass: a group may have the name of a part.
+    return re.sub(r"/\*[A-Z_]+\*/", lambda found: parts[found[0]], static("report.html"))
+
+
+def read_report(path: Path) -> Kept | None:
+    """What the report at `path` keeps; None if there is no file. ConfigError if it is no report,
+    which must not be overwritten."""
+    try:
+        if path.stat().st_size > REPORT_BYTES_MAX:
+            raise ValueError(f"it has more than {REPORT_BYTES_MAX} bytes")
+        text = path.read_text(encoding="utf-8")
+        _, found, rest = text.partition(KEPT[0])
+        if not found:
+            raise ValueError("it keeps nothing for a next one")
+        kept = json.loads(rest.partition(KEPT[1])[0])
+        view, trends = view_of_json(kept["view"]), Trends.of_dict(kept["trends"])
+        return Kept(str(kept["connect"]), view, trends)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ConfigError(
+            f"{path} exists and is not a report of kafka08 ({error}). Give another name, or remove "
+            "the file"
+        ) from error
+
+
+def json_text(value: Any) -> str:
+    """JSON that may stand in a script element: without "<" it can neither end nor nest one."""
+    return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def hash_of(text: str) -> str:
+    """As Content-Security-Policy writes it."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def static(name: str) -> str:
+    return (STATIC / name).read_text(encoding="utf-8")

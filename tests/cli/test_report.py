@@ -1,0 +1,27 @@
+"""`kafka08 report` on the cluster of the session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kafka08.pages import read_report
+from tests.cli.conftest import Commands, Inspector
+
+
+def test_the_second_report_compares_with_the_first(
+    kafka08: Commands, inspect: Inspector, tmp_path: Path
+) -> None:
+    """Messages between them have a rate, and a third one goes on with the line."""
+    topic = inspect.create_topic("reported")
+    page = tmp_path / "report.html"
+    kafka08("report", "--output", page, "--seconds", 0)
+    kafka08("produce", topic, stdin=b"a\nb\nc\n")
+    done = kafka08("report", "--output", page, "--seconds", 0)
+    assert f"Wrote {page}: " in done.out.decode()
+    kafka08("report", "--output", page, "--seconds", 0)
+    kept = read_report(page)
+    assert kept is not None
+    [with_messages, without] = [rate for _, rate in kept.trends.incoming]
+    assert with_messages > 0
+    assert 0 == without
+    assert [page] == [path for path in tmp_path.iterdir() if "report.html" in path.name]

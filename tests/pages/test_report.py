@@ -1,0 +1,97 @@
+"""The report: what it keeps, what it does not overwrite, and what a browser makes of it."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from kafka08.errors import ConfigError
+from kafka08.pages import page_of, read_report
+from tests.pages.chromium import page_in_chromium
+from tests.pages.clusters import EMPTY, HOSTILE, overview, view
+
+
+def write(directory: Path, text: str) -> Path:
+    path = directory / "report.html"
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("group", ["readers", HOSTILE, "/*KEPT*/", "/*SCRIPT*/", "\u2028ü😀"])
+def test_a_report_keeps_what_the_next_one_compares_with(group: str, tmp_path: Path) -> None:
+    """Whatever a group is called."""
+    now = view(2, group=group)
+    kept = read_report(write(tmp_path, page_of(overview(now, view(1, group=group)))))
+    assert kept is not None
+    assert "localhost:2181" == kept.connect
+    assert now.groups == kept.view.groups
+    assert [group] == list(kept.trends.lags)
+    assert 2 == len(kept.trends.lags[group])
+
+
+def test_without_a_report_there_is_nothing_to_compare_with(tmp_path: Path) -> None:
+    """That is no error."""
+    assert read_report(tmp_path / "report.html") is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "my notes",
+        '<script type="application/json" id="kept">{"view": [], "trends": 3}</script>',
+        '<script type="application/json" id="kept">[1]</script>',
+        '<script type="application/json" id="kept">{</script>',
+    ],
+)
+def test_what_is_no_report_is_not_overwritten(text: str, tmp_path: Path) -> None:
+    """It may be somebody's work: the error names the file, and what to do."""
+    path = write(tmp_path, text)
+    with pytest.raises(ConfigError, match=f"{path} exists and is not a report"):
+        read_report(path)
+
+
+class Elements(HTMLParser):
+    """Every element of a page, with its attributes."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attributes)))
+
+
+def test_a_report_loads_nothing() -> None:
+    """No address in any attribute but that of an empty icon; scripts and style are in the page."""
+    for _, attributes in Elements(page_of(overview(view()))).found:
+        for name in ("src", "href", "data", "action", "srcset"):
+            assert attributes.get(name) in {None, "data:,"}
+
+
+def test_chromium_draws_ten_thousand_partitions_of_a_hostile_cluster(tmp_path: Path) -> None:
+    """Names are text: none becomes an element or runs. All brokers, the first 200 topics and how
+    many there are, and the doctor's words are there."""
+    now, before = (view(seconds, topics=1000, partitions=10, group=HOSTILE) for seconds in (20, 10))
+    page = write(tmp_path, page_of(overview(now, before)))
+    shown = page_in_chromium(page.as_uri(), tmp_path / "profile")
+    body = shown.partition("<main")[2].partition("</main>")[0]
+    assert "<title>Kafka report, 20" in shown
+    elements = [tag for tag, _ in Elements(body).found]
+    assert not {"script", "img"}.intersection(elements)
+    assert 3 == elements.count("li") + body.count("<h3>Broker ") - 1
+    assert "&lt;/script&gt;&lt;script&gt;" in body
+    assert ">t99<" in body or ">t198<" in body
+    assert "200 of 1,000" in body
+    assert "the doctor says" in body
+
+
+def test_chromium_shows_an_empty_cluster_as_one(tmp_path: Path) -> None:
+    """It says what is not there, and what may be wrong."""
+    page = write(tmp_path, page_of(overview(EMPTY)))
+    shown = page_in_chromium(page.as_uri(), tmp_path / "profile")
+    for said in ("No broker is registered", "There are no topics.", "There are no consumer groups"):
+        assert said in shown
