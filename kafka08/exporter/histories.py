@@ -77,14 +77,19 @@ class Histories:
         del ends[:-ENDS_MAX]
 
     def seconds_late(self, view: ClusterView, tp: TopicPartition, offset: int) -> float | None:
-        """How long ago the log ended at `offset`: as late is a group that committed it. 0.0 if it
-        is at the end; at least the time since the first end that is remembered if it is below that;
-        None if the end is not known."""
-        end = view.partitions[tp].end if tp in view.partitions else None
-        if end is None:
+        """How long ago the message at `offset` was written: as late is a group that committed it.
+        By the timestamp of the message if the view has it; else by when the log ended there, so at
+        least the time since the first end that is remembered if it is below that. 0.0 if there is
+        no such message yet; None if the end is not known."""
+        partition = view.partitions.get(tp)
+        if partition is None or partition.end is None:
             return None
-        if offset >= end:
+        offset = partition.first_from(offset)
+        if offset >= partition.end:
             return 0.0
+        stamped_ms = view.times.get((tp, offset))
+        if stamped_ms is not None:
+            return max(0.0, (view.now_ms - stamped_ms) / 1000)
         ends = self._ends.get(tp)
         if not ends:
             return None

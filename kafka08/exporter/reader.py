@@ -6,11 +6,14 @@ nothing else from being seen.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 
 from kafka08.client import ClusterClient, RetryPolicy
 from kafka08.client.log_offsets import offsets_or_errors
+from kafka08.client.message_times import message_times
 from kafka08.errors import KafkaError
+from kafka08.exporter.message_times import MessageTimes
 from kafka08.exporter.view import ClusterView, Committed, GroupView, PartitionView
 from kafka08.groups.coordinator_reader import CoordinatorReader, may_coordinate
 from kafka08.groups.members import read_members_of
@@ -29,7 +32,11 @@ from kafka08.zk.client import ZkClient
 from kafka08.zk.group_store import GroupStore
 from kafka08.zk.store import ClusterStore
 
+logger = logging.getLogger(__name__)
+
 RETRIES = RetryPolicy(tries=2, backoff_ms=100)
+FIRST_WITH_TIMESTAMPS = 3
+"""The version of the registration of a broker of 0.10.0."""
 
 Offsets = dict[TopicPartition, int]
 
@@ -40,6 +47,7 @@ class ClusterReader(Closeable):
     def __init__(self, zookeeper: str, *, runtime: ClientRuntime = THREADS) -> None:
         self._runtime = runtime
         self._cluster: ClusterClient | None = None
+        self._times = MessageTimes()
         self._zk = ZkClient(zookeeper, adapter=runtime.zookeeper, name="exporter", clock=runtime)
         self._zk.start()
         self._store = ClusterStore(self._zk)
@@ -76,6 +84,9 @@ class ClusterReader(Closeable):
                 ends.get(tp),
             )
         groups = self._groups(cluster, list(partitions), unanswered)
+        times = self._times.look_up(
+            unread(views, groups), lambda offsets: self._ask_times(cluster, views, offsets)
+        )
         return ClusterView(
             self._runtime.time_ms(),
             brokers,
@@ -84,6 +95,7 @@ class ClusterReader(Closeable):
             groups,
             self._runtime.monotonic() - began,
             tuple(unanswered),
+            times,
         )
 
     def _client(self, unanswered: list[str]) -> ClusterClient | None:
@@ -119,6 +131,30 @@ class ClusterReader(Closeable):
                 unanswered.append(f"offsets of {tp}: {answer}")
             elif answer:
                 found[tp] = answer[0]
+        return found
+
+    def _ask_times(
+        self,
+        cluster: ClusterClient | None,
+        views: Mapping[TopicPartition, PartitionView],
+        offsets: Mapping[TopicPartition, int],
+    ) -> dict[TopicPartition, int | None]:
+        """The times of those led by brokers whose messages may have some. What is not answered is
+        left to the history of ends."""
+        found: dict[TopicPartition, int | None] = {}
+        if cluster is None:
+            return found
+        by_leader: dict[int, dict[TopicPartition, int]] = {}
+        for tp, offset in offsets.items():
+            by_leader.setdefault(views[tp].leader, {})[tp] = offset
+        for broker_id, registration in self._store.registrations(by_leader).items():
+            if registration.version < FIRST_WITH_TIMESTAMPS:
+                continue
+            try:
+                leader = registration.broker(broker_id)
+                found |= message_times(cluster, leader, by_leader[broker_id])
+            except KafkaError as error:
+                logger.info("No times of messages from broker %d: %s", broker_id, error)
         return found
 
     def _groups(
@@ -172,3 +208,19 @@ class ClusterReader(Closeable):
             unanswered.append(f"offsets of group {group} in Kafka: {error}")
             return {}
         return {tp: Committed(offset) for tp, offset in found.items()}
+
+
+def unread(
+    partitions: Mapping[TopicPartition, PartitionView], groups: Mapping[str, GroupView]
+) -> dict[TopicPartition, set[int]]:
+    """partition → the offsets from which groups have something to read. Pure."""
+    found: dict[TopicPartition, set[int]] = {}
+    for group in groups.values():
+        for tp, committed in group.newest().items():
+            partition = partitions.get(tp)
+            if partition is None or partition.end is None:
+                continue
+            offset = partition.first_from(committed.offset)
+            if offset < partition.end:
+                found.setdefault(tp, set()).add(offset)
+    return found

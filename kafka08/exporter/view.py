@@ -28,6 +28,10 @@ class PartitionView:
     start: int | None = None
     end: int | None = None
 
+    def first_from(self, offset: int) -> int:
+        """`offset`, or the start of the log if that is larger: the messages between are gone."""
+        return offset if self.start is None else max(offset, self.start)
+
 
 @dataclass(frozen=True, slots=True)
 class GroupView:
@@ -53,6 +57,8 @@ class ClusterView:
     """now_ms       when it was read
     seconds      how long that took
     unanswered   what could not be asked, and why
+    times        (partition, offset) → when the first message from there on was written, in ms, by
+                 its timestamp; of offsets that groups have yet to read, where it is known
     """
 
     now_ms: int
@@ -62,3 +68,4 @@ class ClusterView:
     groups: Mapping[str, GroupView] = field(default_factory=dict)
     seconds: float = 0.0
     unanswered: tuple[str, ...] = ()
+    times: Mapping[tuple[TopicPartition, int], int] = field(default_factory=dict)

@@ -67,6 +67,19 @@ def test_a_pause_of_the_producer_does_not_count_as_written_time() -> None:
     assert late <= STEP / 1000
 
 
+def test_the_timestamp_of_the_next_message_is_stronger_than_the_history() -> None:
+    """Of the first one that is left, where those that were committed are deleted."""
+    last = view(2, 200)
+    stamped = replace(last, times={(T0, 150): last.now_ms - 90_000})
+    histories = watched(view(0, 0), view(1, 100), last)
+    assert 90.0 == histories.seconds_late(stamped, T0, 150)
+    assert pytest.approx(15.0) == histories.seconds_late(stamped, T0, 100)
+    cut = replace(stamped, partitions={T0: replace(stamped.partitions[T0], start=150)})
+    assert 90.0 == histories.seconds_late(cut, T0, 20)
+    future = replace(last, times={(T0, 150): last.now_ms + 90_000})
+    assert 0.0 == histories.seconds_late(future, T0, 150)
+
+
 def test_a_topic_made_again_begins_a_new_history() -> None:
     """Its ends are lower than those of the old one."""
     last = view(3, 5)

@@ -17,10 +17,21 @@ from kafka08.admin import AdminClient
 from kafka08.consumer import ConsumerConfig, ConsumerConnector
 from kafka08.embedded import EmbeddedCluster
 from kafka08.exporter import ClusterReader, Exporter
+from kafka08.network.connection import Connection
 from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
+from kafka08.protocol import compression, message_set
+from kafka08.protocol.produce import (
+    ProducePartition,
+    ProduceRequest,
+    ProduceResponse,
+    ProduceTopic,
+)
 from kafka08.runtime.threads import THREADS
+from kafka08.zk.client import ZkClient
 
 MESSAGES, READ = 40, 25
+MAGIC_1_PRODUCE = 2
+"""The version of Produce that may have messages with timestamps."""
 SHIPPED = Path(__file__).parent.parent.parent / "docs" / "monitoring"
 Values = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
@@ -92,6 +103,57 @@ def test_groups_of_both_stores_have_their_lag(cluster: EmbeddedCluster) -> None:
     }
     assert {"in-zookeeper"} == in_zookeeper
     assert 0 == of(values, "kafka08_exporter_unanswered")
+
+
+HOUR_MS = 3_600_000
+
+
+def write(cluster: EmbeddedCluster, topic: str, data: bytes) -> None:
+    """A message set, as a producer of 0.10 sends it."""
+    request = ProduceRequest(
+        1, 5000, [ProduceTopic(topic, [ProducePartition(0, data)])], version=MAGIC_1_PRODUCE
+    )
+    leader = cluster.leader_of(topic)
+    with Connection("127.0.0.1", leader.port) as connection:
+        response = connection.send(request)
+    assert isinstance(response, ProduceResponse)
+    assert 0 == response.topics[0].partitions[0].error_code
+
+
+def late_by(cluster: EmbeddedCluster, topic: str, offset: int) -> float | None:
+    """What the first look says of a group that committed `offset`; None: nothing."""
+    connect = cluster.zookeeper.connect_string
+    with ZkClient(connect) as zk:
+        zk.put(f"/consumers/late/offsets/{topic}/0", str(offset))
+    with ClusterReader(connect) as reader:
+        exporter = Exporter(reader, THREADS)
+        exporter.refresh()
+    labels = {"consumergroup": "late", "topic": topic, "partition": "0"}
+    return parsed(exporter.text).get(
+        ("kafka_consumergroup_lag_seconds", tuple(sorted(labels.items())))
+    )
+
+
+@pytest.mark.parametrize("cluster", ["0.10.2"], indirect=True)
+@pytest.mark.parametrize("codec", [compression.NONE, compression.GZIP])
+def test_lateness_goes_by_timestamps_at_the_first_look(
+    cluster: EmbeddedCluster, codec: int
+) -> None:
+    """Where messages have some; of a compressed set by its newest message."""
+    topic = f"timed-{codec}"
+    cluster.create_topic(topic, 1, 1)
+    now = THREADS.time_ms()
+    for hours in (5, 3, 1):
+        times = [now - hours * HOUR_MS - 1000, now - hours * HOUR_MS]
+        pairs = [(None, b"x" * 100)] * 2
+        write(cluster, topic, message_set.encode(pairs, codec, 0, 1, times))
+    late = {offset: late_by(cluster, topic, offset) for offset in (0, 1, 2, 5, 6)}
+    first = 5 * 3600 if codec else 5 * 3600 + 1
+    expected = {0: first, 1: 5 * 3600, 2: first - 2 * 3600, 5: 3600, 6: 0}
+    for offset, seconds in expected.items():
+        found = late[offset]
+        assert found is not None
+        assert seconds <= found < seconds + 60 or found == seconds, (offset, late)
 
 
 def test_a_dead_broker_leaves_the_rest_to_be_seen(cluster: EmbeddedCluster) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
@@ -14,8 +13,8 @@ from kafka08.errors import UnknownTopicOrPartition
 from kafka08.exporter import Probe
 from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
 from kafka08.runtime.threads import THREADS
+from tests.waiting import until
 
-DEADLINE = 60.0
 PREFIX = "kminion_end_to_end_"
 
 
@@ -34,13 +33,6 @@ def counts(probe: Probe, name: str) -> dict[str, float]:
         for s in family.samples
         if s.suffix in {"", "_total", "_count"}
     }
-
-
-def eventually(holds: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE
-    while not holds():
-        assert time.monotonic() < deadline, f"not within {DEADLINE} s: {what}"
-        time.sleep(0.1)
 
 
 def test_every_message_comes_back(cluster: EmbeddedCluster) -> None:
@@ -69,11 +61,11 @@ def test_a_dead_leader_is_seen_and_the_other_partition_measured_on(
         dead = cluster.leader_of("probe", 0)
         dead.kill()
         THREADS.spawn(probe.run, 0.1, name="probe")
-        eventually(lambda: counts(probe, "messages_produced_failed")["0"] > 0, "it fails")
-        eventually(lambda: counts(probe, "messages_received")["1"] > 3, "the other is read")
+        until(lambda: counts(probe, "messages_produced_failed")["0"] > 0, "it fails")
+        until(lambda: counts(probe, "messages_received")["1"] > 3, "the other is read")
         cluster.restart(dead)
         before = counts(probe, "messages_received")["0"]
-        eventually(lambda: counts(probe, "messages_received")["0"] > before, "it is read again")
+        until(lambda: counts(probe, "messages_received")["0"] > before, "it is read again")
         assert 0 == counts(probe, "messages_produced_failed")["1"]
 
 
