@@ -170,9 +170,9 @@ class AppendQueue:
 def needs_queue(partition: Partition, data: bytes | bytearray | memoryview) -> bool:
     """Whether an append may take a native job: packing, or the fsync of flush.messages."""
     log = partition.log
-    return needs_native(data) or (
-        log is not None and log.config.flush_messages < LONG_MAX and log.may_owe_flush(data)
-    )
+    if log is not None and log.config.flush_messages < LONG_MAX and log.may_owe_flush(data):
+        return True
+    return len(data) >= NATIVE_MIN_BYTES and message_set.begins_compressed(data)
 
 
 def needs_native(data: bytes | bytearray | memoryview) -> bool:

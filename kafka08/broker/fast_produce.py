@@ -49,6 +49,7 @@ class FastProduce:
         self._broker = broker
         self._replica_manager = broker.replica_manager
         self._partitions = broker.replica_manager.by_topic_name
+        self._time_ms = broker.runtime.time_ms
 
     def __call__(
         self, payload: memoryview, link: ServerConnection
@@ -61,6 +62,7 @@ class FastProduce:
         acks, timeout_ms, found, sets = request
         if acks not in LEGAL_ACKS:
             return NOTHING_DONE
+        now_ms = self._time_ms()
         appended: list[AppendInfo] = []
         done: list[Partition] = []
         names: list[TopicPartition] = []
@@ -73,7 +75,7 @@ class FastProduce:
                 and not needs_queue(partition, data)
             ):
                 try:
-                    info = partition.append(data, acks)
+                    info = partition.append(data, acks, now_ms)
                 except ApiError:
                     continue  # nothing was appended; the handler meets the same error
                 appended.append(info)

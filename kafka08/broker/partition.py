@@ -236,10 +236,16 @@ class Partition:
             )
         return log
 
-    def append(self, message_set: Buffer, required_acks: int) -> AppendInfo:
-        """Append as the leader, here and now: validated, numbered in place, one write. Raises
-        what check_append and Log.append raise. The caller then wakes the waits."""
-        info = self.check_append(required_acks).append(message_set)
+    def append(
+        self, message_set: Buffer, required_acks: int, now_ms: int | None = None
+    ) -> AppendInfo:
+        """Append as the leader, here and now: validated, numbered in place, one write. `now_ms` as
+        for Log.append. Raises what check_append and Log.append raise. The caller then wakes the
+        waits."""
+        log = self.log
+        if log is None or not self.is_leader or required_acks == -1:
+            log = self.check_append(required_acks)
+        info = log.append(message_set, now_ms)
         self.messages_in += info.count
         self.bytes_in += info.size
         if len(self.maximal_isr) > 1:

@@ -208,31 +208,27 @@ class Log:
 
     # Appending
 
-    def append(self, message_set_data: Buffer, *, flush: bool = True) -> AppendInfo:
+    def append(
+        self, message_set_data: Buffer, now_ms: int | None = None, *, flush: bool = True
+    ) -> AppendInfo:
         """Append what a producer sent: validate, number in place (or repack), one write.
 
-        `message_set_data` must be writable and is changed. Raises InvalidMessage, InvalidTimestamp,
+        `message_set_data` must be writable and is changed. `now_ms` is the present time, for those
+        that append to many logs at once. Raises InvalidMessage, InvalidTimestamp,
         MessageSizeTooLarge, MessageSetSizeTooLarge or UnknownError with nothing appended, and
         StorageError.
         """
-        now_ms = self._clock.time_ms()
+        if now_ms is None:
+            now_ms = self._clock.time_ms()
         config, first_offset = self.config, self._log_end_offset
         summary = config.number(message_set_data, first_offset, now_ms)
         if summary is None:
             prepared = config.prepare(message_set_data, first_offset, now_ms)
             return self._append_numbered(prepared, now_ms, flush)
         last_offset, size = summary.last_offset, summary.size
-        whole = size == len(message_set_data)
-        largest_ms, largest_offset = summary.max_timestamp_ms, summary.max_timestamp_offset
-        self._write(
-            message_set_data if whole else memoryview(message_set_data)[:size],
-            first_offset,
-            last_offset,
-            largest_ms,
-            largest_offset,
-            now_ms,
-            flush,
-        )
+        if size != len(message_set_data):
+            message_set_data = memoryview(message_set_data)[:size]
+        self._write(message_set_data, size, first_offset, summary, now_ms, flush)
         time_ms = now_ms if config.gives_time else NO_TIMESTAMP
         return AppendInfo(first_offset, last_offset, summary.count, size, time_ms)
 
@@ -258,8 +254,7 @@ class Log:
         if not count:
             return AppendInfo(first_offset, last_offset, 0, 0)
         data = prepared.data
-        largest_ms, largest_offset = prepared.max_timestamp_ms, prepared.max_timestamp_offset
-        self._write(data, first_offset, last_offset, largest_ms, largest_offset, now_ms, flush)
+        self._write(data, len(data), first_offset, prepared, now_ms, flush)
         return AppendInfo(first_offset, last_offset, count, len(data), prepared.log_append_time_ms)
 
     def append_as_follower(self, message_set_data: Buffer, *, flush: bool = True) -> AppendInfo:
@@ -294,15 +289,9 @@ class Log:
         if active.size and last_offset - active.base_offset > INT_MAX:
             # The indexes count offsets from the base in 32 bits.
             self.roll(max(first_offset, last_offset - INT_MAX) if config.has_timestamps else None)
-        self._write(
-            memoryview(message_set_data)[: summary.size],
-            first_offset,
-            last_offset,
-            summary.max_timestamp_ms,
-            summary.max_timestamp_offset,
-            self._clock.time_ms(),
-            flush,
-        )
+        data = memoryview(message_set_data)[: summary.size]
+        now_ms = self._clock.time_ms()
+        self._write(data, summary.size, first_offset, summary, now_ms, flush)
         return AppendInfo(first_offset, last_offset, summary.count, summary.size)
 
     def may_owe_flush(self, message_set_data: Buffer) -> bool:
@@ -327,17 +316,17 @@ class Log:
     def _write(
         self,
         data: Buffer,
+        size: int,
         first_offset: int,
-        last_offset: int,
-        largest_ms: int,
-        largest_offset: int,
+        summary: kernel.SetSummary | message_set.PreparedSet,
         now_ms: int,
         flush: bool,
     ) -> None:
+        """Write a set of `size` bytes, which `summary` describes."""
         assert not self._closed, f"{self.name} is closed"
-        size = len(data)
         segment = self._active
         config = self.config
+        largest_ms = summary.max_timestamp_ms
         if segment.size:
             # The age: between timestamps, or if the first message has none between clock times.
             first_ms = segment.first_ms
@@ -349,9 +338,9 @@ class Log:
             ):
                 self.roll()
                 segment = self._active
-        segment.append(data, first_offset, largest_ms, largest_offset)
-        self._log_end_offset = last_offset + 1
-        if flush and self._log_end_offset - self.recovery_point >= config.flush_messages:
+        segment.append(data, first_offset, largest_ms, summary.max_timestamp_offset)
+        self._log_end_offset = end_offset = summary.last_offset + 1
+        if flush and end_offset - self.recovery_point >= config.flush_messages:
             self.flush()
 
     def roll(self, base_offset: int | None = None) -> None:

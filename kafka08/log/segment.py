@@ -52,6 +52,7 @@ class LogSegment:
     created_ms     when this object was made: the age that rolls a segment starts anew with every
                    start of the broker (0.8)
     jitter_ms      taken off the age at which this segment is rolled
+    is_full        whether an index has no room for another entry; of the active segment only
     time_index     None below 0.10.2, and then nothing here goes by timestamps
 
     With a time index:
@@ -68,7 +69,7 @@ class LogSegment:
     __slots__ = ("_bytes_since_index", "_disk", "_index_interval_bytes",
                  "_knows_first", "_pwrite",
                  "_tail_offset", "_tail_position", "base_offset", "created_ms", "directory", "file",
-                 "first_ms", "index", "jitter_ms", "largest", "log_path", "size",
+                 "first_ms", "index", "is_full", "jitter_ms", "largest", "log_path", "size",
                  "time_index")  # fmt: skip
 
     def __init__(
@@ -94,6 +95,7 @@ class LogSegment:
         self.size = file_size(self.file, self.log_path)
         crash(crashpoints.ROLL_LOG_CREATED)
         self.index = OffsetIndex(index_file(directory, base_offset), base_offset, disk)
+        self.is_full = True
         self.first_ms = NO_TIMESTAMP
         self._knows_first = False
         self.largest = TimestampOffset(NO_TIMESTAMP, base_offset)
@@ -121,9 +123,7 @@ class LogSegment:
     def indexes(self) -> tuple[IndexFile, ...]:
         return (self.index,) if self.time_index is None else (self.index, self.time_index)
 
-    @property
-    def is_full(self) -> bool:
-        """Whether an index has no room for another entry."""
+    def _has_full_index(self) -> bool:
         time_index = self.time_index
         return self.index.is_full or (time_index is not None and time_index.is_full)
 
@@ -131,6 +131,7 @@ class LogSegment:
         """Get ready for appends: pre-allocate the indexes."""
         for index in self.indexes:
             index.grow(index_bytes)
+        self.is_full = self._has_full_index()
         if self.time_index is not None and not self._knows_first:
             self.first_ms = self.timestamp_at(0)
             self._knows_first = self.size > 0
@@ -168,6 +169,7 @@ class LogSegment:
             if time_index is not None:
                 time_index.append(*self.largest)
             self._bytes_since_index = size
+            self.is_full = self._has_full_index()
         else:
             self._bytes_since_index += size
         self.size = position + size
@@ -256,7 +258,7 @@ class LogSegment:
             index.grow(index_bytes)
             index.truncate_to(self.base_offset)
         for (offset, position), time in zip(found.index_entries, found.time_entries, strict=True):
-            if self.is_full or not self.index.takes(offset, position):
+            if self._has_full_index() or not self.index.takes(offset, position):
                 break
             self.index.append(offset, position)
             self._append_time(time)
