@@ -48,6 +48,7 @@ def run(properties: Mapping[str, str], log_level: str = "info") -> int:
     """Be a broker until SIGTERM, SIGINT or SIGHUP; the exit status. Patches this process for
     gevent. A signal that was held before (stop_signals.py) ends it before it starts."""
     # Before anything below is imported: it takes the patched modules for granted.
+    from kafka08.broker.descriptors import raise_descriptor_limit
     from kafka08.broker.memory import keep_freed_memory
     from kafka08.extras import missing_extra
 
@@ -60,6 +61,7 @@ def run(properties: Mapping[str, str], log_level: str = "info") -> int:
         return 1
     patch_process()
     keep_freed_memory()
+    raise_descriptor_limit()
     limit = set_up_logging(log_level)
 
     import gc

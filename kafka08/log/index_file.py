@@ -27,10 +27,11 @@ class IndexFile:
     entries    how many are used
     capacity   how many there is room for; 0 until `grow`
 
-    Not thread-safe.
+    A mapped file is closed: of the many thousand indexes of a broker none takes a descriptor. It is
+    opened again for what a map cannot do, which is rare. Not thread-safe.
     """
 
-    __slots__ = ("_allocated", "_disk", "_file", "_map", "base_offset", "capacity", "entries",
+    __slots__ = ("_allocated", "_disk", "_map", "base_offset", "capacity", "entries",
                  "path")  # fmt: skip
 
     entry_bytes: ClassVar[int]
@@ -42,7 +43,6 @@ class IndexFile:
         self._allocated = 0
         self._disk = disk
         self._map: memoryview | None = None
-        self._file: File | None = None
         file = open_file(disk, path, OpenMode.CREATE)
         with storage_errors("read", path):
             self.entries = file.size() // self.entry_bytes
@@ -70,7 +70,7 @@ class IndexFile:
         are) and accept entries."""
         self._unmap()
         self.capacity = max(max_bytes // self.entry_bytes, self.entries + 1)
-        file = self._file = self.opened()
+        file = self.opened()
         with storage_errors("pre-allocate", self.path):
             # Shorter first: what lies behind the last entry must read as zeros.
             file.truncate(self.size)
@@ -96,7 +96,7 @@ class IndexFile:
 
     def opened(self) -> File:
         """The file, open for writing; to sync it, say."""
-        return self._file or open_file(self._disk, self.path, OpenMode.UPDATE)
+        return open_file(self._disk, self.path, OpenMode.UPDATE)
 
     def close(self) -> None:
         """Trim the file and let go of it."""
@@ -112,11 +112,11 @@ class IndexFile:
     def _keep(self, entries: int) -> None:
         """Overwrite the entries behind the first `entries` with zeros. The index must have been
         grown."""
-        assert self._file is not None, "truncate of a sealed index"
+        assert self.capacity, "truncate of a sealed index"
+        dropped = bytes((self.entries - entries) * self.entry_bytes)
+        file = self.opened()
         with storage_errors("truncate", self.path):
-            self._file.pwrite(
-                bytes((self.entries - entries) * self.entry_bytes), entries * self.entry_bytes
-            )
+            file.pwrite(dropped, entries * self.entry_bytes)
         self.entries = entries
 
     def _map_file(self, file: File, entries: int) -> memoryview:
@@ -128,15 +128,14 @@ class IndexFile:
         if self._map is not None:
             self._map.release()
         self._map = None
-        self._file = None
 
     def _allocate_page(self) -> None:
         """Give the next page real blocks: a store into a hole of a full disk would kill the
         process by a signal, this raises instead."""
-        assert self._file is not None
+        file = self.opened()
         size = min(PAGE_BYTES, self.capacity * self.entry_bytes - self._allocated)
         with storage_errors("extend", self.path):
-            self._file.allocate(self._allocated, size)
+            file.allocate(self._allocated, size)
         self._allocated += size
 
     def _used_entries(self, file: File) -> int:

@@ -40,6 +40,12 @@ ACCEPT_PAUSE_SECONDS: Final = 0.1
 """Pause after accept failed for want of descriptors."""
 
 
+ADVICE: Final[Mapping[int, str]] = {
+    errno.EMFILE: ". Raise this process's limit of open files (ulimit -Hn): it needs one for each "
+    "log segment and one for each connection.",
+    errno.ENFILE: ". Raise the system's limit of open files (fs.file-max).",
+}
+
 CallLater = Callable[[float, Callable[[], object]], Cancellable]
 """`call_later(ms, call)`: the broker's timing wheel."""
 
@@ -395,7 +401,10 @@ class SocketServer:
             except BlockingIOError:
                 return
             except OSError as error:
-                logger.error("Error while accepting connection: %s", error, extra=caused_by(""))
+                advice = ADVICE.get(error.errno or 0, "")
+                logger.error(
+                    "Error while accepting connection: %s%s", error, advice, extra=caused_by("")
+                )
                 if error.errno in {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}:
                     self._pause_accepting()
                 return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import mmap
 import os
 import shutil
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from kafka08.runtime.disk import Close, Disk, DiskLock, File, OpenMode, Syncable
+from kafka08.runtime.file_mapping import map_file
 
 FLAGS: Final = {
     OpenMode.READ: os.O_RDONLY,
@@ -83,7 +83,7 @@ class SystemFile(Descriptor):
         os.posix_fallocate(self.fd, position, size)
 
     def map(self, size: int) -> memoryview:
-        return memoryview(mmap.mmap(self.fd, size))
+        return map_file(self.fd, size)
 
     def set_modified_ns(self, modified_ns: int) -> None:
         os.utime(self.fd, ns=(modified_ns, modified_ns))

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import mmap
 import os
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka08.log.offset_index import IndexEntry, OffsetIndex
+from kafka08.runtime import system_disk
 from tests.log.conftest import index_entries
 
 DATA = Path(__file__).parent.parent / "data"
@@ -74,7 +74,7 @@ def test_what_a_crash_left_is_not_mapped(tmp_path: Path, monkeypatch: pytest.Mon
     def refuse(*_: object) -> None:
         raise AssertionError("mapped")
 
-    monkeypatch.setattr(mmap, "mmap", refuse)
+    monkeypatch.setattr(system_disk, "map_file", refuse)
     again = OffsetIndex(tmp_path / "i", 100)
     assert (2, IndexEntry(105, 20)) == (again.entries, again.last)
 

@@ -1,0 +1,48 @@
+"""The limit of open files, and what a partition takes of it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kafka08.kernel.types import EMPTY_ENTRY_BYTES
+from kafka08.levels import Level
+from kafka08.log.config import LogConfig
+from kafka08.log.log import Log
+from kafka08.protocol import message_set
+
+SCRIPT = """
+import resource
+from kafka08.broker.descriptors import raise_descriptor_limit
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (100, hard))
+assert raise_descriptor_limit() == hard
+print(resource.getrlimit(resource.RLIMIT_NOFILE) == (hard, hard))
+"""
+
+
+def test_the_soft_limit_is_raised_to_the_hard_one() -> None:
+    """In a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert "True\n" == done.stdout
+
+
+@pytest.mark.parametrize("level", [Level.V0_8_2, Level.V0_10_2])
+def test_a_log_takes_one_descriptor_for_each_segment(tmp_path: Path, level: Level) -> None:
+    """As in a JVM broker, whose limit a cluster was given: indexes take none, also after appends
+    that gave them entries, and lookups in sealed ones."""
+    before = len(os.listdir("/proc/self/fd"))
+    config = LogConfig(level=level, segment_bytes=4000, index_interval_bytes=EMPTY_ENTRY_BYTES)
+    log = Log(tmp_path / "t-0", config)
+    while log.segment_count < 3:
+        log.append(bytearray(message_set.encode([(None, bytes(100))], magic=config.magic)))
+    for offset in range(log.log_end_offset):
+        log.read(offset, 100)
+    assert before + 3 == len(os.listdir("/proc/self/fd"))
+    log.close()
