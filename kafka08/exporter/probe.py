@@ -13,6 +13,7 @@ from typing import Final
 
 from kafka08.client import ClusterClient, RetryPolicy, parse_bootstrap
 from kafka08.client.log_offsets import log_ends, log_starts
+from kafka08.client.retry import retry
 from kafka08.consumer.batch import BatchLimits
 from kafka08.consumer.partition_reader import PartitionReader
 from kafka08.errors import (
@@ -41,6 +42,8 @@ READ_WAIT_MS: Final = 500
 RETRIES: Final = 3
 DIGITS_MAX: Final = 18
 """Of a message's number."""
+NEW_TOPIC: Final = RetryPolicy(tries=10, backoff_ms=200)
+"""Until a broker knows a topic that was just created."""
 ONCE: Final = RetryPolicy(tries=1)
 
 
@@ -74,7 +77,13 @@ class Probe(Closeable):
         )
         self._producer: KafkaProducer | None = None
         try:
-            self._follow_partitions()
+            retry(
+                self._follow_partitions,
+                NEW_TOPIC,
+                runtime,
+                what=f"looking for topic {topic}",
+                passes=lambda error: isinstance(error, UnknownTopicOrPartition),
+            )
             self._producer = KafkaProducer(
                 KafkaProducerConfig(
                     {
