@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from kafka08.errors import ZooKeeperError
 from kafka08.groups.facts import Owner
@@ -19,6 +19,8 @@ from kafka08.zk.operations import Children, Get, Node
 
 T = TypeVar("T")
 
+AT_ONCE: Final = 5000
+"""Znodes that one pipeline reads: a hundred thousand take longer than it may wait."""
 THREAD_ID_MAX: Final = 1000
 """Characters of an owner's thread id that are kept: enough for any group, host and number."""
 
@@ -79,7 +81,9 @@ def _read(
                 leaves.append((group, TopicPartition(topic, int(name)), leaf))
             else:
                 found[group].strays.append(leaf)
-    read = zk.pipeline([Get(leaf) for _, _, leaf in leaves])
+    read: list[Any] = []
+    for start in range(0, len(leaves), AT_ONCE):
+        read += zk.pipeline([Get(leaf) for _, _, leaf in leaves[start : start + AT_ONCE]])
     for (group, tp, leaf), node in zip(leaves, read, strict=True):
         if (there := unless_gone(node, None)) is None:
             continue

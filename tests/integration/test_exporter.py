@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from kafka08.admin import AdminClient
 from kafka08.consumer import ConsumerConfig, ConsumerConnector
 from kafka08.embedded import EmbeddedCluster
-from kafka08.exporter import ClusterReader, Exporter
+from kafka08.exporter import ClusterReader, Exporter, Probe
 from kafka08.network.connection import Connection
 from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
 from kafka08.protocol import compression, message_set
@@ -199,20 +199,49 @@ def shipped_queries() -> list[str]:
     return [query for query in [*rules, *panels] if query.strip()]
 
 
-def test_every_query_that_is_shipped_asks_for_names_that_are_there() -> None:
-    """Of the exporter, and of a broker with metrics.port: a misspelt name alerts nobody."""
+def labels_by_name(text: str) -> dict[str, set[str]]:
+    """Name of each sample, or of a family without one → its labels."""
+    found: dict[str, set[str]] = {}
+    for family in text_string_to_metric_families(text):
+        found.setdefault(family.name, set())
+        for sample in family.samples:
+            found.setdefault(sample.name, set()).update(sample.labels)
+    return found
+
+
+def labels_asked(query: str) -> set[str]:
+    """Those that it groups by, and those that it filters by."""
+    groupings = re.findall(r"\bby \(([^)]*)\)", query)
+    filters = re.findall(r"(\w+)(?:!=|=~|!~|=)\"", query)
+    return {name.strip() for names in groupings for name in names.split(",")} | set(filters)
+
+
+def test_every_query_that_is_shipped_asks_for_what_is_there() -> None:
+    """Of the exporter with a probe, and of a broker with metrics.port, by names and by labels: a
+    misspelt one alerts nobody. Prometheus itself adds `instance`."""
     with EmbeddedCluster(brokers=1, config={"metrics.port": 0}) as cluster:
-        with AdminClient(cluster.zookeeper.connect_string) as admin:
-            admin.create_topic("t", 1)
-            admin.await_leaders("t")
-        with ClusterReader(cluster.zookeeper.connect_string) as reader:
-            exporter = Exporter(reader, THREADS)
+        connect = cluster.zookeeper.connect_string
+        cluster.create_topic("t", 1, 1)
+        with ZkClient(connect) as zk:
+            zk.put("/consumers/g/offsets/t/0", "0")
+        with (
+            ClusterReader(connect) as reader,
+            Probe(cluster.bootstrap, "t", patience_s=30, runtime=THREADS) as probe,
+        ):
+            probe.round()
+            probe.settle()
+            exporter = Exporter(reader, THREADS, probe.families)
             exporter.refresh()
         log = cluster.brokers[0].process.log.read_text()
         [url] = re.findall(r"http://127\.0\.0\.1:\d+/metrics", log)
         with urllib.request.urlopen(url, timeout=10) as answer:
             of_broker = answer.read().decode()
-    known = set(re.findall(r"^# TYPE (\S+)", exporter.text + of_broker, re.MULTILINE))
-    asked = {name for query in shipped_queries() for name in re.findall(r"\bkafka\w+", query)}
-    assert len(asked) > 20
-    assert asked <= known
+    known = labels_by_name(exporter.text) | labels_by_name(of_broker)
+    queries = shipped_queries()
+    assert len(queries) > 30
+    for query in queries:
+        names = set(re.findall(r"\b(?:kafka|kminion)\w+", query))
+        assert names, query
+        assert names <= set(known), query
+        labels = {"instance"}.union(*(known[name] for name in names))
+        assert labels_asked(query) <= labels, query
