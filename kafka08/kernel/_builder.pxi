@@ -46,6 +46,7 @@ cdef class SetBuilder:
         self.callbacks = []
         self.capacity = capacity
 
+    @cython.critical_section
     def append(self, key, value, callback=None, int64_t timestamp_ms=NO_TIMESTAMP):
         cdef int64_t key_length = field_length(key)
         cdef int64_t value_length = field_length(value)
@@ -74,6 +75,7 @@ cdef class SetBuilder:
         self.size += ENTRY_HEADER_BYTES + message_size
         return place
 
+    @cython.critical_section
     def finish(self):
         built = self.built
         if built is None:

@@ -123,6 +123,7 @@ cdef class ColumnIterator(DeepWalk):
     def __iter__(self):
         return self
 
+    @cython.critical_section
     def __next__(self):
         cdef Batch batch
         cdef int64_t next_offset

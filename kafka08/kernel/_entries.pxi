@@ -107,6 +107,7 @@ cdef class EntryIterator:
     def __iter__(self):
         return self
 
+    @cython.critical_section
     def __next__(self):
         cdef const uint8_t* entry = <const uint8_t*>self.view.buf + self.position
         cdef int64_t offset, message_size

@@ -331,6 +331,7 @@ cdef class MessageIterator(DeepWalk):
     def __iter__(self):
         return self
 
+    @cython.critical_section
     def __next__(self):
         cdef MessageAndMetadata message
         if not self.advance():

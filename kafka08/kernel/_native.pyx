@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: initializedcheck=False, embedsignature=True
+# cython: initializedcheck=False, embedsignature=True, freethreading_compatible=True
 """The compiled kernel: what `_python.py` does, by the same names. The docstrings are there.
 
 _sets.pxi      one level: check, number, search, recover
@@ -14,6 +14,10 @@ _requests.pxi  Produce and Fetch requests of many partitions, and their answers
 
 Bytes are reached through buffers that are held while they are read, each length is read once and
 checked against what is left before it is used, and loops over much data run without the GIL.
+
+Python without a GIL may import it. What several threads may call on one object is a critical section
+of that object (nothing is locked where there is a GIL): appends to a SetBuilder stay all or nothing,
+and iterators stay safe where threads share one against the rules.
 """
 
 from cpython.buffer cimport (
