@@ -38,11 +38,25 @@ def choose(forced: str, load: Callable[[], ModuleType] = load_native) -> ModuleT
         return load_python()
     if native.INTERFACE == INTERFACE:
         return native
-    stale = (
+    if forced:
+        raise ImportError(_stale(native))
+    warnings.warn(f"{_stale(native)}; using the slower Python kernel", RuntimeWarning, stacklevel=3)
+    return load_python()
+
+
+def why_not_native(forced: str, load: Callable[[], ModuleType] = load_native) -> str:
+    """Why `choose` takes the twin, and what to do about it; "" where it takes the native kernel."""
+    if forced == "python":
+        return "KAFKA08_KERNEL=python asks for it"
+    try:
+        native = load()
+    except ImportError as error:
+        return f"{error}; install a wheel, or install again where there is a C compiler"
+    return "" if native.INTERFACE == INTERFACE else _stale(native)
+
+
+def _stale(native: ModuleType) -> str:
+    return (
         f"kafka08's compiled kernel has interface {native.INTERFACE}, the package wants "
         f"{INTERFACE}: install again to rebuild it"
     )
-    if forced:
-        raise ImportError(stale)
-    warnings.warn(f"{stale}; using the slower Python kernel", RuntimeWarning, stacklevel=3)
-    return load_python()

@@ -13,17 +13,36 @@ import pytest
 ROOT = Path(__file__).parent.parent.parent
 
 
-def test_a_missing_compiler_is_no_error(tmp_path: Path) -> None:
-    """The build of a copy ends well, with nothing compiled; the twin runs then (test_choice)."""
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A copy of what setup.py reads."""
     pytest.importorskip("Cython", reason="building needs Cython, which the extra dev brings")
     kernel = tmp_path / "kafka08" / "kernel"
     shutil.copytree(ROOT / "kafka08" / "kernel", kernel, ignore=shutil.ignore_patterns("*.so"))
-    shutil.copy(ROOT / "setup.py", tmp_path)
-    subprocess.run(
+    for name in ("setup.py", "README.md", "kafka08/__init__.py"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    return tmp_path
+
+
+def build(project: Path, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Where every C compiler fails."""
+    return subprocess.run(
         [sys.executable, "setup.py", "-q", "build_ext", "--inplace"],
-        cwd=tmp_path,
-        env={**os.environ, "CC": "/bin/false"},
-        check=True,
+        cwd=project,
+        env={**os.environ, "CC": "/bin/false", **environ},
+        check=False,
         capture_output=True,
+        text=True,
     )
-    assert list(kernel.glob("*.so")) == []
+
+
+def test_a_missing_compiler_is_no_error(project: Path) -> None:
+    """The build ends well, with nothing compiled; the twin runs then (test_choice)."""
+    done = build(project)
+    assert done.returncode == 0, done.stderr
+    assert list(project.rglob("*.so")) == []
+
+
+def test_a_release_is_never_built_without_the_kernel(project: Path) -> None:
+    """KAFKA08_NATIVE=1, which scripts/release and a public CI set."""
+    assert build(project, KAFKA08_NATIVE="1").returncode

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from collections.abc import Callable
 from types import ModuleType
 
 import pytest
 
+from kafka08 import __version__, kernel
 from kafka08.kernel import _python
-from kafka08.kernel.choice import choose
+from kafka08.kernel.choice import choose, why_not_native
 
 
 def missing() -> ModuleType:
@@ -76,3 +79,34 @@ def test_environment_decides(name: str) -> None:
         check=True,
     )
     assert printed.stdout.strip() == name
+
+
+@pytest.mark.parametrize(
+    ("forced", "load", "why"),
+    [
+        ("", fitting, ""),
+        ("native", fitting, ""),
+        ("python", fitting, "asks for it"),
+        ("", missing, "nothing was compiled; install a wheel"),
+        ("", stale, "install again to rebuild it"),
+    ],
+)
+def test_the_reason_for_the_twin(forced: str, load: Callable[[], ModuleType], why: str) -> None:
+    """Is said with what to do; there is none where the native kernel runs."""
+    said = why_not_native(forced, load)
+    assert why in said
+    assert bool(said) == bool(why)
+
+
+@pytest.mark.parametrize("forced", ["python", ""])
+def test_an_install_says_which_kernel_it_has(forced: str) -> None:
+    """`python -m kafka08.kernel` needs no extra, as `kafka08 --version` does."""
+    done = subprocess.run(
+        [sys.executable, "-m", "kafka08.kernel"],
+        env={**os.environ, "KAFKA08_KERNEL": forced},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    kind = forced or kernel.NAME
+    assert done.stdout.startswith(f"kafka08 {__version__} ({kind} kernel, Python 3.")
