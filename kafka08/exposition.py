@@ -12,15 +12,15 @@ from math import inf, isnan
 from typing import Any, TypeAlias
 
 from kafka08.errors import ConfigError
+from kafka08.extras import install_command
 from kafka08.metrics import Family
 
 Collect: TypeAlias = Callable[[], Iterable[Family]]
 WsgiApp: TypeAlias = Callable[..., Any]
 
 _TO_ESCAPE = re.compile(r"[\\\"\n]")
-MISSING = (
-    "metrics need the package prometheus-client, which is not installed; in the checkout of "
-    "kafka08: pip install '.[metrics]'"
+MISSING = "metrics need the package prometheus-client, which is not installed: " + install_command(
+    "metrics"
 )
 
 

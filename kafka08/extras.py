@@ -27,6 +27,10 @@ def missing_extra(error: ModuleNotFoundError) -> KafkaError | None:
     if library not in EXTRAS:
         return None
     return KafkaError(
-        f"this needs {library}, which is not installed; in the checkout of kafka08: "
-        f"pip install '.[{EXTRAS[library]}]'"
+        f"this needs {library}, which is not installed: {install_command(EXTRAS[library])}"
     )
+
+
+def install_command(extra: str) -> str:
+    """Adds an extra to the kafka08 that is installed, from wherever it came."""
+    return f"pip install 'kafka08[{extra}]'"

@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kafka08.arrow.ranges import OffsetRange, ranges_from_json, ranges_to_json
+from kafka08.extras import install_command
 
 if TYPE_CHECKING:
     from kafka08.arrow.topic_scan import Scan, scan
@@ -34,7 +35,7 @@ def __getattr__(name: str) -> object:
             if error.name != "pyarrow":
                 raise
             raise ModuleNotFoundError(
-                "kafka08.arrow.scan needs pyarrow: pip install 'kafka08[arrow]'", name="pyarrow"
+                f"kafka08.arrow.scan needs pyarrow: {install_command('arrow')}", name="pyarrow"
             ) from error
         return getattr(topic_scan, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

