@@ -1,0 +1,56 @@
+"""What must hold before a release is built. Decisions on texts; no I/O."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+MAX_WHEEL_BYTES: Final = 3 << 20
+_SECTION: Final = re.compile(r"^## (\S+) \((.*)\)$", re.MULTILINE)
+_IMAGE: Final = re.compile(r"^\s*image: kafka08:(\S+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a release would be built from.
+
+    version     of kafka08/__init__.py
+    changes     git's list of files that are not as committed, a line each
+    tags        those of the commit that is checked out
+    changelog, compose   the texts of CHANGELOG.md and docker-compose.yml
+    """
+
+    version: str
+    changes: str
+    tags: frozenset[str]
+    changelog: str
+    compose: str
+
+
+def problems(source: Source) -> Iterator[str]:
+    """Why this cannot be released as it stands, each with what to do."""
+    if source.changes:
+        names = ", ".join(line[3:] for line in source.changes.splitlines()[:5])
+        yield f"the working tree is not clean ({names}): commit or remove that"
+    if (tag := f"v{source.version}") not in source.tags:
+        yield f"the commit has no tag {tag}: git tag -a {tag}"
+    sections = dict(_SECTION.findall(source.changelog))
+    if not re.fullmatch(r"\d{4}-\d\d-\d\d", sections.get(source.version, "")):
+        yield f"CHANGELOG.md has no section '## {source.version} (YYYY-MM-DD)': date it"
+    for image in sorted(set(_IMAGE.findall(source.compose)) - {source.version}):
+        yield f"docker-compose.yml has the image kafka08:{image}: set {source.version}"
+
+
+def wheel_problems(name: str, size: int, *, linux: bool) -> Iterator[str]:
+    """Why this wheel should not be published.
+
+    name   of the file
+    size   of the file in bytes
+    linux  whether it was built for Linux, where an index takes only wheels with a standard's tag
+    """
+    if size > MAX_WHEEL_BYTES:
+        yield f"{name} has {size} bytes, more than {MAX_WHEEL_BYTES}: see what has come into it"
+    if linux and not re.search(r"-(many|musl)linux", name):
+        yield f"{name} has no manylinux or musllinux tag: run auditwheel show on it"
