@@ -95,7 +95,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 """Room → rooms (or modules) it may import, besides itself and COMMON."""
 
 HOMES: dict[str, tuple[str, ...]] = {
-    "gevent": ("kafka08/runtime/greenlets.py",),
+    "gevent": ("kafka08/runtime/greenlets.py", "kafka08/runtime/green_stream.py"),
     "greenlet": ("kafka08/simulation/",),
     "kazoo": ("kafka08/zk/kazoo_adapter/",),
     "click": ("kafka08/cli/",),

@@ -21,6 +21,7 @@ import gevent.monkey
 import gevent.queue
 import gevent.socket
 
+from kafka08.runtime.green_stream import GreenStream, original_socket
 from kafka08.runtime.interface import Cancellable, Event, Greenlet, Lock, Queue
 from kafka08.runtime.series import repeat
 from kafka08.runtime.sockets import SocketListener, connect_socket
@@ -135,13 +136,14 @@ class GeventRuntime:
         receive_buffer: int = 0,
         send_buffer: int = 0,
     ) -> Stream:
-        return connect_socket(
+        connected = connect_socket(
             gevent.socket.create_connection,
             address,
             timeout,
             receive_buffer=receive_buffer,
             send_buffer=send_buffer,
         )
+        return GreenStream(connected)
 
     def run_native(self, call: Callable[..., T], *args: object) -> T:
         answer = gevent.event.AsyncResult()
@@ -272,7 +274,3 @@ class NativePool:
             except Exception:
                 # Root of a callback: the results behind it belong to others.
                 logger.exception("Uncaught exception in the end of a native job")
-
-
-original_socket: Any = gevent.monkey.get_original("socket", "socket")
-"""The socket class before monkey patching: its calls never wait for the hub."""

@@ -1,0 +1,120 @@
+"""GreenStream: a connected socket for greenlets, whose waits cost no timer of their own.
+
+gevent.socket starts and closes a timer for each call that waits with a timeout. A follower waits
+once for each fetch, and nearly always gets its answer long before the timeout; so here a stream has
+one alarm, which looks at the deadline of the present wait when it rings and is set again if that
+is later.
+"""
+
+from __future__ import annotations
+
+import math
+import socket
+import time
+from typing import Any, Final
+
+import gevent
+import gevent.monkey
+import gevent.socket
+
+original_socket: Final[Any] = gevent.monkey.get_original("socket", "socket")
+"""The socket class before monkey patching: its calls never wait for the hub."""
+READ: Final = 1
+WRITE: Final = 2
+
+
+class GreenStream:
+    """Takes over a connected gevent socket. One greenlet at a time waits in it; `shutdown` wakes
+    it."""
+
+    def __init__(self, connected: gevent.socket.socket) -> None:
+        self._socket: socket.socket = original_socket(fileno=connected.detach())
+        self._socket.setblocking(False)
+        self._hub: Any = gevent.get_hub()
+        self._readable: Any = self._hub.loop.io(self._socket.fileno(), READ)
+        self._writable: Any = self._hub.loop.io(self._socket.fileno(), WRITE)
+        self._seconds: float | None = None
+        self._alarm: Any = None
+        self._alarm_at = math.inf
+        self._deadline = math.inf
+        self._waiting: Any = None
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def settimeout(self, seconds: float | None, /) -> None:
+        self._seconds = seconds
+
+    def recv(self, size: int, flags: int = 0, /) -> bytes:
+        while True:
+            try:
+                return self._socket.recv(size, flags)
+            except BlockingIOError:
+                self._wait(self._readable)
+
+    def recv_into(self, buffer: bytearray | memoryview, /) -> int:
+        while True:
+            try:
+                return self._socket.recv_into(buffer)
+            except BlockingIOError:
+                self._wait(self._readable)
+
+    def send(self, data: bytes | bytearray | memoryview, flags: int = 0, /) -> int:
+        while True:
+            try:
+                return self._socket.send(data, flags)
+            except BlockingIOError:
+                self._wait(self._writable)
+
+    def sendall(self, data: bytes | bytearray | memoryview, /) -> None:
+        sent = self.send(data)
+        if sent < len(data):
+            rest = memoryview(data)[sent:]
+            while rest:
+                rest = rest[self.send(rest) :]
+
+    def shutdown(self, how: int, /) -> None:
+        self._socket.shutdown(how)
+
+    def close(self) -> None:
+        for watcher in (self._readable, self._writable, self._alarm):
+            if watcher is not None:
+                watcher.close()
+        self._alarm = None
+        self._socket.close()
+
+    def _wait(self, watcher: Any) -> None:
+        """Until the socket is ready. TimeoutError after the timeout; with one of 0 the
+        BlockingIOError that led here."""
+        seconds = self._seconds
+        if seconds is not None:
+            if seconds <= 0:
+                raise  # noqa: PLE0704 - called where BlockingIOError is handled
+            self._deadline = time.monotonic() + seconds
+            if self._alarm_at > self._deadline:
+                self._set_alarm(seconds)
+        self._waiting = gevent.getcurrent()
+        try:
+            self._hub.wait(watcher)
+        finally:
+            self._waiting = None
+            self._deadline = math.inf
+
+    def _set_alarm(self, seconds: float) -> None:
+        if self._alarm is not None:
+            self._alarm.close()
+        self._alarm_at = time.monotonic() + seconds
+        self._alarm = self._hub.loop.timer(max(seconds, 1e-6))
+        self._alarm.start(self._ring, update=True)
+
+    def _ring(self) -> None:
+        """In the hub: end the present wait if it is due, look again when it will be."""
+        self._alarm.close()
+        self._alarm, self._alarm_at = None, math.inf
+        left = self._deadline - time.monotonic()
+        if self._waiting is None or left == math.inf:
+            return
+        if left > 0:
+            self._set_alarm(left)
+        else:
+            self._waiting.throw(TimeoutError("timed out"))

@@ -1,0 +1,106 @@
+"""GreenStream: what a Stream promises, on gevent's loop, with one alarm for all waits."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+
+import gevent
+import gevent.socket
+import pytest
+
+from kafka08.runtime.green_stream import GreenStream
+from kafka08.runtime.transport import BOTH_WAYS, PEEK
+
+LONG = 30.0
+"""Seconds; no test waits so long."""
+SHORT = 0.02
+
+Ends = tuple[GreenStream, gevent.socket.socket]
+
+
+@pytest.fixture
+def ends() -> Iterator[Ends]:
+    ours, theirs = gevent.socket.socketpair()
+    stream = GreenStream(ours)
+    stream.settimeout(LONG)
+    yield stream, theirs
+    stream.close()
+    theirs.close()
+
+
+def test_a_call_waits_for_bytes_and_the_end(ends: Ends) -> None:
+    """While others run."""
+    stream, theirs = ends
+    gevent.spawn_later(SHORT, theirs.sendall, b"abc")
+    buffer = bytearray(2)
+    assert (2, b"ab") == (stream.recv_into(buffer), bytes(buffer))
+    assert (b"c", b"c") == (stream.recv(9, PEEK), stream.recv(9))
+    gevent.spawn_later(SHORT, theirs.shutdown, socket.SHUT_WR)
+    assert b"" == stream.recv(9)
+
+
+def test_a_wait_ends_with_its_own_timeout(ends: Ends) -> None:
+    """An alarm that was set for an earlier wait ends no later one that may take longer, and one for
+    a longer wait does not keep a shorter one waiting; afterwards the stream is as before."""
+    stream, theirs = ends
+    stream.settimeout(SHORT)
+    gevent.spawn(theirs.sendall, b"a")
+    assert b"a" == stream.recv(1)
+    stream.settimeout(LONG)
+    gevent.spawn_later(5 * SHORT, theirs.sendall, b"b")
+    assert b"b" == stream.recv(1)
+    stream.settimeout(SHORT)
+    for _ in range(2):
+        with gevent.Timeout(LONG / 2), pytest.raises(TimeoutError):
+            stream.recv(1)
+    theirs.sendall(b"c")
+    assert b"c" == stream.recv(1)
+
+
+def test_a_timeout_of_zero_waits_not_at_all(ends: Ends) -> None:
+    """Nor does it let others run."""
+    stream, _ = ends
+    stream.settimeout(0)
+    ran: list[int] = []
+    gevent.spawn(ran.append, 1)
+    with pytest.raises(BlockingIOError):
+        stream.recv(1)
+    assert not ran
+
+
+def test_a_shutdown_wakes_a_greenlet_that_waits(ends: Ends) -> None:
+    """Also one without a timeout."""
+    stream, _ = ends
+    stream.settimeout(None)
+    gevent.spawn(stream.shutdown, BOTH_WAYS)
+    with gevent.Timeout(LONG):
+        assert b"" == stream.recv(1)
+
+
+def test_all_is_sent_or_the_time_is_over(ends: Ends) -> None:
+    """More than the sockets hold, with and without a reader."""
+    stream, theirs = ends
+    data = bytes(range(256)) * 40_000
+    sending = gevent.spawn(stream.sendall, data)
+    received = bytearray()
+    while len(received) < len(data):
+        received += theirs.recv(1 << 20)
+    sending.get(timeout=LONG)
+    assert data == received
+    stream.settimeout(SHORT)
+    with gevent.Timeout(LONG), pytest.raises(TimeoutError):
+        stream.sendall(data)
+
+
+def test_a_killed_greenlet_waits_no_more(ends: Ends) -> None:
+    """The alarm of its wait throws into nobody, and another greenlet reads."""
+    stream, theirs = ends
+    stream.settimeout(SHORT)
+    waiting = gevent.spawn(stream.recv, 1)
+    gevent.sleep(0)
+    waiting.kill()
+    gevent.sleep(5 * SHORT)
+    stream.settimeout(LONG)
+    gevent.spawn(theirs.sendall, b"a")
+    assert b"a" == stream.recv(1)
