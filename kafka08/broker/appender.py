@@ -22,6 +22,7 @@ from kafka08.broker.delayed_produce import (
     with_errors,
 )
 from kafka08.broker.halt import halt_on
+from kafka08.broker.turns import PARTITIONS_AT_ONCE, in_turns
 from kafka08.errors import ApiError, InvalidTopic, StorageError
 from kafka08.protocol.types import Buffer
 from kafka08.runtime import BrokerRuntime
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Appender:
-    """Appends to the partitions of one broker. Nothing switches."""
+    """Appends to the partitions of one broker. Nothing switches but a large `append`."""
 
     def __init__(self, replica_manager: ReplicaManager, runtime: BrokerRuntime) -> None:
         self._replica_manager = replica_manager
@@ -56,7 +57,7 @@ class Appender:
         partition. With acks 0 or 1 it needs the local appends only; with negative acks the whole
         ISR, with n > 1 n in-sync replicas, or the time runs out (RequestTimedOut, though appended).
         The sets' bytes are changed in place and not needed after this returned. Internal topics are
-        refused (InvalidTopic). Never switches.
+        refused (InvalidTopic). Switches if there are more than PARTITIONS_AT_ONCE sets.
 
         `appended`: partitions of `sets` that have been appended to already. `call`: whose end, if
         it ends before, makes the wait for acks superfluous.
@@ -72,14 +73,15 @@ class Appender:
         if not sets:
             done(results)
         left = [tp for tp in sets if tp not in results]
-        now = {
-            tp: result
-            for tp in left
-            if (result := self._append_one(tp, sets[tp], required_acks, note))
-        }
-        self._replica_manager.wake_all([tp for tp, result in now.items() if result.error is None])
-        for tp, result in now.items():
-            note(tp, result)
+        for turn in in_turns(left, self._runtime, PARTITIONS_AT_ONCE):
+            now = {
+                tp: result
+                for tp in turn
+                if (result := self._append_one(tp, sets[tp], required_acks, note))
+            }
+            self._replica_manager.wake_all([tp for tp, one in now.items() if one.error is None])
+            for tp, result in now.items():
+                note(tp, result)
 
     def append_internal(
         self,

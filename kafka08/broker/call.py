@@ -113,9 +113,10 @@ class Call:
             )
         return self._refuse(self.request, code_of(error))
 
-    def run_in_greenlet(self, name: str, run: Callable[[], Response]) -> Later:
+    def run_in_greenlet(self, name: str, run: Callable[[], Response | Later]) -> Later:
         """Park, and answer with what `run` returns from a greenlet of that name, where it may
-        switch; an exception becomes the refusal. For ZooKeeper, whole-broker changes and fsync."""
+        switch; an exception becomes the refusal. For ZooKeeper, whole-broker changes, fsync, and
+        requests for very many partitions."""
 
         def answer() -> None:
             try:
@@ -123,7 +124,10 @@ class Call:
                     response = run()
                 except Exception as error:  # noqa: BLE001 - becomes the answer
                     response = self.refusal(error)
-                self.answer(response)
+                if isinstance(response, Response):
+                    self.answer(response)
+                elif response is Later.SILENT:
+                    self.answer_encoded(b"")
             except Exception:  # root of a greenlet: a client that gets no answer must hear it
                 logger.exception("error when answering request %s", self.request)
                 self.close("its request could not be answered")

@@ -7,6 +7,7 @@ it lies. What cannot be appended so is left to handlers.produce, with the result
     an internal topic
     a set that takes a native job, or stands behind one (append_queue)
     a set that is refused
+    more than PARTITIONS_AT_ONCE partitions, which it appends to in turns
 
 acks other than -1, 0 and 1 are left to it as well. With acks -1 the answer is written at once and
 sent when the replicas have everything.
@@ -26,6 +27,7 @@ from kafka08.broker.delayed_produce import (
     with_errors,
 )
 from kafka08.broker.handlers import produce
+from kafka08.broker.turns import PARTITIONS_AT_ONCE
 from kafka08.broker.unfinished import NOTHING_DONE, Unfinished
 from kafka08.errors import ApiError
 from kafka08.protocol.codec import decode_header
@@ -60,7 +62,7 @@ class FastProduce:
         if request is None:
             return NOTHING_DONE
         acks, timeout_ms, found, sets = request
-        if acks not in LEGAL_ACKS:
+        if acks not in LEGAL_ACKS or len(found) > PARTITIONS_AT_ONCE:
             return NOTHING_DONE
         now_ms = self._time_ms()
         appended: list[AppendInfo] = []

@@ -9,6 +9,9 @@ from kafka08.runtime import BrokerRuntime
 
 T = TypeVar("T")
 
+PARTITIONS_AT_ONCE: Final = 1000
+"""A request for more partitions is handled in a greenlet, in turns of that size."""
+
 PER_TURN: Final = 200
 """Partitions handled between two pauses: a few ms, for which the ZooKeeper session, clients and
 other brokers may wait."""

@@ -21,6 +21,7 @@ from kafka08.broker.coordinator.offset_cache import OffsetCache
 from kafka08.log.config import LogConfig
 from kafka08.log.manager import LogManager
 from kafka08.log.names import parse_partition_directory
+from kafka08.protocol import message_set
 from kafka08.protocol.codec import decode_response, encode_request
 from kafka08.protocol.fetch import FetchPartition, FetchRequest, FetchTopic
 from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest, PartitionStateInfo
@@ -33,6 +34,7 @@ from kafka08.protocol.offset_commit import (
 from kafka08.protocol.offset_fetch import OffsetFetchRequest, OffsetFetchTopic
 from kafka08.protocol.offset_records import OffsetKey, OffsetValue
 from kafka08.protocol.offsets import OffsetsPartition, OffsetsRequest, OffsetsTopic
+from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
 from kafka08.protocol.stop_replica import StopReplicaPartition, StopReplicaRequest
 from kafka08.protocol.types import Request
 from kafka08.protocol.update_metadata import LiveBroker, UpdateMetadataRequest
@@ -254,6 +256,74 @@ def test_commits_and_fetches_of_offsets(
     fetched = leading.answer_at_best(fetch)
     assert {0: PARTITIONS} == codes(fetched)
     assert {7} == {p.offset for topic in fetched.topics for p in topic.partitions}
+
+
+PLAIN = message_set.encode([(None, bytes(20))])
+SETS = {
+    "plain": (PLAIN, 0),
+    "large": (message_set.encode([(None, bytes(2000))]), 0),
+    "compressed": (message_set.encode([(None, bytes(20))], 1), 0),
+    "corrupt": (PLAIN[:-1] + b"x", 2),
+}
+
+
+@pytest.mark.parametrize("acks", [1, -1])
+@pytest.mark.parametrize("kind", SETS)
+def test_produce(leading: Hub, kind: str, acks: int) -> None:
+    """A set for every partition, acknowledged by the one replica that each has."""
+    data, code = SETS[kind]
+    asked = wide(ProduceTopic, lambda number: ProducePartition(number, data))
+    assert {code: PARTITIONS} == codes(leading.answer_at_best(ProduceRequest(acks, 1000, asked)))
+
+
+def test_produce_lets_others_go_on(leading: Hub) -> None:
+    """The broker's event loop comes round while the sets are appended; it may give the buffer that
+    received them to another connection."""
+    asked = wide(ProduceTopic, lambda number: ProducePartition(number, PLAIN))
+    rounds = 0
+    received: list[memoryview] = []
+
+    def handle(payload: memoryview, link: Any) -> Any:
+        received.append(payload)
+        return leading.world.handle(payload, link)
+
+    client = Client(leading.world, handle)  # type: ignore[arg-type]
+
+    def sleep(seconds: float) -> None:
+        nonlocal rounds
+        rounds += 1
+        assert [] == client.frames()
+        received[0][:] = bytes(len(received[0]))
+
+    runtime: Any = leading.world.runtime
+    sleep_before, runtime.sleep = runtime.sleep, sleep
+    try:
+        client.send(encode_request(ProduceRequest(1, 1000, asked), 1, "test"))
+    finally:
+        runtime.sleep = sleep_before
+    assert rounds >= 9
+    (frame,) = client.frames()
+    assert {0: PARTITIONS} == codes(decode_response(ProduceRequest, frame)[1])
+
+
+def test_acks_of_produce(leading: Hub) -> None:
+    """acks -1 of partitions with a second replica, until it has fetched everything."""
+    for number in range(TOPICS):
+        leading.world.lead(f"topic-{number}", EACH, isr=(1, 2), replicas=(1, 2))
+    producer, follower = Client(leading.world), Client(leading.world)
+    asked = wide(ProduceTopic, lambda number: ProducePartition(number, PLAIN))
+    produced = encode_request(ProduceRequest(-1, 60_000, asked), 1, "test")
+    assert leading.held(lambda: producer.send(produced)) < HOLD_SECONDS
+    assert [] == producer.frames()
+    end = leading.world.partition("topic-0").log.log_end_offset
+    fetched = encode_request(
+        FetchRequest(2, 100, 0, wide(FetchTopic, lambda number: FetchPartition(number, end, 1))),
+        1,
+        "test",
+    )
+    assert leading.held(lambda: follower.send(fetched)) < HOLD_SECONDS
+    (frame,) = producer.frames()
+    assert {0: PARTITIONS} == codes(decode_response(ProduceRequest, frame)[1])
 
 
 def test_offsets_of_partitions_that_are_not_here(hub: Hub) -> None:

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Final
 
 from kafka08.broker.call import Call, Later
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.refused import Refused
-from kafka08.broker.turns import in_turns
+from kafka08.broker.turns import PARTITIONS_AT_ONCE, in_turns
 from kafka08.errors import ApiError, code_of
 from kafka08.protocol.grouping import by_partition
 from kafka08.protocol.offsets import (
@@ -27,10 +26,6 @@ from kafka08.protocol.offsets import (
 from kafka08.structs import DEBUGGING_CONSUMER, ORDINARY_CONSUMER, TopicPartition
 
 logger = logging.getLogger(__name__)
-
-
-PARTITIONS_AT_ONCE: Final = 1000
-"""A request for more is answered from a greenlet: others go on between two pieces of that size."""
 
 
 def handle(broker: BrokerContext, request: OffsetsRequest, call: Call) -> OffsetsResponse | Later:

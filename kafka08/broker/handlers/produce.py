@@ -12,11 +12,13 @@ What is not reached within the timeout is answered 7, although appended. Never c
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 
 from kafka08.broker.call import Call, Later
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.delayed_produce import AppendResults
 from kafka08.broker.refused import Refused
+from kafka08.broker.turns import PARTITIONS_AT_ONCE
 from kafka08.errors import ApiError, InvalidRequiredAcks, code_of
 from kafka08.protocol.grouping import by_partition
 from kafka08.protocol.produce import (
@@ -25,7 +27,8 @@ from kafka08.protocol.produce import (
     ProduceResponse,
     ProduceTopicResponse,
 )
-from kafka08.structs import NO_OFFSET
+from kafka08.protocol.types import Buffer
+from kafka08.structs import NO_OFFSET, TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +44,20 @@ def handle(broker: BrokerContext, request: ProduceRequest, call: Call) -> Produc
             extra=call.cause,
         )
     sets = {tp: partition.message_set for tp, partition in by_partition(request.topics).items()}
+    if len(sets) <= PARTITIONS_AT_ONCE:
+        return append(broker, request, call, sets)
+    # The buffer that received the sets is used again when this returns.
+    own = {tp: bytearray(message_set) for tp, message_set in sets.items()}
+    return call.run_in_greenlet("Produce", lambda: append(broker, request, call, own))
+
+
+def append(
+    broker: BrokerContext,
+    request: ProduceRequest,
+    call: Call,
+    sets: Mapping[TopicPartition, Buffer],
+) -> ProduceResponse | Later:
+    """Switches if there are more than PARTITIONS_AT_ONCE sets."""
     finished: list[AppendResults] = []
     parked = False
 
