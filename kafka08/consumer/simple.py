@@ -31,6 +31,7 @@ from kafka08.client.requests import (
 )
 from kafka08.client.resending import ResendingConnection
 from kafka08.client.retry import RetryPolicy
+from kafka08.client.yammer_metrics import RequestMetrics
 from kafka08.consumer.fetched import Decoder, FetchedSet
 from kafka08.errors import (
     NO_ERROR,
@@ -55,6 +56,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 T = TypeVar("T")
 
+FETCH_GROUP: Final = "FetchRequestAndResponseMetrics"
 FETCH_BYTES: Final = 1024 * 1024
 FETCH_BYTES_MAX: Final = 64 * 1024 * 1024
 FETCH_WAIT_MS: Final = 100
@@ -98,6 +100,8 @@ class SimpleConsumer(Closeable):
                 runtime=runtime,
             )
         )
+        self._runtime = runtime
+        self._fetches = RequestMetrics("FetchRequestRateAndTimeMs", "FetchResponseSize")
         self._cluster = ClusterClient(
             [(host, port)],
             client_id=client_id,
@@ -116,6 +120,14 @@ class SimpleConsumer(Closeable):
         """Close; a call that another thread is waiting in raises Closed or ConnectionFailed."""
         self._cluster.close()
         self._connection.close()
+
+    def metrics(self) -> dict[str, dict[str, float]]:
+        """`FetchRequestAndResponseMetrics` by the names of 0.8 in JMX, and the same of its broker
+        as `<group>.<host>:<port>`: fetches, their time in ms (of one that `start_fetch` sent, until
+        its answer was asked for and there), and bytes of message sets. Rates and means are of the
+        last 30 to 60 seconds."""
+        values = self._fetches.values(self._runtime.monotonic())
+        return {FETCH_GROUP: values, f"{FETCH_GROUP}.{self}": dict(values)}
 
     def send(self, request: Request) -> Response:
         """Any request as it is, with the one resend. For what has no method of its own here."""
@@ -145,7 +157,7 @@ class SimpleConsumer(Closeable):
         MessageTooLarge if that room would pass `max_fetch_bytes`.
         """
         wanted = FetchPosition(topic_partition, offset, max_bytes, max_wait_ms, min_bytes)
-        return self._grown(wanted, self.send(wanted.request()))
+        return self._grown(wanted, self._fetch(wanted.request()))
 
     def start_fetch(
         self,
@@ -159,8 +171,15 @@ class SimpleConsumer(Closeable):
         """As `fetch`, but returns at once; the set comes by `result()`. One is pending at a time:
         the consumer's next request, of whatever kind, first waits for its answer."""
         wanted = FetchPosition(topic_partition, offset, max_bytes, max_wait_ms, min_bytes)
+        began = self._runtime.monotonic()
         pending = self._connection.start(wanted.request())
-        return PendingFetch(lambda: self._grown(wanted, self._connection.result(pending)))
+
+        def finish() -> FetchedSet:
+            response = self._connection.result(pending)
+            self._count(response, began)
+            return self._grown(wanted, response)
+
+        return PendingFetch(finish)
 
     def multifetch(
         self,
@@ -180,7 +199,7 @@ class SimpleConsumer(Closeable):
         request = fetch_request(
             positions, max_wait_ms=max_wait_ms, min_bytes=min_bytes, replica_id=replica_id
         )
-        return self._fetched(positions, self.send(request))
+        return self._fetched(positions, self._fetch(request))
 
     @overload
     def read(
@@ -356,7 +375,19 @@ class SimpleConsumer(Closeable):
             if needed is None:
                 return fetched
             wanted = replace(wanted, max_bytes=needed)
-            response = self.send(wanted.request())
+            response = self._fetch(wanted.request())
+
+    def _fetch(self, request: Request) -> Response:
+        began = self._runtime.monotonic()
+        response = self.send(request)
+        self._count(response, began)
+        return response
+
+    def _count(self, response: Response, began: float) -> None:
+        assert isinstance(response, FetchResponse)
+        now = self._runtime.monotonic()
+        size = sum(len(p.message_set) for topic in response.topics for p in topic.partitions)
+        self._fetches.add(now - began, size, now)
 
     def _fetched(
         self, positions: Mapping[TopicPartition, tuple[int, int]], response: Response

@@ -31,6 +31,7 @@ class AsyncQueue:
 
     max_count          length of the queue; what is being sent is not in it any more
     enqueue_timeout_s  how long `put` waits for room; None: without end, 0: not at all
+    on_drop            called with the topic of a message for which there was no room
     """
 
     def __init__(
@@ -42,9 +43,11 @@ class AsyncQueue:
         max_s: float,
         batch_count: int,
         enqueue_timeout_s: float | None,
+        on_drop: Callable[[str], object],
         runtime: ClientRuntime,
     ) -> None:
         self._handle = handle
+        self._on_drop = on_drop
         self._hooks = hooks
         self._max_count = max_count
         self._max_s = max_s
@@ -64,6 +67,11 @@ class AsyncQueue:
         if hooks is None:
             self.put = self._put  # type: ignore[method-assign]  # one call less a message
         self._task = runtime.spawn(self._run, name="ProducerSendThread-")
+
+    @property
+    def count(self) -> int:
+        """Messages that wait."""
+        return self._count
 
     def put(self, message: KeyedMessage) -> None:
         """Add a message. Raises QueueFull if there was no room in time, ProducerClosed, and what
@@ -114,6 +122,7 @@ class AsyncQueue:
             while self._count >= self._max_count and not self._closed:
                 left = None if deadline is None else deadline - self._runtime.monotonic()
                 if left is not None and left <= 0:
+                    self._on_drop(message.topic)
                     raise QueueFull(
                         f"queue is full of {self._max_count} unsent messages, could not send "
                         f"{message!r} within {timeout_s} s (queue.enqueue.timeout.ms)"

@@ -26,6 +26,7 @@ from kafka08.producer.config import ProducerConfig
 from kafka08.producer.encoded import NULLS, Encoded, are_of
 from kafka08.producer.encoders import Encoder
 from kafka08.producer.message import KeyedMessage
+from kafka08.producer.producer_stats import ProducerStats
 from kafka08.producer.routing import Router
 from kafka08.protocol import compression, message_set
 from kafka08.protocol.produce import ProduceResponse
@@ -54,8 +55,10 @@ class EventHandler:
         encoder: Encoder,
         key_encoder: Encoder,
         clock: Clock,
+        stats: ProducerStats,
     ) -> None:
         self._config = config
+        self._stats = stats
         self._cluster = cluster
         self._router = router
         self._encoder = encoder
@@ -84,8 +87,10 @@ class EventHandler:
             failures = [failure for failure in failures if is_retriable(failure[1])]
             if not failures:
                 break
+            self._stats.resent()
             outstanding = Encoded.joined(part for part, _ in failures)
         if given_up or failures:
+            self._stats.failed()
             raise failed_to_send(messages, given_up + failures, tries)
 
     def close(self) -> None:
@@ -102,7 +107,10 @@ class EventHandler:
             if self._config.producer_type == "sync":
                 raise
             all_, failures = self._encoded_one_by_one(messages)
-        faults = {topic: fault for topic in set(all_.topics) if (fault := fault_of(topic))}
+        topics = set(all_.topics)
+        if topics:
+            self._stats.taken(all_.topics, len(topics))
+        faults = {topic: fault for topic in topics if (fault := fault_of(topic))}
         for bad, fault in faults.items():
             rows = [row for row, topic in enumerate(all_.topics) if topic == bad]
             failures.append((all_.at(rows), InvalidTopic(fault)))
@@ -119,6 +127,7 @@ class EventHandler:
             try:
                 one = Encoded.of((message,), self._encoder, self._key_encoder)
             except Exception as error:  # the user's code, or what it was given
+                self._stats.not_serialized()
                 logger.exception("Error serializing message for topic %s", message.topic)
                 bad = Encoded((place,), (str(message.topic),), (None,), (None,), (None,))
                 failures.append((bad, KafkaError(f"it cannot be encoded: {error!r}")))
@@ -163,24 +172,30 @@ class EventHandler:
         batches, failures = self._collated(outstanding)
         acks = self._config.request_required_acks
         with ExitStack() as connections:
-            in_flight: list[tuple[Broker, Connection, Batch]] = []
+            in_flight: list[tuple[Broker, Connection, Batch, int, float]] = []
             for broker, batch in batches.items():
                 try:
+                    began = self._stats.now()
                     connection = connections.enter_context(self._cluster.connection(broker))
+                    sets = {tp: self._message_set(tp, part) for tp, part in batch.items()}
+                    size = sum(map(len, sets.values()))
                     connection.write(
                         produce_request(
-                            {tp: self._message_set(tp, part) for tp, part in batch.items()},
+                            sets,
                             required_acks=acks,
                             timeout_ms=self._config.request_timeout_ms,
                         ),
                         answered=acks != 0,
                     )
                     if acks != 0:
-                        in_flight.append((broker, connection, batch))
+                        in_flight.append((broker, connection, batch, size, began))
+                    else:
+                        self._stats.requested(name_of(broker), size, began)
                 except KafkaError as error:
                     failures += failed(broker, batch, error)
-            for broker, connection, batch in in_flight:
+            for broker, connection, batch, size, began in in_flight:
                 failures += self._answered(broker, connection, batch)
+                self._stats.requested(name_of(broker), size, began)
         return failures
 
     def _collated(self, outstanding: Encoded) -> tuple[dict[Broker, Batch], Failures]:
@@ -246,9 +261,13 @@ class EventHandler:
 
     def _message_set(self, tp: TopicPartition, part: Encoded) -> Buffer:
         codec = self._config.codec_of(tp.topic)
+        built: Buffer
         if codec == compression.NONE:
-            return kernel.build_set(part.pairs())
-        return message_set.encode(list(part.pairs()), codec)
+            built = kernel.build_set(part.pairs())
+        else:
+            built = message_set.encode(list(part.pairs()), codec)
+        self._stats.built(tp.topic, len(built))
+        return built
 
     def _answered(self, broker: Broker, connection: Connection, batch: Batch) -> Failures:
         try:
@@ -265,6 +284,10 @@ class EventHandler:
             if refusal is not None:
                 failures += failed(broker, {tp: part}, refusal)
         return failures
+
+
+def name_of(broker: Broker) -> str:
+    return f"{broker.host}:{broker.port}"
 
 
 def failed(broker: Broker, batch: Batch, error: KafkaError) -> Failures:

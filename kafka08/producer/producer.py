@@ -27,6 +27,7 @@ from kafka08.producer.encoders import Encoder
 from kafka08.producer.event_handler import EventHandler
 from kafka08.producer.message import KeyedMessage
 from kafka08.producer.partitioners import Partitioner
+from kafka08.producer.producer_stats import ProducerStats
 from kafka08.producer.routing import Router
 from kafka08.runtime import ClientRuntime
 from kafka08.runtime.threads import THREADS
@@ -66,6 +67,7 @@ class Producer(Closeable):
     ) -> None:
         self.config = config
         config.log_notes()
+        self._stats = ProducerStats(runtime)
         make_handler = config.plugin_of("event.handler", config.event_handler)
         if event_handler is None and make_handler is not None:
             event_handler = make_handler(config)
@@ -77,6 +79,7 @@ class Producer(Closeable):
                 encoder or config.encoder(),
                 key_encoder or config.key_encoder(),
                 runtime,
+                self._stats,
             )
         self._handler = event_handler
         self._lock = runtime.lock()
@@ -85,7 +88,7 @@ class Producer(Closeable):
         if callback_handler is None and make_hooks is not None:
             callback_handler = make_hooks()
         self._hooks = callback_handler
-        self._queue = queue_of(config, self._handler, callback_handler, runtime)
+        self._queue = queue_of(config, self._handler, callback_handler, self._stats, runtime)
 
     def send(self, messages: KeyedMessage | Iterable[KeyedMessage]) -> None:
         """Send one message or many.
@@ -112,6 +115,17 @@ class Producer(Closeable):
                 raise ProducerClosed("the producer is closed")
             if batch:
                 self._handler.handle(batch)
+
+    def metrics(self) -> dict[str, dict[str, float]]:
+        """What became of the messages so far, by the names of 0.8 in JMX: `ProducerTopicMetrics`,
+        `ProducerStats`, `ProducerRequestMetrics`, each topic's and each broker's as
+        `<group>.<topic>` and `<group>.<host>:<port>`; with async `ProducerSendThread`. Rates and
+        means are of the last 30 to 60 seconds, times in ms. BytesPerSec counts message sets as they
+        are sent. A configured event.handler counts nothing."""
+        found = self._stats.values()
+        if self._queue is not None:
+            found["ProducerSendThread"] = {"ProducerQueueSize": float(self._queue.count)}
+        return found
 
     def __repr__(self) -> str:
         ended = ", closed" if self._closed else ""
@@ -144,7 +158,11 @@ def cluster_of(config: ProducerConfig, runtime: ClientRuntime) -> ClusterClient:
 
 
 def queue_of(
-    config: ProducerConfig, handler: Handler, hooks: CallbackHandler | None, runtime: ClientRuntime
+    config: ProducerConfig,
+    handler: Handler,
+    hooks: CallbackHandler | None,
+    stats: ProducerStats,
+    runtime: ClientRuntime,
 ) -> AsyncQueue | None:
     """The queue of producer.type=async; None for sync."""
     if config.producer_type == "sync":
@@ -157,5 +175,6 @@ def queue_of(
         max_s=config.queue_buffering_max_ms / 1000,
         batch_count=config.batch_num_messages,
         enqueue_timeout_s=None if timeout_ms < 0 else timeout_ms / 1000,
+        on_drop=stats.dropped,
         runtime=runtime,
     )

@@ -7,9 +7,16 @@ from collections.abc import Iterator
 import pytest
 
 from kafka08.admin import AdminClient
-from kafka08.consumer import ConsumerConfig, ConsumerConnector, KafkaConsumer, KafkaConsumerConfig
+from kafka08.consumer import (
+    ConsumerConfig,
+    ConsumerConnector,
+    KafkaConsumer,
+    KafkaConsumerConfig,
+    SimpleConsumer,
+)
 from kafka08.embedded import EmbeddedCluster
 from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
+from kafka08.structs import TopicPartition
 
 MESSAGES, READ = 40, 15
 FETCHED = "consumer-fetch-manager-metrics"
@@ -69,3 +76,19 @@ def test_a_kafka_consumer_says_how_far_it_is_behind(cluster: EmbeddedCluster) ->
             taken = len(consumer.poll(10.0))
         assert READ == taken
         check(consumer.metrics())
+
+
+def test_a_simple_consumer_counts_its_fetches(cluster: EmbeddedCluster) -> None:
+    """By the names of 0.8: those that it waits for, and those that are read ahead."""
+    host, _, port = cluster.bootstrap.partition(":")
+    t0 = TopicPartition("t", 0)
+    with SimpleConsumer(host, int(port)) as consumer:
+        fetched = consumer.fetch(t0, 0)
+        consumer.start_fetch(t0, MESSAGES - 1).result()
+        consumer.multifetch({t0: 0})
+        found = consumer.metrics()
+        assert found[f"FetchRequestAndResponseMetrics.{host}:{port}"]
+    every = found["FetchRequestAndResponseMetrics"]
+    assert 3 == every["FetchRequestRateAndTimeMs.Count"]
+    assert 0 < every["FetchRequestRateAndTimeMs.Mean"] <= every["FetchRequestRateAndTimeMs.Max"]
+    assert len(fetched.data) == every["FetchResponseSize.Max"]

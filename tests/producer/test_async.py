@@ -188,11 +188,14 @@ def test_a_full_queue_refuses(timeout_ms: int) -> None:
     producer.send(messages(1))
     assert handler.busy.wait(SECONDS)
     producer.send(messages(2, 1))
+    assert {"ProducerQueueSize": 2.0} == producer.metrics()["ProducerSendThread"]
     with pytest.raises(QueueFull, match="full of 2 unsent"):
         producer.send(messages(2, 3))
+    dropped = producer.metrics()["ProducerTopicMetrics.t"]["DroppedMessagesPerSec.Count"]
     handler.go.set()
     producer.close()
     assert handler.sent == ["m0", "m1", "m2"]
+    assert 1 == dropped
 
 
 def test_a_full_queue_makes_wait() -> None:

@@ -346,3 +346,38 @@ def test_connections_that_broke_while_idle_are_replaced(cluster: FakeCluster) ->
         sock.broken = True
     producer.send(KeyedMessage("t", b"b", key=0))
     assert len(cluster.messages(T0)) == 2
+
+
+def test_metrics_count_messages_sets_and_requests(cluster: FakeCluster) -> None:
+    """By the names of 0.8 in JMX: of all topics and brokers, and of each."""
+    cluster.refuse(T0, NotLeaderForPartition.code)
+    messages = [KeyedMessage("t", b"a" * 50, key=n) for n in range(4)]
+    with producer_on(cluster) as producer:
+        producer.send([*messages, KeyedMessage("u", b"b")])
+        found = producer.metrics()
+    of_all, of_u = found["ProducerTopicMetrics"], found["ProducerTopicMetrics.u"]
+    assert (5, 1) == (of_all["MessagesPerSec.Count"], of_u["MessagesPerSec.Count"])
+    assert of_all["MessagesPerSec.OneMinuteRate"] > 0
+    # The set of T0 goes twice.
+    assert 6 * 50 < of_all["BytesPerSec.Count"] < 6 * 100
+    stats = found["ProducerStats"]
+    assert (1, 0) == (stats["ResendsPerSec.Count"], stats["FailedSendsPerSec.Count"])
+    requested = found["ProducerRequestMetrics"]
+    assert len(requests(cluster)) == requested["ProducerRequestRateAndTimeMs.Count"] == 3
+    assert 2 == found[f"ProducerRequestMetrics.b1:{PORT}"]["ProducerRequestRateAndTimeMs.Count"]
+    assert 0 < requested["ProducerRequestSize.Mean"] <= requested["ProducerRequestSize.Max"]
+    assert "ProducerSendThread" not in found
+
+
+def test_metrics_count_what_was_given_up(cluster: FakeCluster) -> None:
+    """Once for each batch, and each message that no encoder takes."""
+    cluster.refuse(T0, MessageSizeTooLarge.code)
+    with producer_on(cluster) as producer:
+        with pytest.raises(FailedToSend):
+            producer.send(KeyedMessage("t", b"a", key=0))
+        stats = producer.metrics()["ProducerStats"]
+    assert (0, 1) == (stats["ResendsPerSec.Count"], stats["FailedSendsPerSec.Count"])
+    fussy = producer_on(cluster, producer_type="async")
+    fussy.send(KeyedMessage("t", 5, key=0))
+    fussy.close()
+    assert 1 == fussy.metrics()["ProducerStats"]["SerializationErrorsPerSec.Count"]
