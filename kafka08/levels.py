@@ -29,5 +29,9 @@ class Level(enum.IntEnum):
         return cls[f"V{number.replace('.', '_')}"]
 
 
+NEWEST: Final = Level.V0_10_2
+"""The newest level that is served in full. Local clusters have it unless told otherwise, so that
+clients of all ages need no settings. `api.level` of a single broker is 0.8.2 by default."""
+
 LEVELS: Final = tuple(str(level) for level in Level)
 """The numbers of all levels, ascending."""

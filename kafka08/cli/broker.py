@@ -23,6 +23,7 @@ from kafka08.cli.options import (
 )
 from kafka08.cli.signals import handles_stop_signals
 from kafka08.cli.table import show_json, show_table
+from kafka08.levels import Level
 from kafka08.listing import some_of
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def broker() -> None:
     metavar="KEY=VALUE",
     help="Set one configuration key (repeat for more); stronger than the file.",
 )
-@level_option
+@level_option(Level.V0_8_2)
 @profile_option
 @handles_stop_signals
 def start_broker(

@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from kafka08.config import load_properties, parse_overrides
-from kafka08.levels import LEVELS
+from kafka08.levels import LEVELS, Level
 from kafka08.profile import PROFILES
 from kafka08.topic_name import fault_of
 
@@ -163,13 +163,13 @@ def config_options(function: Function) -> Function:
     )(function)
 
 
-def level_option(function: Function) -> Function:
-    """--level 0.8.2|0.9.0|0.10.2, for `level_keys`."""
+def level_option(default: Level) -> Callable[[Function], Function]:
+    """--level 0.8.2|0.9.0|0.10.2, for `level_keys`. `default`: the level without the option."""
     return click.option(
         "--level",
         type=click.Choice(LEVELS),
-        help="The Kafka release that brokers speak as. Default: 0.8.2.",
-    )(function)
+        help=f"The Kafka release that brokers speak as. Default: {default}.",
+    )
 
 
 def level_keys(level: str | None) -> dict[str, str]:

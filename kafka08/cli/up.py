@@ -29,6 +29,7 @@ from kafka08.cli.signals import handles_stop_signals, interrupt_on_stop_signals,
 from kafka08.cli.table import show_json
 from kafka08.config import parse_overrides
 from kafka08.errors import KafkaError
+from kafka08.levels import NEWEST
 
 if TYPE_CHECKING:
     import threading
@@ -67,7 +68,7 @@ data_dir_option = click.option(
     "--detach, one for each user.",
 )
 @click.option("--detach", is_flag=True, help="Return when it is ready, and let it run.")
-@level_option
+@level_option(NEWEST)
 @profile_option
 @json_option("One JSON object: what status --json prints.")
 @config_options

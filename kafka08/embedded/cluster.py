@@ -33,6 +33,7 @@ from kafka08.embedded.process import ManagedProcess
 from kafka08.embedded.relay import LinkSpec, Relay
 from kafka08.embedded.zookeeper import ZooKeeperServer
 from kafka08.errors import KafkaError
+from kafka08.levels import NEWEST
 from kafka08.lifecycle import Startable
 from kafka08.structs import NO_LEADER, Broker, LeaderAndIsr, TopicPartition
 from kafka08.zk import paths
@@ -56,6 +57,8 @@ DEFAULTS: dict[str, str] = {
     "log.cleaner.enable": "true",
     # Otherwise `topic delete` marks the topic and nothing follows.
     "delete.topic.enable": "true",
+    # Clients of all ages then work with their defaults.
+    "api.level": str(NEWEST),
 }
 """What an embedded broker has set besides Kafka's own defaults; `config` wins over it."""
 
@@ -64,7 +67,8 @@ class EmbeddedCluster(Startable):
     """ZooKeeper and `brokers` brokers with ids 0, 1, … on 127.0.0.1.
 
     config      Kafka keys for every broker
-    level       the release that they speak as: 0.8.2, 0.9.0 or 0.10.2; `api.level` of `config`
+    level       the release that they speak as: 0.8.2, 0.9.0 or 0.10.2 (the default); the same as
+                `api.level` in `config`
     data_dir    kept when given, and used again by a later cluster, at the same addresses if they
                 are free; None: temporary, removed at stop
     ports       of ZooKeeper and then of each broker, to be taken where they are free; others are

@@ -35,7 +35,7 @@ _TOPICS: Final = pytest.StashKey[int]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("kafka08_brokers", "brokers of kafka08_cluster", default="3")
-    parser.addini("kafka08_level", "the release that they speak as, such as 0.10.2", default="")
+    parser.addini("kafka08_level", "the release that they speak as, such as 0.8.2", default="")
     parser.addini(
         "kafka08_config", "KEY=VALUE lines: configuration of its brokers", type="linelist"
     )

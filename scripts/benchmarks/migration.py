@@ -75,7 +75,7 @@ def processor_seconds() -> float:
 
 def run(groups: int, partitions: int) -> Iterator[tuple[str, float, float]]:
     """(verb, seconds, processor seconds) for that many stopped groups."""
-    with EmbeddedCluster(brokers=1) as cluster:
+    with EmbeddedCluster(brokers=1, level="0.8.2") as cluster:
         connect = cluster.zookeeper.connect_string
         cluster.create_topic(TOPIC, partitions)
         fill(connect, groups, partitions)

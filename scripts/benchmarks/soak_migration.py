@@ -70,7 +70,7 @@ def cluster_of(kind: str) -> Iterator[tuple[str, str, Sequence[Killable]]]:
             kafka = stack.enter_context(JvmKafka(Path(directory), CONFIG, brokers=3))
             yield kafka.zookeeper, kafka.bootstrap, kafka.brokers
         else:
-            cluster = stack.enter_context(EmbeddedCluster(brokers=3, config=CONFIG))
+            cluster = stack.enter_context(EmbeddedCluster(brokers=3, level="0.8.2", config=CONFIG))
             yield cluster.zookeeper.connect_string, cluster.bootstrap, list(cluster.brokers)
 
 

@@ -245,7 +245,7 @@ def main() -> int:
     options = soak_parser("soak-producer", __doc__).parse_args()
     logging.getLogger("kafka08").setLevel(logging.ERROR)  # lost connections are what it is about
     leaks = Leaks()
-    with EmbeddedCluster(brokers=3, config=CONFIG, cuttable=True) as cluster:
+    with EmbeddedCluster(brokers=3, level="0.8.2", config=CONFIG, cuttable=True) as cluster:
 
         def run_round(number: int, rng: random.Random) -> Outcome:
             outcome = Round(number, cluster, rng).run()

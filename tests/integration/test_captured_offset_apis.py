@@ -59,7 +59,7 @@ class Live(NamedTuple):
 def live() -> Iterator[Live]:
     """A broker with id 1's part played by 0, the topic of the captures, and a known coordinator."""
     with (
-        EmbeddedCluster(brokers=1) as cluster,
+        EmbeddedCluster(brokers=1, level="0.8.2") as cluster,
         ZkClient(cluster.zookeeper.connect_string) as zk,
     ):
         store = ClusterStore(zk)

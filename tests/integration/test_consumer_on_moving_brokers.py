@@ -25,7 +25,7 @@ CONFIG = {"zookeeper.session.timeout.ms": "3000", "controlled.shutdown.retry.bac
 
 @pytest.fixture
 def cluster() -> Iterator[EmbeddedCluster]:
-    with EmbeddedCluster(brokers=3, config=CONFIG) as running:
+    with EmbeddedCluster(brokers=3, level="0.8.2", config=CONFIG) as running:
         running.create_topic("moving", PARTITIONS, 3)
         yield running
 

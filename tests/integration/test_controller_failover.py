@@ -43,7 +43,7 @@ def wait_for(condition: Callable[[], bool], what: str, cluster: EmbeddedCluster)
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[EmbeddedCluster]:
-    with EmbeddedCluster(brokers=3, config=CONFIG) as cluster:
+    with EmbeddedCluster(brokers=3, level="0.8.2", config=CONFIG) as cluster:
         yield cluster
 
 

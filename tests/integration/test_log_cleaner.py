@@ -39,7 +39,7 @@ CONFIG = {
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[EmbeddedCluster]:
-    with EmbeddedCluster(brokers=1, config=CONFIG) as cluster:
+    with EmbeddedCluster(brokers=1, level="0.8.2", config=CONFIG) as cluster:
         cluster.create_topic(TP.topic, config={"cleanup.policy": "compact"})
         yield cluster
 

@@ -18,7 +18,7 @@ INTERVALS_MAX = 3
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[EmbeddedBroker]:
-    with EmbeddedCluster(brokers=1) as cluster:
+    with EmbeddedCluster(brokers=1, level="0.8.2") as cluster:
         cluster.create_topic("t")
         yield cluster.brokers[0]
 

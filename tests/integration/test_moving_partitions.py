@@ -25,7 +25,7 @@ CONFIG = {
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[EmbeddedCluster]:
-    with EmbeddedCluster(brokers=3, config=CONFIG) as cluster:
+    with EmbeddedCluster(brokers=3, level="0.8.2", config=CONFIG) as cluster:
         yield cluster
 
 

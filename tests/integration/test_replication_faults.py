@@ -41,7 +41,7 @@ topics = (f"faults-{number}" for number in itertools.count())
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[EmbeddedCluster]:
-    with EmbeddedCluster(brokers=3, config=CONFIG, cuttable=True) as cluster:
+    with EmbeddedCluster(brokers=3, level="0.8.2", config=CONFIG, cuttable=True) as cluster:
         yield cluster
 
 
@@ -248,7 +248,7 @@ def test_the_classic_loss(profile: str) -> None:
     nothing is lost.
     """
     config = {**CONFIG, "kafka08.profile": profile}
-    with EmbeddedCluster(brokers=2, config=config, cuttable=True) as cluster:
+    with EmbeddedCluster(brokers=2, level="0.8.2", config=config, cuttable=True) as cluster:
         cluster.create_topic("loss", 1, 2)
         with Workload(cluster.bootstrap, "loss") as work:
             work.await_progress()

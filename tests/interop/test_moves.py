@@ -18,7 +18,8 @@ from tests.waiting import until
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[EmbeddedCluster]:
-    with EmbeddedCluster(2, {"auto.leader.rebalance.enable": "false"}) as cluster:
+    config = {"auto.leader.rebalance.enable": "false"}
+    with EmbeddedCluster(2, config, level="0.8.2") as cluster:
         yield cluster
 
 

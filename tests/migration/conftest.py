@@ -17,5 +17,5 @@ def live_cluster() -> Iterator[EmbeddedCluster]:
         "offsets.topic.replication.factor": "2",
         "zookeeper.session.timeout.ms": "3000",
     }
-    with EmbeddedCluster(brokers=2, config=config) as cluster:
+    with EmbeddedCluster(brokers=2, level="0.8.2", config=config) as cluster:
         yield cluster

@@ -31,7 +31,7 @@ PARTITIONS = 3
 
 @pytest.fixture(scope="module")
 def source() -> Iterator[EmbeddedCluster]:
-    with EmbeddedCluster(brokers=1, config={"num.partitions": PARTITIONS}) as cluster:
+    with EmbeddedCluster(1, {"num.partitions": PARTITIONS}, level="0.8.2") as cluster:
         yield cluster
 
 

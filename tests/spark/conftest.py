@@ -88,7 +88,7 @@ def brokers(
             jvm = stack.enter_context(JvmKafka(tmp_path_factory.mktemp("jvm"), BROKER_KEYS))
             topics = Topics(jvm.bootstrap, jvm.zookeeper)
         else:
-            ours = stack.enter_context(EmbeddedCluster(brokers=1, config=BROKER_KEYS))
+            ours = stack.enter_context(EmbeddedCluster(1, BROKER_KEYS, level="0.8.2"))
             topics = Topics(ours.bootstrap, ours.zookeeper.connect_string)
         stack.callback(topics.close)
         yield topics
