@@ -182,6 +182,13 @@ class Partition:
         self.leader = state.leader
         return changed
 
+    def end_leadership(self) -> None:
+        """Lead no more, and follow nobody. The epoch stays, so that a LeaderAndIsr request with the
+        epoch of the next leader is still obeyed."""
+        self.is_leader = False
+        self.leader = NO_LEADER
+        self.isr = self.maximal_isr = ()
+
     def _obey(self, state: LeaderAndIsr, replicas: Iterable[int], now: float) -> None:
         assert state.leader_epoch > self.leader_epoch, f"{self} obeys a stale {state}"
         self.leader_epoch = state.leader_epoch

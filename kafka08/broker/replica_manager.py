@@ -51,6 +51,8 @@ from kafka08.protocol.update_metadata import UpdateMetadataRequest
 from kafka08.runtime import BrokerRuntime
 from kafka08.structs import (
     DEBUGGING_CONSUMER,
+    LEADER_DURING_DELETE,
+    NO_LEADER,
     Broker,
     LeaderAndIsr,
     TopicPartition,
@@ -481,10 +483,40 @@ class ReplicaManager:
         self.wake(topic_partition)
 
     def update_metadata(self, request: UpdateMetadataRequest) -> None:
-        """Obey an UpdateMetadata request; StaleControllerEpoch if the controller is an old one."""
+        """Obey an UpdateMetadata request; StaleControllerEpoch if the controller is an old one.
+
+        It also ends a leadership that another broker has taken over. The controller tells that by
+        LeaderAndIsr or StopReplica, but one that dies before it has sent them leaves a broker that
+        was taken off the partition's replicas without either: 0.8.2.2 then accepts messages for
+        ever, and loses them."""
         if self._is_stale(request.controller_epoch, request.controller_id, "UpdateMetadata"):
             raise StaleControllerEpoch(f"epoch {request.controller_epoch}")
         self._metadata_cache.update(request)
+        for state in request.partition_states:
+            if state.leader not in (NO_LEADER, LEADER_DURING_DELETE, self.broker_id):
+                self._end_leadership(TopicPartition(state.topic, state.partition), state)
+
+    def _end_leadership(self, topic_partition: TopicPartition, state: PartitionStateInfo) -> None:
+        """Of a partition that `state`'s leader leads under a later epoch."""
+        partition = self._partitions.get(topic_partition)
+        if (
+            partition is None
+            or not partition.is_leader
+            or state.leader_epoch <= partition.leader_epoch
+        ):
+            return
+        state_change_log.warning(
+            "Broker %d leads %s no more: broker %d does since leader epoch %d",
+            self.broker_id,
+            partition,
+            state.leader,
+            state.leader_epoch,
+        )
+        partition.end_leadership()
+        self.wake(topic_partition)
+        listener = self._listeners.get(topic_partition.topic)
+        if listener is not None:
+            listener.on_follower(topic_partition.partition)
 
     # The end
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +67,14 @@ def append(world: World, count: int) -> None:
         timeout_ms=0,
         done=lambda results: None,
     )
+
+
+@dataclass(frozen=True)
+class Listener:
+    """Of a topic's leaderships."""
+
+    on_leadership: Callable[[int], None]
+    on_follower: Callable[[int], None]
 
 
 def test_a_stale_controller_is_refused(tmp_path: Path) -> None:
@@ -193,20 +201,52 @@ def test_the_high_watermark_survives_a_restart(tmp_path: Path) -> None:
     assert 5 == again.partition("t").log.log_end_offset
 
 
+def test_metadata_of_another_leader_ends_a_leadership(tmp_path: Path) -> None:
+    """As when a controller dies before it stops a replica that it has moved away: nothing is
+    accepted any more, the listener hears of it once, and the next LeaderAndIsr is obeyed though it
+    has the epoch that was told."""
+    world = World(tmp_path)
+    told: list[int] = []
+    world.replica_manager.listen("t", Listener(lambda _: None, told.append))
+    obey(world, state(3))
+    append(world, 1)
+    moved = state(4, leader=2, isr=(2, 3), replicas=(2, 3))
+    for _ in range(2):
+        world.client.call(UpdateMetadataRequest(9, CONTROLLER_EPOCH, [moved], [OTHER_LIVE]))
+        assert [0] == told
+        with pytest.raises(NotLeaderForPartition):
+            world.replica_manager.leader_partition(TP)
+    assert (0, [PartitionError("t", 0, 0)]) == obey(world, state(4, leader=2))
+    assert world.partition("t").leader == 2
+
+
+@pytest.mark.parametrize(
+    ("leader", "epoch"),
+    [(2, 3), (2, 2), (1, 4), (-1, 4), (-2, 4)],
+    ids=["same epoch", "earlier", "itself", "none", "deleted"],
+)
+def test_other_metadata_leaves_a_leadership(tmp_path: Path, leader: int, epoch: int) -> None:
+    """Only a broker that leads under a later epoch takes it over."""
+    world = World(tmp_path)
+    obey(world, state(3))
+    told = [state(epoch, leader=leader)]
+    world.client.call(UpdateMetadataRequest(9, CONTROLLER_EPOCH, told, [OTHER_LIVE]))
+    assert world.partition("t").is_leader
+
+
 def test_leadership_is_told_to_who_listens(tmp_path: Path) -> None:
     """Once per change, after it; a follower that never led is not told."""
     world = World(tmp_path)
     told: list[tuple[str, int]] = []
 
-    class Listener:
-        def on_leadership(self, partition: int) -> None:
-            assert world.partition("t", partition).is_leader
-            told.append(("leader", partition))
+    def leads(partition: int) -> None:
+        assert world.partition("t", partition).is_leader
+        told.append(("leader", partition))
 
-        def on_follower(self, partition: int) -> None:
-            told.append(("follower", partition))
+    def follows(partition: int) -> None:
+        told.append(("follower", partition))
 
-    world.replica_manager.listen("t", Listener())
+    world.replica_manager.listen("t", Listener(leads, follows))
     obey(world, state(0), state(0, leader=2, partition=1))
     obey(world, state(1, leader=2))
     obey(world, state(2))
