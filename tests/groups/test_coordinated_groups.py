@@ -180,7 +180,7 @@ def test_a_stopped_group_is_reset(
 def test_a_reset_to_a_time_is_exact(kafka08: Kafka08, cluster: EmbeddedCluster) -> None:
     """The first message of that time or later, of one segment; behind the last one the log's end.
     The broker of 0.8 knows no better than the segment."""
-    cluster.create_topic("timed")
+    cluster.create_topic("timed", config={"retention.ms": -1})  # its times are of 1970
     producer = Producer({"bootstrap.servers": cluster.bootstrap})
     for second in range(10):
         producer.produce("timed", b"x", timestamp=(1000 + second) * 1000)
