@@ -29,7 +29,9 @@ class ConsumerConfig(Config):
     """Configuration of a ConsumerConnector. Times are milliseconds, sizes are bytes."""
 
     group_id: str = key(doc="The group whose members share the partitions.")
-    zookeeper_connect: str = key(doc="host:port[,host:port...][/chroot] of ZooKeeper.")
+    zookeeper_connect: str = key(
+        doc="host:port,host:port of ZooKeeper, with an optional /chroot at the end."
+    )
     consumer_id: str | None = key(None, doc="Name of this member; generated when absent.")
     client_id: str = key(None, doc="Name in requests and broker logs; default group.id.")
 

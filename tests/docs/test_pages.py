@@ -16,10 +16,16 @@ from tests.docs.snippets import blocks, script
 from tests.docs.test_tools import options_of
 
 ROOT = Path(__file__).parent.parent.parent
-PAGES = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("docs/*.md"))]
+PAGES = [
+    "README.md",
+    "examples/README.md",
+    *sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("docs/**/*.md")),
+]
 ELSEWHERE = {"docs/compose.md"}
 """Pages that other tests run: tests/compose."""
 PAGE_SECONDS = "280"
+OF_A_CLUSTER = ("localhost:", "KAFKA08_", "kafka08 ", "examples/")
+"""A page has a cluster if one of these stands in a block that is run."""
 
 
 @pytest.fixture
@@ -55,19 +61,24 @@ def kafka08(environ: dict[str, str], *arguments: str) -> str:
 def test_the_page_runs(name: str, environ: dict[str, str], tmp_path: Path) -> None:
     """Its blocks, from top to end. localhost:2181 and localhost:9092 stand for the cluster's."""
     text = (ROOT / name).read_text()
-    if not any(block.is_run for block in blocks(text)):
+    run = [block for block in blocks(text) if block.is_run]
+    if not run:
         return
-    zookeeper, bootstrap = addresses(environ)
-    host, port = bootstrap.split(",")[0].split(":")
-    replacements = {
-        "localhost:2181": zookeeper,
-        "localhost:9092": f"{host}:{port}",
-        '"localhost", 9092': f'"{host}", {port}',
-    }
+    replacements = {}
+    if any(word in "".join([*block.before, block.code]) for block in run for word in OF_A_CLUSTER):
+        zookeeper, bootstrap = addresses(environ)
+        host, port = bootstrap.split(",")[0].split(":")
+        environ |= {"KAFKA08_ZOOKEEPER": zookeeper, "KAFKA08_BOOTSTRAP": bootstrap}
+        replacements = {
+            "localhost:2181": zookeeper,
+            "localhost:9092": f"{host}:{port}",
+            '"localhost", 9092': f'"{host}", {port}',
+        }
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     done = subprocess.run(
         ["timeout", "--kill-after=5", PAGE_SECONDS, "bash", "-c", script(name, text, replacements)],
         cwd=tmp_path,
-        env={**environ, "KAFKA08_ZOOKEEPER": zookeeper, "KAFKA08_BOOTSTRAP": bootstrap},
+        env=environ,
         capture_output=True,
         text=True,
         check=False,

@@ -1,0 +1,32 @@
+"""Exit with 1 if a group is too far behind, or if that cannot be known.
+
+usage: lag_alarm.py GROUP [--above MESSAGES]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from kafka08.groups import GroupReader, lag_by_topic
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("group")
+    parser.add_argument("--above", type=int, default=1000)
+    arguments = parser.parse_args()
+    with GroupReader(os.environ["KAFKA08_ZOOKEEPER"]) as reader:
+        facts = reader.facts(arguments.group)
+    lags = lag_by_topic(facts.partitions)
+    for topic in lags:
+        print(topic.topic, topic.lag_text)
+    for what in facts.unanswered:
+        print("not known:", what, file=sys.stderr)
+    is_known = bool(lags) and not facts.unanswered
+    return int(not is_known or sum(topic.lag for topic in lags) > arguments.above)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

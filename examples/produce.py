@@ -1,0 +1,42 @@
+"""Send messages and wait until all in-sync replicas have each of them.
+
+usage: produce.py TOPIC COUNT
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from kafka08.errors import KafkaError
+from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
+
+
+def main(topic: str, count: int) -> int:
+    """Exit code 1 if a message did not arrive."""
+    config = KafkaProducerConfig(
+        {
+            "bootstrap.servers": os.environ["KAFKA08_BOOTSTRAP"],
+            "acks": "all",
+            "retries": 10,
+            "linger.ms": 5,
+        }
+    )
+    with KafkaProducer(config) as producer:
+        futures = [
+            producer.send(ProducerRecord(topic, b"order %d" % number, key=b"%d" % (number % 7)))
+            for number in range(count)
+        ]
+        failed = 0
+        for number, future in enumerate(futures):
+            try:
+                future.result(timeout=60)
+            except KafkaError as error:
+                failed += 1
+                print(f"order {number} was not acknowledged: {error}", file=sys.stderr)
+    print(f"{count - failed} of {count} acknowledged")
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], int(sys.argv[2])))
