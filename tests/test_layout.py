@@ -77,6 +77,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "exporter": {"client", "consumer", "groups", "producer", "zk"},
     "pages": {"doctor", "exporter"},
+    "otel": {"consumer", "producer"},
     "embedded": {"zk", "admin", "client"},
     "simulation": {
         "admin",
@@ -103,6 +104,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "pyspark": ("kafka08/spark/", "pyspark_kafka08/", "kafka08/demo/spark_reader.py"),
     "matplotlib": ("kafka08/demo/chart.py",),
     "prometheus_client": ("kafka08/exposition.py",),
+    "opentelemetry": ("kafka08/otel/",),
 }
 """Library → the only places that may import it."""
 

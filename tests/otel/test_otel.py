@@ -1,0 +1,144 @@
+"""Spans and instruments by the real SDK of OpenTelemetry, on a real cluster."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader, NumberDataPoint
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import SpanKind, StatusCode
+
+from kafka08.consumer import KafkaConsumer, KafkaConsumerConfig
+from kafka08.embedded import EmbeddedCluster
+from kafka08.errors import KafkaError, RecordTooLarge
+from kafka08.otel import TracedProducer, TracingInterceptor, observe
+from kafka08.producer import (
+    KafkaProducer,
+    KafkaProducerConfig,
+    ProducerRecord,
+    RecordMetadata,
+)
+from tests.waiting import until
+
+KEYS = {"auto.offset.reset": "earliest", "enable.auto.commit": False}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster(brokers=1, level="0.10.2") as cluster:
+        cluster.create_topic("pages", 2, 1)
+        yield cluster
+
+
+class Traces:
+    """Spans that have ended, oldest first."""
+
+    def __init__(self) -> None:
+        self._exporter = InMemorySpanExporter()
+        provider = TracerProvider()
+        provider.add_span_processor(SimpleSpanProcessor(self._exporter))
+        self.tracer = provider.get_tracer("test")
+
+    def named(self, name: str) -> list[ReadableSpan]:
+        return [span for span in self._exporter.get_finished_spans() if span.name == name]
+
+
+def traced(cluster: EmbeddedCluster, traces: Traces) -> TracedProducer:
+    config = KafkaProducerConfig({"bootstrap.servers": cluster.bootstrap, "max.request.size": 9000})
+    return TracedProducer(KafkaProducer(config), traces.tracer)
+
+
+def test_a_record_has_a_span_until_it_is_acknowledged(cluster: EmbeddedCluster) -> None:
+    """Below the caller's, with its place in the log; the record's own callback is called too."""
+    answers: list[tuple[RecordMetadata | None, KafkaError | None]] = []
+    traces = Traces()
+    with traced(cluster, traces) as producer:
+        with traces.tracer.start_as_current_span("request") as caller:
+            future = producer.send(
+                ProducerRecord("pages", b"x", partition=1),
+                lambda metadata, error: answers.append((metadata, error)),
+            )
+        offset = future.result(10).offset
+    [span] = traces.named("send pages")
+    assert span.attributes is not None
+    assert span.parent is not None
+    assert caller.get_span_context().span_id == span.parent.span_id
+    assert SpanKind.PRODUCER is span.kind
+    assert ("kafka", "pages", "1", offset) == tuple(
+        span.attributes[f"messaging.{name}"]
+        for name in ("system", "destination.name", "destination.partition.id", "kafka.offset")
+    )
+    assert StatusCode.UNSET is span.status.status_code
+    [(metadata, error)] = answers
+    assert error is None
+    assert metadata is not None
+    assert offset == metadata.offset
+
+
+def test_a_record_that_fails_has_a_span_with_its_error(cluster: EmbeddedCluster) -> None:
+    """Whether the future has the error, or send raises."""
+    traces = Traces()
+    with traced(cluster, traces) as producer:
+        with pytest.raises(RecordTooLarge):
+            producer.send(ProducerRecord("pages", b"x" * 10_000)).result(10)
+        with pytest.raises(TypeError):
+            producer.send(ProducerRecord("pages", 5))
+    spans = traces.named("send pages")
+    assert [StatusCode.ERROR] * 2 == [span.status.status_code for span in spans]
+    kinds = [span.attributes["error.type"] for span in spans if span.attributes]
+    assert ["RecordTooLarge", "TypeError"] == kinds
+
+
+def test_polls_and_commits_have_spans(cluster: EmbeddedCluster) -> None:
+    """Through the interceptor; the messages pass as they are."""
+    traces = Traces()
+    with traced(cluster, traces) as producer:
+        for partition in range(2):
+            producer.send(ProducerRecord("pages", b"polled", partition=partition)).result(10)
+    config = KafkaConsumerConfig({"bootstrap.servers": cluster.bootstrap, "group.id": "g", **KEYS})
+    with KafkaConsumer(config, interceptors=[TracingInterceptor(traces.tracer)]) as consumer:
+        consumer.subscribe(["pages"])
+        count = 0
+        end = time.monotonic() + 60
+        while count < 2 and time.monotonic() < end:
+            count += len([m for m in consumer.poll(1.0) if m.message == b"polled"])
+        consumer.commit()
+        until(lambda: traces.named("commit pages"))
+    polled = traces.named("poll pages")
+    assert 2 == count
+    assert {SpanKind.CONSUMER} == {span.kind for span in polled}
+    total = sum(
+        int(str(span.attributes["messaging.batch.message_count"]))
+        for span in polled
+        if span.attributes
+    )
+    assert total >= 2
+
+
+def test_metrics_are_instruments(cluster: EmbeddedCluster) -> None:
+    """Of all topics without an attribute, of one with it; what comes later is seen too."""
+    reader = InMemoryMetricReader()
+    meter = MeterProvider([reader]).get_meter("test")
+    traces = Traces()
+    with traced(cluster, traces) as producer:
+        producer.send(ProducerRecord("pages", b"x")).result(10)
+        observe("kafka.producer", producer.metrics, meter)
+        producer.send(ProducerRecord("pages", b"x")).result(10)
+        data = reader.get_metrics_data()
+    assert data is not None
+    found = {
+        (metric.name, tuple(sorted((point.attributes or {}).items()))): point.value
+        for resource in data.resource_metrics
+        for scope in resource.scope_metrics
+        for metric in scope.metrics
+        for point in metric.data.data_points
+        if isinstance(point, NumberDataPoint)
+    }
+    assert 2.0 == found["kafka.producer.record_send_total", ()]
+    assert 2.0 == found["kafka.producer.record_send_total", (("topic", "pages"),)]
+    assert found["kafka.producer.buffer_total_bytes", ()] > 0
