@@ -28,9 +28,11 @@ from kafka08.kernel.types import (
     ATTRIBUTES_POSITION,
     CODEC_MASK,
     LENGTH,
+    MAGIC_POSITION,
     MAX_NESTING,
     NO_TIMESTAMP,
     TIMESTAMP_BYTES,
+    TIMESTAMP_POSITION,
     Messages,
     Unpacker,
 )
@@ -43,6 +45,8 @@ uncompressed under the default socket.request.max.bytes. The JVM has no such lim
 MAX_STORED_UNPACKED_BYTES: Final = 1 << 30
 """What is unpacked at most of a wrapper in a log of ours: a JVM leader may have let it in."""
 NO_LIMIT: Final = LONG_MAX
+TIMESTAMP_END: Final = TIMESTAMP_POSITION + TIMESTAMP_BYTES
+"""In an entry of magic 1."""
 KEY_LENGTH_POSITION: Final = ATTRIBUTES_POSITION + 1
 """In an entry of magic 0."""
 
@@ -114,6 +118,14 @@ def begins_compressed(data: Buffer) -> bool:
     50 times the work. That holds for a compressed entry further on as well, but no client is known
     to send a plain one before it."""
     return len(data) > ATTRIBUTES_POSITION and bool(data[ATTRIBUTES_POSITION] & CODEC_MASK)
+
+
+def first_timestamp(data: Buffer) -> int:
+    """That of the first entry, in ms; NO_TIMESTAMP for one without, and for one that is cut before
+    its first TIMESTAMP_END bytes."""
+    if len(data) < TIMESTAMP_END or data[MAGIC_POSITION] < 1:
+        return NO_TIMESTAMP
+    return int.from_bytes(data[TIMESTAMP_POSITION:TIMESTAMP_END], signed=True)
 
 
 @dataclass(slots=True)

@@ -403,3 +403,17 @@ def test_captured_produce_requests_cover_every_outcome() -> None:
     codes = [code for _, _, code in captured_produce() if code in OF_THE_SET]
     assert {0, 2, 10, -1} == set(codes)
     assert len(codes) >= 25
+
+
+def test_the_first_timestamp_is_in_the_first_bytes() -> None:
+    """TIMESTAMP_END of them are enough, also of a compressed set, which has its newest; magic 0 and
+    a set that is cut earlier have none."""
+    pairs: list[tuple[bytes | None, bytes | None]] = [(None, b"a" * 100), (b"k", None)]
+    for codec, expected in ((compression.NONE, 7), (compression.GZIP, 9)):
+        stamped = message_set.encode(pairs, codec, magic=1, timestamps=[7, 9])
+        assert expected == message_set.first_timestamp(stamped[: message_set.TIMESTAMP_END])
+        assert expected == message_set.first_timestamp(memoryview(stamped))
+        cut = stamped[: message_set.TIMESTAMP_END - 1]
+        assert -1 == message_set.first_timestamp(cut) == message_set.first_timestamp(b"")
+    assert -1 == message_set.first_timestamp(message_set.encode(pairs, magic=1))
+    assert -1 == message_set.first_timestamp(message_set.encode(pairs))
