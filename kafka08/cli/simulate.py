@@ -14,7 +14,7 @@ import click
 from kafka08.cli.options import example, json_option
 from kafka08.cli.table import show_json
 from kafka08.profile import PROFILES, SAFE
-from kafka08.simulation.plan import Plan, draw_plan
+from kafka08.simulation.plan import Plan, draw_plan, with_coordinator
 from kafka08.simulation.run import Outcome
 from kafka08.simulation.run import simulate as run_seed
 from kafka08.simulation.shrink import Shrinker
@@ -22,6 +22,8 @@ from kafka08.simulation.timeline import Timeline
 
 SEED_MAX = 1_000_000_000
 SHRINK_SECONDS = 60.0
+LEVELS = ("0.10.2", "0.9.0")
+"""Those that have groups with a coordinator."""
 
 
 @click.command(epilog=example("kafka08 simulate --seed 7 --runs 20"))
@@ -40,6 +42,11 @@ SHRINK_SECONDS = 60.0
     default=SAFE,
     show_default=True,
     help="Profile of the cluster.",
+)
+@click.option(
+    "--coordinated",
+    is_flag=True,
+    help="The members of the group are KafkaConsumers, on brokers of level 0.9.0 or 0.10.2.",
 )
 @click.option("--replay", is_flag=True, help="Print all that happened, line by line.")
 @click.option(
@@ -64,6 +71,7 @@ def simulate(
     runs: int | None,
     minutes: float | None,
     profile: str,
+    coordinated: bool,
     replay: bool,
     shrink: bool,
     plan_file: Path | None,
@@ -78,6 +86,8 @@ def simulate(
     """
     if replay and as_json:
         raise click.UsageError("use one of --replay and --json")
+    if plan_file is not None and coordinated:
+        raise click.UsageError("use one of --plan and --coordinated")
     if plan_file is not None and seed is None:
         raise click.UsageError("--plan needs the --seed of its run")
     # What brokers log about faults is theirs, not the run's.
@@ -85,19 +95,25 @@ def simulate(
     given = None if plan_file is None else _read_plan(plan_file)
     failed = 0
     for one in _seeds(seed, runs, minutes):
-        plan = given or draw_plan(one, profile)
+        plan = given or _draw(one, profile, coordinated=coordinated)
         outcome = run_seed(one, plan=plan, tell=click.echo if replay else None)
         failed += outcome.verdict is not None
         if as_json:
             show_json(asdict(outcome))
         else:
-            _show(outcome, f"--profile {plan.profile}" if given is None else f"--plan {plan_file}")
+            drawn = f"--profile {profile}{' --coordinated' if coordinated else ''}"
+            _show(outcome, drawn if given is None else f"--plan {plan_file}")
         if outcome.verdict is not None and shrink:
             plan = _shrink(plan, outcome, as_json=as_json)
         if timeline is not None:
             _write_timeline(timeline, one, plan)
     if failed:
         raise SystemExit(1)
+
+
+def _draw(seed: int, profile: str, *, coordinated: bool) -> Plan:
+    plan = draw_plan(seed, profile)
+    return with_coordinator(plan, LEVELS[seed % len(LEVELS)]) if coordinated else plan
 
 
 def _show(outcome: Outcome, how: str) -> None:

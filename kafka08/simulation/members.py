@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable
+from random import Random
+from typing import Final
 
 from kafka08.client.requests import StorageName
 from kafka08.consumer.config import ConsumerConfig
 from kafka08.consumer.connector import ConsumerConnector
-from kafka08.consumer.polling.kafka_consumer import KafkaConsumer
 from kafka08.consumer.polling.kafka_consumer_config import KafkaConsumerConfig
 from kafka08.errors import ConsumerTimeout, KafkaError
 from kafka08.simulation.cluster import Hosts
+from kafka08.simulation.group_history import GroupHistory
+from kafka08.simulation.polling_member import Habits, PollingMember
 from kafka08.simulation.process import Process
 from kafka08.simulation.runtime import SimClientRuntime
 from kafka08.simulation.workload import POLL_SECONDS, TIMEOUT_MS, TOPIC, Target
@@ -19,10 +22,30 @@ from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 
 GROUP = "g"
+LONG_WORK_SECONDS: Final = 12.0
+"""Longer than a session, and than some max.poll.interval.ms."""
+
+
+def polling_config(target: Target, random: Random) -> KafkaConsumerConfig:
+    """Of a KafkaConsumer in the group."""
+    return KafkaConsumerConfig(
+        {
+            "bootstrap.servers": ",".join(f"{host}:{port}" for host, port in target.bootstrap),
+            "group.id": GROUP,
+            "auto.offset.reset": "earliest",
+            "partition.assignment.strategy": random.choice(["range", "sticky"]) + ",roundrobin",
+            "auto.commit.interval.ms": random.choice([100, 1000]),
+            "session.timeout.ms": 6000,
+            "heartbeat.interval.ms": random.choice([500, 2000]),
+            "max.poll.interval.ms": random.choice([10_000, 60_000]),
+            "max.poll.records": random.choice([1, 50]),
+            "metadata.max.age.ms": 5000,
+        }
+    )
 
 
 class Handed:
-    """What members were handed.
+    """What members of a group of ZooKeeper's were handed.
 
     wrong   told of a message that a member was handed without having its partition
     """
@@ -33,20 +56,12 @@ class Handed:
         self._offsets: dict[TopicPartition, set[int]] = {}
 
     def note(self, consumer: str, tp: TopicPartition, offset: int) -> None:
-        """A member of a group of ZooKeeper's has just been handed this message."""
+        """A member has just been handed this message."""
         self._offsets.setdefault(tp, set()).add(offset)
         node = self._zookeeper.server.find(paths.owner(GROUP, tp.topic, tp.partition))
         owner = None if node is None or node.data is None else node.data.decode()
         if owner is None or not owner.startswith(consumer):
             self._wrong(f"{consumer} was handed {tp} offset {offset}, which {owner} owns")
-
-    def note_polled(
-        self, consumer: str, tp: TopicPartition, offset: int, held: Container[TopicPartition]
-    ) -> None:
-        """A member with a coordinator has just been handed this message, and has `held`."""
-        self._offsets.setdefault(tp, set()).add(offset)
-        if tp not in held:
-            self._wrong(f"{consumer} was handed {tp} offset {offset}, which it has not")
 
     def missing(self, tp: TopicPartition, offsets: set[int]) -> int:
         """How many of these nobody was handed."""
@@ -61,11 +76,10 @@ class SimMember:
         hosts: Hosts,
         number: int,
         target: Target,
-        handed: Handed,
+        handed: Handed | GroupHistory,
         storage: StorageName,
-        *,
-        coordinated: bool = False,
     ) -> None:
+        """It is a KafkaConsumer, if it tells a GroupHistory."""
         self.host = f"member-{number}"
         self.process: Process | None = None
         self._member: Member | PollingMember | None = None
@@ -74,7 +88,6 @@ class SimMember:
         self._target = target
         self._handed = handed
         self._storage = storage
-        self._coordinated = coordinated
 
     @property
     def is_running(self) -> bool:
@@ -88,8 +101,15 @@ class SimMember:
         self._starts += 1
         runtime = self._hosts.client(f"{self.host}.{self._starts}", self.host)
         self.process = runtime.process
-        if self._coordinated:
-            self._member = PollingMember(runtime, self._target, self._handed, self.host)
+        if isinstance(self._handed, GroupHistory):
+            self._member = PollingMember(
+                runtime,
+                polling_config(self._target, runtime.random),
+                TOPIC,
+                Habits.draw(runtime.random, long_seconds=LONG_WORK_SECONDS),
+                self._handed,
+                runtime.process.name,
+            )
         else:
             self._member = Member(runtime, self._target, self._handed, self._storage)
         runtime.spawn(self._member.run, name="main")
@@ -97,7 +117,7 @@ class SimMember:
     def end(self) -> None:
         """Have it leave the group in its own time."""
         if self._member is not None:
-            self._member.is_ending = True
+            self._member.end()
 
 
 class Member:
@@ -142,6 +162,9 @@ class Member:
                 connector.shutdown()
         self.has_ended = True
 
+    def end(self) -> None:
+        self.is_ending = True
+
     def _read(self, connector: ConsumerConnector) -> None:
         [stream] = connector.create_message_streams({TOPIC: 1})[TOPIC]
         while not self._must_end():
@@ -156,50 +179,3 @@ class Member:
 
     def _must_end(self) -> bool:
         return self.is_ending
-
-
-class PollingMember:
-    """A member of a group with a coordinator, which polls until it is told to end."""
-
-    def __init__(
-        self, runtime: SimClientRuntime, target: Target, handed: Handed, name: str
-    ) -> None:
-        self.runtime = runtime
-        self.is_ending = False
-        self.has_ended = False
-        self._handed = handed
-        self._name = name
-        self._config = KafkaConsumerConfig(
-            {
-                "bootstrap.servers": ",".join(f"{host}:{port}" for host, port in target.bootstrap),
-                "group.id": GROUP,
-                "auto.offset.reset": "earliest",
-                "partition.assignment.strategy": runtime.random.choice(["range", "sticky"])
-                + ",roundrobin",
-                "auto.commit.interval.ms": runtime.random.choice([100, 1000]),
-                "session.timeout.ms": 6000,
-                "heartbeat.interval.ms": runtime.random.choice([500, 2000]),
-                "max.poll.interval.ms": runtime.random.choice([10_000, 60_000]),
-                "max.poll.records": runtime.random.choice([1, 50]),
-                "metadata.max.age.ms": 5000,
-            }
-        )
-
-    def run(self) -> None:
-        while not self.is_ending:
-            consumer = KafkaConsumer(self._config, runtime=self.runtime)
-            held: set[TopicPartition] = set()
-            consumer.subscribe([TOPIC], on_assigned=held.update, on_revoked=held.difference_update)
-            try:
-                while not self.is_ending:
-                    self._read(consumer, held)
-            except KafkaError:
-                self.runtime.sleep(POLL_SECONDS)
-            finally:
-                consumer.close(timeout=TIMEOUT_MS / 1000)
-        self.has_ended = True
-
-    def _read(self, consumer: KafkaConsumer, held: set[TopicPartition]) -> None:
-        for message in consumer.poll(0.2):
-            tp = TopicPartition(message.topic, message.partition)
-            self._handed.note_polled(self._name, tp, message.offset, held)

@@ -26,6 +26,7 @@ from kafka08.simulation.cluster import (
     SimBroker,
 )
 from kafka08.simulation.faults import Faults
+from kafka08.simulation.group_history import GroupHistory
 from kafka08.simulation.history import History
 from kafka08.simulation.log_checks import LogChecks
 from kafka08.simulation.members import GROUP, Handed, SimMember
@@ -164,16 +165,14 @@ class Run:
             self._on_wrong,
             is_safe=plan.profile == SAFE,
         )
-        self.handed = Handed(self.zookeeper, self._on_wrong)
+        is_safe = plan.profile == SAFE
+        self.handed: Handed | GroupHistory = (
+            GroupHistory(self._on_wrong, is_safe=is_safe)
+            if plan.coordinated
+            else Handed(self.zookeeper, self._on_wrong)
+        )
         self.members = [
-            SimMember(
-                self.hosts,
-                number,
-                self.target,
-                self.handed,
-                plan.offsets_storage,
-                coordinated=plan.coordinated,
-            )
+            SimMember(self.hosts, number, self.target, self.handed, plan.offsets_storage)
             for number in range(plan.members)
         ]
         self.verdict: str | None = None
@@ -322,10 +321,11 @@ class Run:
                 lambda: not any(self.handed.missing(tp, set(final[tp])) for tp in final),
             )
 
+            ends = {tp: max(final[tp]) + 1 for tp in final if final[tp]}
             self._await(
                 "the group to commit the end of every partition",
                 CALM_SECONDS,
-                lambda: self._has_committed({tp: max(final[tp]) + 1 for tp in final if final[tp]}),
+                lambda: self._has_committed(ends),
             )
 
     def _problems(self, final: dict[TopicPartition, dict[int, bytes]]) -> list[str]:
@@ -342,11 +342,18 @@ class Run:
 
     def _has_committed(self, ends: dict[TopicPartition, int]) -> bool:
         """Whether the group has committed these ends, in either store: a migration may have moved
-        its offsets. A member also commits where it began: offset 0 of an empty partition."""
-        return any(
-            {tp: offset for tp, offset in self._committed(storage).items() if offset > 0} == ends
-            for storage in get_args(StorageName)
-        )
+        its offsets. A member also commits where it began: offset 0 of an empty partition. A log may
+        have grown behind its end, by a request whose producer had given up: `ends` follows it."""
+        for storage in get_args(StorageName):
+            committed = self._committed(storage)
+            for tp, offset in committed.items():
+                if offset > ends.get(tp, 0):
+                    ends[tp] = max(self._final(tp), default=-1) + 1
+            if {tp: offset for tp, offset in committed.items() if offset > 0} == {
+                tp: end for tp, end in ends.items() if end > 0
+            }:
+                return True
+        return False
 
     def _committed(self, storage: StorageName) -> dict[TopicPartition, int]:
         """What the group has committed; {} while that cannot be asked."""

@@ -39,6 +39,14 @@ def test_a_plan_is_run_and_shown(tmp_path: Path) -> None:
     assert b"plan.json: it is no plan of a run" in done.stderr
 
 
+def test_a_group_with_a_coordinator() -> None:
+    """--coordinated: the group reads by KafkaConsumer, which takes a coordinator's level."""
+    done = simulate("--coordinated", "--replay")
+    assert done.returncode == 0
+    assert b"coordinated=True" in done.stdout
+    assert b"level='0.9.0'" in done.stdout
+
+
 def test_a_replay_is_text() -> None:
     """Line by line what happened: no JSON."""
     done = simulate("--replay", "--json")

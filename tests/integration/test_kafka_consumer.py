@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from itertools import count
 from typing import Any
@@ -32,7 +32,7 @@ from kafka08.errors import (
 from kafka08.hashing import group_partition
 from kafka08.kernel import MessageAndMetadata
 from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
-from kafka08.structs import OFFSETS_TOPIC, TopicPartition
+from kafka08.structs import OFFSETS_TOPIC, OffsetAndMetadata, TopicPartition
 from tests.waiting import until
 
 Message = MessageAndMetadata[Any, Any]
@@ -188,6 +188,42 @@ def test_by_message_and_in_batches(cluster: EmbeddedCluster, topic: str) -> None
             found |= values
         found.update(numbers(read(consumer, 400 - len(found))))
     assert found == set(range(400))
+
+
+class Interceptor:
+    """Drops every third message."""
+
+    def __init__(self) -> None:
+        self.committed: dict[TopicPartition, int] = {}
+
+    def on_consume(self, messages: list[Message]) -> list[Message]:
+        return [one for one in messages if int(one.value or b"") % 3]
+
+    def on_commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        self.committed.update((tp, one.offset) for tp, one in offsets.items())
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+def test_interceptors_and_an_iteration_that_ends(cluster: EmbeddedCluster, topic: str) -> None:
+    """They may drop messages. Where an iteration ended and another one begins, nothing is
+    left out: all that they had been given by then counted as handed out."""
+    fill(cluster, topic, 40)
+    interceptor = Interceptor()
+    found: list[Message] = []
+    with consumer_of(cluster, f"g-{topic}", interceptors=[interceptor]) as consumer:
+        consumer.subscribe([topic])
+        while len(found) < 15:
+            for message in consumer:
+                found.append(message)
+                if len(found) % 5 == 0:
+                    break
+            consumer.commit()
+        assert sum(interceptor.committed.values()) < 30
+        kept = [number for number in range(40) if number % 3]
+        found += read(consumer, len(kept) - len(found))
+    assert numbers(found) == kept
 
 
 # ----------------------------------------------------------------------------------- guarantees

@@ -175,14 +175,14 @@ class KafkaConsumer(Closeable):
         for, or at `commit`. Raises as `poll`; iterate again after that."""
         while True:
             with self._use():
-                if self._interceptors:
-                    messages = self._poller.next(
-                        partial(self._stream.take, self.config.max_poll_records), WAIT_S
-                    )
-                    found = iter(self._interceptors.on_consume(messages or []))
-                else:
-                    found = self._poller.next(self._stream.iterate, WAIT_S) or iter(())
-            yield from found
+                found = self._poller.next(self._stream.iterate, WAIT_S) or iter(())
+            if self._interceptors:
+                # One by one: what they were given beyond the message in hand would count as
+                # handed out, and be left out where the iteration ends.
+                for message in found:
+                    yield from self._interceptors.on_consume([message])
+            else:
+                yield from found
 
     def batches(
         self,

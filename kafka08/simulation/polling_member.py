@@ -1,0 +1,226 @@
+"""PollingMember: a member of a group with a coordinator, which uses its KafkaConsumer in all the
+ways there are, as chance has it, until it is told to end.
+
+It runs on simulated time and, in a process of its own, on real time (tests/histories).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Final, Self
+
+from kafka08.consumer.polling.kafka_consumer import KafkaConsumer
+from kafka08.consumer.polling.kafka_consumer_config import KafkaConsumerConfig
+from kafka08.errors import KafkaError
+from kafka08.kernel import MessageAndMetadata
+from kafka08.runtime import ClientRuntime
+from kafka08.simulation.group_history import GroupEvents
+from kafka08.structs import OffsetAndMetadata, TopicPartition
+
+Message = MessageAndMetadata[Any, Any]
+
+CLOSE_SECONDS: Final = 2.0
+POLL_SECONDS: Final = 0.2
+WORK_SECONDS: Final = 30.0
+"""How long the messages of a member may take in all."""
+WHIMS: Final = 20
+"""Of one member. Whoever leaves again and again without a commit reads the same again and again."""
+BATCH_MESSAGES: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """ways            of reading, each as frequent as it is in here: poll, iterate, batch
+    work_seconds    a message takes
+    long_work       how often a message takes `long_seconds`
+    commit          after work: "" leaves it to the consumer, sync, async
+    commits_in_revoked   whether on_revoked commits
+    whims           how often it pauses, seeks to where it is, unsubscribes, is woken up
+    """
+
+    ways: tuple[str, ...]
+    work_seconds: float
+    long_work: float
+    long_seconds: float
+    commit: str
+    commits_in_revoked: bool
+    whims: float
+
+    @classmethod
+    def draw(cls, random: Random, *, long_seconds: float) -> Self:
+        return cls(
+            ways=random.choice([("poll",), ("iterate",), ("batch",), ("poll", "iterate", "batch")]),
+            work_seconds=random.choice([0.0, 0.0, 0.001, 0.05]),
+            long_work=random.choice([0.0, 0.0, 0.001]),
+            long_seconds=long_seconds,
+            commit=random.choice(["", "", "sync", "async"]),
+            commits_in_revoked=random.random() < 0.3,
+            whims=random.choice([0.0, 0.0, 0.1]),
+        )
+
+
+class PollingMember:
+    """`run` returns when `is_ending` was set; `end` sets it, and ends what waits."""
+
+    def __init__(
+        self,
+        runtime: ClientRuntime,
+        config: KafkaConsumerConfig,
+        topic: str,
+        habits: Habits,
+        events: GroupEvents,
+        name: str,
+    ) -> None:
+        self.runtime = runtime
+        self.is_ending = False
+        self.has_ended = False
+        self._config = config
+        self._topic = topic
+        self._habits = habits
+        self._events = events
+        self._name = name
+        self._work_left = WORK_SECONDS
+        self.whims_left = WHIMS
+        self._consumers = 0
+        self._consumer: KafkaConsumer | None = None
+
+    def end(self) -> None:
+        """Have it leave the group soon. In any thread."""
+        self.is_ending = True
+        if self._consumer is not None:
+            self._consumer.wakeup()
+
+    def work(self, seconds: float) -> None:
+        """Take so long, unless it has been busy for long enough in all: it is to get done."""
+        if seconds and self._work_left > 0:
+            self._work_left -= seconds
+            self.runtime.sleep(seconds)
+
+    def run(self) -> None:
+        while not self.is_ending:
+            self._consumers += 1
+            use = Use(self, f"{self._name}.{self._consumers}")
+            self._consumer = use.consumer
+            try:
+                use.read()
+            finally:
+                use.close()
+                self._consumer = None
+        self.has_ended = True
+
+
+class Use:
+    """One KafkaConsumer, from its first poll to its end."""
+
+    def __init__(self, member: PollingMember, name: str) -> None:
+        self._member = member
+        self._habits = member._habits
+        self._events = member._events
+        self._runtime = member.runtime
+        self._random = member.runtime.random
+        self._name = name
+        self._topic = member._topic
+        self.consumer = KafkaConsumer(member._config, interceptors=[self], runtime=member.runtime)
+
+    def read(self) -> None:
+        """Until the member is to end, or an error after which it takes another consumer."""
+        self._subscribe()
+        while not self._member.is_ending:
+            try:
+                getattr(self, f"_{self._random.choice(self._habits.ways)}")()
+                if self._member.whims_left and self._random.random() < self._habits.whims:
+                    self._member.whims_left -= 1
+                    self._have_a_whim()
+            except KafkaError:
+                if self._random.random() < 0.2:
+                    return
+
+    def close(self) -> None:
+        self._events.revoked(self._name, self.consumer.assignment())
+        self.consumer.close(timeout=CLOSE_SECONDS)
+
+    # ------------------------------------------------------------------------------------ reading
+
+    def _poll(self) -> None:
+        messages = self.consumer.poll(POLL_SECONDS)
+        for message in messages:
+            self._note(message)
+        self._work([(TopicPartition(m.topic, m.partition), m.offset) for m in messages])
+
+    def _iterate(self) -> None:
+        left = self._random.choice([1, 5, 100])
+        for message in self.consumer:
+            self._note(message)
+            self._work([(TopicPartition(message.topic, message.partition), message.offset)])
+            left -= 1
+            if self._member.is_ending or not left:
+                return
+
+    def _batch(self) -> None:
+        batch = self.consumer.poll_batch(POLL_SECONDS, BATCH_MESSAGES)
+        if batch is not None:
+            tp, offsets = batch.topic_partition, list(batch.offsets)
+            for offset in offsets:
+                self._events.handed(self._name, tp, offset)
+            self._work([(tp, offset) for offset in offsets])
+
+    def _note(self, message: Message) -> None:
+        tp = TopicPartition(message.topic, message.partition)
+        self._events.handed(self._name, tp, message.offset)
+
+    def _work(self, messages: list[tuple[TopicPartition, int]]) -> None:
+        habits = self._habits
+        for tp, offset in messages:
+            is_long = self._random.random() < habits.long_work
+            self._member.work(habits.long_seconds if is_long else habits.work_seconds)
+            self._events.processed(tp, offset)
+        if messages and habits.commit == "sync":
+            self.consumer.commit()
+        elif messages and habits.commit == "async":
+            self.consumer.commit_async()
+
+    # ------------------------------------------------------------------------------------- whims
+
+    def _have_a_whim(self) -> None:
+        consumer = self.consumer
+        assigned = sorted(consumer.assignment())
+        match self._random.choice(["pause", "seek", "leave", "wake"]):
+            case "pause" if assigned:
+                some = self._random.sample(assigned, self._random.randint(1, len(assigned)))
+                consumer.pause(*some)
+                try:
+                    self._poll()
+                finally:
+                    consumer.resume(*consumer.paused())
+            case "seek" if assigned:
+                tp = self._random.choice(assigned)
+                consumer.seek(tp, consumer.position(tp, timeout=POLL_SECONDS))
+            case "leave":
+                self._events.revoked(self._name, assigned)
+                consumer.unsubscribe()
+                self._subscribe()
+            case "wake":
+                self._runtime.spawn(consumer.wakeup, name="wakeup")
+
+    # --------------------------------------------------------------------------------- callbacks
+
+    def _subscribe(self) -> None:
+        self.consumer.subscribe(
+            [self._topic], on_assigned=self._on_assigned, on_revoked=self._on_revoked
+        )
+
+    def _on_assigned(self, partitions: Iterable[TopicPartition]) -> None:
+        self._events.assigned(self._name, partitions)
+
+    def _on_revoked(self, partitions: Iterable[TopicPartition]) -> None:
+        self._events.revoked(self._name, partitions)
+        if self._habits.commits_in_revoked:
+            self.consumer.commit(timeout=CLOSE_SECONDS)
+
+    def on_consume(self, messages: list[Message]) -> list[Message]:
+        return messages
+
+    def on_commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        self._events.committed(self._name, {tp: one.offset for tp, one in offsets.items()})

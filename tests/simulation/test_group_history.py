@@ -1,0 +1,94 @@
+"""The rules for a group with a coordinator, on hand-made histories: one test for each."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka08.simulation.group_history import GroupHistory
+from kafka08.structs import TopicPartition
+
+TP, OTHER = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+class Group:
+    """A history, and what was wrong with it: "a" was assigned TP and handed offsets 0 to 4."""
+
+    def __init__(self, *, is_safe: bool = True) -> None:
+        self.wrong: list[str] = []
+        self.history = GroupHistory(self.wrong.append, is_safe=is_safe)
+        self.history.assigned("a", [TP])
+        for offset in range(5):
+            self.history.handed("a", TP, offset)
+            self.history.processed(TP, offset)
+
+
+@pytest.fixture
+def group() -> Group:
+    return Group()
+
+
+def test_a_sound_history(group: Group) -> None:
+    """The successor begins at what was committed, or behind it up to the last message."""
+    history = group.history
+    history.committed("a", {TP: 3})
+    history.revoked("a", [TP])
+    history.assigned("b", [TP])
+    for offset in (3, 4, 5):
+        history.handed("b", TP, offset)
+        history.processed(TP, offset)
+    assert group.wrong == []
+    assert (history.count, history.repetitions) == (6, 2)
+    assert history.missing(TP, set(range(8))) == 2
+
+
+def test_1_only_of_partitions_that_it_has(group: Group) -> None:
+    """Neither of another one nor after its revocation."""
+    group.history.handed("a", OTHER, 0)
+    group.history.revoked("a", [TP])
+    group.history.handed("a", TP, 5)
+    assert [text[-16:] for text in group.wrong] == ["which it has not"] * 2
+
+
+@pytest.mark.parametrize("offset", [4, 6])
+def test_2_one_after_the_other(group: Group, offset: int) -> None:
+    """5 comes next, whatever was committed."""
+    group.history.handed("a", TP, offset)
+    assert group.wrong == [f"a was handed [t,0] offset {offset} instead of 5"]
+
+
+def test_3_nothing_is_skipped(group: Group) -> None:
+    """Nobody was handed 5."""
+    group.history.assigned("b", [TP])
+    group.history.handed("b", TP, 6)
+    assert group.wrong == ["b begins [t,0] at 6, and nobody was handed 5"]
+
+
+def test_3_commits_do_not_go_back(group: Group) -> None:
+    """Not one that was acknowledged before the assignment. A later one may be of the predecessor,
+    still under way when the successor asked where to begin."""
+    group.history.committed("a", {TP: 3})
+    group.history.assigned("b", [TP])
+    group.history.committed("a", {TP: 5})
+    group.history.handed("b", TP, 3)
+    assert group.wrong == []
+    group.history.assigned("c", [TP])
+    group.history.handed("c", TP, 4)
+    assert group.wrong == ["c begins [t,0] at 4, though 5 was committed"]
+
+
+def test_4_what_is_committed_was_handed_out(group: Group) -> None:
+    """One message too many is one that may be lost."""
+    group.history.committed("a", {TP: 5})
+    assert group.wrong == []
+    group.history.committed("a", {TP: 6})
+    assert group.wrong == ["a committed [t,0] offset 6, which nobody was handed"]
+
+
+def test_logs_that_lose_messages_excuse_gaps() -> None:
+    """But not messages of others' partitions."""
+    group = Group(is_safe=False)
+    group.history.handed("a", TP, 2)
+    group.history.committed("a", {TP: 9})
+    assert group.wrong == []
+    group.history.handed("a", OTHER, 0)
+    assert len(group.wrong) == 1
