@@ -9,17 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from kafka08.consumer.polling.kafka_consumer import KafkaConsumer
 from kafka08.consumer.polling.kafka_consumer_config import KafkaConsumerConfig
+from kafka08.consumer.polling.polled_stream import Message
 from kafka08.errors import KafkaError
-from kafka08.kernel import MessageAndMetadata
 from kafka08.runtime import ClientRuntime
 from kafka08.simulation.group_history import GroupEvents
 from kafka08.structs import OffsetAndMetadata, TopicPartition
-
-Message = MessageAndMetadata[Any, Any]
 
 CLOSE_SECONDS: Final = 2.0
 POLL_SECONDS: Final = 0.2
