@@ -76,7 +76,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "zk",
     },
     "exporter": {"client", "consumer", "groups", "producer", "zk"},
-    "pages": {"doctor", "exporter"},
+    "pages": {"admin", "client", "consumer", "doctor", "exporter", "groups"},
     "otel": {"consumer", "producer"},
     "embedded": {"zk", "admin", "client"},
     "simulation": {

@@ -27,8 +27,8 @@ from kafka08.cli.options import cluster_options, cluster_places, example, json_o
 from kafka08.cli.table import as_objects, show_table
 
 if TYPE_CHECKING:
-    from kafka08.cli.group_view import GroupView
     from kafka08.groups import GroupReader
+    from kafka08.groups.views import GroupView
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -59,7 +59,8 @@ def kind_option(function: Function) -> Function:
 def list_(as_json: bool, bootstrap: str | None, zookeeper: str | None) -> None:
     """List the groups that ZooKeeper knows and those that brokers coordinate (from 0.9 on), with
     their live members."""
-    from kafka08.cli.group_view import COORDINATOR, ZOOKEEPER, say_unanswered
+    from kafka08.cli.group_view import say_unanswered
+    from kafka08.groups.views import COORDINATOR, ZOOKEEPER
 
     with open_reader() as reader:
         in_zookeeper = reader.groups() if reader.has_zookeeper else []
@@ -92,13 +93,13 @@ def describe(
 
     The lag of a partition that was never committed counts from the log's start.
     """
-    from kafka08.cli.group_view import say_unanswered
+    from kafka08.cli.group_view import say_unanswered, show_group
 
     view = read(name, kind)
     if as_json:
         click.echo(json.dumps(view.as_dict()))
     else:
-        view.show()
+        show_group(view)
         say_unanswered(view.unanswered)
     say_never_committed(view.partitions)
 
@@ -184,15 +185,14 @@ def open_reader() -> GroupReader:
 
 def read(name: str, kind: str | None) -> GroupView:
     """The group, of the kind that is wanted or has members; KafkaError if there is none."""
-    from kafka08.cli.group_view import (
+    from kafka08.cli.group_view import say_other_kind, say_unanswered
+    from kafka08.errors import KafkaError
+    from kafka08.groups.views import (
         COORDINATOR,
         ZOOKEEPER,
         CoordinatedGroupView,
         ZooKeeperGroupView,
-        say_other_kind,
-        say_unanswered,
     )
-    from kafka08.errors import KafkaError
 
     with open_reader() as reader:
         wants_zookeeper = kind != COORDINATOR and reader.has_zookeeper

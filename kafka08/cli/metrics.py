@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kafka08.cli.background import Background, Unfinished
+from kafka08.cli.http_server import serve_http
 from kafka08.cli.options import example, zookeeper_option
 from kafka08.cli.signals import handles_stop_signals, stop_event
 
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 INTERVAL_SECONDS = 15.0
 PROBE_INTERVAL_SECONDS = 1.0
 PROBE_PATIENCE_SECONDS = 10.0
-REQUEST_SECONDS_MAX = 30
-"""A client that sends nothing for so long is closed."""
 STOP_SECONDS = 2.0
 """What is being read when the command is stopped may take so long to end."""
 
@@ -124,25 +123,5 @@ def open_probe(exporter: Exporter, topic: str, patience: float) -> Probe:
 
 def serve(exporter: Exporter, host: str, port: int) -> None:
     """From now on, in other threads. ConfigError if the address cannot be had."""
-    import threading
-    from socketserver import ThreadingMixIn
-    from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
-
-    from kafka08.errors import ConfigError
-
-    class Server(ThreadingMixIn, WSGIServer):
-        daemon_threads = True
-
-    class Handler(WSGIRequestHandler):
-        timeout = REQUEST_SECONDS_MAX
-
-        def log_message(self, *_: object) -> None:
-            """Nothing: a line for each scrape helps nobody."""
-
-    try:
-        server = make_server(host, port, exporter.app, Server, Handler)
-    except OSError as error:
-        reason = error.strerror or error
-        raise ConfigError(f"--listen: cannot listen on {host}:{port}: {reason}") from error
-    click.echo(f"Serving metrics at http://{host}:{server.server_port}/metrics", err=True)
-    threading.Thread(target=server.serve_forever, name="metrics server", daemon=True).start()
+    address = serve_http(exporter.app, host, port, "--listen")
+    click.echo(f"Serving metrics at {address}/metrics", err=True)

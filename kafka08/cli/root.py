@@ -29,6 +29,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "metrics": ("kafka08.cli.metrics:metrics", "Show or serve a cluster's metrics, groups too."),
     "top": ("kafka08.cli.top:top", "Watch brokers, topics and groups, live."),
     "report": ("kafka08.cli.report:report", "Write one HTML page about a cluster."),
+    "console": ("kafka08.cli.console:console", "Serve a cluster to browsers, live."),
     "migrate": ("kafka08.cli.migrate:migrate", "Move groups' offsets to Kafka and back, live."),
     "offsets": ("kafka08.cli.offsets:offsets", "Look at committed offsets, and change them."),
     "completion": ("kafka08.cli.completion:completion", "Print the shell's completion script."),

@@ -69,8 +69,9 @@ class FetchedSet:
         except (kernel.CorruptMessage, kernel.UnknownCodec) as damage:
             raise self._damaged(damage) from damage
 
-    def batches(self, limits: BatchLimits) -> Iterator[MessageBatch]:
-        """What `decoded` yields, undecoded and as batches; raises the same."""
+    def batches(self, limits: BatchLimits, *, timestamps: bool = False) -> Iterator[MessageBatch]:
+        """What `decoded` yields, undecoded and as batches; raises the same. `timestamps`: with
+        those of the messages."""
         if self.error is not None:
             raise self.error
         try:
@@ -81,6 +82,7 @@ class FetchedSet:
                 message_set.fetched_unpacker(self.max_bytes),
                 max_rows=limits.max_messages,
                 max_bytes=limits.max_bytes,
+                timestamps=timestamps,
             ):
                 if columns.count:
                     yield MessageBatch(self.topic_partition, columns)

@@ -21,7 +21,7 @@ from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.consumer.batch import BatchLimits, MessageBatch
 from kafka08.consumer.fetched import FetchedSet, offset_behind
 from kafka08.errors import InvalidMessage, KafkaError, ProtocolError, error_of
-from kafka08.protocol.fetch import FetchResponse
+from kafka08.protocol.fetch import MAGIC_1_VERSION, FetchRequest, FetchResponse
 from kafka08.structs import TopicPartition
 
 FETCH_BYTES: Final = 1024 * 1024
@@ -39,6 +39,7 @@ class PartitionReader:
     position        the offset behind the last message that was handed out
     high_watermark  first offset that consumers may not see yet, at the last fetch; -1 before it
     is_stopping     looked at between two tries, to end them
+    timestamps      whether batches have those of messages, if `cluster` negotiates versions
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class PartitionReader:
         wait_ms: int = FETCH_WAIT_MS,
         policy: RetryPolicy = PATIENCE,
         is_stopping: Callable[[], bool] = lambda: False,
+        timestamps: bool = False,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self.position = offset
@@ -61,6 +63,7 @@ class PartitionReader:
         self._wait_ms = wait_ms
         self._policy = policy
         self._is_stopping = is_stopping
+        self._timestamps = timestamps
         self._clock = clock
 
     def __repr__(self) -> str:
@@ -81,7 +84,7 @@ class PartitionReader:
         """
         fetched = self._fetch()
         self.high_watermark = fetched.high_watermark
-        for batch in fetched.batches(limits):
+        for batch in fetched.batches(limits, timestamps=self._timestamps):
             self.position = batch.last_offset + 1
             yield batch
         self.position = max(self.position, fetched.next_offset())
@@ -128,6 +131,8 @@ class PartitionReader:
             {self._tp: (self.position, size)}, max_wait_ms=self._wait_ms, min_bytes=1
         )
         with self._cluster.connection(leader) as connection:
+            if self._timestamps:
+                request.version = connection.versions.highest(FetchRequest, 0, MAGIC_1_VERSION)
             response = connection.send(request)
             source = str(connection)
         assert isinstance(response, FetchResponse)

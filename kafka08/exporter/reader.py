@@ -15,7 +15,7 @@ from kafka08.client.message_times import message_times
 from kafka08.errors import KafkaError
 from kafka08.exporter.message_times import MessageTimes
 from kafka08.exporter.view import ClusterView, Committed, GroupView, PartitionView
-from kafka08.groups.coordinator_reader import CoordinatorReader, may_coordinate
+from kafka08.groups.coordinator_reader import FIRST_COORDINATING, CoordinatorReader, may_coordinate
 from kafka08.groups.members import read_members_of
 from kafka08.groups.trees import read_commits
 from kafka08.lifecycle import Closeable
@@ -30,7 +30,7 @@ from kafka08.structs import (
 )
 from kafka08.zk.client import ZkClient
 from kafka08.zk.group_store import GroupStore
-from kafka08.zk.store import ClusterStore
+from kafka08.zk.store import ClusterStore, reachable
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +61,8 @@ class ClusterReader(Closeable):
         """Raises ZooKeeperError. `starts`: of the logs too."""
         began = self._runtime.monotonic()
         unanswered: list[str] = []
-        brokers = self._store.brokers()
+        registrations = self._store.registrations()
+        brokers = reachable(registrations)
         controller = self._store.controller()
         partitions = {
             TopicPartition(topic, number): replicas
@@ -96,6 +97,7 @@ class ClusterReader(Closeable):
             self._runtime.monotonic() - began,
             tuple(unanswered),
             times,
+            bool(brokers) and all(registrations[i].version >= FIRST_COORDINATING for i in brokers),
         )
 
     def _client(self, unanswered: list[str]) -> ClusterClient | None:

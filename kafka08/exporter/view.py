@@ -59,6 +59,7 @@ class ClusterView:
     unanswered   what could not be asked, and why
     times        (partition, offset) → when the first message from there on was written, in ms, by
                  its timestamp; of offsets that groups have yet to read, where it is known
+    negotiates   whether all registered brokers tell their API versions: those of 0.9 and later
     """
 
     now_ms: int
@@ -69,3 +70,4 @@ class ClusterView:
     seconds: float = 0.0
     unanswered: tuple[str, ...] = ()
     times: Mapping[tuple[TopicPartition, int], int] = field(default_factory=dict)
+    negotiates: bool = False

@@ -165,12 +165,12 @@ const parts = (() => {
   }
   const since = data => data.since_ms === null ? "Rates need a second look." : `Rates are of the last ${duration((data.now_ms - data.since_ms) / 1000)}, since ${moment(data.since_ms)}.`;
 
-  function brokersTable(data) {
-    const alive = data.brokers.filter(row => row.is_alive).length || 1;
-    const total = key => data.brokers.reduce((sum, row) => sum + row[key], 0);
-    const most = key => Math.max(1, ...data.brokers.map(row => row[key]), total(key) / alive);
-    const bar = (key, kind) => row => balance(row[key], most(key), total(key) / alive, kind);
-    return new Table([
+  function brokersTable() {
+    const alive = () => table.rows.filter(row => row.is_alive).length || 1;
+    const mean = key => table.rows.reduce((sum, row) => sum + row[key], 0) / alive();
+    const most = key => Math.max(1, ...table.rows.map(row => row[key]), mean(key));
+    const bar = (key, kind) => row => balance(row[key], most(key), mean(key), kind);
+    const table = new Table([
       { name: "broker", number: true, value: row => row.broker, cell: row => String(row.broker) },
       { name: "address", wide: true, value: row => row.address, cell: row => row.is_alive ? row.address : node("span", { class: "bad" }, "not registered") },
       { name: "controller", cell: row => row.is_controller ? "yes" : "" },
@@ -178,7 +178,8 @@ const parts = (() => {
       { name: "replicas", number: true, value: row => row.replicas, cell: row => whole(row.replicas) }, { name: "", cell: bar("replicas", "pale") },
       { name: "out of sync", number: true, value: row => row.out_of_sync, cell: row => toned(row.out_of_sync, row.out_of_sync > 0) },
       { name: "in per s", title: "messages into the partitions that it leads", number: true, value: row => row.per_second, cell: row => rate(row.per_second) },
-    ], { label: "brokers", empty: "No broker is registered." }).update(data.brokers);
+    ], { label: "brokers", empty: "No broker is registered." });
+    return table;
   }
 
   // For each broker a square for each replica on it. Arrow keys move through them.
@@ -228,10 +229,15 @@ const parts = (() => {
     }
     const key = (kind, text) => node("span", {}, node("svg", { width: 11, height: 11, "aria-hidden": "true" }, node("path", { class: kind, d: "M0 0h11v11h-11z" })), text);
     const draw = () => cards.forEach(card => card.draw());
-    const homeless = all.filter(partition => !data.brokers.some(row => row.is_alive && row.broker === partition.leader));
     return { draw, place: node("div", {}, node("div", { class: "legend" }, key("leads", "leads"), key("follows", "follows, in sync"), key("behind", "out of sync or down")),
-      node("div", { class: "map" }, cards.map(card => card.place)), caption,
-      homeless.length ? node("p", { class: "bad" }, `No leader: ${homeless.slice(0, 12).map(p => `${p.topic} ${p.number}`).join(", ")}${homeless.length > 12 ? ` and ${homeless.length - 12} more` : ""}.`) : null) };
+      node("div", { class: "map" }, cards.map(card => card.place)), caption) };
+  }
+  function homeless(data) {
+    const alive = new Set(data.brokers.filter(row => row.is_alive).map(row => row.broker)), found = [];
+    for (const [topic, rows] of Object.entries(data.partitions))
+      for (const [number, leader] of rows) if (!alive.has(leader)) found.push(`${topic} ${number}`);
+    if (!found.length) return null;
+    return node("p", { class: "bad" }, `No leader: ${found.slice(0, 12).join(", ")}${found.length > 12 ? ` and ${found.length - 12} more` : ""}.`);
   }
 
   function topicsTable({ link = name => name, knowsBytes = false } = {}) {
@@ -269,6 +275,6 @@ const parts = (() => {
       node("p", { class: "dim" }, one.why), node("p", {}, "Run ", node("code", {}, one.command)))));
   }
 
-  return { node, fill, Table, whole, rate, size, duration, clock, moment, counted, lineChart, chartOf, figures, unanswered, since,
+  return { node, fill, Table, whole, rate, size, duration, clock, moment, counted, chartOf, figures, unanswered, since, homeless,
     brokersTable, brokerMap, topicsTable, groupsTable, lagCharts, findingsList, verdict, toned };
 })();

@@ -1,0 +1,107 @@
+"""`kafka08 console`."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from kafka08.cli.background import Background, Unfinished
+from kafka08.cli.http_server import serve_http
+from kafka08.cli.options import example, zookeeper_option
+from kafka08.cli.signals import handles_stop_signals, stop_event
+
+PORT = 9080
+INTERVAL_SECONDS = 5.0
+STOP_SECONDS = 1.0
+"""What is being read when the command is stopped may take so long to end."""
+TOKEN = "KAFKA08_CONSOLE_TOKEN"
+TOKEN_CHARACTERS_MIN = 16
+
+
+@click.command(epilog=example("kafka08 console --zookeeper localhost:2181"))
+@click.option(
+    "--listen",
+    type=click.IntRange(0, 65535),
+    default=PORT,
+    show_default=True,
+    metavar="PORT",
+    help="0: any free one.",
+)
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address that it is bound to. Any but loopback asks for a token.",
+)
+@click.option(
+    "--name",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="A name of this machine that browsers use. Addresses and localhost need none.",
+)
+@click.option(
+    "--allow-changes", is_flag=True, help="Create, alter and delete topics, elect leaders."
+)
+@click.option(
+    "--interval",
+    type=click.FloatRange(0.5, 3600.0),
+    default=INTERVAL_SECONDS,
+    show_default=True,
+    help="Seconds from one look at the cluster to the next.",
+)
+@zookeeper_option
+@handles_stop_signals
+def console(
+    listen: int,
+    host: str,
+    names: tuple[str, ...],
+    allow_changes: bool,
+    interval: float,
+    zookeeper: str,
+) -> None:
+    """Serve a cluster to browsers: brokers, topics, groups with their lag, messages, the doctor.
+
+    It serves until it is stopped, on this machine alone, and only reads. Bound to another address
+    it asks for a token: the one in KAFKA08_CONSOLE_TOKEN, or one that it draws and prints. There is
+    no TLS: put a proxy before it, or reach it through ssh.
+    """
+    stopping = stop_event()
+    import secrets
+
+    from kafka08.exporter import Watch
+    from kafka08.pages.console import Console
+    from kafka08.pages.guard import Guard, is_loopback
+    from kafka08.pages.live import Live
+    from kafka08.runtime.threads import THREADS
+
+    given = os.environ.get(TOKEN)
+    is_fit = given is None or (given.isascii() and given.isalnum())
+    if not is_fit or len(given or TOKEN) < TOKEN_CHARACTERS_MIN:
+        raise click.UsageError(
+            f"{TOKEN} must have {TOKEN_CHARACTERS_MIN} letters and digits or more"
+        )
+    token = given or (None if is_loopback(host) else secrets.token_hex(16))
+    page_token = secrets.token_hex(16)
+    guard = Guard(page_token, token, frozenset(map(str.lower, names)), allow_changes)
+    settings = {
+        "page_token": page_token,
+        "allows_changes": allow_changes,
+        "interval_s": interval,
+    }
+    live = Live(zookeeper, Watch(zookeeper), THREADS, settings)
+    address = serve_http(Console(live, guard), host, listen, "--listen")
+    query = "" if token is None else f"/?token={'TOKEN' if given else token}"
+    click.echo(f"The console is at {address}{query}", err=True)
+
+    def work() -> None:
+        with live:
+            live.run(interval, stopping)
+
+    reading = Background(work, name="console", on_end=stopping.set)
+    stopping.wait()
+    try:
+        reading.result(STOP_SECONDS)
+    except Unfinished:  # it only reads, so nothing is half done
+        return

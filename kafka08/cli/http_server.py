@@ -1,0 +1,76 @@
+"""A small HTTP server for a WSGI application, on the standard library."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from wsgiref.types import WSGIApplication
+
+REQUEST_SECONDS_MAX: Final = 30
+"""A client that sends or takes nothing for so long is closed."""
+CONNECTIONS_MAX: Final = 64
+"""At a time; those above it are closed at once."""
+
+
+def serve_http(app: Callable[..., Iterable[bytes]], host: str, port: int, option: str) -> str:
+    """Serve `app` from now on, in threads that do not keep the process alive; the address, with the
+    port that was taken for 0. ConfigError, which names `option`, if it cannot be had."""
+    from socketserver import ThreadingMixIn
+    from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
+
+    from kafka08.errors import ConfigError
+
+    class Server(ThreadingMixIn, WSGIServer):
+        daemon_threads = True
+        block_on_close = False
+        address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        places = threading.BoundedSemaphore(CONNECTIONS_MAX)
+
+        def process_request(self, request: Any, client_address: Any) -> None:
+            if self.places.acquire(blocking=False):
+                super().process_request(request, client_address)
+            else:
+                self.shutdown_request(request)
+
+        def process_request_thread(self, request: Any, client_address: Any) -> None:
+            try:
+                super().process_request_thread(request, client_address)
+            finally:
+                self.places.release()
+
+        def handle_error(self, request: Any, client_address: Any) -> None:
+            """Nothing: a client that goes away before it has its answer is no error of ours."""
+
+    class Handler(WSGIRequestHandler):
+        timeout = REQUEST_SECONDS_MAX
+
+        def log_message(self, *_: object) -> None:
+            """Nothing: a line for each request helps nobody."""
+
+        def get_stderr(self) -> Any:
+            """Nor does the traceback of a client that went away."""
+            return Silence()
+
+    wsgi: WSGIApplication = app
+    try:
+        server = Server((host, port), Handler)
+    except OSError as error:
+        reason = error.strerror or error
+        raise ConfigError(f"{option}: cannot listen on {host}:{port}: {reason}") from error
+    server.set_app(wsgi)
+    threading.Thread(target=server.serve_forever, name="http server", daemon=True).start()
+    return f"http://{f'[{host}]' if ':' in host else host}:{server.server_port}"
+
+
+class Silence:
+    """A stream that keeps nothing."""
+
+    def write(self, text: str) -> int:
+        return len(text)
+
+    def flush(self) -> None:
+        """Nothing was kept."""

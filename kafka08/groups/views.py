@@ -1,0 +1,152 @@
+"""How a group of either kind is shown: its rows, its JSON, and its findings. Pure.
+
+The JSON has one shape for both kinds. What only a coordinator knows is null for a group of
+ZooKeeper; the offset of a group that has a coordinator is under `kafka`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, Final
+
+from kafka08.groups.coordinated import CoordinatedFacts, CoordinatedMember
+from kafka08.groups.coordinated_findings import explain_coordinated
+from kafka08.groups.facts import GroupFacts, PartitionFacts
+from kafka08.groups.findings import Finding, explain
+from kafka08.groups.members import Member
+
+ZOOKEEPER: Final = "zookeeper"
+COORDINATOR: Final = "coordinator"
+STATE: Final = ("coordinator", "state", "protocol_type", "protocol")
+"""What is known of a group that has a coordinator."""
+
+
+class GroupView(ABC):
+    """A group that was read."""
+
+    kind: str
+    name: str
+    partitions: Sequence[PartitionFacts]
+    unanswered: Sequence[str]
+    """What could not be asked, and offsets that cannot be read, each with the reason."""
+
+    @abstractmethod
+    def findings(self) -> list[Finding]: ...
+
+    @abstractmethod
+    def owner(self, partition: PartitionFacts) -> str | None: ...
+
+    @abstractmethod
+    def members_as_dicts(self) -> list[dict[str, Any]]: ...
+
+    @abstractmethod
+    def _state_as_dict(self) -> dict[str, Any]: ...
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "group": self.name,
+            "kind": self.kind,
+            **self._state_as_dict(),
+            "members": self.members_as_dicts(),
+            "partitions": [
+                {
+                    **self.row(p),
+                    "lag": p.lag,
+                    "never_committed": p.never_committed,
+                }
+                for p in self.partitions
+            ],
+            "unanswered": list(self.unanswered),
+        }
+
+    def all_is_well(self) -> str:
+        owned = sum(self.owner(p) is not None for p in self.partitions)
+        return f"All is well: {len(self.members_as_dicts())} members own {owned} partitions."
+
+    def row(self, partition: PartitionFacts) -> dict[str, Any]:
+        """None where there is nothing."""
+        return {
+            "topic": partition.topic_partition.topic,
+            "partition": partition.topic_partition.partition,
+            "owner": self.owner(partition),
+            "zookeeper": partition.zookeeper,
+            "kafka": partition.kafka,
+            "log_start": partition.log_start,
+            "log_end": partition.log_end,
+        }
+
+
+class ZooKeeperGroupView(GroupView):
+    """A group whose members register in ZooKeeper."""
+
+    kind = ZOOKEEPER
+
+    def __init__(self, facts: GroupFacts) -> None:
+        self.facts = facts
+        self.name = facts.group
+        self.partitions = facts.partitions
+        faults = [p.zookeeper_fault for p in facts.partitions if p.zookeeper_fault is not None]
+        self.unanswered = [*facts.unanswered, *faults]
+
+    def findings(self) -> list[Finding]:
+        return explain(self.facts)
+
+    def owner(self, partition: PartitionFacts) -> str | None:
+        return None if partition.owner is None else partition.owner.thread_id
+
+    def members_as_dicts(self) -> list[dict[str, Any]]:
+        return [self._member(member) for member in self.facts.members]
+
+    def _state_as_dict(self) -> dict[str, Any]:
+        return dict.fromkeys(STATE)
+
+    def _member(self, member: Member) -> dict[str, Any]:
+        threads = [p.owner.thread_id.rpartition("-")[0] for p in self.partitions if p.owner]
+        streams = ",".join(f"{name}:{count}" for name, count in member.streams.items())
+        return {
+            "member": member.consumer_id,
+            "subscribes": f"{member.pattern} {streams}" if member.fault is None else member.fault,
+            "owns": threads.count(member.consumer_id),
+            "pattern": member.pattern,
+            "streams": dict(member.streams),
+            "session": f"{member.session:#x}",
+        }
+
+
+class CoordinatedGroupView(GroupView):
+    """A group that a broker coordinates."""
+
+    kind = COORDINATOR
+
+    def __init__(self, facts: CoordinatedFacts) -> None:
+        self.facts = facts
+        self.name = facts.group.name
+        self.partitions = facts.partitions
+        self.unanswered = facts.unanswered
+
+    def findings(self) -> list[Finding]:
+        return explain_coordinated(self.facts)
+
+    def owner(self, partition: PartitionFacts) -> str | None:
+        owner = self.facts.group.owner_of(partition.topic_partition)
+        return None if owner is None else owner.member_id
+
+    def members_as_dicts(self) -> list[dict[str, Any]]:
+        return [_coordinated_member(member) for member in self.facts.group.members]
+
+    def _state_as_dict(self) -> dict[str, Any]:
+        group = self.facts.group
+        values = (group.coordinator._asdict(), group.state, group.protocol_type, group.protocol)
+        return dict(zip(STATE, values, strict=True))
+
+
+def _coordinated_member(member: CoordinatedMember) -> dict[str, Any]:
+    return {
+        "member": member.member_id,
+        "client": member.client_id,
+        "host": member.host,
+        "subscribes": list(member.topics),
+        "owns": [tp._asdict() for tp in member.owns],
+        "fault": member.fault,
+    }

@@ -1,0 +1,218 @@
+"""Console: the pages and what they ask for, as a WSGI application.
+
+Every request passes the `Guard` first. What is kept of the cluster (/api/state) is sent as it is;
+what is read for one request alone (a group, messages, the doctor, a change) is bounded in number:
+READERS_MAX at a time.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from http import HTTPStatus
+from typing import Any, Final, NamedTuple
+from urllib.parse import parse_qs
+
+from kafka08.admin import AdminClient
+from kafka08.client import ClusterClient
+from kafka08.errors import KafkaError, NoBrokersAvailable
+from kafka08.pages.changes import change
+from kafka08.pages.details import doctor_details, group_details, topic_details
+from kafka08.pages.guard import COOKIE, HEADERS, Guard
+from kafka08.pages.live import Live
+from kafka08.pages.messages import RETRIES, Browser
+from kafka08.pages.questions import question_of
+from kafka08.pages.report import static
+
+logger = logging.getLogger(__name__)
+
+READERS_MAX: Final = 4
+BODY_BYTES_MAX: Final = 64 * 1024
+QUERY_MAX: Final = 16 * 1024
+BROKER_TIMEOUT_MS: Final = 5000
+FILES: Final = {
+    "/": ("console.html", "text/html; charset=utf-8"),
+    "/page.css": ("page.css", "text/css; charset=utf-8"),
+    "/parts.js": ("parts.js", "text/javascript; charset=utf-8"),
+    "/messages.js": ("messages.js", "text/javascript; charset=utf-8"),
+    "/changes.js": ("changes.js", "text/javascript; charset=utf-8"),
+    "/console.js": ("console.js", "text/javascript; charset=utf-8"),
+}
+JSON: Final = "application/json"
+
+Query = Mapping[str, str]
+StartResponse = Callable[[str, list[tuple[str, str]]], object]
+
+
+class Answer(NamedTuple):
+    status: HTTPStatus
+    body: bytes
+    content_type: str = JSON
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+class Unanswerable(Exception):
+    """A request that no answer fits; says why."""
+
+
+class Console:
+    """Thread-safe."""
+
+    def __init__(self, live: Live, guard: Guard) -> None:
+        self._live = live
+        self._guard = guard
+        self._lock = live.runtime.lock()
+        self._readers = 0
+        self._files = {path: static(name).encode() for path, (name, _) in FILES.items()}
+        self._read: dict[str, Callable[[Query], Any]] = {
+            "/api/group": self._group,
+            "/api/topic": self._topic,
+            "/api/messages": self._messages,
+            "/api/doctor": self._doctor,
+        }
+
+    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        answer = self._answer(environ)
+        headers = [
+            ("Content-Type", answer.content_type),
+            ("Content-Length", str(len(answer.body))),
+            *HEADERS,
+            *answer.headers,
+        ]
+        start_response(f"{answer.status.value} {answer.status.phrase}", headers)
+        return [] if environ["REQUEST_METHOD"] == "HEAD" else [answer.body]
+
+    def _answer(self, environ: Mapping[str, Any]) -> Answer:
+        method, path = environ["REQUEST_METHOD"], environ.get("PATH_INFO", "/")
+        query = query_of(environ)
+        if path == "/" and self._guard.brings_token(query.get("token", "")):
+            return welcome(query["token"])
+        refusal = self._guard.refusal(method, path, headers_of(environ))
+        if refusal is not None:
+            if path.startswith("/api/"):
+                return said(refusal.status, refusal.why)
+            return Answer(refusal.status, refusal.why.encode(), "text/plain; charset=utf-8")
+        try:
+            if path in FILES:
+                return Answer(HTTPStatus.OK, self._files[path], FILES[path][1])
+            if path == "/api/state":
+                return self._state(query)
+            if path in self._read:
+                return self._one_reader(lambda: self._read[path](query))
+            if path == "/api/change" and method == "POST":
+                return self._one_reader(lambda: self._change(environ))
+            return said(HTTPStatus.NOT_FOUND, "There is no such page.")
+        except (Unanswerable, ValueError) as error:
+            return said(HTTPStatus.BAD_REQUEST, str(error))
+        except KafkaError as error:
+            return said(HTTPStatus.BAD_GATEWAY, str(error))
+        except Exception:  # the root of a request
+            logger.exception("Uncaught error while answering %s", path)
+            return said(
+                HTTPStatus.INTERNAL_SERVER_ERROR, "Uncaught error: the console's log has it."
+            )
+
+    def _state(self, query: Query) -> Answer:
+        """Nothing if the page has it already."""
+        state = self._live.state
+        if query.get("seen") == str(state.number):
+            return Answer(HTTPStatus.NO_CONTENT, b"")
+        return Answer(HTTPStatus.OK, state.text, JSON, (("Content-Encoding", "gzip"),))
+
+    def _one_reader(self, read: Callable[[], Any]) -> Answer:
+        with self._lock:
+            if self._readers >= READERS_MAX:
+                return said(
+                    HTTPStatus.SERVICE_UNAVAILABLE,
+                    f"{READERS_MAX} requests are being answered; repeat this one in a moment.",
+                )
+            self._readers += 1
+        try:
+            return Answer(HTTPStatus.OK, json.dumps(read()).encode())
+        finally:
+            with self._lock:
+                self._readers -= 1
+
+    def _group(self, query: Query) -> Any:
+        return group_details(self._live, wanted(query, "name"))
+
+    def _topic(self, query: Query) -> Any:
+        return topic_details(self._live.zookeeper, wanted(query, "name"), self._live.runtime)
+
+    def _doctor(self, _: Query) -> Any:
+        return doctor_details(self._live.zookeeper, self._live.runtime)
+
+    def _messages(self, query: Query) -> Any:
+        question = question_of(query)
+        view = self._live.view
+        if view is None or not view.brokers:
+            raise NoBrokersAvailable("no broker is registered: start one")
+        cluster = ClusterClient(
+            [(broker.host, broker.port) for broker in view.brokers.values()],
+            client_id="kafka08-console",
+            timeout_ms=BROKER_TIMEOUT_MS,
+            connect_timeout_ms=BROKER_TIMEOUT_MS,
+            retry_policy=RETRIES,
+            negotiates=view.negotiates,
+            runtime=self._live.runtime,
+        )
+        try:
+            browser = Browser(cluster, self._live.runtime, negotiates=view.negotiates)
+            return browser.answer(question)
+        finally:
+            cluster.close()
+
+    def _change(self, environ: Mapping[str, Any]) -> Any:
+        asked = body_of(environ)
+        with AdminClient(self._live.zookeeper, runtime=self._live.runtime) as admin:
+            says = change(admin, asked)
+        logger.warning("Change from %s: %s", environ.get("REMOTE_ADDR"), says)
+        return {"says": says}
+
+
+def welcome(token: str) -> Answer:
+    """The token moves from the address, where others may see it, into a cookie."""
+    cookie = f"{COOKIE}={token}; Path=/; HttpOnly; SameSite=Lax"
+    headers = (("Location", "/"), ("Set-Cookie", cookie))
+    return Answer(HTTPStatus.SEE_OTHER, b"", "text/plain", headers)
+
+
+def said(status: HTTPStatus, why: str) -> Answer:
+    return Answer(status, json.dumps({"error": why}).encode())
+
+
+def headers_of(environ: Mapping[str, Any]) -> dict[str, str]:
+    """By names in lower case."""
+    found = {
+        key[5:].replace("_", "-").lower(): str(value)
+        for key, value in environ.items()
+        if key.startswith("HTTP_")
+    }
+    return {**found, "content-type": str(environ.get("CONTENT_TYPE", ""))}
+
+
+def query_of(environ: Mapping[str, Any]) -> dict[str, str]:
+    """The first value of each name; {} of a query that is too long."""
+    text = environ.get("QUERY_STRING", "")
+    if len(text) > QUERY_MAX:
+        return {}
+    found = parse_qs(text, keep_blank_values=True, max_num_fields=20)
+    return {name: values[0] for name, values in found.items()}
+
+
+def wanted(query: Query, name: str) -> str:
+    if name not in query:
+        raise Unanswerable(f"{name} is missing")
+    return query[name]
+
+
+def body_of(environ: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON object that was sent. Unanswerable if it is none, or has no or too many bytes."""
+    length = environ.get("CONTENT_LENGTH") or ""
+    if not length.isdecimal() or not 0 < int(length) <= BODY_BYTES_MAX:
+        raise Unanswerable(f"A change has from 1 to {BODY_BYTES_MAX} bytes.")
+    found = json.loads(environ["wsgi.input"].read(int(length)))
+    if not isinstance(found, dict):
+        raise Unanswerable("A change is a JSON object.")
+    return found

@@ -1,0 +1,69 @@
+"""What the console's pages of one group, of one topic and of the doctor show, read when asked for.
+
+Each connects for itself, so one that hangs keeps no other from being answered. Raises
+ZooKeeperError, and KafkaError for what does not exist.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from kafka08.admin import AdminClient
+from kafka08.doctor import CHECKS, SnapshotReader, findings_of
+from kafka08.errors import KafkaError
+from kafka08.groups import GroupReader
+from kafka08.groups.views import CoordinatedGroupView, GroupView, ZooKeeperGroupView
+from kafka08.pages.live import Live
+from kafka08.pages.overview import findings_as_json
+from kafka08.runtime import ClientRuntime
+
+
+def topic_details(zookeeper: str, name: str, runtime: ClientRuntime) -> dict[str, Any]:
+    """Its partitions, overrides, and whether it is marked for deletion. AdminError if there is no
+    such topic."""
+    with AdminClient(zookeeper, runtime=runtime) as admin:
+        [topic] = admin.describe_topics([name])
+    return topic.as_dict()
+
+
+def doctor_details(zookeeper: str, runtime: ClientRuntime) -> dict[str, Any]:
+    with SnapshotReader(zookeeper, runtime=runtime) as reader:
+        snapshot = reader.read()
+    return {
+        "now_ms": snapshot.now_ms,
+        "checks": len(CHECKS),
+        "findings": findings_as_json(findings_of(snapshot)),
+    }
+
+
+def group_details(live: Live, name: str) -> dict[str, Any]:
+    """`kinds`: the group of ZooKeeper, the one that has a coordinator, or both; none if there is
+    no such group. `verdicts` are of what it committed."""
+    views: list[GroupView] = []
+    unanswered: list[str] = []
+    with GroupReader(live.zookeeper, runtime=live.runtime) as reader:
+        facts = reader.facts(name)
+        if facts.exists:
+            views.append(ZooKeeperGroupView(facts))
+        try:
+            coordinated = reader.coordinated_facts(name)
+        except KafkaError as error:
+            coordinated = None
+            unanswered.append(f"whether a coordinator has the group: {error}")
+    if coordinated is not None and not (views and coordinated.group.is_simple):
+        views.append(CoordinatedGroupView(coordinated))
+    return {
+        "group": name,
+        "kinds": [_kind(view) for view in views],
+        "verdicts": [
+            [row.topic, row.partition, row.verdict, row.seconds_late]
+            for row in live.partitions_of(name)
+        ],
+        "lags": live.lags_of(name),
+        "unanswered": unanswered,
+    }
+
+
+def _kind(view: GroupView) -> dict[str, Any]:
+    return view.as_dict() | {"findings": [asdict(finding) for finding in view.findings()]}

@@ -1,0 +1,143 @@
+"""Which requests the console answers. Pure.
+
+A page of another origin must not reach it through a user's browser: by a name of its own that it
+lets point here (DNS rebinding: such a Host is refused), by a form or a script (a change needs a
+header that only the console's own page can send), or as a frame. Whoever may reach the port at all
+is asked for a token, unless that is loopback alone.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from http.cookies import CookieError, SimpleCookie
+from typing import Final, NamedTuple
+
+COOKIE: Final = "kafka08_console"
+PAGE_TOKEN: Final = "X-Kafka08-Page"
+"""The header of a change: the token that the page got with its state."""
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
+)
+HEADERS: Final = (
+    (
+        "Content-Security-Policy",
+        POLICY,
+    ),
+    ("X-Content-Type-Options", "nosniff"),
+    ("X-Frame-Options", "DENY"),
+    ("Referrer-Policy", "no-referrer"),
+    ("Cross-Origin-Opener-Policy", "same-origin"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+    ("Cache-Control", "no-store"),
+)
+"""Of every answer."""
+
+
+class Refusal(NamedTuple):
+    """An answer instead of what was asked for."""
+
+    status: HTTPStatus
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """page_token   that a change must bring
+    token        that every request must bring; None: none
+    names        under which the console may be asked for, besides localhost and any address
+    changes      whether changes are allowed at all
+    """
+
+    page_token: str = field(repr=False)
+    token: str | None = field(default=None, repr=False)
+    names: frozenset[str] = frozenset()
+    changes: bool = False
+
+    def refusal(self, method: str, path: str, headers: Mapping[str, str]) -> Refusal | None:
+        """Why the request is not answered; None if it is. `headers` by names in lower case."""
+        host = headers.get("host", "")
+        if not self._knows(host):
+            return Refusal(
+                HTTPStatus.MISDIRECTED_REQUEST,
+                f"The console does not know the name {host!r}. Ask for it by address, or start it "
+                "with --name NAME.",
+            )
+        if self.token is not None and not self._has_token(headers):
+            return Refusal(
+                HTTPStatus.UNAUTHORIZED,
+                "Open the address that the console printed: it has a token.",
+            )
+        from_page = headers.get("sec-fetch-site", "same-origin") == "same-origin"
+        if path.startswith("/api/") and not from_page:
+            return Refusal(HTTPStatus.FORBIDDEN, "Only the console's own page may ask for this.")
+        if method in {"GET", "HEAD"}:
+            return None
+        if method != "POST":
+            return Refusal(HTTPStatus.METHOD_NOT_ALLOWED, f"{method} is not answered.")
+        return self._refusal_of_change(host, headers)
+
+    def brings_token(self, token: str) -> bool:
+        """Whether it is the one that lets a browser in. Takes as long for any."""
+        return self.token is not None and same(token, self.token)
+
+    def _knows(self, host: str) -> bool:
+        name = name_of(host)
+        return name == "localhost" or name in self.names or is_address(name)
+
+    def _has_token(self, headers: Mapping[str, str]) -> bool:
+        scheme, _, bearer = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and self.brings_token(bearer.strip()):
+            return True
+        try:
+            cookies = SimpleCookie(headers.get("cookie", ""))
+        except CookieError:
+            return False
+        return COOKIE in cookies and self.brings_token(cookies[COOKIE].value)
+
+    def _refusal_of_change(self, host: str, headers: Mapping[str, str]) -> Refusal | None:
+        if not self.changes:
+            return Refusal(
+                HTTPStatus.FORBIDDEN, "This console only reads. Start it with --allow-changes."
+            )
+        if headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+            return Refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "A change is JSON.")
+        origin = headers.get("origin")
+        if origin is not None and origin.partition("://")[2] != host:
+            return Refusal(HTTPStatus.FORBIDDEN, "Only the console's own page may change anything.")
+        if not same(headers.get(PAGE_TOKEN.lower(), ""), self.page_token):
+            return Refusal(
+                HTTPStatus.FORBIDDEN,
+                "The console was started anew: load its page again, then repeat.",
+            )
+        return None
+
+
+def name_of(host: str) -> str:
+    """Of a Host header, in lower case, without the port; the address of an IPv6 host."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0].lower()
+    return host.partition(":")[0].lower()
+
+
+def is_address(name: str) -> bool:
+    """An address cannot be made to point here, as a name can."""
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches what listens there."""
+    return host == "localhost" or (is_address(host) and ipaddress.ip_address(host).is_loopback)
+
+
+def same(given: str, wanted: str) -> bool:
+    return hmac.compare_digest(given.encode(), wanted.encode())

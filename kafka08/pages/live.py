@@ -1,0 +1,124 @@
+"""Live: reads the cluster again and again, and keeps what the console's pages show of it as text.
+
+So brokers and ZooKeeper are asked no more often however many look, and a request costs no more than
+sending the text.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from kafka08.errors import KafkaError
+from kafka08.exporter import ClusterView, Watch
+from kafka08.exporter.summary import GroupPartitionRow
+from kafka08.lifecycle import Closeable
+from kafka08.pages.overview import Overview, overview_of
+from kafka08.pages.trends import Point, Trends
+from kafka08.runtime import ClientRuntime, Event
+
+logger = logging.getLogger(__name__)
+
+IDLE_SHARE: Final = 2.0
+"""A large cluster, which takes long to read, is left alone for so many times that time."""
+
+
+class State(NamedTuple):
+    """What the pages show.
+
+    number   rises with each look
+    text     JSON, compressed by gzip
+    """
+
+    number: int
+    text: bytes
+
+
+class Live(Closeable):
+    """`look` in one thread; everything else in any.
+
+    watch      of the cluster at `zookeeper`; closed with this
+    settings   what the pages are told beside the cluster
+    """
+
+    def __init__(
+        self,
+        zookeeper: str,
+        watch: Watch,
+        runtime: ClientRuntime,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.zookeeper = zookeeper
+        self.runtime = runtime
+        self._settings = settings or {}
+        self._watch = watch
+        self._trends = Trends()
+        self._lock = runtime.lock()
+        self._overview: dict[str, Any] | None = None
+        self._fault: str | None = None
+        self._fault_ms: int | None = None
+        self.state = self._state_after(0)
+
+    def close(self) -> None:
+        self._watch.close()
+
+    @property
+    def view(self) -> ClusterView | None:
+        """The last that was read."""
+        return self._watch.view
+
+    def look(self) -> float:
+        """Read the cluster; how many seconds that took. If ZooKeeper does not answer, the pages say
+        so, beside what they last had."""
+        began = self.runtime.monotonic()
+        try:
+            view = self._watch.read()
+        except KafkaError as error:
+            if self._fault is None:
+                self._fault_ms = self.runtime.time_ms()
+                logger.warning("Cannot read the cluster: %s", error)
+            self._fault = str(error)
+        else:
+            self._fault = self._fault_ms = None
+            with self._lock:
+                self._watch.add(view)
+            summary = self._watch.summary()
+            self._trends.add(view.now_ms, summary)
+            facts = Overview(self.zookeeper, view, summary, self._trends, self._watch.before)
+            self._overview = overview_of(facts)
+        self.state = self._state_after(self.state.number)
+        return self.runtime.monotonic() - began
+
+    def run(self, interval_s: float, stopping: Event) -> None:
+        """Look once in an interval, until `stopping` is set."""
+        while not stopping.is_set():
+            seconds = 0.0
+            try:
+                seconds = self.look()
+            except Exception:  # the root of a thread: the next time may be better
+                logger.exception("Uncaught error while reading the cluster")
+            stopping.wait(max(interval_s - seconds, IDLE_SHARE * seconds))
+
+    def partitions_of(self, group: str) -> list[GroupPartitionRow]:
+        """With verdict and lateness, of what the group committed; [] before the first look."""
+        with self._lock:
+            return [] if self.view is None else self._watch.partitions_of(group)
+
+    def lags_of(self, group: str) -> list[Point]:
+        """Over time; [] of a group that has no series."""
+        return list(self._trends.lags.get(group, ()))
+
+    def _state_after(self, number: int) -> State:
+        said = {
+            "number": number + 1,
+            "connect": self.zookeeper,
+            "fault": self._fault,
+            "fault_ms": self._fault_ms,
+            "overview": self._overview,
+            **self._settings,
+        }
+        text = json.dumps(said, separators=(",", ":")).encode()
+        return State(number + 1, gzip.compress(text, compresslevel=1))

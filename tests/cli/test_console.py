@@ -1,0 +1,180 @@
+"""`kafka08 console` on the cluster of the session: what it reads, what it changes, how it ends."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from kafka08.embedded import EmbeddedCluster
+from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
+from tests.cli.conftest import Commands, Inspector, Running
+from tests.pages.chromium import page_in_chromium
+from tests.pages.clusters import HOSTILE
+from tests.waiting import until
+
+
+class Served:
+    """A console that runs."""
+
+    def __init__(self, running: Running) -> None:
+        self.running = running
+        told = until(
+            lambda: re.search(r"The console is at (http://\S+)\n", running.err),
+            explain=lambda: running.err,
+        )
+        self.address = told[1]
+
+    def get(self, path: str, **query: object) -> Any:
+        return self._answer(urllib.request.Request(f"{self.address}{path}?{urlencode(query)}"))
+
+    def post(self, page_token: str, **change: object) -> Any:
+        return self._answer(
+            urllib.request.Request(
+                f"{self.address}/api/change",
+                json.dumps(change).encode(),
+                {"Content-Type": "application/json", "X-Kafka08-Page": page_token},
+            )
+        )
+
+    def state(self) -> Any:
+        """Once it has read the cluster."""
+        return until(lambda: (state := self.get("/api/state"))["overview"] and state)
+
+    @staticmethod
+    def _answer(request: urllib.request.Request) -> Any:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            body = answer.read()
+            packed = answer.headers.get("Content-Encoding") == "gzip"
+        return json.loads(gzip.decompress(body) if packed else body)
+
+
+@pytest.fixture(scope="module")
+def served(
+    kafka08_cluster: EmbeddedCluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Served]:
+    """One for all tests here."""
+    commands = Commands(kafka08_cluster, tmp_path_factory.mktemp("console"))
+    arguments = ("--listen", 0, "--interval", 0.5, "--allow-changes")
+    running = commands.start("console", *arguments)
+    try:
+        yield Served(running)
+    finally:
+        running.popen.kill()
+        running.popen.wait()
+
+
+def fill(kafka08: Commands, topic: str, *records: tuple[bytes | None, bytes | None]) -> None:
+    """(key, value) of each, to partition 0."""
+    config = KafkaProducerConfig(bootstrap_servers=kafka08.environ["KAFKA08_BOOTSTRAP"])
+    with KafkaProducer(config) as producer:
+        for key, value in records:
+            record = ProducerRecord(topic, value, key=key, partition=0)
+            producer.send(record).result(60)
+
+
+def values(answer: Any) -> list[bytes | None]:
+    parts = [message["value"] for message in answer["messages"]]
+    return [None if part is None else base64.b64decode(part["data"]) for part in parts]
+
+
+def test_messages_are_found_and_shown_as_text(
+    kafka08: Commands, inspect: Inspector, served: Served, tmp_path: Path
+) -> None:
+    """From either end, from an offset, by key, by text, and on from where an answer stopped; and in
+    Chromium a hostile message is a text among others."""
+    topic = inspect.create_topic("browsed")
+    hostile = HOSTILE.encode()
+    fill(kafka08, topic, (b"a", b"one"), (b"b", b"two"), (None, hostile), (b"a", None))
+    served.state()
+
+    def ask(**query: object) -> Any:
+        return served.get("/api/messages", topic=topic, **query)
+
+    assert [b"one", b"two", hostile, None] == values(ask())
+    assert [None] == values(ask(limit=1))
+    assert [b"two"] == values(ask(start="offset", number=1, limit=1))
+    assert [b"one", None] == values(ask(key="a"))
+    assert [hostile] == values(ask(text="<script>", start="earliest"))
+    first = ask(start="earliest", limit=3)
+    assert ([], {"0": 3}) == (first["ended"], first["next"])
+    rest = ask(start="at", at="0:3")
+    assert ([None], [0]) == (values(rest), rest["ended"])
+    shown = page_in_chromium(f"{served.address}/#/messages/{topic}", tmp_path / "profile")
+    assert f"<title>Messages of {topic} – Kafka console</title>" in shown
+    assert "4 messages; the end of the log is reached." in shown
+    assert "&lt;/script&gt;&lt;script&gt;document.title" in shown
+    assert "<img" not in shown
+
+
+def test_a_topic_that_is_not_there_is_not_made_by_looking(
+    served: Served, inspect: Inspector
+) -> None:
+    """The cluster creates topics that are asked for by name."""
+    served.state()
+    for path, name in (("/api/messages", "topic"), ("/api/topic", "name")):
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            served.get(path, **{name: "imagined"})
+        with refused.value:
+            assert "does not exist" in json.load(refused.value)["error"]
+    assert "imagined" not in inspect.store.topics()
+
+
+def test_a_change_is_checked_then_made(served: Served, inspect: Inspector) -> None:
+    """A dry run changes nothing; the page's token is asked for; then the topic is there."""
+    token = served.state()["page_token"]
+    change = {
+        "verb": "create_topic",
+        "topic": "from-console",
+        "partitions": 2,
+        "replication_factor": 1,
+        "config": {"retention.ms": "1000"},
+    }
+    checked = served.post(token, **change, dry_run=True)
+    assert "Would create topic from-console with 2 partitions." == checked["says"]
+    with pytest.raises(urllib.error.HTTPError, match="403") as refused:
+        served.post("guessed", **change, dry_run=False)
+    refused.value.close()
+    assert "from-console" not in inspect.store.topics()
+    served.post(token, **change, dry_run=False)
+    found = served.get("/api/topic", name="from-console")
+    assert (2, {"retention.ms": "1000"}) == (len(found["partitions"]), found["config"])
+
+
+def test_a_group_is_shown_with_owners(kafka08: Commands, served: Served) -> None:
+    """Its members, and who owns which partition."""
+    kafka08("topic", "create", "watched", "--partitions", 2)
+    kafka08.start("consume", "watched", "--group", "watchers")
+
+    def has_owners() -> bool:
+        kinds = served.get("/api/group", name="watchers")["kinds"]
+        owners = [row["owner"] for kind in kinds for row in kind["partitions"]]
+        return len(owners) == 2 and all(str(owner).startswith("watchers_") for owner in owners)
+
+    until(has_owners)
+
+
+def test_another_address_asks_for_a_token(kafka08: Commands) -> None:
+    """It is drawn and printed; without it there is nothing, with it the page. SIGTERM ends it."""
+    running = kafka08.start("console", "--host", "0.0.0.0", "--listen", 0)
+    address = Served(running).address
+    base, _, query = address.partition("/?")
+    port = base.rpartition(":")[2]
+    assert re.fullmatch(r"token=[0-9a-f]{32}", query)
+    with pytest.raises(urllib.error.HTTPError, match="401") as refused:
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=60)
+    refused.value.close()
+    opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+    with opener.open(f"http://127.0.0.1:{port}/?{query}", timeout=60) as page:
+        assert b"<title>Kafka console</title>" in page.read()
+        assert f"http://127.0.0.1:{port}/" == page.url
+    assert 0 == running.stop().code

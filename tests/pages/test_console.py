@@ -1,0 +1,141 @@
+"""The console's application on canned views, and its page in Chromium."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka08.cli.http_server import serve_http
+from kafka08.errors import ZooKeeperUnreachable
+from kafka08.exporter import ClusterView, Watch
+from kafka08.pages.console import BODY_BYTES_MAX, Console
+from kafka08.pages.guard import COOKIE, HEADERS, Guard
+from kafka08.pages.live import Live
+from kafka08.runtime.threads import THREADS
+from tests.pages.chromium import page_in_chromium
+from tests.pages.clusters import HOSTILE, view
+
+PAGE = "p" * 32
+TOKEN = "t" * 32
+
+
+class Canned(Watch):
+    """Reads these views, then ZooKeeper is gone."""
+
+    def __init__(self, *views: ClusterView) -> None:
+        super().__init__("localhost:2181")
+        self._views = list(views)
+
+    def read(self) -> ClusterView:
+        if not self._views:
+            raise ZooKeeperUnreachable("cannot connect to ZooKeeper at localhost:2181")
+        return self._views.pop(0)
+
+
+def console(*views: ClusterView, guard: Guard | None = None) -> tuple[Live, Console]:
+    live = Live("localhost:2181", Canned(*views), THREADS, {"page_token": PAGE, "interval_s": 1})
+    return live, Console(live, guard or Guard(PAGE))
+
+
+class Got:
+    """The console's answer to a request."""
+
+    def __init__(self, app: Console, path: str, query: str = "", **environ: Any) -> None:
+        def start(status: str, headers: list[tuple[str, str]]) -> None:
+            self.status, self.headers = int(status.split(maxsplit=1)[0]), dict(headers)
+
+        request = {"REQUEST_METHOD": "GET", "PATH_INFO": path, "QUERY_STRING": query}
+        host = {"HTTP_HOST": "127.0.0.1:9080"}
+        self.body = b"".join(app({**request, **host, **environ}, start))
+
+    def json(self) -> Any:
+        is_packed = self.headers.get("Content-Encoding") == "gzip"
+        return json.loads(gzip.decompress(self.body) if is_packed else self.body)
+
+
+@pytest.mark.parametrize("path", ["/", "/parts.js", "/api/state", "/api/group", "/nowhere"])
+def test_every_answer_has_the_headers(path: str) -> None:
+    """Of what went well and what did not."""
+    _, app = console()
+    found = Got(app, path).headers
+    assert set(HEADERS) <= set(found.items())
+
+
+def test_the_state_is_sent_once() -> None:
+    """Who has it gets nothing until the next look."""
+    live, app = console(view(1))
+    live.look()
+    number = Got(app, "/api/state").json()["number"]
+    assert 204 == Got(app, "/api/state", f"seen={number}").status
+    live.look()
+    assert 200 == Got(app, "/api/state", f"seen={number}").status
+
+
+def test_a_dead_zookeeper_leaves_what_was_read() -> None:
+    """The state says since when and why, and keeps the last overview."""
+    live, app = console(view(1), view(2))
+    for _ in range(4):
+        live.look()
+    state = Got(app, "/api/state").json()
+    assert "cannot connect to ZooKeeper" in state["fault"]
+    assert view(2).now_ms == state["overview"]["now_ms"]
+
+
+def test_a_token_moves_from_the_address_into_a_cookie() -> None:
+    """Scripts cannot read it, and the address shows it no longer."""
+    _, app = console(guard=Guard(PAGE, TOKEN))
+    assert 401 == Got(app, "/").status
+    assert 401 == Got(app, "/", "token=wrong").status
+    found = Got(app, "/", f"token={TOKEN}")
+    assert (303, "/") == (found.status, found.headers["Location"])
+    assert "HttpOnly" in found.headers["Set-Cookie"]
+    cookie = f"{COOKIE}={TOKEN}"
+    assert found.headers["Set-Cookie"].startswith(f"{cookie};")
+    assert 200 == Got(app, "/", HTTP_COOKIE=cookie).status
+
+
+@pytest.mark.parametrize(
+    ("length", "body"),
+    [
+        ("", b""),
+        ("0", b""),
+        ("-1", b"{}"),
+        ("x", b"{}"),
+        (str(BODY_BYTES_MAX + 1), b"{}"),
+        ("2", b"[]"),
+        ("1", b"{"),
+        ("3", b"\xff\xfe\xfd"),
+    ],
+)
+def test_a_change_that_is_none_is_refused(length: str, body: bytes) -> None:
+    """Without a byte more being read than is allowed."""
+    _, app = console(guard=Guard(PAGE, changes=True))
+    environ: dict[str, Any] = {
+        "REQUEST_METHOD": "POST",
+        "CONTENT_LENGTH": length,
+        "CONTENT_TYPE": "application/json",
+        "HTTP_X_KAFKA08_PAGE": PAGE,
+        "wsgi.input": io.BytesIO(body),
+    }
+    assert 400 == Got(app, "/api/change", **environ).status
+
+
+def test_chromium_shows_a_large_cluster_whose_zookeeper_died(tmp_path: Path) -> None:
+    """10,000 partitions, a group whose name is hostile, and a banner that says what is the case."""
+    large = [view(n, topics=1000, partitions=10, group=HOSTILE) for n in (10, 20)]
+    live, app = console(*large)
+    for _ in range(3):
+        live.look()
+    address = serve_http(app, "127.0.0.1", 0, "--listen")
+    shown = page_in_chromium(f"{address}/#/", tmp_path / "profile")
+    assert "<title>Overview – Kafka console</title>" in shown
+    assert "ZooKeeper does not answer since" in shown
+    assert ">10,000</dd>" in shown
+    assert 3 == shown.count("<h3>Broker ")
+    assert "&lt;/script&gt;&lt;script&gt;" in shown
+    assert "<img" not in shown

@@ -1,0 +1,111 @@
+"""Which requests the console answers."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+import pytest
+
+from kafka08.pages.guard import COOKIE, Guard, is_loopback
+
+PAGE = "p" * 32
+TOKEN = "t" * 32
+LOCAL = Guard(PAGE, changes=True)
+REMOTE = Guard(PAGE, TOKEN, frozenset({"kafka.example"}))
+CHANGE = {
+    "host": "127.0.0.1:9080",
+    "origin": "http://127.0.0.1:9080",
+    "content-type": "application/json",
+    "x-kafka08-page": PAGE,
+}
+
+
+def status(guard: Guard, method: str, path: str, **headers: str) -> HTTPStatus | None:
+    """Underscores in names stand for hyphens."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    refusal = guard.refusal(method, path, named)
+    return None if refusal is None else refusal.status
+
+
+@pytest.mark.parametrize("host", ["localhost:9080", "LOCALHOST", "127.0.0.1:1", "[::1]:9080"])
+def test_localhost_and_addresses_are_known(host: str) -> None:
+    """Also behind a tunnel, which has another port."""
+    assert status(LOCAL, "GET", "/", host=host) is None
+
+
+@pytest.mark.parametrize(
+    "host", ["", "evil.example", "evil.example:9080", "127.0.0.1.evil.example", "[evil]:80"]
+)
+def test_a_name_that_was_made_to_point_here_is_refused(host: str) -> None:
+    """DNS rebinding: the browser takes the console for a part of that site."""
+    assert HTTPStatus.MISDIRECTED_REQUEST == status(LOCAL, "GET", "/api/state", host=host)
+
+
+def test_a_name_that_was_given_is_known() -> None:
+    """In any case."""
+    bearer = f"Bearer {TOKEN}"
+    assert status(REMOTE, "GET", "/", host="Kafka.Example", authorization=bearer) is None
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({}, HTTPStatus.UNAUTHORIZED),
+        ({"authorization": "Bearer wrong"}, HTTPStatus.UNAUTHORIZED),
+        ({"authorization": f"Basic {TOKEN}"}, HTTPStatus.UNAUTHORIZED),
+        ({"cookie": f"{COOKIE}={TOKEN[:-1]}"}, HTTPStatus.UNAUTHORIZED),
+        ({"cookie": "=;;\x00="}, HTTPStatus.UNAUTHORIZED),
+        ({"cookie": f"a=b; {COOKIE}={TOKEN}"}, None),
+        ({"authorization": f"Bearer {TOKEN}"}, None),
+    ],
+)
+def test_a_token_is_asked_for(headers: dict[str, str], expected: HTTPStatus | None) -> None:
+    """For every path, the page's files too."""
+    for path in ("/", "/parts.js", "/api/state"):
+        assert expected == status(REMOTE, "GET", path, host="10.0.0.1", **headers)
+
+
+def test_another_site_cannot_ask_for_data() -> None:
+    """It could not read the answer, but make the console work; a link to the page is fine."""
+    cross = {"host": "localhost", "sec_fetch_site": "cross-site"}
+    assert HTTPStatus.FORBIDDEN == status(LOCAL, "GET", "/api/messages", **cross)
+    assert status(LOCAL, "GET", "/", **cross) is None
+
+
+def test_the_page_can_change_what_it_may() -> None:
+    """With all that the browser and the page send."""
+    assert status(LOCAL, "POST", "/api/change", **CHANGE) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("x-kafka08-page", "", HTTPStatus.FORBIDDEN),
+        ("x-kafka08-page", TOKEN, HTTPStatus.FORBIDDEN),
+        ("origin", "http://evil.example", HTTPStatus.FORBIDDEN),
+        ("origin", "null", HTTPStatus.FORBIDDEN),
+        ("origin", "http://127.0.0.1:80", HTTPStatus.FORBIDDEN),
+        ("content-type", "text/plain", HTTPStatus.UNSUPPORTED_MEDIA_TYPE),
+        ("content-type", "application/x-www-form-urlencoded", HTTPStatus.UNSUPPORTED_MEDIA_TYPE),
+    ],
+)
+def test_another_page_cannot_change_anything(name: str, value: str, expected: HTTPStatus) -> None:
+    """A form sends no JSON, a script of another origin no header of ours, and nobody else has the
+    page's token."""
+    assert expected == status(LOCAL, "POST", "/api/change", **{**CHANGE, name: value})
+
+
+def test_a_console_that_only_reads_changes_nothing() -> None:
+    """Whatever the page sends; nor are there other methods."""
+    assert HTTPStatus.FORBIDDEN == status(Guard(PAGE), "POST", "/api/change", **CHANGE)
+    assert HTTPStatus.METHOD_NOT_ALLOWED == status(LOCAL, "DELETE", "/", **CHANGE)
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [("127.0.0.1", True), ("127.1.2.3", True), ("::1", True), ("localhost", True)]
+    + [(host, False) for host in ("0.0.0.0", "::", "10.0.0.1", "localhost.example", "")],
+)
+def test_what_others_cannot_reach_is_loopback(host: str, expected: bool) -> None:
+    """All addresses of the machine are not, nor is a name that may be anything."""
+    assert expected == is_loopback(host)
