@@ -43,7 +43,9 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[EmbeddedCluster]:
         with AdminClient(connect) as admin:
             admin.create_topic("t", 2, 2)
             admin.await_leaders("t")
-        config = KafkaProducerConfig({"bootstrap.servers": cluster.bootstrap, "acks": "-1"})
+        config = KafkaProducerConfig(
+            {"bootstrap.servers": cluster.bootstrap, "acks": "-1", "retries": "100"}
+        )
         with KafkaProducer(config) as producer:
             for number in range(MESSAGES):
                 producer.send(ProducerRecord("t", b"x", partition=number % 2)).result(10)
