@@ -103,6 +103,37 @@ def _clock(snapshot: Snapshot) -> Iterator[Found]:
             )
 
 
+def _controller_clock(snapshot: Snapshot) -> Iterator[Found]:
+    """A broker's registration may be months old; a controller often took office later."""
+    if snapshot.controller_clocks is None:
+        return
+    own_ms, zookeeper_ms = snapshot.controller_clocks
+    apart = own_ms - zookeeper_ms
+    if own_ms > 0 and abs(apart) > CLOCK_MS_MAX:
+        direction = "ahead of" if apart > 0 else "behind"
+        yield Found(
+            f"broker {snapshot.controller}",
+            f"its clock was {abs(apart) // 1000} s {direction} ZooKeeper's when it became "
+            "controller",
+        )
+
+
+def _local_clock(snapshot: Snapshot) -> Iterator[Found]:
+    newest_ms = max(
+        [
+            *(broker.created_ms for broker in snapshot.brokers.values()),
+            *(topic.created_ms for topic in snapshot.topics.values()),
+            *([snapshot.controller_clocks[1]] if snapshot.controller_clocks else []),
+        ],
+        default=0,
+    )
+    ahead_ms = newest_ms - snapshot.now_ms
+    if ahead_ms > CLOCK_MS_MAX:
+        yield Found(
+            "this machine", f"its clock is at least {ahead_ms // 1000} s behind ZooKeeper's"
+        )
+
+
 def _misses_brokers(snapshot: Snapshot) -> Iterator[Found]:
     for broker in snapshot.brokers.values():
         # 0.8: a broker hears of others together with its first topic.
@@ -199,6 +230,10 @@ CHECKS: Final = (
             "than they should", "kafka08 partition reassign --help", _left_behind),
     problem("broker-clock", "retention, offsets and log lines go by clocks that differ",
             "run an NTP client on that machine", _clock),
+    problem("controller-clock", "retention, offsets and log lines go by clocks that differ",
+            "run an NTP client on that machine", _controller_clock),
+    problem("local-clock", "ages and lateness that tools show here are wrong by as much",
+            "run an NTP client on this machine", _local_clock),
     problem("broker-misses-brokers", "clients that ask this broker do not find the others",
             f"kafka08 broker list {Z}", _misses_brokers),
     problem("broker-stale-leaders", "clients that ask this broker go to the wrong one",

@@ -19,6 +19,7 @@ KINDS: Final = {
     "absent-topic": "members wait for a topic that is not there",
     "outside-log": "members begin at auto.offset.reset: messages are read again or skipped",
     "never-committed": "auto.offset.reset decides where members begin",
+    "rebalancing": "no message is read meanwhile",
 }
 NOTED_KINDS: Final = {
     "gone-partition": "its znodes are of a topic that was deleted",
@@ -26,6 +27,14 @@ NOTED_KINDS: Final = {
 }
 """Kind of what `explain` finds → why it matters. Left out are kinds that the whole cluster's checks
 say, and that a group is stopped."""
+
+
+MINUTE_MS: Final = 60_000
+HOUR_MS: Final = 60 * MINUTE_MS
+RETENTION_MS: Final = 24 * HOUR_MS
+"""offsets.retention.minutes of 0.8.2 to 1.1."""
+EXPIRING_SHARE: Final = 0.25
+"""Of the retention: what is left when it is said."""
 
 
 def _of_kind(kind: str, is_problem: bool, snapshot: Snapshot) -> Iterator[Found]:
@@ -53,6 +62,33 @@ def _stores_disagree(snapshot: Snapshot) -> Iterator[Found]:
                 )
 
 
+def _unanswered(snapshot: Snapshot) -> Iterator[Found]:
+    for said in snapshot.unanswered:
+        yield Found("coordinated groups", said)
+
+
+def _expiring(snapshot: Snapshot) -> Iterator[Found]:
+    """A group without members commits no more, so Kafka forgets its offsets."""
+    retention_ms = _retention_ms(snapshot)
+    for (group, tp), commit in snapshot.commits.items():
+        expires_ms = commit.expires_ms
+        if expires_ms < 0:
+            expires_ms = commit.committed_ms + retention_ms
+        left_ms = expires_ms - snapshot.now_ms
+        if left_ms < EXPIRING_SHARE * retention_ms:
+            when = f"in {left_ms / HOUR_MS:.1f} h" if left_ms > 0 else "at any moment"
+            yield Found(f"group {group}, {tp}", f"its offset in Kafka expires {when}")
+
+
+def _retention_ms(snapshot: Snapshot) -> int:
+    """offsets.retention.minutes of the first broker's file that has it, or Kafka's default."""
+    for file in snapshot.files:
+        minutes = file.values.get("offsets.retention.minutes", "").strip()
+        if file.kind == "broker" and minutes.isdigit():
+            return int(minutes) * MINUTE_MS
+    return RETENTION_MS
+
+
 def _left_out(snapshot: Snapshot) -> Iterator[Found]:
     if snapshot.groups_left_out:
         yield Found("groups", f"{snapshot.groups_left_out} were not looked at")
@@ -73,6 +109,10 @@ CHECKS: Final = (
             f"kafka08 group list {Z}", _unread),
     note("group-stores-disagree", "members that read the other store begin elsewhere",
          f"kafka08 migrate plan GROUP {Z}", _stores_disagree),
+    note("offsets-expiring", "the group then begins where auto.offset.reset says",
+         f"kafka08 offsets export GROUP {Z}", _expiring),
+    note("groups-unanswered", "those groups are not looked at",
+         f"kafka08 group list {Z}", _unanswered),
     note("groups-left-out", "there are more than are looked at in the time that this may take",
          f"kafka08 group explain GROUP {Z}", _left_out),
 )  # fmt: skip

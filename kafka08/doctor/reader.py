@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from kafka08.doctor.files import read_file, read_log_directory
+from kafka08.doctor.group_reader import read_groups
 from kafka08.doctor.snapshot import (
     BrokerFacts,
     PartitionFacts,
@@ -20,7 +21,6 @@ from kafka08.doctor.snapshot import (
     TopicFacts,
 )
 from kafka08.errors import KafkaError, ZooKeeperError
-from kafka08.groups import GroupFacts, GroupReader, explain
 from kafka08.lifecycle import Closeable
 from kafka08.network.connection import Connection
 from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
@@ -37,10 +37,6 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 BROKER_TIMEOUT_MS: Final = 2000
-GROUPS_MAX: Final = 20
-"""Groups that are looked at: each costs requests to brokers."""
-SECOND_LOOK_SECONDS: Final = 1.5
-"""A group that rebalances has problems that are gone a moment later."""
 ISR_NOTIFICATIONS: Final = "/isr_change_notification"
 
 
@@ -75,10 +71,10 @@ class SnapshotReader(Closeable):
         self._zk.exists(paths.BROKER_IDS)
         zookeeper_seconds = self._runtime.monotonic() - began
         topics = self._topics()
-        controller, controller_fault = self._controller()
+        controller, controller_fault, controller_clocks = self._controller()
         deletions = self._children(paths.DELETE_TOPICS)
         configured = self._children(paths.TOPIC_CONFIGS)
-        groups, faults, left_out = self._groups()
+        groups = read_groups(self._connect, self._runtime)
         return Snapshot(
             now_ms=self._runtime.time_ms(),
             connect=self._connect,
@@ -86,6 +82,7 @@ class SnapshotReader(Closeable):
             controller=controller,
             controller_fault=controller_fault,
             controller_epoch=self._controller_epoch(),
+            controller_clocks=controller_clocks,
             topics=topics,
             reassignment=self._request(
                 paths.REASSIGN_PARTITIONS,
@@ -100,9 +97,12 @@ class SnapshotReader(Closeable):
             config_changes=len(self._children(paths.CONFIG_CHANGES)),
             isr_notifications=len(self._children(ISR_NOTIFICATIONS)),
             zookeeper_seconds=zookeeper_seconds,
-            groups=groups,
-            group_faults=faults,
-            groups_left_out=left_out,
+            groups=groups.of_zookeeper,
+            coordinated=groups.coordinated,
+            unanswered=groups.unanswered,
+            commits=groups.commits,
+            group_faults=groups.faults,
+            groups_left_out=groups.left_out,
             log_directories=tuple(map(read_log_directory, self._log_directories)),
             files=tuple(read_file(path, kind) for path, kind in self._files.items()),
         )
@@ -168,12 +168,15 @@ class SnapshotReader(Closeable):
             found[tp.topic][tp.partition] = PartitionFacts(replicas, state, fault)
         return found
 
-    def _controller(self) -> tuple[int | None, str]:
-        node = self._zk.get_or_none(paths.CONTROLLER)
-        if node is None:
-            return None, ""
+    def _controller(self) -> tuple[int | None, str, tuple[int, int] | None]:
+        """Its id, why that cannot be read, and `controller_clocks`."""
+        node, stat = self._all([Get(paths.CONTROLLER), Exists(paths.CONTROLLER)])
+        if node is None or stat is None:
+            return None, "", None
         found, fault = decoded(nodes.decode_controller, node)
-        return (None, fault) if found is None else (found.broker_id, "")
+        if found is None:
+            return None, fault, None
+        return found.broker_id, "", (found.timestamp_ms, stat.created_ms)
 
     def _controller_epoch(self) -> int | None:
         node = self._zk.get_or_none(paths.CONTROLLER_EPOCH)
@@ -255,34 +258,6 @@ class SnapshotReader(Closeable):
                 if not topic.error_code and not p.error_code
             },
         )
-
-    # Groups
-
-    def _groups(self) -> tuple[dict[str, GroupFacts], dict[str, str], int]:
-        """Facts by name, faults by name, and how many groups were left out."""
-        found: dict[str, GroupFacts] = {}
-        faults: dict[str, str] = {}
-        with GroupReader(self._connect, runtime=self._runtime) as reader:
-            names = [group.name for group in reader.groups()]
-            for name in names[:GROUPS_MAX]:
-                try:
-                    found[name] = reader.facts(name)
-                except KafkaError as error:
-                    faults[name] = str(error)
-            troubled = [
-                name
-                for name, facts in found.items()
-                if any(finding.problem for finding in explain(facts))
-            ]
-            if troubled:
-                self._runtime.sleep(SECOND_LOOK_SECONDS)
-            for name in troubled:
-                try:
-                    found[name] = reader.facts(name)
-                except KafkaError as error:
-                    faults[name] = str(error)
-                    del found[name]
-        return found, faults, max(0, len(names) - GROUPS_MAX)
 
 
 def decoded(decode: Callable[[str | None], T], node: Node) -> tuple[T | None, str]:

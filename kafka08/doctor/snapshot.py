@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from kafka08.groups import Finding, GroupFacts, explain
+from kafka08.groups import (
+    CoordinatedFacts,
+    Finding,
+    GroupFacts,
+    explain,
+    explain_coordinated,
+)
 from kafka08.structs import LeaderAndIsr, TopicPartition
 from kafka08.zk.nodes import BrokerRegistration
 
@@ -123,6 +130,13 @@ class FileFacts:
     without_effect: tuple[str, ...] = ()
 
 
+class OffsetCommit(NamedTuple):
+    """Times in ms. expires_ms is -1 where the brokers' offsets.retention.minutes decides."""
+
+    committed_ms: int
+    expires_ms: int = -1
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """All of it, read within a few seconds, so what changes meanwhile may not fit together.
@@ -131,11 +145,17 @@ class Snapshot:
     connect            connect string of the cluster
     zookeeper_seconds  the slowest of a few single reads
     controller_epoch   None before the first controller
+    controller_clocks  when it took office, in ms: by its own clock, and by ZooKeeper's; None: not
+                       known
     deletions          topic → when its deletion was asked for
     leftover_configs   topics with a configuration and nothing else
     isr_notifications  children of /isr_change_notification, which controllers of 0.9 remove
-    group_findings     what `explain` says of each
-    groups             by name; those of `groups_left_out` were too many to be looked at
+    groups             of ZooKeeper, by name; `coordinated` are those that brokers coordinate. Those
+                       of `groups_left_out` were too many to be looked at
+    unanswered         questions about coordinated groups that had no answer
+    commits            (group, partition) → its newest commit to Kafka, of groups without members,
+                       where it is known
+    group_findings     what `explain` says of each group of either kind
     """
 
     now_ms: int
@@ -144,6 +164,7 @@ class Snapshot:
     controller: int | None = None
     controller_fault: str = ""
     controller_epoch: int | None = None
+    controller_clocks: tuple[int, int] | None = None
     topics: Mapping[str, TopicFacts] = field(default_factory=dict)
     reassignment: Request | None = None
     election: Request | None = None
@@ -153,6 +174,9 @@ class Snapshot:
     isr_notifications: int = 0
     zookeeper_seconds: float = 0.0
     groups: Mapping[str, GroupFacts] = field(default_factory=dict)
+    coordinated: Mapping[str, CoordinatedFacts] = field(default_factory=dict)
+    unanswered: tuple[str, ...] = ()
+    commits: Mapping[tuple[str, TopicPartition], OffsetCommit] = field(default_factory=dict)
     group_faults: Mapping[str, str] = field(default_factory=dict)
     groups_left_out: int = 0
     log_directories: tuple[LogDirectoryFacts, ...] = ()
@@ -161,6 +185,8 @@ class Snapshot:
 
     def __post_init__(self) -> None:
         findings = {name: explain(facts) for name, facts in self.groups.items()}
+        for name, facts in self.coordinated.items():
+            findings[name] = [*findings.get(name, []), *explain_coordinated(facts)]
         object.__setattr__(self, "group_findings", findings)
 
     def partitions(self) -> Iterator[tuple[TopicPartition, PartitionFacts]]:

@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from kafka08.client import ClusterClient, RetryPolicy, parse_bootstrap
 from kafka08.consumer.offset_store import Offsets
 from kafka08.errors import KafkaError
+from kafka08.groups.commit_times import CommitTimes
 from kafka08.groups.coordinated import CoordinatedFacts, CoordinatedGroups
 from kafka08.groups.coordinator_reader import CoordinatorReader, may_coordinate
 from kafka08.groups.facts import GroupFacts, GroupSummary, PartitionFacts, partitions_of
@@ -103,6 +104,11 @@ class GroupReader(Closeable):
         if not self._may_coordinate():
             return None
         return CoordinatorReader(self._client(), self._runtime).facts(group)
+
+    def commit_times(self, records: int) -> CommitTimes:
+        """Reads when offsets were committed to Kafka, from the last `records` of each partition of
+        the offsets topic. Raises NoBrokersAvailable."""
+        return CommitTimes(self._client(), self._runtime, records=records)
 
     @property
     def _zookeeper(self) -> ClusterStore:

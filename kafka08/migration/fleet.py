@@ -13,7 +13,8 @@ from fnmatch import fnmatchcase
 from typing import Final, Generic, TypeVar
 
 from kafka08.errors import KafkaError, MigrationError
-from kafka08.migration.commit_times import CommitTimes, with_commit_times
+from kafka08.groups.commit_times import CommitTimes
+from kafka08.migration.commit_times import with_commit_times
 from kafka08.migration.connections import Connections
 from kafka08.migration.facts import GroupFacts
 from kafka08.migration.offset_migration import MOVEMENT_PAUSE_S, OffsetMigration
@@ -96,7 +97,7 @@ def plan_groups(
 ) -> Iterator[Plan]:
     """A plan for each group, in order, with what is known of when Kafka forgets offsets. A group
     without any offset is passed over, with an empty plan, unless it was `named` itself."""
-    times = CommitTimes(connections)
+    times = CommitTimes(connections.cluster, connections.runtime)
     for batch in watch_groups(connections, groups, pace):
         for facts in batch:
             if _is_passed_over(facts, named):
@@ -149,7 +150,7 @@ def each_group(
     answer_patience_s: float,
 ) -> Iterator[Outcome[T]]:
     """Any other step of each group, in order."""
-    times = CommitTimes(connections)
+    times = CommitTimes(connections.cluster, connections.runtime)
 
     def carry_out(group: str) -> T:
         connections.runtime.sleep(pace.wait_s())

@@ -25,9 +25,10 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from kafka08.errors import ZooKeeperError
+from kafka08.groups.commit_times import CommitTimes
 from kafka08.groups.members import Member, read_members
 from kafka08.lifecycle import Closeable
-from kafka08.migration.commit_times import CommitTimes, with_commit_times
+from kafka08.migration.commit_times import with_commit_times
 from kafka08.migration.connections import Connections
 from kafka08.migration.facts import GroupFacts
 from kafka08.migration.handover import Handover, read_handover
@@ -182,7 +183,9 @@ class OffsetMigration(Closeable):
     def plan(self, *, max_disagreement: int | None = None) -> Plan:
         """What `start` would do, and every reason why it would refuse. Changes nothing but that
         the first question for a coordinator makes the brokers create the offsets topic."""
-        facts = with_commit_times(self._watched_facts(), CommitTimes(self.connections))
+        facts = with_commit_times(
+            self._watched_facts(), CommitTimes(self.connections.cluster, self.connections.runtime)
+        )
         return make_plan(facts, max_disagreement=max_disagreement)
 
     def start(self, *, max_disagreement: int | None = None) -> Plan:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kafka08.errors import KafkaError
-from kafka08.migration.commit_times import CommitTimes, with_commit_times
+from kafka08.groups.commit_times import CommitTimes
+from kafka08.migration.commit_times import with_commit_times
 from kafka08.migration.connections import Connections
 from kafka08.migration.facts import RETENTION_MS, GroupFacts
 from kafka08.migration.journal import Entry
@@ -96,7 +97,7 @@ def watch(
     seconds = connections.runtime.monotonic() - began
     if samples:
         facts = read_facts(group, connections, entry.snapshot, everywhere=everywhere)
-    facts = with_commit_times(facts, times or CommitTimes(connections))
+    facts = with_commit_times(facts, times or CommitTimes(connections.cluster, connections.runtime))
     rules = Rules(
         watching.interval_of(facts),
         storage,

@@ -18,13 +18,15 @@ from kafka08.doctor.snapshot import (
     FileFacts,
     LogDirectoryFacts,
     LogOnDisk,
+    OffsetCommit,
     PartitionFacts,
     Request,
     TopicFacts,
 )
-from kafka08.groups import GroupFacts, Member, Owner
+from kafka08.groups import CoordinatedFacts, GroupFacts, Member, Owner
 from kafka08.groups import PartitionFacts as GroupPartition
-from kafka08.structs import NO_LEADER, OFFSETS_TOPIC, LeaderAndIsr, TopicPartition
+from kafka08.groups.coordinated import CoordinatedGroup, CoordinatedMember
+from kafka08.structs import NO_LEADER, OFFSETS_TOPIC, Broker, LeaderAndIsr, TopicPartition
 from kafka08.zk.nodes import BrokerRegistration, ConsumerRegistration
 
 NOW = 1_700_000_000_000
@@ -92,6 +94,21 @@ def member(**registration: Any) -> Member:
     return Member("g_host-1-aa", ConsumerRegistration(**fields), 77)
 
 
+def coordinated(
+    *partitions: GroupPartition, owns_all: bool = True, **changes: Any
+) -> CoordinatedFacts:
+    """A group with a member that owns all partitions, or all but one."""
+    owns = tuple(p.topic_partition for p in partitions[0 if owns_all else 1 :])
+    joined = (CoordinatedMember("m", "client", "/10.0.0.7", ("t",), owns),)
+    facts = {"state": "Stable", "protocol_type": "consumer", "protocol": "range", **changes}
+    found = CoordinatedGroup("c", Broker(1, "kafka1", 9092), members=joined, **facts)
+    return CoordinatedFacts(found, partitions, {"t": (0, 1, 2)})
+
+
+IN_KAFKA = tuple(
+    GroupPartition(TopicPartition("t", n), None, 5, 0, 5, exists=True, leader=1, owner=None)
+    for n in range(3)
+)
 OWNED = Owner("g_host-1-aa-0", 77)
 DIRECTORY = LogDirectoryFacts(
     "/data/kafka",
@@ -106,7 +123,10 @@ HEALTHY = Snapshot(
     controller=1,
     controller_epoch=5,
     topics=TOPICS,
+    controller_clocks=(NOW - HOUR, NOW - HOUR - 50),
     groups={"g": group(*(in_group(n, owner=OWNED) for n in range(3)), members=(member(),))},
+    coordinated={"c": coordinated(*IN_KAFKA)},
+    commits={("idle", T0): OffsetCommit(NOW - HOUR)},
     log_directories=(DIRECTORY,),
     files=(
         FileFacts("server.properties", "broker", BROKER_FILE),
@@ -169,6 +189,8 @@ FAULTS: Mapping[str, Callable[[], Snapshot]] = {
         "t", TopicFacts({0: PartitionFacts((1, 9), state(1, 1, 9))})
     ),
     "broker-clock": lambda: with_broker(1, created_ms=NOW - 2 * HOUR),
+    "controller-clock": lambda: cluster(controller_clocks=(NOW, NOW - HOUR)),
+    "local-clock": lambda: cluster(now_ms=NOW - 2 * HOUR),
     "broker-misses-brokers": lambda: with_broker(1, known_brokers=frozenset({1, 2})),
     "broker-stale-leaders": lambda: with_broker(1, leaders={**LEADERS, T0: 2}),
     "broker-versions-mixed": lambda: with_broker(1, registration=at("kafka1", version=2)),
@@ -299,6 +321,11 @@ FAULTS: Mapping[str, Callable[[], Snapshot]] = {
             *(in_group(n) for n in (1, 2)),
         )
     ),
+    "group-rebalancing": lambda: cluster(
+        coordinated={"c": coordinated(*IN_KAFKA, state="PreparingRebalance")}
+    ),
+    "offsets-expiring": lambda: cluster(commits={("idle", T0): OffsetCommit(NOW - 20 * HOUR)}),
+    "groups-unanswered": lambda: cluster(unanswered=("groups of broker 1: it is loading some",)),
     "group-unreadable": lambda: cluster(group_faults={"h": "no such coordinator"}),
     "group-stores-disagree": lambda: with_group(group(in_group(kafka=4))),
     "groups-left-out": lambda: cluster(groups_left_out=7),
@@ -367,6 +394,46 @@ def test_a_fault_is_not_found_under_other_names(name: str) -> None:
     """But where one fault is two: see ALSO."""
     problems = {finding.check for finding in findings_of(FAULTS[name]()) if finding.is_problem}
     assert problems <= {name} | ALSO.get(name, set())
+
+
+@pytest.mark.parametrize(
+    ("fault", "facts"),
+    [
+        ("group-no-owner", coordinated(IN_KAFKA[0], *IN_KAFKA[1:], owns_all=False)),
+        ("group-outside-log", coordinated(replace(IN_KAFKA[0], log_start=7), *IN_KAFKA[1:])),
+        ("group-absent-topic", replace(coordinated(*IN_KAFKA), topics={})),
+    ],
+)
+def test_groups_of_both_kinds_have_the_same_checks(fault: str, facts: CoordinatedFacts) -> None:
+    """Those that brokers coordinate as those of ZooKeeper, also beside one of its name there."""
+    for name in ("c", "g"):
+        found = findings_of(cluster(coordinated={name: facts}))
+        assert {fault} == {finding.check for finding in found if finding.is_problem}
+
+
+@pytest.mark.parametrize(
+    ("hours", "expires_hours", "minutes", "text"),
+    [
+        (20, None, None, "in 4.0 h"),
+        (30, None, None, "at any moment"),
+        (1, 2, None, "in 2.0 h"),
+        (20, 100, None, None),
+        (20, None, 10_000, None),
+        (9, None, 600, "in 1.0 h"),
+    ],
+)
+def test_offsets_expire_by_their_record_or_by_the_retention(
+    hours: int, expires_hours: int | None, minutes: int | None, text: str | None
+) -> None:
+    """Of the broker's file if there is one, else of Kafka's default; said in the last quarter."""
+    expires = -1 if expires_hours is None else NOW + expires_hours * HOUR
+    values = {**BROKER_FILE, **({"offsets.retention.minutes": str(minutes)} if minutes else {})}
+    snapshot = replace(
+        with_file("broker", values=values),
+        commits={("idle", T0): OffsetCommit(NOW - hours * HOUR, expires)},
+    )
+    found = [f.what for f in findings_of(snapshot)]
+    assert ([f"its offset in Kafka expires {text}"] if text else []) == found
 
 
 def test_the_same_of_many_places_is_one_finding() -> None:

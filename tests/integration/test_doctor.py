@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,10 +13,13 @@ from click.testing import CliRunner
 
 from kafka08.admin import AdminClient
 from kafka08.cli.root import root
-from kafka08.consumer import ConsumerConfig, ConsumerConnector
+from kafka08.client import ClusterClient, parse_bootstrap
+from kafka08.client.requests import commit_request
+from kafka08.consumer import ConsumerConfig, ConsumerConnector, KafkaConsumer, KafkaConsumerConfig
 from kafka08.doctor import Finding, SnapshotReader, findings_of
 from kafka08.embedded import EmbeddedCluster
 from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
+from kafka08.structs import OffsetAndMetadata, TopicPartition
 from kafka08.zk.client import ZkClient
 from tests.waiting import until
 
@@ -58,6 +63,37 @@ def test_a_healthy_cluster_has_no_findings(cluster: EmbeddedCluster) -> None:
         connector.commit_offsets()
         assert [] == examine(cluster)
     assert [] == examine(cluster)
+
+
+def test_offsets_that_expire_are_noted(cluster: EmbeddedCluster) -> None:
+    """Of a group without members, by the time of its newest commit in the offsets topic."""
+    t0 = TopicPartition("t", 0)
+    offsets = {t0: OffsetAndMetadata(10, "", int((time.time() - 20 * 3600) * 1000))}
+    request = commit_request("readers", offsets, "kafka")
+    with closing(ClusterClient(parse_bootstrap(cluster.bootstrap))) as client:
+        client.send(client.coordinator("readers"), request)
+    [found] = examine(cluster)
+    assert ("offsets-expiring", False) == (found.check, found.is_problem)
+    assert "group readers, [t,0]" == found.where
+    assert "in 4.0 h" in found.what
+
+
+def test_a_group_that_brokers_coordinate_is_looked_at() -> None:
+    """Healthy while a KafkaConsumer reads; a commit behind the log's end is found."""
+    t0 = TopicPartition("t", 0)
+    with EmbeddedCluster(brokers=1, level="0.10.2") as cluster:
+        cluster.create_topic("t", 1, 1)
+        keys = {"bootstrap.servers": cluster.bootstrap, "group.id": "c"}
+        with KafkaProducer(KafkaProducerConfig({"bootstrap.servers": cluster.bootstrap})) as sender:
+            sender.send(ProducerRecord("t", b"x")).result(10)
+        config = KafkaConsumerConfig({**keys, "auto.offset.reset": "earliest"})
+        with KafkaConsumer(config) as consumer:
+            consumer.subscribe(["t"])
+            until(lambda: consumer.poll(1.0))
+            consumer.commit()
+            assert [] == [f for f in examine(cluster) if f.check != "offsets-topic-one-replica"]
+            consumer.commit({t0: 999})
+            assert "group-outside-log" in {finding.check for finding in examine(cluster)}
 
 
 def test_what_is_wrong_is_found_by_name(cluster: EmbeddedCluster, tmp_path: Path) -> None:

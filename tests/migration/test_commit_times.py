@@ -8,7 +8,8 @@ import pytest
 
 from kafka08.client.requests import commit_request
 from kafka08.embedded import EmbeddedCluster
-from kafka08.migration.commit_times import CommitTimes, with_commit_times
+from kafka08.groups.commit_times import CommitTimes
+from kafka08.migration.commit_times import with_commit_times
 from kafka08.migration.connections import Connections
 from kafka08.migration.facts import GroupFacts, PartitionFacts
 from kafka08.structs import OffsetAndMetadata, TopicPartition
@@ -30,15 +31,20 @@ def commit(connections: Connections, tp: TopicPartition, timestamp_ms: int) -> N
     cluster.send(cluster.coordinator(GROUP), commit_request(GROUP, offsets, "kafka"))
 
 
+def committed(times: CommitTimes) -> dict[TopicPartition, int]:
+    return {tp: v.committed.timestamp_ms for tp, v in times.of(GROUP, TPS).items()}
+
+
 def test_the_newest_commit_counts(connections: Connections) -> None:
     """Of each partition of the group; one that was never committed has no time. Facts get the times
     of what nobody owns. No more records are read than asked for, the last ones."""
     commit(connections, TPS[0], 1_000)
     commit(connections, TPS[1], 2_000)
     commit(connections, TPS[0], 3_000)
-    times = CommitTimes(connections)
-    assert times.of(GROUP, TPS) == {TPS[0]: 3_000, TPS[1]: 2_000}
-    assert CommitTimes(connections, records=1).of(GROUP, TPS) == {TPS[0]: 3_000}
+    times = CommitTimes(connections.cluster, connections.runtime)
+    assert committed(times) == {TPS[0]: 3_000, TPS[1]: 2_000}
+    last = CommitTimes(connections.cluster, connections.runtime, records=1)
+    assert committed(last) == {TPS[0]: 3_000}
     assert times.of("another", []) == {}
     owned = PartitionFacts(TPS[0], 5, 5, 0, 10, owner="timed_a-0")
     idle = PartitionFacts(TPS[1], 5, 5, 0, 10)

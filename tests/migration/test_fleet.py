@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kafka08.errors import ConfigError, KafkaError, MigrationError
+from kafka08.groups.commit_times import CommitTimes
 from kafka08.migration import OffsetMigration
-from kafka08.migration.commit_times import CommitTimes
 from kafka08.migration.connections import Connections
 from kafka08.migration.fleet import (
     Outcome,
@@ -373,8 +373,8 @@ def test_the_times_of_commits_are_read_once_for_all(
         reads.append(tp)
         return {}
 
-    monkeypatch.setattr(CommitTimes, "_times", read)
-    monkeypatch.setattr("kafka08.migration.commit_times.group_partition", lambda group, count: 3)
+    monkeypatch.setattr(CommitTimes, "_values", read)
+    monkeypatch.setattr("kafka08.groups.commit_times.group_partition", lambda group, count: 3)
     start(connections)
     pace = Pace(None, connections.runtime)
     verify = OffsetMigration.verify

@@ -1,0 +1,116 @@
+"""Reads the groups of a snapshot: those of ZooKeeper, and those that brokers coordinate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from kafka08.doctor.snapshot import OffsetCommit
+from kafka08.errors import KafkaError
+from kafka08.groups import (
+    CoordinatedFacts,
+    Finding,
+    GroupFacts,
+    GroupReader,
+    explain,
+    explain_coordinated,
+)
+from kafka08.runtime import ClientRuntime
+from kafka08.structs import TopicPartition
+
+T = TypeVar("T")
+
+GROUPS_MAX: Final = 20
+"""Groups of each kind that are looked at: each costs requests to brokers."""
+SECOND_LOOK_SECONDS: Final = 1.5
+"""A group that rebalances has problems that are gone a moment later."""
+RECORDS_MAX: Final = 20_000
+"""Read of the end of a partition of the offsets topic: well below a second."""
+
+
+@dataclass(slots=True)
+class GroupsRead:
+    """As the fields of the Snapshot."""
+
+    of_zookeeper: dict[str, GroupFacts] = field(default_factory=dict)
+    coordinated: dict[str, CoordinatedFacts] = field(default_factory=dict)
+    faults: dict[str, str] = field(default_factory=dict)
+    unanswered: tuple[str, ...] = ()
+    commits: dict[tuple[str, TopicPartition], OffsetCommit] = field(default_factory=dict)
+    left_out: int = 0
+
+
+def read_groups(zookeeper: str, runtime: ClientRuntime) -> GroupsRead:
+    """Raises ZooKeeperError. A group with problems is looked at again a moment later."""
+    found = GroupsRead()
+    with GroupReader(zookeeper, runtime=runtime) as reader:
+        names = [group.name for group in reader.groups()]
+        listed = reader.coordinated_groups()
+        found.unanswered = listed.unanswered
+        # A group that only commits is ZooKeeper's, or nobody's.
+        coordinated = [group.name for group in listed.groups if not group.is_simple]
+        found.left_out = max(0, len(names) - GROUPS_MAX) + max(0, len(coordinated) - GROUPS_MAX)
+        look(names[:GROUPS_MAX], reader.facts, found.of_zookeeper, found.faults)
+        look(coordinated[:GROUPS_MAX], reader.coordinated_facts, found.coordinated, found.faults)
+        troubled = [n for n, facts in found.of_zookeeper.items() if has_problem(explain(facts))]
+        troubled_coordinated = [
+            n for n, facts in found.coordinated.items() if has_problem(explain_coordinated(facts))
+        ]
+        if troubled or troubled_coordinated:
+            runtime.sleep(SECOND_LOOK_SECONDS)
+        look(troubled, reader.facts, found.of_zookeeper, found.faults)
+        look(troubled_coordinated, reader.coordinated_facts, found.coordinated, found.faults)
+        found.commits = read_commits(reader, found)
+    return found
+
+
+def look(
+    names: Iterable[str],
+    read: Callable[[str], T | None],
+    found: dict[str, T],
+    faults: dict[str, str],
+) -> None:
+    """Put what is read of each group into `found`, or why it is not into `faults`; neither of a
+    group that is gone."""
+    for name in names:
+        found.pop(name, None)
+        try:
+            facts = read(name)
+        except KafkaError as error:
+            faults[name] = str(error)
+        else:
+            if facts is not None:
+                found[name] = facts
+
+
+def has_problem(findings: Iterable[Finding]) -> bool:
+    return any(finding.problem for finding in findings)
+
+
+def read_commits(
+    reader: GroupReader, groups: GroupsRead
+) -> dict[tuple[str, TopicPartition], OffsetCommit]:
+    """When the offsets were committed that groups without members have in Kafka."""
+    idle = {
+        name: [p.topic_partition for p in facts.partitions if p.kafka is not None]
+        for name, facts in groups.of_zookeeper.items()
+        if not facts.members
+    }
+    for name, coordinated in groups.coordinated.items():
+        if coordinated.group.members:
+            idle.pop(name, None)
+        else:
+            in_kafka = [p.topic_partition for p in coordinated.partitions if p.kafka is not None]
+            idle[name] = in_kafka
+    if not any(idle.values()):
+        return {}
+    try:
+        times = reader.commit_times(RECORDS_MAX)
+    except KafkaError:
+        return {}  # no broker answers, which is a finding of its own
+    return {
+        (name, tp): OffsetCommit(value.committed.timestamp_ms, value.expire_ms)
+        for name, partitions in idle.items()
+        for tp, value in times.of(name, partitions).items()
+    }
