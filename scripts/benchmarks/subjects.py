@@ -58,6 +58,7 @@ class JvmSubject(JvmBroker):
         flags = (
             f"-Xmx{heap}",
             f"-Xms{heap}",
+            "-XX:TieredStopAtLevel=4",
             "-XX:-UseSerialGC",
             "-XX:+UseG1GC",
             "-XX:MaxGCPauseMillis=20",

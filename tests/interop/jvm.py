@@ -54,7 +54,8 @@ JAVA_FLAGS = (
 )
 """What 0.8.2.2 needs on Java 17 (it unmaps index buffers by reflection), and our logger."""
 TOOL_FLAGS = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-Dkafka08.log.level=WARN")
-SERVER_FLAGS = ("-Xmx512m", "-Dkafka08.log.level=INFO")
+SERVER_FLAGS = ("-Xmx512m", "-XX:TieredStopAtLevel=1", "-Dkafka08.log.level=INFO")
+"""The quick compiler alone: a server of a test lives for seconds. Benchmarks have both."""
 START_TIMEOUT_S = 60.0
 
 
