@@ -13,6 +13,7 @@ from typing import Any
 from kafka08.errors import KafkaError
 from kafka08.exporter.families import families_of
 from kafka08.exporter.histories import Histories
+from kafka08.exporter.kminion_families import kminion_families
 from kafka08.exporter.reader import ClusterReader
 from kafka08.exporter.view import ClusterView
 from kafka08.exposition import text_of
@@ -43,7 +44,7 @@ class Exporter:
         self.view: ClusterView | None = None
         self._histories = Histories()
         self._failures = 0
-        self.text = ""
+        self.body = b""
 
     def refresh(self) -> None:
         """Read the cluster and make the text; if ZooKeeper does not answer, the text says so."""
@@ -58,6 +59,7 @@ class Exporter:
                 logger.warning("No answer: %s", said)
             self._histories.add(view)
             families += families_of(view, self._histories)
+            families += kminion_families(view)
         families.append(gauge("kafka08_exporter_up", "1 if ZooKeeper answered.", bool(families)))
         families.append(
             Family(
@@ -67,7 +69,7 @@ class Exporter:
                 "counter",
             )
         )
-        self.text = text_of([*families, *self.more()])
+        self.body = text_of([*families, *self.more()]).encode()
 
     def run(self, interval_s: float, stopping: Event) -> None:
         """Refresh once in an interval, until `stopping` is set."""
@@ -79,10 +81,15 @@ class Exporter:
                 logger.exception("Uncaught error while reading the cluster")
             stopping.wait(max(0.0, interval_s - (self._runtime.monotonic() - began)))
 
+    @property
+    def text(self) -> str:
+        """What the last refresh made."""
+        return self.body.decode()
+
     def app(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
         """A WSGI application: the text of the last refresh, at every path."""
         if environ.get("REQUEST_METHOD") not in {"GET", "HEAD"}:
             start_response("405 Method Not Allowed", [("Allow", "GET, HEAD")])
             return [b""]
         start_response("200 OK", [("Content-Type", CONTENT_TYPE)])
-        return [self.text.encode()]
+        return [self.body]

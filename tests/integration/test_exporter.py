@@ -201,6 +201,44 @@ def shipped_queries() -> list[str]:
     return [query for query in [*rules, *panels] if query.strip()]
 
 
+BOARDS = {
+    "kafka_topic_partition_current_offset": {"topic"},
+    "kafka_consumergroup_lag": {"consumergroup", "topic"},
+    "kafka_consumergroup_current_offset": {"consumergroup", "topic"},
+    "kafka_topic_partitions": {"topic"},
+    "kminion_kafka_cluster_info": {"broker_count", "controller_id"},
+    "kminion_kafka_broker_info": {"broker_id", "address", "is_controller"},
+    "kminion_kafka_topic_info": {"topic_name", "partition_count", "replication_factor"},
+    "kminion_kafka_topic_partition_high_water_mark": {"topic_name", "partition_id"},
+    "kminion_kafka_topic_partition_low_water_mark": {"topic_name", "partition_id"},
+    "kminion_kafka_topic_high_water_mark_sum": {"topic_name"},
+    "kminion_kafka_topic_low_water_mark_sum": {"topic_name"},
+    "kminion_kafka_consumer_group_info": {"group_id", "state"},
+    "kminion_kafka_consumer_group_members": {"group_id"},
+    "kminion_kafka_consumer_group_topic_offset_sum": {"group_id", "topic_name"},
+    "kminion_kafka_consumer_group_topic_lag": {"group_id", "topic_name"},
+    "kminion_kafka_consumer_group_topic_partition_lag": {"group_id", "topic_name", "partition_id"},
+}
+"""What board 7589 asks for, by its JSON in kafka_exporter's repository, and what kminion's boards
+can ask of kminion, by its list of metrics: name → labels."""
+
+
+def test_boards_of_others_find_their_names(cluster: EmbeddedCluster) -> None:
+    """With their labels, and the same numbers under both names."""
+    with ClusterReader(cluster.zookeeper.connect_string) as reader:
+        exporter = Exporter(reader, THREADS)
+        exporter.refresh()
+    known = labels_by_name(exporter.text)
+    for name, labels in BOARDS.items():
+        assert labels <= known[name], name
+    values = parsed(exporter.text)
+    ours = of(values, "kafka_consumergroup_lag_sum", consumergroup="in-kafka", topic="t")
+    group = {"group_id": "in-kafka", "topic_name": "t"}
+    assert ours == of(values, "kminion_kafka_consumer_group_topic_lag", **group)
+    ends = of(values, "kminion_kafka_topic_high_water_mark_sum", topic_name="t")
+    assert MESSAGES == ends
+
+
 def labels_by_name(text: str) -> dict[str, set[str]]:
     """Name of each sample, or of a family without one → its labels."""
     found: dict[str, set[str]] = {}

@@ -1,0 +1,124 @@
+"""The metrics of a view by the names and labels of kminion, which Grafana's boards 14012, 14013 and
+14014 ask for. Pure.
+
+Not there: sizes of log directories, which no broker before 1.0 tells, what members are assigned,
+and counts of commits. Labels that are not known are empty. Source of the names:
+redpanda-data/kminion, docs/metrics.md.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Final
+
+from kafka08 import __version__
+from kafka08.exporter.histories import lag_of
+from kafka08.exporter.view import ClusterView
+from kafka08.metrics import Family, Sample
+
+PREFIX: Final = "kminion_kafka"
+
+
+def kminion_families(view: ClusterView) -> Iterator[Family]:
+    """Everything about the cluster at the time of `view`."""
+    yield Family(
+        "kminion_exporter_up", "Always 1.", [Sample("", {"version": f"kafka08 {__version__}"}, 1)]
+    )
+    yield from _of_brokers(view)
+    yield from _of_topics(view)
+    yield from _of_groups(view)
+
+
+def _of_brokers(view: ClusterView) -> Iterator[Family]:
+    cluster = {
+        "broker_count": str(len(view.brokers)),
+        "cluster_id": "",
+        "cluster_version": "",
+        "controller_id": "" if view.controller is None else str(view.controller),
+    }
+    yield Family(f"{PREFIX}_cluster_info", "1.", [Sample("", cluster, 1)])
+    brokers = [
+        {
+            "broker_id": str(b.id),
+            "address": b.host,
+            "port": str(b.port),
+            "rack_id": "",
+            "is_controller": str(b.id == view.controller).lower(),
+        }
+        for b in view.brokers.values()
+    ]
+    samples = [Sample("", labels, 1) for labels in brokers]
+    yield Family(f"{PREFIX}_broker_info", "1 for each broker.", samples)
+
+
+def _of_topics(view: ClusterView) -> Iterator[Family]:
+    counts: defaultdict[str, int] = defaultdict(int)
+    replicas: dict[str, int] = {}
+    for tp, partition in view.partitions.items():
+        counts[tp.topic] += 1
+        replicas[tp.topic] = max(replicas.get(tp.topic, 0), len(partition.replicas))
+    infos = [
+        {
+            "topic_name": topic,
+            "partition_count": str(count),
+            "replication_factor": str(replicas[topic]),
+            "cleanup_policy": "",
+        }
+        for topic, count in counts.items()
+    ]
+    samples = [Sample("", labels, 1) for labels in infos]
+    yield Family(f"{PREFIX}_topic_info", "1 for each topic.", samples)
+    ends = {tp: p.end for tp, p in view.partitions.items() if p.end is not None}
+    starts = {tp: p.start for tp, p in view.partitions.items() if p.start is not None}
+    for mark, says, values in (("high", "Where a log ends.", ends), ("low", "Starts.", starts)):
+        sums: defaultdict[str, int] = defaultdict(int)
+        rows = []
+        for tp, value in values.items():
+            sums[tp.topic] += value
+            labels = {"topic_name": tp.topic, "partition_id": str(tp.partition)}
+            rows.append(Sample("", labels, value))
+        yield Family(f"{PREFIX}_topic_partition_{mark}_water_mark", says, rows)
+        of_topics = [Sample("", {"topic_name": topic}, value) for topic, value in sums.items()]
+        yield Family(f"{PREFIX}_topic_{mark}_water_mark_sum", "The same, of a topic.", of_topics)
+
+
+def _of_groups(view: ClusterView) -> Iterator[Family]:
+    infos: list[Sample] = []
+    members: list[Sample] = []
+    offset_sums: list[Sample] = []
+    lags: list[Sample] = []
+    lag_sums: list[Sample] = []
+    for name, group in view.groups.items():
+        info = {
+            "group_id": name,
+            "state": "Stable" if group.members else "Empty",
+            "protocol": "",
+            "protocol_type": "consumer",
+            "coordinator_id": "",
+        }
+        infos.append(Sample("", info, int(group.members > 0)))
+        members.append(Sample("", {"group_id": name}, group.members))
+        sums: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
+        for tp, committed in group.newest().items():
+            of_topic = sums[tp.topic]
+            of_topic[0] += committed.offset
+            lag = lag_of(view, tp, committed.offset)
+            if lag is not None:
+                of_topic[1] += lag
+                labels = {
+                    "group_id": name,
+                    "topic_name": tp.topic,
+                    "partition_id": str(tp.partition),
+                }
+                lags.append(Sample("", labels, lag))
+        for topic, (offset_sum, lag_sum) in sums.items():
+            labels = {"group_id": name, "topic_name": topic}
+            offset_sums.append(Sample("", labels, offset_sum))
+            lag_sums.append(Sample("", labels, lag_sum))
+    yield Family(f"{PREFIX}_consumer_group_info", "1 if the group has members.", infos)
+    yield Family(f"{PREFIX}_consumer_group_members", "Members of a group.", members)
+    group_topic = f"{PREFIX}_consumer_group_topic"
+    yield Family(f"{group_topic}_offset_sum", "What a group committed in a topic.", offset_sums)
+    yield Family(f"{group_topic}_lag", "Messages of a topic that a group has not read.", lag_sums)
+    yield Family(f"{group_topic}_partition_lag", "The same, of a partition.", lags)
