@@ -18,7 +18,7 @@ from kafka08.broker.halt import halt_on
 from kafka08.broker.partition import Partition
 from kafka08.broker.replica_manager import ReplicaManager
 from kafka08.broker.turns import in_turns
-from kafka08.errors import KafkaError, ProtocolError, StorageError
+from kafka08.errors import CorruptLog, KafkaError, ProtocolError, StorageError
 from kafka08.kernel import CorruptMessage, MessageAndMetadata
 from kafka08.log.log import Log
 from kafka08.protocol import message_set
@@ -147,7 +147,8 @@ class OffsetLoader:
         """Apply all records up to the end that the log has now, and collect the last value of each
         group in `groups`. Records above the high watermark are waited for: they are committed in
         time, and no commit was made after them yet. Returns their number; stops when the partition
-        is led elsewhere."""
+        is led elsewhere. CorruptLog if an entry claims a size or an offset beyond
+        the log's end."""
         number = partition.topic_partition.partition
         offset, end, count = source.log_start_offset, source.log_end_offset, 0
         size = self._buffer_bytes
@@ -169,7 +170,11 @@ class OffsetLoader:
                     if not self._cache.is_current(number, generation):
                         return count
             if messages.next_offset == offset:
+                if part.size < size:
+                    raise CorruptLog(f"the entry at offset {offset} is larger than what the log has")
                 size *= 2  # 0.8: an entry larger than the buffer stalls the load for ever.
+            if messages.next_offset > high_watermark:
+                raise CorruptLog(f"an entry after offset {offset} claims one above {high_watermark}")
             offset = messages.next_offset
         return count
 

@@ -279,6 +279,28 @@ def test_a_load_that_failed_is_tried_again(
     assert 7 == coordinator.fetch("a", 0).offset
 
 
+@pytest.mark.parametrize(
+    ("position", "claim"), [(0, (1 << 40).to_bytes(8, "big")), (8, (1 << 30).to_bytes(4, "big"))]
+)
+def test_a_record_that_claims_an_offset_or_size_beyond_the_log(
+    coordinator: Coordinator, position: int, claim: bytes
+) -> None:
+    """Its partition waits, as for other damage. Before, the records behind such an offset were
+    skipped without a word, and such a size was read again and again, which held the hub for
+    ever."""
+    coordinator.lead(1)
+    coordinator.commit("a", 0, 7)
+    coordinator.commit("a", 1, 7)
+    log = coordinator.log(1)
+    coordinator.follow(1)
+    path = log.directory / "00000000000000000000.log"
+    with path.open("r+b") as file:
+        file.seek(position)
+        file.write(claim)
+    coordinator.lead(1)
+    assert OffsetsLoadInProgress.code == coordinator.fetch("a", 0).error_code
+
+
 def test_a_load_is_not_tried_again_elsewhere(
     coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
