@@ -55,7 +55,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "network.server",
         "zk",
     },
-    "client": {"protocol", "network.connection"},
+    "client": {"kernel", "protocol", "network.connection"},
     "producer": CLIENT_SIDE,
     "consumer": CLIENT_SIDE | {"zk"},
     "admin": {"client", "protocol", "zk"},

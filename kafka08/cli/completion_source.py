@@ -42,6 +42,8 @@ def source_of(parameter: click.Parameter) -> Source | None:
         return groups
     if name == "broker_ids" or (name == "brokers" and parameter.metavar is not None):
         return brokers
+    if parameter.metavar == "ID":
+        return local_brokers
     if name == "delete_config":
         return override_names
     if parameter.metavar == "KEY=VALUE":
@@ -93,14 +95,25 @@ def topics(context: click.Context) -> Collection[str]:
 
 
 def groups(context: click.Context) -> Collection[str]:
-    """Those that ZooKeeper knows."""
-    if (zookeeper := context.params.get("zookeeper")) is None:
+    """Those that ZooKeeper knows and those that brokers coordinate."""
+    zookeeper = context.params.get("zookeeper") or context.params.get("source_zookeeper")
+    bootstrap = context.params.get("bootstrap")
+    if zookeeper is None and bootstrap is None:
         return ()
-    from kafka08.zk import paths
-    from kafka08.zk.client import ZkClient
+    from kafka08.groups import GroupReader
 
-    with ZkClient(zookeeper, name="completion") as zk:
-        return zk.children_or_empty(paths.CONSUMERS)
+    with GroupReader(zookeeper, bootstrap) as reader:
+        in_zookeeper = {g.name for g in reader.groups()} if reader.has_zookeeper else set()
+        return in_zookeeper | {g.name for g in reader.coordinated_groups().groups}
+
+
+def local_brokers(context: click.Context) -> Collection[str]:
+    """The ids of the cluster that `kafka08 up` runs, whether they are alive or not."""
+    from kafka08.cli.up import open_directory
+
+    here, above = (c.params.get("data_dir") if c else None for c in (context, context.parent))
+    state = open_directory(here or above).running()
+    return [] if state is None else [str(broker.id) for broker in state.brokers]
 
 
 def brokers(context: click.Context) -> Collection[str]:

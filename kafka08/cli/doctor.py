@@ -8,6 +8,7 @@ import sys
 import click
 
 from kafka08.cli.options import example, json_option, zookeeper_option
+from kafka08.cli.stderr_logging import show
 
 FILE = click.Path(dir_okay=False)
 
@@ -87,7 +88,7 @@ def doctor(
         )
     else:
         for finding in findings:
-            click.echo(str(finding))
+            show(str(finding))
         click.echo(
             f"{len(CHECKS)} checks of {len(snapshot.brokers)} brokers, {partitions} partitions, "
             f"{len(snapshot.groups)} groups: {problems} problems, {len(findings) - problems} notes."

@@ -24,6 +24,7 @@ from kafka08.cli.offset_plans import (
     store_option,
 )
 from kafka08.cli.options import cluster_options, cluster_places, example, json_option
+from kafka08.cli.stderr_logging import show
 from kafka08.cli.table import as_objects, show_table
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def explain(
         click.echo(json.dumps({"group": name, "findings": [asdict(f) for f in findings]}))
     else:
         for finding in findings:
-            click.echo(str(finding))
+            show(str(finding))
         if not findings:
             click.echo(view.all_is_well())
     sys.exit(1 if any(finding.problem for finding in findings) else 0)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kafka08.cli.stderr_logging import say
 from kafka08.cli.table import as_objects, show_table
 from kafka08.clock import SYSTEM_CLOCK
 from kafka08.listing import counted
@@ -37,7 +38,7 @@ NOTHING = "No offsets are committed."
 def show_error(outcome: Outcome[Any]) -> bool:
     """Tell the error of a group, if it met one; whether it did."""
     if outcome.error is not None:
-        click.echo(f"Error: {outcome.group}: {outcome.error}", err=True)
+        say(f"Error: {outcome.group}: {outcome.error}")
     return outcome.error is not None
 
 
@@ -82,7 +83,7 @@ def show_plan(plan: Plan, as_json: bool, retention_ms: int | None = None) -> Non
         ]
         show_table(PLAN_COLUMNS, rows, if_none=NOTHING)
     for refusal in plan.refusals:
-        click.echo(f"Refused: {plan.group}: {refusal}", err=True)
+        say(f"Refused: {plan.group}: {refusal}")
 
 
 def plan_row(plan: Plan, step: Step, left: object, lag: object) -> tuple[object, ...]:
@@ -175,7 +176,7 @@ def show_verification(found: Verification, as_json: bool, success: str) -> bool:
         ("To do", found.to_do),
     ):
         for text in texts:
-            click.echo(f"{title}: {found.group}: {text}", err=True)
+            say(f"{title}: {found.group}: {text}")
     if found.is_verified:
         click.echo(f"{success} ({found.group})", err=True)
     return not found.is_verified
@@ -208,5 +209,5 @@ def show_rollback(group: str, done: Rollback, as_json: bool, *, dry_run: bool = 
         err=True,
     )
     for problem in done.problems:
-        click.echo(f"Problem: {group}: {problem}", err=True)
+        say(f"Problem: {group}: {problem}")
     return bool(done.problems)

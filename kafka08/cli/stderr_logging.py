@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import time
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -13,8 +14,17 @@ import click
 
 REPEAT_SECONDS: Final = 10.0
 TEXTS_MAX: Final = 1000
-COLOURS: Final = {"Error": "red", "ERROR": "red", "CRITICAL": "red", "WARNING": "yellow"}
-"""The word before a colon → how a terminal shows it."""
+COLOURS: Final = {
+    "Error": "red",
+    "ERROR": "red",
+    "CRITICAL": "red",
+    "Problem": "red",
+    "Refused": "red",
+    "WARNING": "yellow",
+    "Note": "yellow",
+}
+"""The first word of a line → how a terminal shows it."""
+FIRST_WORD: Final = re.compile(r"\w+")
 FORMAT: Final = "%(levelname)s: %(message)s"
 DETAILED_FORMAT: Final = "%(asctime)s %(levelname)s [%(threadName)s] %(name)s: %(message)s"
 
@@ -44,11 +54,21 @@ def wanted_colour(environ: Mapping[str, str] = os.environ) -> bool | None:
 
 
 def say(text: str) -> None:
-    """One line on stderr; a word such as `Error:` before it in its colour on a terminal."""
-    word, colon, rest = text.partition(":")
-    if colon and word in COLOURS:
-        word = click.style(word, fg=COLOURS[word], bold=True)
-    click.echo(f"{word}{colon}{rest}", err=True, color=wanted_colour())
+    """One line on stderr; on a terminal its first word, such as `Error`, in its colour."""
+    click.echo(coloured(text), err=True, color=wanted_colour())
+
+
+def show(text: str) -> None:
+    """The same on stdout, for lines that are the result of a command."""
+    click.echo(coloured(text), color=wanted_colour())
+
+
+def coloured(text: str) -> str:
+    """`text` with its first word in the colour of that word, if it has one."""
+    word = FIRST_WORD.match(text)
+    if word is None or word[0] not in COLOURS:
+        return text
+    return click.style(word[0], fg=COLOURS[word[0]], bold=True) + text[word.end() :]
 
 
 class Talk(logging.Handler):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import click
+
+from kafka08.cli.stderr_logging import wanted_colour
 
 ELLIPSIS: Final = "…"
 GAP: Final = "  "
@@ -41,8 +43,9 @@ def show_table(
     """The table on stdout; without rows nothing there, and `if_none` on stderr. A terminal gets it
     in its width, with the headings in bold; a file or pipe gets every cell as it is."""
     if rows:
-        head, *lines = table_lines(headings, rows, terminal_width())
-        click.echo(click.style(head, bold=True))
+        heads, lines = layout(headings, rows, terminal_width())
+        for head in heads:
+            click.echo(click.style(head, bold=True), color=wanted_colour())
         for line in lines:
             click.echo(line)
     elif if_none is not None:
@@ -56,18 +59,40 @@ def terminal_width() -> int | None:
     return shutil.get_terminal_size().columns
 
 
-def table_lines(
+def layout(
     headings: Sequence[str], rows: Sequence[Sequence[object]], width: int | None = None
-) -> Iterator[str]:
-    """The headings and then the rows, each column as wide as what is in it; `-` for None. With a
-    `width` the longest cells are shortened in the middle until a line fits, if that is possible."""
-    table = [headings, *([("-" if v is None else str(v)) for v in row] for row in rows)]
-    widths = [max(len(line[n]) for line in table) for n in range(len(headings))]
-    if width is not None:
-        widths = fitted(widths, [len(heading) for heading in headings], width)
-    for line in table:
-        cells = (shortened(cell, w).ljust(w) for cell, w in zip(line, widths, strict=True))
-        yield GAP.join(cells).rstrip()
+) -> tuple[list[str], list[str]]:
+    """The lines of the headings and those of the rows, each column as wide as what is in it; `-`
+    for None. With a `width` the longest cells are shortened in the middle until a line fits; if
+    that is not enough, headings are broken at blanks, and then columns of `-` alone are left out.
+    A line may stay too long even so."""
+    cells = [["-" if v is None else str(v) for v in row] for row in rows]
+    filled = [n for n in range(len(headings)) if any(row[n] != "-" for row in cells)]
+    choices = [(False, range(len(headings))), (True, range(len(headings))), (True, filled)]
+    for breaks, columns in choices:
+        names = [headings[n].split() if breaks else [headings[n]] for n in columns]
+        body = [[row[n] for n in columns] for row in cells]
+        least = [max(map(len, name)) for name in names]
+        widths = [max([low, *(len(row[n]) for row in body)]) for n, low in enumerate(least)]
+        if width is None:
+            break
+        widths = fitted(widths, least, width)
+        if line_width(widths) <= width:
+            break
+    height = max(map(len, names))
+    heads = [[name[n] if n < len(name) else "" for name in names] for n in range(height)]
+    return [joined(head, widths) for head in heads], [joined(row, widths) for row in body]
+
+
+def joined(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """One line of a table."""
+    parts = (shortened(cell, w).ljust(w) for cell, w in zip(cells, widths, strict=True))
+    return GAP.join(parts).rstrip()
+
+
+def line_width(widths: Sequence[int]) -> int:
+    """Columns of the terminal that a line takes."""
+    return sum(widths) + len(GAP) * (len(widths) - 1)
 
 
 def fitted(widths: Sequence[int], least: Sequence[int], width: int) -> list[int]:
@@ -75,7 +100,7 @@ def fitted(widths: Sequence[int], least: Sequence[int], width: int) -> list[int]
     None becomes narrower than SHORTEST or its heading, so a line may stay too long."""
     narrowed = list(widths)
     floors = [min(w, max(SHORTEST, low)) for w, low in zip(widths, least, strict=True)]
-    excess = sum(narrowed) + len(GAP) * (len(narrowed) - 1) - width
+    excess = line_width(narrowed) - width
     while excess > 0:
         free = [n for n, w in enumerate(narrowed) if w > floors[n]]
         if not free:

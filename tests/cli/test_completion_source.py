@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import click
 import pytest
 
 from kafka08.cli.completion_source import keys_of, source_of, within
+from kafka08.embedded.broker_state import BrokerState
+from kafka08.embedded.detached import ClusterDirectory
 from kafka08.structs import TopicPartition
 from kafka08.zk.group_store import GroupStore
 from tests.cli.conftest import COMMAND, Commands, Inspector
@@ -47,6 +51,44 @@ def test_names_come_from_the_cluster(kafka08: Commands, inspect: Inspector) -> N
     assert {group} == offered("kafka08 consume t --group tab-by", environ)
     assert {"0,1"} == offered("kafka08 partition reassign --brokers 0,1", environ)
     assert set() == offered("kafka08 topic create tab-by", environ)
+
+
+def test_brokers_of_the_local_cluster_are_offered(tmp_path: Path) -> None:
+    """`up kill`, `stop` and `restart` go by the cluster's directory."""
+    directory = ClusterDirectory(tmp_path)
+    assert directory.claim()
+    brokers = tuple(
+        BrokerState(n, f"h:{n}", "running", 1, None, 0.0, "server.log") for n in range(2)
+    )
+    directory.announce("h:1", "h:0", brokers)
+    for environ, words in (
+        ({"KAFKA08_DATA_DIR": str(tmp_path)}, "kafka08 up kill "),
+        ({}, f"kafka08 up restart --data-dir {tmp_path} "),
+    ):
+        assert {"0", "1"} == offered(words, {**os.environ, **environ})
+    directory.release()
+
+
+def test_a_value_follows_its_key_without_a_blank() -> None:
+    """In bash, which puts one behind whatever else is offered."""
+    script = """
+        source <("$KAFKA08" completion bash)
+        compopt() { echo "$@"; }
+        for last in auto.offset.res nothing; do
+            COMP_WORDS=(kafka08 consume t --override $last) COMP_CWORD=4 COMPREPLY=()
+            _kafka08_completion "$KAFKA08"
+            echo "${COMPREPLY[@]}"
+        done"""
+    command = str(Path(sys.executable).with_name("kafka08"))
+    done = subprocess.run(
+        ["bash", "-c", script],
+        env={**os.environ, "KAFKA08": command},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert ["-o nospace", "auto.offset.reset=", ""] == done.stdout.splitlines()
 
 
 def test_keys_come_with_their_equals_sign() -> None:

@@ -17,6 +17,7 @@ from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
 from kafka08.protocol.message_set import unpack
 from kafka08.structs import TopicPartition
 from tests.cli.conftest import Commands
+from tests.cli.test_completion_source import offered
 
 QUIET = ("--override", "consumer.timeout.ms=1500")
 TIMES = (1_500_000_000_000, 1_500_000_001_000, 1_500_000_002_000)
@@ -50,6 +51,12 @@ def test_a_group_goes_on_where_it_stopped(commands: Commands) -> None:
     printed = [int(row["value"]) for row in rows(first.out) + rows(second.out)]
     assert sorted(printed) == list(range(20))
     assert "Consumed 13 messages" in second.err
+
+
+def test_a_group_with_a_coordinator_is_completed(commands: Commands) -> None:
+    """Tab knows it by the brokers alone."""
+    commands("consume", "words", "--group", "tab-readers", "--from-beginning", "--max-messages", 1)
+    assert {"tab-readers"} == offered("kafka08 group describe tab-", commands.environ)
 
 
 def test_without_a_group_nothing_is_committed(commands: Commands) -> None:

@@ -6,7 +6,13 @@ import logging
 
 import pytest
 
-from kafka08.cli.stderr_logging import REPEAT_SECONDS, TEXTS_MAX, OnceInAWhile, wanted_colour
+from kafka08.cli.stderr_logging import (
+    REPEAT_SECONDS,
+    TEXTS_MAX,
+    OnceInAWhile,
+    coloured,
+    wanted_colour,
+)
 
 
 def record(text: str) -> logging.LogRecord:
@@ -38,3 +44,11 @@ def test_it_does_not_remember_without_bound() -> None:
 def test_colours_can_be_refused(environ: dict[str, str], wanted: bool | None) -> None:
     """NO_COLOR counts when it is not empty (no-color.org); else the terminal decides."""
     assert wanted is wanted_colour(environ)
+
+
+def test_problems_and_notes_are_told_apart_by_colour() -> None:
+    """The first word alone, whatever follows it; any other text stays as it is."""
+    assert coloured("Problem: [t,0]: x") == "\x1b[31m\x1b[1mProblem\x1b[0m: [t,0]: x"
+    assert coloured("Note offline: x") == "\x1b[33m\x1b[1mNote\x1b[0m offline: x"
+    assert coloured("Group a is well") == "Group a is well"
+    assert coloured("") == ""

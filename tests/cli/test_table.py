@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kafka08.cli.table import SHORTEST, as_objects, shortened, show_table, table_lines
+from kafka08.cli.table import SHORTEST, as_objects, layout, shortened, show_table
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.group_store import GroupStore
@@ -28,8 +28,9 @@ def keys_in(value: Any) -> Iterator[str]:
 
 def test_columns_are_as_wide_as_what_is_in_them() -> None:
     """Headings and cells start together; `-` stands for None, and no line ends in blanks."""
-    lines = table_lines(("topic", "log start"), [("words", None), ("a", 17)])
-    assert ["topic  log start", "words  -", "a      17"] == list(lines)
+    heads, lines = layout(("topic", "log start"), [("words", None), ("a", 17)])
+    assert ["topic  log start"] == heads
+    assert ["words  -", "a      17"] == lines
 
 
 def test_rows_as_objects_name_their_fields_by_the_headings() -> None:
@@ -78,7 +79,7 @@ OWNERS = [("words", 0, "readers_worker-7.example.com-1700000000000-0a1b2c3d-0", 
 
 def test_a_table_fits_the_terminal() -> None:
     """The longest cells lose their middle; beginning and end, which tell owners apart, stay."""
-    head, line = table_lines(("topic", "partition", "owner", "lag"), OWNERS, 50)
+    [head], [line] = layout(("topic", "partition", "owner", "lag"), OWNERS, 50)
     assert "topic  partition  owner                        lag" == head
     assert "words  0          readers_worke…00-0a1b2c3d-0  120" == line
     assert 50 == len(head) == len(line)
@@ -86,10 +87,31 @@ def test_a_table_fits_the_terminal() -> None:
 
 def test_what_cannot_fit_stays_legible() -> None:
     """No cell becomes shorter than SHORTEST or its heading, whatever the terminal's width."""
-    head, line = table_lines(("topic", "partition", "owner", "lag"), OWNERS, 5)
+    [head], [line] = layout(("topic", "partition", "owner", "lag"), OWNERS, 5)
     assert "topic  partition  owner         lag" == head
     assert "readers…c3d-0" not in line
     assert SHORTEST == len(line.split()[2])
+
+
+PLANNED = ("topic", "partition", "log start", "lag", "owner", "to do")
+STEPS = [("words", 0, 1200, 34, None, "copy"), ("words", 1, 1300, 35, None, "nothing")]
+
+
+def test_headings_are_broken_where_whole_ones_do_not_fit() -> None:
+    """At their blanks; what stands below does not change."""
+    heads, lines = layout(PLANNED, STEPS, 46)
+    assert "topic  partition  log    lag  owner  to" == heads[0]
+    assert "                  start              do" == heads[1]
+    assert "words  0          1200   34   -      copy" == lines[0]
+
+
+def test_empty_columns_give_way_where_that_is_not_enough() -> None:
+    """Columns of `-` alone are left out, on a narrow terminal alone."""
+    heads, lines = layout(PLANNED, STEPS, 39)
+    assert "topic  partition  log    lag  to" == heads[0]
+    assert "words  1          1300   35   nothing" == lines[1]
+    assert all(len(line) <= 39 for line in (*heads, *lines))
+    assert "owner" in layout(PLANNED, STEPS)[0][0]
 
 
 def test_a_pipe_is_given_every_cell_whole(capsys: pytest.CaptureFixture[str]) -> None:

@@ -171,10 +171,10 @@ class OffsetLoader:
                         return count
             if messages.next_offset == offset:
                 if part.size < size:
-                    raise CorruptLog(f"the entry at offset {offset} is larger than what the log has")
+                    raise CorruptLog(f"the entry at offset {offset} is larger than the log")
                 size *= 2  # 0.8: an entry larger than the buffer stalls the load for ever.
             if messages.next_offset > high_watermark:
-                raise CorruptLog(f"an entry after offset {offset} claims one above {high_watermark}")
+                raise CorruptLog(f"an offset after {offset} is above the HW, {high_watermark}")
             offset = messages.next_offset
         return count
 
