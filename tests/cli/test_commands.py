@@ -108,6 +108,8 @@ WITHOUT_JSON = {
     "zookeeper start": "it prints its log alone",
     "metrics": "it prints the text format of Prometheus",
     "offsets export": "it has --format, of which json is the default",
+    "report": "it writes a page",
+    "console": "it serves pages",
 }
 
 
