@@ -12,6 +12,10 @@ from pathlib import Path
 import pytest
 
 HEAVY = ("pyspark", "pyarrow", "rich", "gevent", "prometheus_client", "hypothesis")
+CLIENT_ROOMS = (
+    *("admin", "client", "consumer", "doctor", "exporter", "groups", "migration", "mirror"),
+    *("producer", "protocol", "zk"),
+)
 TRIES = 5
 
 
@@ -60,6 +64,23 @@ def test_nothing_heavy_comes_along(module: str) -> None:
     program = f"import json, sys, {module}; print(json.dumps(list(sys.modules)))"
     loaded = {name.partition(".")[0] for name in json.loads(run("-c", program))}
     assert not loaded.intersection(HEAVY)
+
+
+def test_no_module_of_a_client_room_imports_gevent() -> None:
+    """Nor anything that these modules import: gevent turns the GIL of a free-threaded Python on
+    again, and is no part of the plain install."""
+    program = (
+        "import importlib, json, pkgutil, sys\n"
+        "importers = []\n"
+        f"for room in {CLIENT_ROOMS}:\n"
+        "    package = importlib.import_module('kafka08.' + room)\n"
+        "    for found in pkgutil.walk_packages(package.__path__, package.__name__ + '.'):\n"
+        "        importlib.import_module(found.name)\n"
+        "        if not importers and {'gevent', 'greenlet'} & set(sys.modules):\n"
+        "            importers.append(found.name)\n"
+        "print(json.dumps(importers))"
+    )
+    assert json.loads(run("-c", program)) == []
 
 
 def test_help_does_not_load_the_rooms() -> None:
