@@ -6,6 +6,7 @@ import argparse
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Final
 
 from kafka08 import __version__
 from scripts.packaging.build import Builder
-from scripts.packaging.checks import Source, problems, wheel_problems
+from scripts.packaging.checks import Source, problems, sdist_problems, wheel_problems
 from scripts.packaging.smoke import Smoke, try_wheel
 
 ROOT: Final = Path(__file__).parent.parent.parent
@@ -44,7 +45,8 @@ def main() -> int:
     builder = Builder(ROOT, WORK, DIST, variables)
     builder.install_tools()
     sdist = builder.sdist()
-    bad: list[str] = []
+    with tarfile.open(sdist) as archive:
+        bad = list(sdist_problems(git("ls-files").splitlines(), archive.getnames()))
     for number, python in enumerate(pythons):
         wheel = builder.wheel(sdist, python)
         bad += wheel_problems(wheel.name, wheel.stat().st_size, linux=sys.platform == "linux")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
+
+from kafka08.listing import some_of
 
 MAX_WHEEL_BYTES: Final = 3 << 20
 _SECTION: Final = re.compile(r"^## (\S+) \((.*)\)$", re.MULTILINE)
@@ -32,7 +34,7 @@ class Source:
 def problems(source: Source) -> Iterator[str]:
     """Why this cannot be released as it stands, each with what to do."""
     if source.changes:
-        names = ", ".join(line[3:] for line in source.changes.splitlines()[:5])
+        names = some_of([line[3:] for line in source.changes.splitlines()])
         yield f"the working tree is not clean ({names}): commit or remove that"
     if (tag := f"v{source.version}") not in source.tags:
         yield f"the commit has no tag {tag}: git tag -a {tag}"
@@ -41,6 +43,17 @@ def problems(source: Source) -> Iterator[str]:
         yield f"CHANGELOG.md has no section '## {source.version} (YYYY-MM-DD)': date it"
     for image in sorted(set(_IMAGE.findall(source.compose)) - {source.version}):
         yield f"docker-compose.yml has the image kafka08:{image}: set {source.version}"
+
+
+def sdist_problems(tracked: Iterable[str], archived: Iterable[str]) -> Iterator[str]:
+    """What the sdist lacks of the source.
+
+    tracked    the files that git knows, as paths below the root
+    archived   the members of the archive, whose first directory is the release's name
+    """
+    lacking = set(tracked) - {name.partition("/")[2] for name in archived}
+    if lacking:
+        yield f"the sdist lacks {some_of(sorted(lacking))}: name them in MANIFEST.in"
 
 
 def wheel_problems(name: str, size: int, *, linux: bool) -> Iterator[str]:

@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 
 from kafka08 import __version__
-from scripts.packaging.checks import MAX_WHEEL_BYTES, Source, problems, wheel_problems
+from scripts.packaging.checks import (
+    MAX_WHEEL_BYTES,
+    Source,
+    problems,
+    sdist_problems,
+    wheel_problems,
+)
 from tests.test_layout import ROOT
 
 READY = Source(
@@ -40,6 +46,14 @@ def test_each_problem_is_named(change: dict[str, Any], problem: str) -> None:
     """With what to do about it; alone, where nothing else is wrong."""
     (found,) = problems(replace(READY, **change))
     assert re.search(problem, found)
+
+
+def test_an_sdist_has_every_file_of_the_source() -> None:
+    """More may be in it: what setuptools adds."""
+    archived = ["k-1", "k-1/setup.py", "k-1/tests/test_a.py", "k-1/PKG-INFO"]
+    assert list(sdist_problems(["setup.py", "tests/test_a.py"], archived)) == []
+    (found,) = sdist_problems(["setup.py", "docs/a.md"], archived)
+    assert found == "the sdist lacks docs/a.md: name them in MANIFEST.in"
 
 
 @pytest.mark.parametrize(
