@@ -9,7 +9,6 @@ import re
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -18,7 +17,7 @@ import pytest
 from kafka08.embedded import EmbeddedCluster
 from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
 from tests.cli.conftest import Commands, Inspector, Running
-from tests.pages.chromium import page_in_chromium
+from tests.pages.chromium import Chromium
 from tests.pages.clusters import HOSTILE
 from tests.waiting import until
 
@@ -59,6 +58,12 @@ class Served:
 
 
 @pytest.fixture(scope="module")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
+    with Chromium(tmp_path_factory.mktemp("chromium")) as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
 def served(
     kafka08_cluster: EmbeddedCluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Served]:
@@ -88,7 +93,7 @@ def values(answer: Any) -> list[bytes | None]:
 
 
 def test_messages_are_found_and_shown_as_text(
-    kafka08: Commands, inspect: Inspector, served: Served, tmp_path: Path
+    kafka08: Commands, inspect: Inspector, served: Served, chromium: Chromium
 ) -> None:
     """From either end, from an offset, by key, by text, and on from where an answer stopped; and in
     Chromium a hostile message is a text among others."""
@@ -109,11 +114,16 @@ def test_messages_are_found_and_shown_as_text(
     assert ([], {"0": 3}) == (first["ended"], first["next"])
     rest = ask(start="at", at="0:3")
     assert ([None], [0]) == (values(rest), rest["ended"])
-    shown = page_in_chromium(f"{served.address}/#/messages/{topic}", tmp_path / "profile")
-    assert f"<title>Messages of {topic} – Kafka console</title>" in shown
-    assert "4 messages; the end of the log is reached." in shown
-    assert "&lt;/script&gt;&lt;script&gt;document.title" in shown
-    assert "<img" not in shown
+    page = chromium.open(f"{served.address}/#/messages/{topic}")
+    page.until_shown("4 messages; the end of the log is reached.")
+    assert HOSTILE in page.text
+    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    page.until_shown("Value: null")
+    wholes = page.evaluate("[...document.querySelectorAll('pre')].map(one => one.textContent)")
+    assert ["a", "one", "b", "two", HOSTILE, "a"] == wholes
+    assert 0 == page.evaluate("document.querySelectorAll('main script, main img').length")
+    assert f"Messages of {topic} – Kafka console" == page.evaluate("document.title")
+    assert [] == page.errors
 
 
 def test_a_topic_that_is_not_there_is_not_made_by_looking(
@@ -148,6 +158,25 @@ def test_a_change_is_checked_then_made(served: Served, inspect: Inspector) -> No
     served.post(token, **change, dry_run=False)
     found = served.get("/api/topic", name="from-console")
     assert (2, {"retention.ms": "1000"}) == (len(found["partitions"]), found["config"])
+
+
+def test_a_change_is_made_from_the_page(
+    served: Served, inspect: Inspector, chromium: Chromium
+) -> None:
+    """Checked first, then confirmed, by keys alone."""
+    page = chromium.open(f"{served.address}/#/")
+    page.until_shown("Create a topic")
+    page.tab_to("at.textContent === 'Create a topic'")
+    page.press("Enter")
+    page.press("Tab")
+    page.type("from-page")
+    page.press("Enter")
+    page.until_shown("Would create topic from-page with 1 partition.")
+    assert "from-page" not in inspect.store.topics()
+    page.press("Enter")  # "Do it" has the focus
+    page.until_shown("Created topic from-page with 1 partition.")
+    assert "from-page" in inspect.store.topics()
+    assert [] == page.errors
 
 
 def test_a_group_is_shown_with_owners(kafka08: Commands, served: Served) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,8 +16,9 @@ from kafka08.pages.console import BODY_BYTES_MAX, Console
 from kafka08.pages.guard import COOKIE, HEADERS, Guard
 from kafka08.pages.live import Live
 from kafka08.runtime.threads import THREADS
-from tests.pages.chromium import page_in_chromium
+from tests.pages.chromium import Chromium
 from tests.pages.clusters import HOSTILE, view
+from tests.waiting import until
 
 PAGE = "p" * 32
 TOKEN = "t" * 32
@@ -125,17 +125,65 @@ def test_a_change_that_is_none_is_refused(length: str, body: bytes) -> None:
     assert 400 == Got(app, "/api/change", **environ).status
 
 
-def test_chromium_shows_a_large_cluster_whose_zookeeper_died(tmp_path: Path) -> None:
-    """10,000 partitions, a group whose name is hostile, and a banner that says what is the case."""
-    large = [view(n, topics=1000, partitions=10, group=HOSTILE) for n in (10, 20)]
-    live, app = console(*large)
-    for _ in range(3):
-        live.look()
+def test_the_page_follows_the_cluster(chromium: Chromium) -> None:
+    """10,000 partitions and a group whose name is hostile; then ZooKeeper dies, and a banner says
+    so beside what was read last. The page is not loaded again."""
+    live, app = console(*(view(n, topics=1000, partitions=10, group=HOSTILE) for n in (10, 20)))
+    live.look()
+    page = chromium.open(serve_http(app, "127.0.0.1", 0, "--listen"))
+    page.until_shown("partitions\n10,000")
+    page.evaluate("window.isTheSame = true")
+    live.look()
+    page.until_shown(HOSTILE)
+    assert "Overview – Kafka console" == page.evaluate("document.title")
+    assert 0 == page.evaluate("document.querySelectorAll('main script, main img').length")
+    live.look()
+    page.until_shown("ZooKeeper does not answer since")
+    assert "partitions\n10,000" in page.text
+    assert page.evaluate("window.isTheSame")
+    assert [] == page.errors
+
+
+def test_the_page_is_usable_by_keyboard(chromium: Chromium) -> None:
+    """Tab reaches a broker's map, in which arrows tell of each replica; a heading sorts, a filter
+    takes letters, a link leads on."""
+    live, app = console(view(10, topics=12))
+    live.look()
+    page = chromium.open(serve_http(app, "127.0.0.1", 0, "--listen"))
+    page.until_shown("Broker 1")
+    page.tab_to("at.closest('.map') && at.localName === 'svg'")
+    page.press("ArrowRight")
+    page.until_shown("t0 0: leader 1, replicas 1, 2, in sync 1")
+    page.tab_to("at.textContent === 'Topics' && at.localName === 'a'")
+    page.press("Enter")
+    page.until_shown("under-replicated")
+    page.tab_to("at.type === 'search'")
+    page.type("t1")
+    page.until_shown("3 of 12")
+    page.tab_to("at.textContent === 'topic'")
+    page.press("Enter")
+    falling = "[...document.querySelectorAll('td.name')].map(cell => cell.textContent).join()"
+    until(lambda: page.evaluate(falling) == "t11,t10,t1")
+    page.tab_to("at.textContent === 't11'")
+    page.press("Enter")
+    page.until_shown("log end")
+    assert "t11 – Kafka console" == page.evaluate("document.title")
+
+
+def test_the_page_fits_a_phone_in_the_dark(chromium: Chromium) -> None:
+    """No page is wider than the screen, and none is white."""
+    live, app = console(view(10), view(20))
+    live.look()
+    live.look()
     address = serve_http(app, "127.0.0.1", 0, "--listen")
-    shown = page_in_chromium(f"{address}/#/", tmp_path / "profile")
-    assert "<title>Overview – Kafka console</title>" in shown
-    assert "ZooKeeper does not answer since" in shown
-    assert ">10,000</dd>" in shown
-    assert 3 == shown.count("<h3>Broker ")
-    assert "&lt;/script&gt;&lt;script&gt;" in shown
-    assert "<img" not in shown
+    page = chromium.open(address)
+    colours = set()
+    for place, shown in (("", "Broker 1"), ("topics", "under-replicated"), ("groups", "verdict")):
+        for width, scheme in ((1200, "light"), (360, "dark")):
+            page.emulate(width=width, scheme=scheme)
+            page.send("Page.navigate", url=f"{address}/#/{place}")
+            page.until_shown(shown)
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+            colours.add((scheme, ground))
+    assert {("light", "rgb(255, 255, 255)"), ("dark", "rgb(20, 23, 26)")} == colours
