@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 import threading
 import time
@@ -138,18 +139,18 @@ def test_what_stays_is_not_disturbed(cluster: PaperCluster, member: Member) -> N
 
 
 def test_a_foreign_owner_blocks_until_it_goes(
-    cluster: PaperCluster, member: Member, zk_connect: str
+    cluster: PaperCluster, member: Member, zk_connect: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """One taken partition of three: nothing is claimed and nothing left behind, the stall is raised
     once with its cause, and the release of the znode settles it at once."""
+    caplog.set_level(logging.INFO, logger="kafka08.consumer")
     cluster.create_topic("tt", 3)
     with ZkClient(zk_connect) as other:
         other.create(paths.owner("g", "tt", 1), "stranger-0", ephemeral=True)
         a = member("a", rebalance_backoff_ms=60_000, zookeeper_session_timeout_ms=1000)
         creator = threading.Thread(target=a.create_message_streams, args=({"tt": 1},), daemon=True)
         creator.start()
-        until(lambda: cluster.zk.exists(paths.consumer_id("g", "g_a")), "its registration")
-        time.sleep(0.2)
+        until(lambda: "try #0 failed" in caplog.text, "a failed attempt")
         assert cluster.owners("tt") == {1: "stranger-0"}
         assert owned(a) == []
     until(lambda: settled(a), "a to settle without waiting for its backoff", 10)

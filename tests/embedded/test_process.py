@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -57,13 +56,14 @@ def test_a_process_stops_by_sigterm(tmp_path: Path, guard: Guard) -> None:
 def test_it_is_told_once_to_stop(tmp_path: Path, guard: Guard) -> None:
     """However often: a broker that is told twice ends at once, without closing its logs."""
     script = (
-        "trap 'trap \"exit 9\" TERM; sleep 0.3; exit 5' TERM; echo up; while :; do sleep 0.01; done"
+        "trap 'trap \"exit 9\" TERM; echo told; sleep 0.3; exit 5' TERM; "
+        "echo up; while :; do sleep 0.01; done"
     )
     process = shell(script, tmp_path, guard)
     process.start()
     until(lambda: "up" in process.log_excerpt(), "the trap")
     process.begin_stop()
-    time.sleep(0.1)
+    until(lambda: "told" in process.log_excerpt(), "the first")
     assert 5 == process.stop()
 
 
