@@ -18,10 +18,9 @@ from kafka08.exporter.summary import (
     TopicRow,
 )
 
-BROKERS, TOPICS, GROUPS = "brokers", "topics", "groups"
-PAGES: Final = {"b": BROKERS, "t": TOPICS, "g": GROUPS}
-ROW_TYPES: Final[dict[str, type[Any]]] = {BROKERS: BrokerRow, TOPICS: TopicRow, GROUPS: GroupRow}
-HELP: Final = "b t g page  ↑↓ move  enter open  esc back  s sort  / filter  space pause  q quit"
+BROKERS, TOPICS, GROUPS, LOGS = "brokers", "topics", "groups", "logs"
+PAGES: Final = {"b": BROKERS, "t": TOPICS, "g": GROUPS, "l": LOGS}
+HELP: Final = "b t g l page  ↑↓  enter open  esc back  s sort  / filter  space pause  q quit"
 FIXED_LINES: Final = 5
 """Of a screen that are not rows: two of the head, the table's head and rule, the help."""
 NAME_WIDTH: Final = 8
@@ -31,10 +30,34 @@ COLOURS: Final = {"OK": "green", "WARN": "yellow"}
 
 
 @dataclass(frozen=True, slots=True)
+class LogRow:
+    """A partition in a log directory of this machine.
+
+    not_compacted   bytes that the cleaner has not passed
+    disk_free       share of the directory's disk, 0 to 1
+    """
+
+    log: str
+    directory: str
+    bytes: int
+    not_compacted: int
+    segments: int
+    disk_free: float
+
+
+ROW_TYPES: Final[dict[str, type[Any]]] = {
+    BROKERS: BrokerRow,
+    TOPICS: TopicRow,
+    GROUPS: GroupRow,
+    LOGS: LogRow,
+}
+
+
+@dataclass(frozen=True, slots=True)
 class Screen:
     """What somebody looks at.
 
-    page       brokers, topics or groups
+    page       brokers, topics, groups or logs
     group      the group whose partitions are shown; None: the page is
     cursor     number of the row that is marked
     sort       number of the column that rows are sorted by; numbers fall, texts rise
@@ -92,9 +115,19 @@ class Screen:
         row_type = GroupPartitionRow if self.group is not None else ROW_TYPES[self.page]
         return [field.name for field in fields(row_type)]
 
-    def rows(self, summary: Summary, partitions: Sequence[GroupPartitionRow]) -> list[Any]:
+    def rows(
+        self,
+        summary: Summary,
+        partitions: Sequence[GroupPartitionRow],
+        logs: Sequence[LogRow] = (),
+    ) -> list[Any]:
         """The rows that pass the filter, sorted."""
-        of_page = {BROKERS: summary.brokers, TOPICS: summary.topics, GROUPS: summary.groups}
+        of_page: dict[str, Sequence[Any]] = {
+            BROKERS: summary.brokers,
+            TOPICS: summary.topics,
+            GROUPS: summary.groups,
+            LOGS: logs,
+        }
         rows: Sequence[Any] = of_page[self.page] if self.group is None else partitions
         kept = [row for row in rows if self.filter in name_of(row)]
         column = min(self.sort, len(self.columns) - 1)

@@ -14,12 +14,15 @@ from kafka08.structs import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class BrokerRow:
+    """per_second   messages that came into what it leads; None at the first look"""
+
     broker: int
     address: str
     is_controller: bool
     leaders: int
     replicas: int
     out_of_sync: int
+    per_second: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,7 @@ def summary_of(view: ClusterView, before: ClusterView | None, histories: Histori
     """The rows of `view`, sorted by name; rates since `before`."""
     topics = _topics(view, before)
     return Summary(
-        _brokers(view),
+        _brokers(view, before),
         topics,
         tuple(_group(name, view, before, histories) for name in sorted(view.groups)),
         view.controller,
@@ -116,12 +119,15 @@ def group_partitions(
     return rows
 
 
-def _brokers(view: ClusterView) -> tuple[BrokerRow, ...]:
+def _brokers(view: ClusterView, before: ClusterView | None) -> tuple[BrokerRow, ...]:
+    seconds, came = seconds_between(view, before), arrived(view, before)
+    messages: defaultdict[int, int] = defaultdict(int)
     leaders: defaultdict[int, int] = defaultdict(int)
     replicas: defaultdict[int, int] = defaultdict(int)
     out_of_sync: defaultdict[int, int] = defaultdict(int)
-    for partition in view.partitions.values():
+    for tp, partition in view.partitions.items():
         leaders[partition.leader] += 1
+        messages[partition.leader] += came.get(tp, 0)
         for broker_id in partition.replicas:
             replicas[broker_id] += 1
             out_of_sync[broker_id] += broker_id not in partition.isr
@@ -133,6 +139,7 @@ def _brokers(view: ClusterView) -> tuple[BrokerRow, ...]:
             leaders[broker_id],
             replicas[broker_id],
             out_of_sync[broker_id],
+            None if seconds is None else messages[broker_id] / seconds,
         )
         for broker_id, broker in sorted(view.brokers.items())
     )

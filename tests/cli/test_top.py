@@ -22,7 +22,7 @@ from rich.console import Console
 
 from kafka08.admin import AdminClient
 from kafka08.cli.top import first_key
-from kafka08.cli.top_screen import GROUPS, TOPICS, Screen, name_of, render
+from kafka08.cli.top_screen import GROUPS, HELP, TOPICS, Screen, name_of, render
 from kafka08.embedded import EmbeddedCluster
 from kafka08.exporter.histories import Histories
 from kafka08.exporter.summary import Summary, group_partitions, summary_of
@@ -121,6 +121,11 @@ def test_a_screen_is_never_larger_than_the_terminal(width: int, height: int) -> 
         assert len(lines) <= height
         assert max(map(len, lines)) <= width
         assert any(name_of(rows[cursor])[:4] in line for line in lines)
+
+
+def test_the_keys_fit_into_80_columns() -> None:
+    """The last of them ends it."""
+    assert len(HELP) <= 80
 
 
 def test_a_group_that_is_gone_has_no_rows() -> None:
