@@ -4,10 +4,11 @@ group. Pure."""
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kafka08.exporter.histories import Histories, lag_of
-from kafka08.exporter.verdict import Verdict, worst
+from kafka08.exporter.verdict import worst
 from kafka08.exporter.view import ClusterView
 from kafka08.structs import TopicPartition
 
@@ -27,11 +28,13 @@ class BrokerRow:
 
 @dataclass(frozen=True, slots=True)
 class TopicRow:
-    """per_second   messages that came in; None at the first look"""
+    """messages     of the logs whose range is known; None: of none
+    per_second   messages that came in; None at the first look, and if no end is known
+    """
 
     topic: str
     partitions: int
-    messages: int
+    messages: int | None
     per_second: float | None
     under_replicated: int
     offline: int
@@ -39,18 +42,19 @@ class TopicRow:
 
 @dataclass(frozen=True, slots=True)
 class GroupRow:
-    """lag            messages of all partitions whose end is known
+    """lag            messages of all partitions whose end is known; None: of none
     seconds_late   of the latest partition; None: not known
     per_second     messages that it read; None at the first look
+    verdict        the worst of all partitions; None if no end is known
     """
 
     group: str
     members: int
     partitions: int
-    lag: int
+    lag: int | None
     seconds_late: float | None
     per_second: float | None
-    verdict: str
+    verdict: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +161,10 @@ def _topics(view: ClusterView, before: ClusterView | None) -> tuple[TopicRow, ..
             TopicRow(
                 topic,
                 len(partitions),
-                sum((p.end or 0) - (p.start or 0) for p in views),
-                None if seconds is None else sum(came.get(tp, 0) for tp in partitions) / seconds,
+                added(
+                    [p.end - p.start for p in views if p.start is not None and p.end is not None]
+                ),
+                rate([came[tp] for tp in partitions if tp in came], seconds),
                 sum(len(p.isr) < len(p.replicas) for p in views),
                 sum(p.leader not in view.brokers for p in views),
             )
@@ -180,16 +186,28 @@ def _group(
         if tp in known
     )
     lags = [lag_of(view, tp, committed.offset) for tp, committed in newest.items()]
+    known_lags = [lag for lag in lags if lag is not None]
     late = [histories.seconds_late(view, tp, committed.offset) for tp, committed in newest.items()]
+    verdict = worst([histories.verdict(view, name, tp) for tp in newest])
     return GroupRow(
         name,
         facts.members,
         len(newest),
-        sum(lag for lag in lags if lag is not None),
+        added(known_lags) if newest else 0,
         max((seconds for seconds in late if seconds is not None), default=None),
         None if seconds is None else read / seconds,
-        worst([histories.verdict(view, name, tp) for tp in newest] or [Verdict.OK]).name,
+        None if newest and not known_lags else verdict.name,
     )
+
+
+def added(numbers: Sequence[int]) -> int | None:
+    """None of none: what is not known is not 0."""
+    return sum(numbers) if numbers else None
+
+
+def rate(numbers: Sequence[int], seconds: float | None) -> float | None:
+    """None if the time is not known, or no number."""
+    return sum(numbers) / seconds if numbers and seconds is not None else None
 
 
 def arrived(view: ClusterView, before: ClusterView | None) -> dict[TopicPartition, int]:

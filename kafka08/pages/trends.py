@@ -28,14 +28,15 @@ class Trends:
         self.lags: dict[str, list[Point]] = {}
 
     def add(self, now_ms: int, summary: Summary) -> None:
-        """What was just read. Groups that are gone are forgotten."""
+        """What was just read. Groups that are gone are forgotten; what is unknown has no point."""
         rates = [row.per_second for row in summary.topics if row.per_second is not None]
         if rates or not summary.topics:
             append(self.incoming, (now_ms, round(sum(rates), 3)))
-        worst = sorted(summary.groups, key=lambda row: (-row.lag, row.group))[:SERIES_MAX]
+        worst = sorted(summary.groups, key=lambda row: (-(row.lag or 0), row.group))[:SERIES_MAX]
         self.lags = {row.group: self.lags.get(row.group, []) for row in worst}
         for row in worst:
-            append(self.lags[row.group], (now_ms, row.lag))
+            if row.lag is not None:
+                append(self.lags[row.group], (now_ms, row.lag))
 
     def as_dict(self) -> dict[str, Any]:
         return {"incoming": self.incoming, "lags": self.lags}

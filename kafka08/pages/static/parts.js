@@ -147,7 +147,7 @@ const parts = (() => {
 
   function figures(data) {
     const incoming = data.topics.every(row => row.per_second === null) ? null : data.topics.reduce((sum, row) => sum + row.per_second, 0);
-    const alive = data.brokers.filter(row => row.is_alive).length, behind = data.groups.filter(row => row.verdict !== "OK").length;
+    const alive = data.brokers.filter(row => row.is_alive).length, behind = data.groups.filter(row => row.verdict && row.verdict !== "OK").length;
     const count = data.topics.reduce((sum, row) => sum + row.partitions, 0);
     const problems = data.findings && data.findings.filter(one => one.severity === "problem").length;
     return node("dl", { class: "figures" }, [
@@ -251,7 +251,7 @@ const parts = (() => {
       { name: "under-replicated", number: true, value: row => row.under_replicated, cell: row => toned(row.under_replicated, row.under_replicated > 0) },
     ].filter(Boolean), { filter: row => row.topic, sort: "topic", label: "topics", empty: "There are no topics." });
   }
-  const verdict = name => node("span", { class: name === "OK" ? "good" : name === "WARN" ? "warn" : "bad" }, name);
+  const verdict = name => name === null ? "–" : node("span", { class: name === "OK" ? "good" : name === "WARN" ? "warn" : "bad" }, name);
   function groupsTable(lags, link = name => name) {
     return new Table([
       { name: "group", wide: true, value: row => row.group, cell: row => link(row.group) },
@@ -265,7 +265,7 @@ const parts = (() => {
     ], { filter: row => row.group, sort: "lag", falling: true, label: "groups", empty: "There are no consumer groups." });
   }
   function lagCharts(data, most) {
-    const shown = [...data.groups].sort((a, b) => b.lag - a.lag).filter(row => (data.trends.lags[row.group] || []).length > 1).slice(0, most);
+    const shown = [...data.groups].sort((a, b) => (b.lag ?? -1) - (a.lag ?? -1)).filter(row => (data.trends.lags[row.group] || []).length > 1).slice(0, most);
     return node("div", { class: "charts" }, shown.map(row => chartOf(data.trends.lags[row.group], row.group, verdict(row.verdict), `lag of ${row.group}`)));
   }
   function findingsList(findings) {

@@ -1,0 +1,46 @@
+"""Rows of a live view whose logs are not known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kafka08.exporter.histories import Histories
+from kafka08.exporter.summary import Summary, summary_of
+from kafka08.exporter.view import ClusterView, Committed, GroupView, PartitionView
+from kafka08.structs import Broker, TopicPartition
+
+LED, LOST = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+def view(*partitions: TopicPartition, end: int | None) -> ClusterView:
+    """A group that committed 5 in each; `end` of the first, not of others."""
+    ends = dict.fromkeys(partitions) | {partitions[0]: end}
+    return ClusterView(
+        1000,
+        {1: Broker(1, "h", 9092)},
+        1,
+        {tp: PartitionView(1, (1,), (1,), None if e is None else 0, e) for tp, e in ends.items()},
+        {"g": GroupView(1, dict.fromkeys(partitions, Committed(5)))},
+    )
+
+
+def summary(now: ClusterView) -> Summary:
+    histories = Histories()
+    histories.add(now)
+    return summary_of(replace(now, now_ms=2000), now, histories)
+
+
+def test_a_group_whose_logs_are_not_known_has_no_lag() -> None:
+    """Nor a verdict: all brokers are down, and 0 and OK would say that all is well."""
+    shown = summary(view(LED, LOST, end=None))
+    [group], [topic] = shown.groups, shown.topics
+    assert (None, None) == (group.lag, group.verdict)
+    assert (None, None) == (topic.messages, topic.per_second)
+
+
+def test_what_is_known_counts() -> None:
+    """Of one partition of two."""
+    shown = summary(view(LED, LOST, end=12))
+    [group], [topic] = shown.groups, shown.topics
+    assert (7, "OK") == (group.lag, group.verdict)
+    assert (12, 0.0) == (topic.messages, topic.per_second)
