@@ -73,7 +73,7 @@ class Guard:
                 HTTPStatus.UNAUTHORIZED,
                 "Open the address that the console printed: it has a token.",
             )
-        from_page = headers.get("sec-fetch-site", "same-origin") == "same-origin"
+        from_page = headers.get("sec-fetch-site", "none") in {"same-origin", "none"}
         if path.startswith("/api/") and not from_page:
             return Refusal(HTTPStatus.FORBIDDEN, "Only the console's own page may ask for this.")
         if method in {"GET", "HEAD"}:

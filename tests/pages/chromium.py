@@ -74,7 +74,7 @@ class Chromium(Closeable):
         for domain in ("Page", "Runtime", "Log"):
             page.send(f"{domain}.enable")
         page.send("Page.navigate", url=address)
-        until(lambda: page.evaluate("document.readyState") == "complete", f"{address} is loaded")
+        until(page.is_loaded, f"{address} is loaded")
         return page
 
     def send(self, method: str, session: str | None = None, **parameters: Any) -> Any:
@@ -132,10 +132,13 @@ class Page:
         assert "exceptionDetails" not in found, f"{expression}: {found['exceptionDetails']}"
         return found["result"].get("value")
 
-    @property
-    def html(self) -> str:
-        found: str = self.evaluate("document.documentElement.outerHTML")
-        return found
+    def is_loaded(self) -> bool:
+        """False also between two documents, when nothing can be evaluated."""
+        try:
+            at, state = self.evaluate("[location.href, document.readyState]")
+        except AssertionError:
+            return False
+        return bool(at != "about:blank" and state == "complete")
 
     @property
     def text(self) -> str:

@@ -70,6 +70,8 @@ def test_another_site_cannot_ask_for_data() -> None:
     cross = {"host": "localhost", "sec_fetch_site": "cross-site"}
     assert HTTPStatus.FORBIDDEN == status(LOCAL, "GET", "/api/messages", **cross)
     assert status(LOCAL, "GET", "/", **cross) is None
+    typed = {**cross, "sec_fetch_site": "none"}
+    assert status(LOCAL, "GET", "/api/messages", **typed) is None
 
 
 def test_the_page_can_change_what_it_may() -> None:

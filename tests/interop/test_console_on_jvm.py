@@ -1,0 +1,73 @@
+"""What the console reads of a JVM broker of 0.8.2.2."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from kafka08.client import ClusterClient, parse_bootstrap
+from kafka08.exporter import Watch
+from kafka08.pages.live import Live
+from kafka08.pages.messages import Browser, Question, Start
+from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
+from kafka08.runtime.threads import THREADS
+from tests.interop.jvm import JvmKafka
+
+TOPIC = "console-reads"
+MESSAGES = [(b"a", b"one"), (None, b"two"), (b"a", None)]
+
+
+@pytest.fixture(scope="module")
+def live(jvm_kafka: JvmKafka) -> Iterator[Live]:
+    """A topic of three messages in the second of two partitions, and a look at its cluster."""
+    jvm_kafka.create_topic(TOPIC, partitions=2)
+    config = KafkaProducerConfig({"bootstrap.servers": jvm_kafka.bootstrap, "retries": "100"})
+    with KafkaProducer(config) as producer:
+        for key, value in MESSAGES:
+            producer.send(ProducerRecord(TOPIC, value, key=key, partition=1)).result(60)
+    watch = Watch(jvm_kafka.zookeeper)
+    with Live(jvm_kafka.zookeeper, watch, THREADS) as live:
+        live.look()
+        yield live
+
+
+def values(jvm_kafka: JvmKafka, question: Question) -> list[bytes | None]:
+    bootstrap = parse_bootstrap(jvm_kafka.bootstrap)
+    with closing(ClusterClient(bootstrap)) as cluster:
+        answer = Browser(cluster, THREADS, negotiates=False).answer(question)
+    assert {} == answer["faults"]
+    parts: list[dict[str, Any] | None] = [message["value"] for message in answer["messages"]]
+    return [None if part is None else base64.b64decode(part["data"]) for part in parts]
+
+
+def test_its_state_is_shown(live: Live) -> None:
+    """Its broker, and the ends of its logs; its messages are not asked for timestamps."""
+    overview = json.loads(gzip.decompress(live.state.text))["overview"]
+    assert [True] == [row["is_alive"] for row in overview["brokers"]]
+    assert [0, 3] == [row[5] for row in overview["partitions"][TOPIC]]
+    assert live.view is not None
+    assert not live.view.negotiates
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        (Question(TOPIC), [b"one", b"two", None]),
+        (Question(TOPIC, 1, Start.OFFSET, 1), [b"two", None]),
+        (Question(TOPIC, start=Start.EARLIEST, key=b"a"), [b"one", None]),
+        (Question(TOPIC, start=Start.TIME, number=0), [b"one", b"two", None]),
+        (Question(TOPIC, start=Start.TIME, number=2**52), []),
+    ],
+    ids=["latest", "offset", "key", "time before", "time after"],
+)
+def test_its_messages_are_found(
+    live: Live, jvm_kafka: JvmKafka, question: Question, expected: list[bytes | None]
+) -> None:
+    """A time by when segments were written: it knows no better."""
+    assert expected == values(jvm_kafka, question)
