@@ -209,14 +209,10 @@ class PollingPrinter:
                 if batch.last_offset < wanted:
                     yield batch
                     continue
-                # The log has gaps: what is in front of the end comes once more, by itself.
+                # The log has gaps: what is in front of the end comes once more, by itself, and
+                # perhaps in several batches.
                 self._consumer.seek(batch.topic_partition, batch.first_offset)
-                count = sum(offset < wanted for offset in batch.offsets)
-                if count:
-                    batch = self._consumer.poll_batch(self._patience_s, count, LONG_MAX)
-                    assert batch is not None, "it was there a moment ago"
-                    yield batch
-                return
+                self._left = sum(offset < wanted for offset in batch.offsets)
             elif 0 <= self._idle_limit_s:
                 return
             else:

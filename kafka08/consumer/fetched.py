@@ -114,11 +114,23 @@ class FetchedSet:
         damaged one, since reading ends there; at `offset` if there is none. Raises `error`."""
         if self.error is not None:
             raise self.error
+        if self.is_withheld:
+            return self.offset + 1
         try:
             summary = kernel.validate(self.data, message_set.NO_LIMIT)
         except kernel.CorruptMessage as damage:
             return max(self.offset, damage.offset)
         return max(self.offset, summary.last_offset + 1) if summary.count else self.offset
+
+    @property
+    def is_withheld(self) -> bool:
+        """Whether `offset` holds nothing for this client, a transaction's marker for instance: a
+        broker from 1.0 on then sends, in place of a first message, the header of one that cannot be
+        (LazyDownConversionRecords 2.8.2)."""
+        if len(self.data) < ENTRY_HEADER.size or self.error is not None:
+            return False
+        offset, size = ENTRY_HEADER.unpack_from(self.data)
+        return bool(offset == NO_OFFSET and ENTRY_HEADER.size + size > len(self.data))
 
     def size_needed(self, limit: int) -> int | None:
         """The max_bytes that brings the first message whole; None if it is here, or none is.
@@ -127,7 +139,7 @@ class FetchedSet:
         MessageTooLarge names partition, offset and size if it takes more than `limit`.
         """
         size = len(self.data)
-        if size == 0 or self.error is not None:
+        if size == 0 or self.error is not None or self.is_withheld:
             return None
         offset, needed = NO_OFFSET, ENTRY_HEADER.size
         if size >= needed:

@@ -42,6 +42,8 @@ from kafka08.errors import (
     MessageTooLarge,
     OffsetOutOfRange,
     ProtocolError,
+    UnsupportedForMessageFormat,
+    UnsupportedVersion,
     error_for,
 )
 from kafka08.network.connection import Connection
@@ -69,6 +71,19 @@ PARTIAL_WAIT_MS: Final = 10
 """The broker holds a request that leaves partitions out for so long at most: their streams may have
 room the next moment, and nothing else can be asked until it has answered."""
 
+WITHHELD: Final = {
+    UnsupportedVersion.code: (
+        "the broker does not convert messages for the requests of this client",
+        "Set log.message.downconversion.enable=true",
+    ),
+    76: (
+        "the broker sends messages that are compressed with zstd only to later clients",
+        "Let producers compress with gzip, snappy or lz4",
+    ),
+}
+"""Error code of a later broker for a partition → what it means, and what to do. They do not pass by
+themselves. Source: kafka.server.KafkaApis.handleFetchRequest 2.8.2."""
+
 Positions = dict[TopicPartition, tuple[OwnedPartition, int]]
 """What a request asks for: each partition, and from which offset."""
 
@@ -89,6 +104,16 @@ def out_of_range_chunk(partition: OwnedPartition, offset: int) -> Chunk:
     error = OffsetOutOfRange(
         f"{partition.topic_partition} has no offset {offset}, and auto.offset.reset is none. Seek "
         "to an offset that the log has"
+    )
+    return Chunk(partition, b"", offset, offset, error=error, hold=True)
+
+
+def withheld_chunk(partition: OwnedPartition, offset: int, code: int) -> Chunk:
+    """For a reader to be told what this broker will not send it."""
+    cause, cure = WITHHELD[code]
+    error = UnsupportedForMessageFormat(
+        f"{partition.topic_partition}, offset {offset}: {cause} (error code {code}). {cure}, or go "
+        "on behind these messages with seek"
     )
     return Chunk(partition, b"", offset, offset, error=error, hold=True)
 
@@ -290,6 +315,8 @@ class PartitionFetcher:
                 chunk = self._chunk(partition, offset, result)
                 if chunk is not None:
                     chunks[partition] = chunk
+            elif result.error_code in WITHHELD:
+                chunks[partition] = withheld_chunk(partition, offset, result.error_code)
             elif error is OffsetOutOfRange and self._config.auto_offset_reset == NO_RESET:
                 chunks[partition] = out_of_range_chunk(partition, offset)
             elif error is OffsetOutOfRange:
@@ -332,6 +359,8 @@ class PartitionFetcher:
         if not len(data):
             return None
         fetched = FetchedSet(tp, offset, data, partition.fetch_bytes, str(self._connection))
+        if fetched.is_withheld:
+            return Chunk(partition, b"", offset, offset + 1)
         try:
             needed = fetched.size_needed(self._bytes_max)
         except (MessageTooLarge, InvalidMessage) as error:

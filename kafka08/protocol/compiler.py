@@ -148,9 +148,9 @@ class _Source:
         self.namespace[name] = value
         return name
 
-    def null(self, value: str | None) -> str:
+    def null(self, value: str | bytes | None) -> str:
         """The expression for what stands for null."""
-        return "None" if value is None else self.constant("null", value)
+        return self.constant("null", value) if isinstance(value, str) else repr(value)
 
     def compile(self, name: str, note: str = "") -> Any:
         """Run the source; the function called `name` that it defines. `note` tells it from another
@@ -208,7 +208,8 @@ class _DecoderSource(_Source):
                 text = 'str(view[position:end], "utf-8", "replace")'
                 return self.sized("h", text, layout.nullable, layout.null)
             case Blob():
-                return self.sized("i", "view[position:end]", layout.nullable)
+                nullable = layout.nullable or layout.null is not None
+                return self.sized("i", "view[position:end]", nullable, layout.null)
             case Array():
                 return self.array(layout)
             case Record():
@@ -220,7 +221,7 @@ class _DecoderSource(_Source):
         self.emit(f"if not 0 <= {value} <= 1: raise wrong_flag({value})")
         return value
 
-    def sized(self, code: str, taken: str, nullable: bool, null: str | None = None) -> str:
+    def sized(self, code: str, taken: str, nullable: bool, null: str | bytes | None = None) -> str:
         length, value = self.read(code, "_size"), self.new()
         self.flush()
         if nullable:

@@ -19,10 +19,10 @@ from kafka08.protocol.api import Api, ApiVersion
 from kafka08.protocol.frame import SIZE
 from kafka08.protocol.types import (
     NULL_NAME,
+    FetchedMessages,
     Int16,
     Int32,
     Int64,
-    MessageSet,
     Name,
     Request,
     Response,
@@ -57,7 +57,7 @@ class FetchPartitionResponse:
     error_code: Int16
     high_watermark: Int64
     """First offset a consumer may not see yet; -1 on error."""
-    message_set: MessageSet
+    message_set: FetchedMessages
 
 
 @dataclass(slots=True)

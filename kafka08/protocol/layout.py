@@ -51,6 +51,8 @@ class Text:
 @dataclass(frozen=True, slots=True)
 class Blob:
     nullable: bool
+    null: bytes | None = None
+    """What stands for null where it is read, if it may be; it is never written."""
     size_min: int = 4
 
 
@@ -100,6 +102,7 @@ PRIMITIVES: Final[dict[str, Layout]] = {
     "name": Text(nullable=True, null=NULL_NAME),
     "bytes": Blob(nullable=False),
     "nullable_bytes": Blob(nullable=True),
+    "fetched_messages": Blob(nullable=False, null=b""),
 }
 
 

@@ -9,6 +9,8 @@ A message is a dataclass whose annotations, in order, are its layout:
     Name                     the same; null is NULL_NAME, which names nothing
     Bytes                    i32 length + raw; null (-1) is None; decoding gives a memoryview
     MessageSet               as NotNullBytes: concatenated log entries of the given size
+    FetchedMessages          the same; null, as a later broker has it beside an error, is read as
+                             empty
     Boolean                  one byte; 0 is False, any other value True
     NotNullBytes             as Bytes, never null
     list[X]                  i32 count + items, never null; X is a primitive or another such class
@@ -50,6 +52,7 @@ Bytes = Annotated[Buffer | None, Primitive("nullable_bytes")]
 Boolean = Annotated[bool, Primitive("boolean")]
 NotNullBytes = Annotated[Buffer, Primitive("bytes")]
 MessageSet = NotNullBytes
+FetchedMessages = Annotated[Buffer, Primitive("fetched_messages")]
 
 
 class NullName(str):

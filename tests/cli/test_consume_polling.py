@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kafka08.cli.consume_polling import PollingPrinter
 from kafka08.cli.rendering import by_template, check_template
 from kafka08.consumer.batch import MessageBatch
 from kafka08.embedded import EmbeddedCluster
 from kafka08.kernel import build_set, column_batches
+from kafka08.network.connection import Connection
 from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
 from kafka08.protocol.message_set import unpack
+from kafka08.protocol.produce import (
+    ProducePartition,
+    ProduceRequest,
+    ProduceResponse,
+    ProduceTopic,
+)
 from kafka08.structs import TopicPartition
 from tests.cli.conftest import Commands
 from tests.cli.test_completion_source import offered
@@ -34,9 +43,23 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
             for number in range(20):
                 value, key = b"%d" % number, b"k"
                 producer.send(ProducerRecord("words", value, key=key, partition=number % 2))
+        write_times(cluster.bootstrap)
         running = Commands(cluster, tmp_path_factory.mktemp("commands"))
         del running.environ["KAFKA08_ZOOKEEPER"]
         yield running
+
+
+def write_times(bootstrap: str) -> None:
+    """ "0", "1", "2" with TIMES to partition 0 of `times`."""
+    messages: list[tuple[bytes | None, bytes | None]] = [(None, b"%d" % n) for n in range(3)]
+    data = bytes(build_set(messages, 0, magic=1, timestamps=TIMES))
+    request = ProduceRequest(-1, 5000, [ProduceTopic("times", [ProducePartition(0, data)])])
+    request.version = 2
+    host, _, port = bootstrap.partition(":")
+    with Connection(host, int(port)) as connection:
+        response = connection.send(request)
+    assert isinstance(response, ProduceResponse)
+    assert response.topics[0].partitions[0].error_code == 0
 
 
 def rows(out: bytes) -> list[dict[str, Any]]:
@@ -74,6 +97,81 @@ def test_a_range_of_offsets(commands: Commands) -> None:
     assert "the next offset is 5" in middle.err
     tail = commands(*one, "--offset", -3, "--until", "end", "--print-key")
     assert tail.out == b"k\t15\nk\t17\nk\t19\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "printed"),
+    [
+        (("--offset", f"@{TIMES[1]}", "--until", "end"), [1, 2]),
+        (("--offset", f"@{TIMES[0] + 1}", "--until", f"@{TIMES[2]}"), [1]),
+        (("--until", "@2017-07-14T02:40:01+00:00"), [0]),
+        (("--offset", f"@{TIMES[2] + 1}", "--until", "end"), []),
+        (("--until", f"@{TIMES[2] + 1}"), [0, 1, 2]),
+    ],
+)
+def test_a_range_of_times(commands: Commands, words: tuple[str, ...], printed: list[int]) -> None:
+    """From the first message at or after a time, up to the one at or after another."""
+    done = commands("consume", "times", "--partition", 0, *words, "--print-timestamp")
+    assert done.out == b"".join(b"%d\t%d\n" % (TIMES[number], number) for number in printed)
+
+
+def test_times_of_a_group(commands: Commands) -> None:
+    """--print-timestamp in front of --print-key; %T in a template."""
+    start = ("consume", "times", "--from-beginning", *QUIET)
+    assert commands(*start, "--print-timestamp", "--print-key").out.split(b"\n")[:3] == [
+        b"%d\tnull\t%d" % (time, number) for number, time in enumerate(TIMES)
+    ]
+    done = commands(*start, "--format", r"%T %s\n")
+    assert done.out.split(b"\n")[0] == b"%d 0" % TIMES[0]
+
+
+def test_a_limit_needs_a_partition(commands: Commands) -> None:
+    """--until and --offset are of one partition."""
+    for option in (("--until", "end"), ("--until", "7"), ("--offset", f"@{TIMES[0]}")):
+        done = commands("consume", "words", *option, code=2)
+        assert f"{option[0]} needs --partition" in done.err
+
+
+class Gapped:
+    """A consumer of the offsets 0, 2, 4, 6 that gives three messages at a time; once it has sought,
+    one at a time: what is fetched again may be cut elsewhere."""
+
+    def __init__(self) -> None:
+        self.next = 0
+        self._most = 3
+
+    def position(self, _: TopicPartition) -> int:
+        return self.next
+
+    def seek(self, _: TopicPartition, offset: int) -> None:
+        self.next = offset
+        self._most = 1
+
+    def poll_batch(self, _: float, most: int, __: int) -> MessageBatch | None:
+        found = [n for n in (0, 2, 4, 6) if n >= self.next][: min(most, self._most)]
+        self.next = found[-1] + 1
+        data = b"".join(bytes(build_set([(None, b"%d" % n)], n, magic=1)) for n in found)
+        [columns] = [c for c in column_batches(data, 0, None, unpack, timestamps=True) if c.count]
+        return MessageBatch(TopicPartition("t", 0), columns)
+
+
+@pytest.mark.parametrize(("end", "printed"), [(3, b"02"), (5, b"024"), (6, b"024"), (0, b"")])
+def test_a_limit_in_a_log_with_gaps(end: int, printed: bytes, tmp_path: Path) -> None:
+    """The batch that reaches over the limit is read again, without what is behind it."""
+    consumer: Any = Gapped()
+    with (tmp_path / "out").open("w+b") as output:
+        printer = PollingPrinter(
+            consumer,
+            output.fileno(),
+            lambda batch: b"".join(value or b"" for value in batch.values()),
+            None,
+            threading.Event(),
+            idle_limit_ms=-1,
+            skip_damaged=False,
+        )
+        printer.run(until={TopicPartition("t", 0): end})
+        output.seek(0)
+        assert output.read() == printed
 
 
 def test_what_needs_brokers_of_0_9_says_so(commands: Commands) -> None:

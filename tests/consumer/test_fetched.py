@@ -8,6 +8,7 @@ from kafka08 import kernel
 from kafka08.consumer.batch import BatchLimits
 from kafka08.consumer.fetched import FetchedSet
 from kafka08.errors import InvalidMessage, MessageTooLarge, OffsetOutOfRange
+from kafka08.kernel.types import ENTRY_HEADER
 from kafka08.protocol import compression, message_set
 from kafka08.structs import TopicPartition
 
@@ -28,6 +29,20 @@ def test_every_cut_gives_the_whole_messages_before_it() -> None:
         of_cut = fetched(data[:cut])
         assert [m.offset for m in of_cut] == list(range(cut // entry))
         assert of_cut.next_offset() == cut // entry
+
+
+def test_what_a_later_broker_withholds_is_one_offset() -> None:
+    """The header of a message that cannot be: no message, none that came cut, and the next offset.
+    Behind messages it is a cut one as any other."""
+    filler = ENTRY_HEADER.pack(-1, 73) + bytes(49)
+    withheld = fetched(filler, offset=7)
+    assert withheld.is_withheld
+    assert list(withheld) == []
+    assert withheld.size_needed(1000) is None
+    assert withheld.next_offset() == 8
+    behind = fetched(message_set.encode(PAIRS) + filler)
+    assert not behind.is_withheld
+    assert behind.next_offset() == 5
 
 
 def test_a_bomb_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:

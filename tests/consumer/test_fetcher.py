@@ -21,7 +21,9 @@ from kafka08.errors import (
     LeaderNotAvailable,
     MessageTooLarge,
     NotLeaderForPartition,
+    UnsupportedForMessageFormat,
 )
+from kafka08.kernel.types import ENTRY_HEADER
 from kafka08.network.connection import Connection
 from kafka08.protocol import message_set
 from kafka08.protocol.fetch import (
@@ -330,6 +332,49 @@ def test_a_set_of_messages_below_the_offset_is_an_error() -> None:
         with pytest.raises(InvalidMessage, match=r"offset 5, .* messages up to offset 1 alone"):
             next(bench.stream)
     assert partition.consumed_offset == 5
+
+
+def answer_first(bench: Bench, *parts: FetchPartitionResponse) -> None:
+    """The first Fetches bring `parts`, one each, the next ones what the log has."""
+    left = list(reversed(parts))
+
+    def answer(request: Request) -> Response | None:
+        if isinstance(request, FetchRequest) and left:
+            return FetchResponse([FetchTopicResponse("t", [left.pop()])])
+        return bench.cluster.answer(1, request)
+
+    bench.cluster.network.broker("b1", PORT, answer)
+
+
+def test_what_a_later_broker_does_not_convert_is_passed_by() -> None:
+    """It sends the header of a message that cannot be, where a transaction's marker stands. That
+    was taken for a message that came cut, and raised for ever."""
+    bench = Bench()
+    bench.cluster.append(TP0, b"marker", b"b")
+    partition = bench.own(TP0, 0)
+    filler = ENTRY_HEADER.pack(-1, 73) + bytes(49)
+    answer_first(bench, FetchPartitionResponse(0, 0, 2, filler))
+    bench.rounds(2)
+    assert bench.fetches() == [[(0, 0)], [(0, 1)]]
+    assert bench.read() + bench.read() == [b"b"]
+    assert partition.consumed_offset == 2
+
+
+@pytest.mark.parametrize(("code", "cure"), [(35, "downconversion"), (76, "gzip, snappy or lz4")])
+def test_what_a_later_broker_withholds_is_raised_each_time(code: int, cure: str) -> None:
+    """It does not pass by itself, so the search for another leader is no help; and it goes on once
+    the broker sends the messages."""
+    bench = Bench()
+    bench.cluster.append(TP0, b"a")
+    bench.own(TP0, 0)
+    answer_first(bench, *[FetchPartitionResponse(0, code, -1, b"")] * 2)
+    for _ in range(2):
+        bench.rounds(1)
+        with pytest.raises(UnsupportedForMessageFormat, match=cure):
+            next(bench.stream)
+    bench.rounds(1)
+    assert bench.read() == [b"a"]
+    assert bench.lost == []
 
 
 def test_a_start_that_cannot_be_is_not_believed() -> None:

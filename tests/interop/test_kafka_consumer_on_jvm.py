@@ -1,4 +1,4 @@
-"""KafkaConsumer on brokers of 0.9.0.1 and 0.10.2.2, in groups with Java's and librdkafka's."""
+"""KafkaConsumer on brokers of 0.9.0.1 to 3.9.1, in groups with Java's and librdkafka's."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ import pytest
 from confluent_kafka import Producer
 
 from kafka08.consumer import KafkaConsumer, OffsetAndTimestamp
-from kafka08.errors import UnsupportedVersion
+from kafka08.errors import UnsupportedForMessageFormat, UnsupportedVersion
 from kafka08.kernel.types import CREATE_TIME, NO_TIMESTAMP_TYPE
 from kafka08.structs import TopicPartition
 from tests.integration.librdkafka_member import CLIENT_KEYS
 from tests.interop.jvm import (
     POM_0_9_0,
     POM_0_10_2,
+    POM_2_8,
+    POM_3_9,
     TOOL_FLAGS,
     JvmBroker,
     JvmMissing,
@@ -35,7 +37,15 @@ PARTITIONS = 6
 T0 = 1_500_000_000_000
 
 
-@pytest.fixture(scope="module", params=[POM_0_9_0, POM_0_10_2], ids=["0.9.0.1", "0.10.2.2"])
+RELEASES = {
+    "0.9.0.1": POM_0_9_0,
+    "0.10.2.2": POM_0_10_2,
+    "2.8.2": POM_2_8,
+    "3.9.1": POM_3_9,
+}
+
+
+@pytest.fixture(scope="module", params=list(RELEASES.values()), ids=list(RELEASES))
 def broker(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[JvmBroker]:
@@ -44,8 +54,15 @@ def broker(
     except JvmMissing as missing:
         pytest.skip(str(missing))
     directory = tmp_path_factory.mktemp("jvm")
-    properties = {"num.partitions": str(PARTITIONS), "group.min.session.timeout.ms": "500"}
-    with JvmZooKeeper(directory) as zookeeper:
+    properties = {
+        "num.partitions": str(PARTITIONS),
+        "group.min.session.timeout.ms": "500",
+        "group.initial.rebalance.delay.ms": "0",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "transaction.state.log.num.partitions": "1",
+    }
+    with JvmZooKeeper(directory, pom=request.param) as zookeeper:
         where = zookeeper.connect_string
         with JvmBroker(directory, 1, where, properties, pom=request.param) as running:
             yield running
@@ -102,6 +119,64 @@ def test_messages_with_their_timestamps(broker: JvmBroker, codec: str) -> None:
         wanted = {tp: T0 + 120}
         assert consumer.offsets_for_times(wanted) == {tp: OffsetAndTimestamp(120, T0 + 120)}
         assert consumer.offsets_for_times({tp: T0 + 300}) == {tp: None}
+
+
+def is_later(broker: JvmBroker) -> bool:
+    return any(f"kafka_2.13-{major}" in part for part in broker.command for major in ("2.", "3."))
+
+
+def test_a_later_broker_without_what_was_new(broker: JvmBroker) -> None:
+    """Headers are left out, and markers of transactions; messages of aborted ones come, as to all
+    clients of 0.10. The consumer gets to the end of the log."""
+    if not is_later(broker):
+        pytest.skip("a broker of 0.9 or 0.10 has nothing of the kind")
+    producer = producer_of(broker, **{"transactional.id": "t"})
+    producer.init_transactions(60)
+    for number in range(4):
+        producer.begin_transaction()
+        producer.produce("later", b"%d" % number, headers=[("h", b"v")], partition=0)
+        producer.flush(30)
+        if number % 2:
+            producer.commit_transaction()
+        else:
+            producer.abort_transaction()
+    tp = TopicPartition("later", 0)
+    found: list[Any] = []
+    with consumer_of(broker) as consumer:
+        consumer.assign([tp])
+
+        def is_at_end() -> bool:
+            found.extend(consumer.poll(0.2))
+            return consumer.position(tp) == 8
+
+        until(is_at_end, "the log end")
+        assert [(m.offset, m.value) for m in found] == [(2 * n, b"%d" % n) for n in range(4)]
+
+
+def test_a_later_broker_withholds_zstd(broker: JvmBroker) -> None:
+    """Each poll says so, and other partitions go on."""
+    if not is_later(broker):
+        pytest.skip("a broker of 0.9 or 0.10 does not know zstd")
+    zstd = producer_of(broker, **{"compression.type": "zstd"})
+    zstd.produce("zstd", b"x" * 500, partition=0)
+    plain = producer_of(broker)
+    plain.produce("zstd", b"plain", partition=1)
+    assert zstd.flush(30) == plain.flush(30) == 0
+    found: list[Any] = []
+    with consumer_of(broker) as consumer:
+        consumer.assign([TopicPartition("zstd", n) for n in (0, 1)])
+
+        def has_plain_alone() -> bool:
+            """Never, as long as the other partition is read."""
+            found.extend(consumer.poll(0.5))
+            return False
+
+        for _ in range(2):
+            with pytest.raises(UnsupportedForMessageFormat, match=r"\[zstd,0\], offset 0: "):
+                until(has_plain_alone, "the error")
+        consumer.pause(TopicPartition("zstd", 0))
+        until(lambda: has_plain_alone() or found, "the other partition")
+    assert [message.value for message in found] == [b"plain"]
 
 
 class Foreign:

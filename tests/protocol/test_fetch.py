@@ -88,3 +88,12 @@ def test_what_does_not_fit_is_a_protocol_error() -> None:
         sets = [PartitionData(0, 0, 5, Huge(size)) for size in sizes]
         with pytest.raises(ProtocolError, match="FetchResponse"):
             response_pieces(1, [(topic, sets)])
+
+
+def test_null_instead_of_messages_is_read_as_none() -> None:
+    """As brokers from 1.0 on answer beside an error; the other partitions of the answer count."""
+    parts = [FetchPartitionResponse(n, 76 * n, n - 1, b"") for n in (0, 1)]
+    body = bytearray(codec.encode_body(FetchResponse([FetchTopicResponse("t", parts)])))
+    body[-4:] = b"\xff" * 4
+    decoded, _ = codec.decode_body(FetchResponse, bytes(body))
+    assert decoded == FetchResponse([FetchTopicResponse("t", parts)])
