@@ -43,6 +43,8 @@ RELEASES = {
     "2.8.2": POM_2_8,
     "3.9.1": POM_3_9,
 }
+LATER = ("2.8.2", "3.9.1")
+"""Those that convert messages for a client of 0.10."""
 
 
 @pytest.fixture(scope="module", params=list(RELEASES.values()), ids=list(RELEASES))
@@ -121,15 +123,15 @@ def test_messages_with_their_timestamps(broker: JvmBroker, codec: str) -> None:
         assert consumer.offsets_for_times({tp: T0 + 300}) == {tp: None}
 
 
-def is_later(broker: JvmBroker) -> bool:
-    return any(f"kafka_2.13-{major}" in part for part in broker.command for major in ("2.", "3."))
+later = pytest.mark.parametrize(
+    "broker", [RELEASES[name] for name in LATER], ids=LATER, indirect=True
+)
 
 
+@later
 def test_a_later_broker_without_what_was_new(broker: JvmBroker) -> None:
     """Headers are left out, and markers of transactions; messages of aborted ones come, as to all
     clients of 0.10. The consumer gets to the end of the log."""
-    if not is_later(broker):
-        pytest.skip("a broker of 0.9 or 0.10 has nothing of the kind")
     producer = producer_of(broker, **{"transactional.id": "t"})
     producer.init_transactions(60)
     for number in range(4):
@@ -153,10 +155,9 @@ def test_a_later_broker_without_what_was_new(broker: JvmBroker) -> None:
         assert [(m.offset, m.value) for m in found] == [(2 * n, b"%d" % n) for n in range(4)]
 
 
+@later
 def test_a_later_broker_withholds_zstd(broker: JvmBroker) -> None:
     """Each poll says so, and other partitions go on."""
-    if not is_later(broker):
-        pytest.skip("a broker of 0.9 or 0.10 does not know zstd")
     zstd = producer_of(broker, **{"compression.type": "zstd"})
     zstd.produce("zstd", b"x" * 500, partition=0)
     plain = producer_of(broker)
