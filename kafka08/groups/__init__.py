@@ -1,9 +1,9 @@
-"""A consumer group seen from outside: who is in it, who owns what, how far it got, what is wrong.
+"""A consumer group seen from outside: its members, owners, offsets, lag and problems.
 
-`reader` reads the `facts` from ZooKeeper and the brokers, `members` and `trees` those that are in
-ZooKeeper of many groups at once; `lag` (pure) adds up what is not read, `findings` (pure) turns
-facts into sentences of advice. Groups that have a coordinator, from 0.9 on, are read by
-`coordinator_reader` and explained by `coordinated_findings`. Nothing here changes a group.
+`reader` reads the `facts` of one group from ZooKeeper and the brokers; `members` and `trees` read
+the znodes of many groups at once. `lag` (pure) adds up the lag by topic, `findings` (pure) derives
+problems and advice from the facts. For groups that have a coordinator, from 0.9 on, there are
+`coordinator_reader` and `coordinated_findings`. Nothing here changes a group.
 docs/admin.md has programs.
 """
 

@@ -1,7 +1,7 @@
 """A group that has a coordinator, as ListGroups and DescribeGroups show it. Plain data.
 
-From 0.9.0 on a coordinator knows who is in a group. Of a group that only commits offsets (one of
-ZooKeeper with offsets.storage=kafka, say) it knows no more than the name.
+From 0.9.0 on a coordinator knows the members of a group. Of a group that only commits offsets (a
+ZooKeeper group with offsets.storage=kafka, say) it knows only the name.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from kafka08.protocol.describe_groups import DescribedGroup, DescribedMember
 from kafka08.structs import Broker, TopicPartition
 
 DEAD: Final = "Dead"
-"""The state of a group that the coordinator does not know."""
+"""The state that DescribeGroups returns for an unknown group."""
 STABLE: Final = "Stable"
 REBALANCING: Final = frozenset({"PreparingRebalance", "AwaitingSync"})
 
 
 @dataclass(frozen=True, slots=True)
 class CoordinatedMember:
-    """A member, as its coordinator knows it.
+    """A member, as its coordinator describes it.
 
-    host     where it joined from, as `/10.0.0.7`
-    topics   that it subscribes to, sorted
-    owns     what the group's leader gave to it, sorted; nothing during a rebalance
-    fault    why its subscription or assignment is not understood; None if they are, and in a group
-             that is not of consumers
+    host     the address that it joined from, as `/10.0.0.7`
+    topics   its subscription, sorted
+    owns     the partitions that the group's leader assigned to it, sorted; empty during a rebalance
+    fault    why its subscription or assignment cannot be decoded; None if both can be, and for
+             protocol types other than `consumer`
     """
 
     member_id: str
@@ -65,7 +65,7 @@ class CoordinatedGroup:
     @property
     def is_simple(self) -> bool:
         """Whether it only commits offsets, as far as its coordinator remembers: a group without
-        members loses its protocol type with its coordinator."""
+        members loses its protocol type when another broker becomes its coordinator."""
         return not self.members and not self.protocol_type
 
     def owner_of(self, partition: TopicPartition) -> CoordinatedMember | None:
@@ -74,8 +74,8 @@ class CoordinatedGroup:
 
 @dataclass(frozen=True, slots=True)
 class CoordinatedGroups:
-    """The groups of all brokers that answered, by name; `unanswered` says what could not be asked,
-    and why."""
+    """The groups of all brokers that answered, by name. `unanswered` lists the questions that
+    failed, each with its reason."""
 
     groups: tuple[CoordinatedGroup, ...]
     unanswered: tuple[str, ...] = ()
@@ -83,11 +83,12 @@ class CoordinatedGroups:
 
 @dataclass(frozen=True, slots=True)
 class CoordinatedFacts:
-    """What the brokers say of one group at about one time.
+    """One group as the brokers describe it, read at about one time.
 
-    partitions   sorted: those with a committed offset, and all of the topics of these and of those
-                 that members subscribe to. Their owners are in `group`
-    topics       topic → its partitions, of all that exist
+    partitions   sorted: all partitions of each topic that a member subscribes to or that has a
+                 committed offset, and committed partitions that no longer exist. Their owners are
+                 in `group`
+    topics       topic → its partitions, for every topic of the cluster
     """
 
     group: CoordinatedGroup
@@ -97,7 +98,7 @@ class CoordinatedFacts:
 
 
 def group_of(described: DescribedGroup, coordinator: Broker) -> CoordinatedGroup:
-    """The group in an answer that has no error."""
+    """The group of a DescribeGroups response without an error."""
     members = sorted(described.members, key=lambda member: member.member_id)
     return CoordinatedGroup(
         described.group,
@@ -110,7 +111,8 @@ def group_of(described: DescribedGroup, coordinator: Broker) -> CoordinatedGroup
 
 
 def _member(described: DescribedMember, group: DescribedGroup) -> CoordinatedMember:
-    """Its bytes belong to the protocol that was chosen: during a rebalance there are none."""
+    """Decodes a member's metadata and assignment. Both belong to the chosen protocol, so during a
+    rebalance there are none."""
     identity = (described.member_id, described.client_id, described.client_host)
     if group.protocol_type != PROTOCOL_TYPE or group.state in REBALANCING:
         return CoordinatedMember(*identity)

@@ -1,8 +1,7 @@
-"""What is wrong with a group that has a coordinator, as `findings` does for groups of ZooKeeper.
-Pure.
+"""Problems of a group that has a coordinator; `findings` has those of ZooKeeper groups. Pure.
 
-Who should own what is known to the group's leader alone, so the assignment is taken as it is: what
-is looked for is a partition that it leaves out.
+Only the group's leader knows the intended assignment. So the checks do not compute one: they look
+for partitions that the actual assignment leaves out.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from kafka08.protocol.consumer_protocol import PROTOCOL_TYPE
 
 
 def explain_coordinated(facts: CoordinatedFacts) -> list[Finding]:
-    """Everything that is found, problems first; empty if all is well."""
+    """All findings, problems first; empty for a healthy group."""
     group = facts.group
     found = [*_rebalancing(facts), *_unreadable(facts), *_unassigned(facts)]
     if not group.members:
@@ -54,9 +53,9 @@ def _rebalancing(facts: CoordinatedFacts) -> Iterator[Finding]:
             "rebalancing",
             group.name,
             f"the group is in state {group.state}: its coordinator waits for {missing}, and no "
-            "message is read meanwhile",
-            "look again in a few seconds; if it stays, see which member processes messages for "
-            "longer than max.poll.interval.ms (before 0.10.1: session.timeout.ms)",
+            "member reads meanwhile",
+            "check again in a few seconds; if it remains, find the member that processes messages "
+            "for longer than max.poll.interval.ms (before 0.10.1: session.timeout.ms)",
         )
 
 
@@ -66,13 +65,13 @@ def _unreadable(facts: CoordinatedFacts) -> Iterator[Finding]:
             yield Finding(
                 "unreadable-member",
                 member.member_id,
-                f"what it subscribes to or owns is not understood: {member.fault}",
-                f"see which client {member.client_id} at {member.host} is",
+                f"its subscription or assignment cannot be decoded: {member.fault}",
+                f"check which client library {member.client_id} at {member.host} uses",
             )
 
 
 def _unassigned(facts: CoordinatedFacts) -> Iterator[Finding]:
-    """Partitions of subscribed topics that no member got, as after a topic has grown."""
+    """Partitions of subscribed topics that no member owns, as after partitions were added."""
     group = facts.group
     if group.state in REBALANCING or any(m.fault is not None for m in group.members):
         return
@@ -84,10 +83,10 @@ def _unassigned(facts: CoordinatedFacts) -> Iterator[Finding]:
             yield Finding(
                 "no-owner",
                 some_of(left),
-                f"no owner, although members subscribe to {topic}: the topic has grown since the "
-                "last rebalance, or the group's leader left them out",
-                "wait until the members have read the topic's metadata again "
-                "(metadata.max.age.ms, 5 minutes); if it stays, restart one of them",
+                f"no owner, although members subscribe to {topic}: the partitions were added "
+                "after the last rebalance, or the group's leader left them out",
+                "wait until the members refresh their metadata (metadata.max.age.ms, 5 minutes); "
+                "if it remains, restart one of them",
             )
 
 
@@ -98,7 +97,7 @@ def _absent_topics(facts: CoordinatedFacts) -> Iterator[Finding]:
                 "absent-topic",
                 topic,
                 "members subscribe to it, but it does not exist",
-                "create it, or correct its name in the members",
+                "create it, or correct its name in the members' configuration",
             )
 
 
@@ -128,13 +127,13 @@ def _unread_topics(facts: CoordinatedFacts) -> Iterator[Finding]:
             "unread-topic",
             topic,
             "the group has offsets of it, but no member subscribes to it",
-            "leave it if that is meant; else see what the members subscribe to",
+            "nothing to do if that is intended; otherwise check what the members subscribe to",
             problem=False,
         )
 
 
 def _never_committed(facts: CoordinatedFacts) -> Iterator[Finding]:
-    """Partitions with messages and without an offset. Their next owner begins where its
+    """Partitions with messages and without an offset. There the next owner starts as its
     auto.offset.reset says."""
     found = [p for p in facts.partitions if p.never_committed and p.exists and p.lag]
     if found:
@@ -143,9 +142,10 @@ def _never_committed(facts: CoordinatedFacts) -> Iterator[Finding]:
         yield Finding(
             "never-committed",
             some_of([p.topic_partition for p in found]),
-            f"no offset is committed, and the log has {messages} messages; the next owner begins "
-            "where auto.offset.reset says: latest (the default) skips what is in the log",
-            "look again after auto.commit.interval.ms (5 s); if it stays, the members do not commit"
+            f"no offset is committed, and the log has {messages} messages; auto.offset.reset "
+            "decides where the next owner starts: latest (the default) skips them",
+            "check again after auto.commit.interval.ms (5 s); if it remains, the members do not "
+            "commit"
             if owned
             else "to read them, start members with auto.offset.reset=earliest, or stop the group "
             f"and commit their log's start: kafka08 group reset {facts.group.name} --to +0 "

@@ -1,7 +1,7 @@
 """Reads the groups that have a coordinator from the brokers alone. Changes nothing.
 
-A group is on one broker, so a list asks every broker, and a description the group's coordinator. A
-broker of 0.8 closes the connection on either request; that is how it is told from one that is gone.
+A group has one coordinator, so a list asks every broker, and a description the coordinator alone. A
+broker of 0.8 closes the connection on either request; a broker that is down refuses connections.
 """
 
 from __future__ import annotations
@@ -47,24 +47,24 @@ from kafka08.structs import (
 from kafka08.zk.store import ClusterStore
 
 RETRIES: Final = RetryPolicy(tries=15, backoff_ms=200)
-"""How long a coordinator that is loading or moving is asked again: about 3 s."""
+"""Retries while a coordinator is loading or moving: about 3 s in all."""
 PATIENCE_MS: Final = 3000
 AT_ONCE: Final = 100
-"""Groups that one DescribeGroups asks for."""
+"""The most groups in one DescribeGroups request."""
 
 
 FIRST_COORDINATING: Final = 2
-"""The version of the registration of a broker of 0.9.0; before it none coordinates members."""
+"""The version of a 0.9.0 broker's registration. Earlier brokers do not coordinate members."""
 
 
 def may_coordinate(store: ClusterStore) -> bool:
-    """Whether a broker of 0.9 or later is registered. One of 0.8 logs an error for each request
-    that it does not know, so where ZooKeeper can be asked, it is asked first."""
+    """Whether a broker of 0.9 or later is registered. A broker of 0.8 logs an error for each
+    unknown request, so callers check this first where they can read ZooKeeper."""
     return any(r.version >= FIRST_COORDINATING for r in store.registrations().values())
 
 
 class CoordinatorReader:
-    """Asks through `cluster`, which the caller closes."""
+    """Sends its requests through `cluster`, which the caller closes."""
 
     def __init__(self, cluster: ClusterClient, clock: Clock) -> None:
         self._cluster = cluster
@@ -83,9 +83,9 @@ class CoordinatorReader:
         return CoordinatedGroups(tuple(found[name] for name in sorted(found)), tuple(unanswered))
 
     def describe(self, group: str) -> CoordinatedGroup | None:
-        """The group at its coordinator; None if that knows none of this name, if it is of 0.8, or
-        if the offsets topic does not exist (the question would create it). Raises KafkaError if it
-        does not answer."""
+        """The group, from its coordinator. None if the coordinator does not know the name or is of
+        0.8, or if the offsets topic does not exist (looking up the coordinator would create it).
+        Raises KafkaError if the coordinator does not answer."""
         if not self.has_offsets_topic():
             return None
 
@@ -108,7 +108,7 @@ class CoordinatorReader:
         return OFFSETS_TOPIC in self._cluster.refresh().topics
 
     def facts(self, group: str) -> CoordinatedFacts | None:
-        """Everything about `group`; None as `describe`."""
+        """Everything about `group`; None in the cases of `describe`."""
         found = self.describe(group)
         if found is None:
             return None
@@ -147,12 +147,12 @@ class CoordinatorReader:
         )
 
     def assigned(self) -> dict[str, tuple[int, ...]]:
-        """topic → its partitions, of all topics."""
+        """topic → its partitions, for every topic of the cluster."""
         topics = self._cluster.refresh().topics
         return {name: tuple(p.partition for p in info.partitions) for name, info in topics.items()}
 
     def leaders(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """partition → the leader, of those that have one."""
+        """partition → leader; a partition without a leader is left out."""
         topics = self._cluster.metadata.topics
         led = {
             TopicPartition(name, p.partition): p.leader
@@ -163,7 +163,7 @@ class CoordinatorReader:
         return {tp: led[tp] for tp in partitions if tp in led}
 
     def committed(self, group: str, partitions: Sequence[TopicPartition]) -> Offsets:
-        """What the coordinator has of `partitions`, where it has something. Raises KafkaError."""
+        """The committed offsets; a partition without one is left out. Raises KafkaError."""
         store = KafkaOffsetStore(
             BootstrapBrokers(self._cluster),
             group,
@@ -177,27 +177,27 @@ class CoordinatorReader:
     def log_ranges(
         self, led: Iterable[TopicPartition], unanswered: list[str]
     ) -> tuple[Offsets, Offsets]:
-        """The starts and ends of logs that have a leader; why not, in `unanswered`."""
+        """The start and end of every log that has a leader. Failures go to `unanswered`."""
         partitions = list(led)
         if not partitions:
             return {}, {}
         try:
             return log_starts(self._cluster, partitions), log_ends(self._cluster, partitions)
         except KafkaError as error:
-            unanswered.append(f"where logs start and end: {error}")
+            unanswered.append(f"log start and end offsets: {error}")
             return {}, {}
 
 
 def _groups_of(
     connection: Connection, broker: Broker, unanswered: list[str]
 ) -> list[CoordinatedGroup]:
-    """The groups that a broker coordinates; none of a broker of 0.8."""
+    """The groups that a broker coordinates; empty for a broker of 0.8."""
     listed = _ask(connection, ListGroupsRequest())
     if listed is None:
         return []
     assert isinstance(listed, ListGroupsResponse)
     if listed.error_code == OffsetsLoadInProgress.code:
-        unanswered.append(f"groups of broker {broker.id}: it is loading some; ask again")
+        unanswered.append(f"groups of broker {broker.id}: it is loading some of them; try again")
     else:
         check(listed.error_code, f"groups of broker {broker.id}")
     found = []
@@ -207,15 +207,15 @@ def _groups_of(
         assert isinstance(response, DescribeGroupsResponse)
         for described in response.groups:
             if described.error_code:
-                unanswered.append(f"group {described.group} has just moved; ask again")
+                unanswered.append(f"group {described.group} has just moved; try again")
             elif (group := group_of(described, broker)).exists:
                 found.append(group)
     return found
 
 
 def _ask(connection: Connection, request: Request) -> Response | None:
-    """The answer; None if the broker does not know the request, which one of 0.8 answers by closing
-    the connection. ConnectionFailed if there is no broker any more."""
+    """The response. None if the broker does not know the request: one of 0.8 closes the connection
+    then. Raises ConnectionFailed if it cannot be connected to again."""
     try:
         return connection.send(request)
     except ConnectionFailed:

@@ -1,4 +1,4 @@
-"""What ZooKeeper and the brokers say about one group at about one time. Plain data."""
+"""The state of one group in ZooKeeper and on the brokers, read at about one time. Plain data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kafka08.zk import paths
 
 @dataclass(frozen=True, slots=True)
 class GroupSummary:
-    """One line of a list: a group's name, its live members, and the topics it has committed."""
+    """One line of a list: a group, its live members, and the topics with committed offsets."""
 
     name: str
     members: int
@@ -21,7 +21,7 @@ class GroupSummary:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """An owner znode: the thread it names and the session it lives with (0: persistent)."""
+    """An owner znode: its text, a thread id, and its session (0: persistent)."""
 
     thread_id: str
     session: int
@@ -29,11 +29,11 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class PartitionOffsets:
-    """How far a group got in one partition. An offset is the next one to read.
+    """How far a group has read one partition. An offset is the next one to read.
 
     zookeeper, kafka    the committed offset in either store, None if there is none
-    log_start, log_end  the log's range, None if it is not known
-    kafka_answered      False: Kafka could not be asked, so it may have an offset
+    log_start, log_end  the log's range; None if it is unknown
+    kafka_answered      False: the coordinator did not answer, so Kafka may have an offset
     zookeeper_fault     why the offset's znode cannot be read, with its path; None if it can be
     """
 
@@ -47,34 +47,34 @@ class PartitionOffsets:
 
     @property
     def newest(self) -> int | None:
-        """The larger of both stores: where a member that reads both goes on. None if no store has
-        an offset, or if that of ZooKeeper cannot be read."""
+        """The larger of the two offsets: a member that reads both stores continues there. None if
+        neither store has an offset, or if the one in ZooKeeper cannot be read."""
         if self.zookeeper_fault is not None:
             return None
         return max((o for o in (self.zookeeper, self.kafka) if o is not None), default=None)
 
     @property
     def never_committed(self) -> bool:
-        """Neither store has an offset, so auto.offset.reset decides where a member begins."""
+        """Neither store has an offset, so auto.offset.reset decides where a member starts."""
         return self.newest is None and self.kafka_answered and self.zookeeper_fault is None
 
     @property
     def lag(self) -> int | None:
-        """Messages from the newest offset to the log's end. Of a partition that was never
-        committed: from the log's start, which is a lower bound (`is_lag_exact`). None if the
-        offset or the log is not known; below 0: the offset lies beyond the log's end."""
+        """Messages from the newest offset to the log's end. Without a committed offset: from the
+        log's start, which is a lower bound (`is_lag_exact`). None if the offset or the log's range
+        is unknown. Negative if the offset lies beyond the log's end."""
         start = self.log_start if self.never_committed else self.newest
         return None if start is None or self.log_end is None else self.log_end - start
 
     @property
     def is_lag_exact(self) -> bool:
-        """False where `lag` is a lower bound: older messages that nobody read may be deleted. A log
+        """False where `lag` is a lower bound, because unread older messages may be deleted. A log
         that never had a message (its end is 0) has a lag of exactly 0."""
         return not self.never_committed or self.log_end == 0
 
     @property
     def lag_text(self) -> str | None:
-        """`24`, or `at least 24`; None if it is not known."""
+        """`24`, or `at least 24`; None if the lag is unknown."""
         if self.lag is None:
             return None
         return f"{self.lag}" if self.is_lag_exact else f"at least {self.lag}"
@@ -82,11 +82,11 @@ class PartitionOffsets:
 
 @dataclass(frozen=True, slots=True)
 class PartitionFacts(PartitionOffsets):
-    """One partition of a topic that the group reads, owned or has an offset of; or one that does
-    not exist any more, of which it has an owner or an offset.
+    """One partition of a topic that the group reads, owns or has an offset of; or a deleted
+    partition that still has an owner or an offset.
 
     exists   whether the topic has such a partition
-    leader   broker id; None if there is none that is alive
+    leader   broker id; None without a live leader
     """
 
     exists: bool
@@ -96,9 +96,9 @@ class PartitionFacts(PartitionOffsets):
 
 @dataclass(frozen=True, slots=True)
 class GroupFacts:
-    """A group. `members` and `partitions` are sorted; `topics` are all that exist, with their
-    partitions; `unanswered` says what could not be asked, and why; `strays` are znodes beside those
-    of owners that name no partition."""
+    """A group. `members` and `partitions` are sorted. `topics` has every topic of the cluster with
+    its partitions. `unanswered` lists the questions that failed, each with its reason. `strays` are
+    znodes among the owners or offsets whose names are not partition numbers."""
 
     group: str
     brokers: tuple[int, ...]
@@ -130,12 +130,12 @@ def partitions_of(
     topics: Iterable[str],
     known: Iterable[TopicPartition],
 ) -> list[TopicPartition]:
-    """The partitions that any answer about a group is about, sorted: all `known` ones (some may not
-    exist any more), and every partition of their topics and of `topics`, committed or not.
+    """All partitions that concern a group, sorted: the `known` ones (some may be deleted), and
+    every partition of their topics and of `topics`, committed or not.
 
-    assigned   topic → partition numbers, of the topics that exist
-    topics     that the group has something to do with: it reads them, or has znodes of them
-    known      partitions of which it has an owner or an offset
+    assigned   topic → partition numbers, for every topic of the cluster
+    topics     topics that the group reads or has znodes of
+    known      partitions with an owner or an offset
     """
     found = set(known)
     for topic in {*topics, *(tp.topic for tp in found)}:

@@ -1,8 +1,8 @@
-"""What is wrong with a group, why, and one sentence of advice for each finding. Pure.
+"""The checks of a group: each finding says what is wrong, why, and what to do. Pure.
 
 A *problem* keeps messages from being read, or will lose or repeat some; a *note* is worth knowing.
-A group that is just rebalancing shows problems that are gone a moment later, so what is found is
-worth a second look before anything is done about it.
+During a rebalance a group shows problems that disappear a moment later, so check again before you
+act on a finding.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from kafka08.zk import paths
 @dataclass(frozen=True, slots=True)
 class Finding:
     """kind      one word for programs
-    subject   the znode, partition, topic or member it is about, or several of them
-    says      what is the case, and why
-    advice    one sentence: what to do about it
+    subject   the znode, partition, topic or member, or several of them
+    says      what is wrong, and why
+    advice    what to do, in one sentence
     problem   False for a note
     """
 
@@ -44,12 +44,12 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """Who should own what.
+    """The assignments that the members should arrive at.
 
-    strategies   the assignments that the group may be after. It does not say which strategy its
-                 members are configured with: those that agree with all live owners, or if none
-                 does, every one that is possible
-    agreed       whether one agrees
+    strategies   the possible assignments. A group's znodes do not show which strategy its members
+                 are configured with: these are the assignments that agree with all live owners, or
+                 if none does, the result of every strategy
+    agreed       whether one of them agrees with all live owners
     threads      topic → the thread ids that read it
     """
 
@@ -58,24 +58,24 @@ class Expected:
     threads: dict[str, list[str]]
 
     def owners_of(self, tp: TopicPartition) -> list[str]:
-        """The threads that may be meant to own a partition, without repetition."""
+        """The threads that should own a partition, by any of the strategies, without duplicates."""
         return sorted({strategy[tp] for strategy in self.strategies if tp in strategy})
 
 
 def explain(facts: GroupFacts) -> list[Finding]:
-    """Everything that is found, problems first; empty if all is well. What is the same of several
-    partitions is said once."""
+    """All findings, problems first; empty for a healthy group. Partitions with the same finding
+    share one."""
     expected = expectation(facts)
     return ordered(finding for check in CHECKS for finding in check(facts, expected))
 
 
 def ordered(findings: Iterable[Finding]) -> list[Finding]:
-    """Problems first, and what is the same of several subjects once."""
+    """Problems first; findings that differ only in their subject are merged."""
     return sorted(_merged(findings), key=lambda finding: not finding.problem)
 
 
 def _merged(findings: Iterable[Finding]) -> list[Finding]:
-    """One finding for all that differ in their subject only, in the order of the first of each."""
+    """One finding for all that differ only in their subject, in the order of first occurrence."""
     subjects: dict[Finding, list[str]] = {}
     for finding in findings:
         subjects.setdefault(replace(finding, subject=""), []).append(finding.subject)
@@ -83,7 +83,7 @@ def _merged(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def expectation(facts: GroupFacts) -> Expected:
-    """What the members, as registered, compute for themselves by either strategy."""
+    """What the registered members compute, with either strategy."""
     threads: dict[str, list[str]] = {}
     for member, topic, streams in facts.subscriptions():
         threads.setdefault(topic, []).extend(thread_ids(member.consumer_id, streams))
@@ -97,7 +97,7 @@ def expectation(facts: GroupFacts) -> Expected:
 
 
 def _live_owners(facts: GroupFacts) -> Assignment:
-    """partition → thread, of the owner znodes of members that are there."""
+    """partition → thread, from the owner znodes of live members."""
     sessions = {member.consumer_id: member.session for member in facts.members}
     return {
         p.topic_partition: p.owner.thread_id
@@ -120,8 +120,8 @@ def no_members(subject: str, partitions: Iterable[PartitionFacts]) -> Finding:
     return Finding(
         "no-members",
         subject,
-        f"the group has no member; {number} messages wait for it",
-        "start a member, or leave it if the group is meant to be stopped",
+        f"the group has no members; {number} messages are unread",
+        "start a member; nothing to do if the group is stopped on purpose",
         problem=behind > 0,
     )
 
@@ -131,8 +131,9 @@ def _no_brokers(facts: GroupFacts, _: Expected) -> Iterator[Finding]:
         yield Finding(
             "no-brokers",
             paths.BROKER_IDS,
-            "no broker is registered, so members own nothing and wait",
-            "start a broker, or compare its zookeeper.connect with the members' (the chroot too)",
+            "no broker is registered in ZooKeeper, so members own no partition and wait",
+            "start a broker, or check that brokers and members have the same zookeeper.connect "
+            "(with its chroot)",
         )
 
 
@@ -143,9 +144,9 @@ def _unreadable(facts: GroupFacts, _: Expected) -> Iterator[Finding]:
             yield Finding(
                 "unreadable-member",
                 path,
-                f"its registration is not understood ({member.fault}), which fails the rebalance "
-                "of every member",
-                "stop that member and correct what it subscribes to",
+                f"its registration cannot be understood ({member.fault}), so every member of the "
+                "group fails to rebalance",
+                "stop that member and correct its subscription",
             )
 
 
@@ -155,14 +156,13 @@ def _persistent(facts: GroupFacts, _: Expected) -> Iterator[Finding]:
             yield Finding(
                 "persistent-member",
                 paths.consumer_id(facts.group, member.consumer_id),
-                "the znode belongs to no session, so partitions are dealt to a member that is not "
-                "there",
+                "the znode is persistent, so partitions are assigned to a member that does not run",
                 "delete that znode",
             )
 
 
 def _blocking_owners(facts: GroupFacts, expected: Expected) -> Iterator[Finding]:
-    """Owner znodes that keep the partition from whoever should have it."""
+    """Owner znodes that keep a partition from the member that should own it."""
     sessions = {member.consumer_id: member.session for member in facts.members}
     for partition in facts.partitions:
         owner = partition.owner
@@ -174,33 +174,33 @@ def _blocking_owners(facts: GroupFacts, expected: Expected) -> Iterator[Finding]
         says, advice = fault
         tp = partition.topic_partition
         waiting = " or ".join(expected.owners_of(tp))
-        blocked = f"; it blocks {waiting}, and all else that member claims" if waiting else ""
+        blocked = f"; it blocks {waiting} and that member's other claims" if waiting else ""
         yield Finding("blocking-owner", facts.owner_path(tp), says + blocked, advice)
 
 
 def _fault_of_owner(owner: Owner, sessions: dict[str, int]) -> tuple[str, str] | None:
-    """(what is wrong with an owner znode, advice); None for that of a live member."""
+    """(the fault of an owner znode, advice); None if a live member owns it."""
     consumer_id = owner.thread_id.rpartition("-")[0]
     if owner.session == 0:
         return (
-            f"{owner.thread_id} owns it by a znode that belongs to no session and never goes",
-            "delete that znode; no client of 0.8 makes such ones",
+            f"{owner.thread_id} owns it through a persistent znode, which never expires",
+            "delete that znode; no client of 0.8 creates persistent ones",
         )
     if consumer_id not in sessions:
         return (
             f"{owner.thread_id} owns it, but no such member is registered",
-            f"wait one session timeout; if it stays, end the process of session {owner.session:#x}",
+            f"wait one session timeout; if it remains, end process of session {owner.session:#x}",
         )
     if sessions[consumer_id] not in {0, owner.session}:
         return (
             f"an earlier session ({owner.session:#x}) of {consumer_id} still owns it",
-            "wait until it ends; if it stays, two processes use one consumer.id: give each its own",
+            "wait until it expires; if it remains, two processes share one consumer.id: change one",
         )
     return None
 
 
 def _unreadable_offsets(facts: GroupFacts, _: Expected) -> Iterator[Finding]:
-    """Source: fetchOffsets of kafka.consumer.ZookeeperConsumerConnector 0.8.2.2, whose toLong ends
+    """Source: fetchOffsets of kafka.consumer.ZookeeperConsumerConnector 0.8.2.2, whose toLong fails
     the rebalance."""
     for partition in facts.partitions:
         if partition.zookeeper_fault is not None:
@@ -208,9 +208,9 @@ def _unreadable_offsets(facts: GroupFacts, _: Expected) -> Iterator[Finding]:
             yield Finding(
                 "unreadable-offset",
                 str(partition.topic_partition),
-                f"{partition.zookeeper_fault}; this fails the rebalance of a member that should "
-                "own the partition",
-                "stop the group and overwrite it: kafka08 offsets set "
+                f"{partition.zookeeper_fault}; the member that should own the partition fails to "
+                "rebalance",
+                "stop the group and overwrite the offset: kafka08 offsets set "
                 f"{facts.group} {topic}:{number}=OFFSET",
             )
 
@@ -220,14 +220,14 @@ def _strays(facts: GroupFacts, _: Expected) -> Iterator[Finding]:
         yield Finding(
             "stray-znode",
             path,
-            "its name is no partition's number; no client of 0.8 makes or reads such a znode",
-            "find out who makes it, or delete it",
+            "its name is not a partition number; no client of 0.8 creates or reads such a znode",
+            "find the program that creates it, or delete it",
             problem=False,
         )
 
 
 def _unowned(facts: GroupFacts, expected: Expected) -> Iterator[Finding]:
-    """Partitions that somebody subscribes to and nobody owns."""
+    """Subscribed partitions without an owner."""
     blocked = _blocked_members(facts, expected)
     for partition in facts.partitions:
         tp = partition.topic_partition
@@ -245,22 +245,22 @@ def _why_unowned(
         path = blocked.get(thread.rpartition("-")[0])
         if path is not None:
             return (
-                f"no owner: {thread} waits for {path}, and claims all its share or none",
-                f"see what is said of {path}; when that is released, this is claimed too",
+                f"no owner: {thread} waits for {path}, since it claims all its partitions or none",
+                f"see the finding for {path}; the member claims both when that znode is gone",
             )
     if any(member.fault for member in facts.members):
         return (
-            f"no owner: {names} should have it, but no member can rebalance",
-            "see what is said of the registration that is not understood",
+            f"no owner: {names} should own it, but no member can rebalance",
+            "see the finding for the registration that cannot be understood",
         )
     return (
-        f"no owner, although {names} should have it and nothing blocks that",
-        "look again in a few seconds; if it stays, that member has given up: restart it",
+        f"no owner, although {names} should own it and nothing blocks the claim",
+        "check again in a few seconds; if it remains, that member has given up: restart it",
     )
 
 
 def _blocked_members(facts: GroupFacts, expected: Expected) -> dict[str, str]:
-    """consumer id → owner znode of another member that stands where it should own."""
+    """consumer id → an owner znode of another member, in the way of its claim."""
     blocked: dict[str, str] = {}
     for partition in facts.partitions:
         if partition.owner is None:
@@ -275,7 +275,7 @@ def _blocked_members(facts: GroupFacts, expected: Expected) -> dict[str, str]:
 
 
 def _misplaced(facts: GroupFacts, expected: Expected) -> Iterator[Finding]:
-    """Live owners that fit neither strategy: one finding for all, since one cause moves many."""
+    """Live owners that fit neither strategy. One finding for all, since one cause moves many."""
     if expected.agreed:
         return
     owned = _live_owners(facts)
@@ -283,9 +283,9 @@ def _misplaced(facts: GroupFacts, expected: Expected) -> Iterator[Finding]:
     yield Finding(
         "misplaced",
         some_of(wrong or list(owned)),
-        "the owners are neither those of range nor those of round robin: a rebalance is under way, "
-        "or the members disagree on partition.assignment.strategy",
-        "look again in a few seconds; if it stays, give all members the same strategy",
+        "the owners match neither the range nor the roundrobin strategy: a rebalance is in "
+        "progress, or the members disagree on partition.assignment.strategy",
+        "check again in a few seconds; if it remains, configure the same strategy in all members",
     )
 
 
@@ -297,7 +297,7 @@ def _idle(facts: GroupFacts, expected: Expected) -> Iterator[Finding]:
                 "idle-threads",
                 topic,
                 f"{len(threads)} threads share {len(facts.topics[topic])} partitions, so {spare} "
-                "have nothing to read",
+                "are idle",
                 "add partitions, or run fewer threads",
                 problem=False,
             )
@@ -310,19 +310,20 @@ def _absent_topics(facts: GroupFacts, expected: Expected) -> Iterator[Finding]:
                 "absent-topic",
                 topic,
                 "members subscribe to it, but it does not exist; they wait for it",
-                "create it, or correct its name in the members",
+                "create it, or correct its name in the members' configuration",
             )
 
 
 def gone_partitions(partitions: Iterable[PartitionFacts]) -> Iterator[Finding]:
-    """Partitions that the group has to do with and that do not exist."""
+    """Partitions that do not exist, but of which the group has an owner or an offset."""
     for partition in partitions:
         if not partition.exists:
             yield Finding(
                 "gone-partition",
                 str(partition.topic_partition),
                 "the group has an owner or an offset of it, but the topic has no such partition",
-                "nothing needs it; if the topic is made again, the old offset would count",
+                "delete the leftover znode before the topic is created again: members would start "
+                "at the old offset",
                 problem=False,
             )
 
@@ -338,46 +339,48 @@ def _unread_topics(facts: GroupFacts, expected: Expected) -> Iterator[Finding]:
             "unread-topic",
             topic,
             "the group has offsets of it, but no member subscribes to it",
-            "leave it if that is meant; else see what the members subscribe to",
+            "nothing to do if that is intended; otherwise check what the members subscribe to",
             problem=False,
         )
 
 
 def leaderless(partitions: Iterable[PartitionFacts]) -> Iterator[Finding]:
-    """Partitions that have no leader."""
+    """Partitions without a leader."""
     for partition in partitions:
         if partition.exists and partition.leader is None:
             yield Finding(
                 "no-leader",
                 str(partition.topic_partition),
-                "no live leader, so the owner waits",
-                "see which broker is down: kafka08 topic describe",
+                "it has no live leader, so its owner waits",
+                "find the broker that is down: kafka08 topic describe",
             )
 
 
 def outside_the_log(partitions: Iterable[PartitionFacts]) -> Iterator[Finding]:
-    """Partitions whose committed offset is not in the log."""
+    """Partitions whose committed offset lies outside the log."""
     for partition in partitions:
         at, start, end = partition.newest, partition.log_start, partition.log_end
         if at is None or start is None or end is None or start <= at <= end:
             continue
-        where = f"offset {at} is committed, but the log has {start} to {end}"
+        where = f"offset {at} is committed, but the log has offsets {start} to {end}"
         gone = f"{start - at} messages were deleted before they were read"
         yield Finding(
             "outside-log",
             str(partition.topic_partition),
-            f"{where}: {gone}" if at < start else f"{where}: the topic was made anew, or cut",
-            "set auto.offset.reset to where the group shall go on; it decides at the next start",
+            f"{where}: {gone}"
+            if at < start
+            else f"{where}: the topic was created again, or its log was truncated",
+            "set auto.offset.reset: it decides where the members continue after their next start",
         )
 
 
 def _never_committed(facts: GroupFacts, expected: Expected) -> Iterator[Finding]:
-    """Partitions with messages and without an offset in either store. Their next owner begins by
-    auto.offset.reset; 0.8's default, largest, skips what is there.
+    """Partitions with messages and without an offset in either store. There auto.offset.reset
+    decides where the next owner starts; 0.8's default, largest, skips all earlier messages.
     Source: kafka.consumer.ConsumerFetcherThread.handleOffsetOutOfRange 0.8.2.2."""
     found = [p for p in facts.partitions if p.never_committed and p.exists and p.lag]
     if facts.members:
-        # Members that own a partition have begun to read it, and commit it in time.
+        # A member reads the partitions that it owns, and commits them in time.
         read = [p for p in found if p.topic_partition.topic in expected.threads]
         owned = [p for p in read if p.owner is not None]
         yield from _uncommitted(owned, _OWNED, _LOOK_AGAIN, problem=False)
@@ -387,20 +390,19 @@ def _never_committed(facts: GroupFacts, expected: Expected) -> Iterator[Finding]
 
 
 _OWNED: Final = (
-    "its owner has not committed it yet; should another one take over before that, it begins where "
-    "auto.offset.reset says: largest (the default) skips what is in the log"
+    "its owner has not committed it yet; if another member takes it over before that, "
+    "auto.offset.reset decides where it starts: largest (the default) skips these messages"
 )
 _LOOK_AGAIN: Final = (
-    "look again after the members' auto.commit.interval.ms (a minute); if it stays, they do not "
+    "check again after the members' auto.commit.interval.ms (a minute); if it remains, they do not "
     "commit"
 )
 _UNOWNED: Final = (
-    "the next owner begins where auto.offset.reset says: largest (the default) skips what is in "
-    "the log"
+    "auto.offset.reset decides where the next owner starts: largest (the default) skips them"
 )
 _READ_THEM: Final = (
     "to read them, start members with auto.offset.reset=smallest, or stop the group and commit "
-    "their log's start: {} (committed offsets stay)"
+    "the start of their logs: {} (committed offsets stay)"
 )
 
 
@@ -419,7 +421,7 @@ def _uncommitted(
 
 
 def _disagreements(facts: GroupFacts, _: Expected) -> Iterator[Finding]:
-    """The two stores, where both have an offset."""
+    """Partitions whose offsets in the two stores differ."""
     for partition in facts.partitions:
         zookeeper, kafka = partition.zookeeper, partition.kafka
         if zookeeper is None or kafka is None or zookeeper == kafka:
@@ -430,21 +432,21 @@ def _disagreements(facts: GroupFacts, _: Expected) -> Iterator[Finding]:
             str(partition.topic_partition),
             f"ZooKeeper has offset {zookeeper}, Kafka {kafka}: {newer} is "
             f"{abs(zookeeper - kafka)} messages ahead",
-            "usual while members commit to one store only; before offsets.storage is changed: "
-            f"kafka08 migrate plan {facts.group}",
+            "expected while members commit to one store only; before you change offsets.storage, "
+            f"compare: kafka08 migrate plan {facts.group}",
             problem=False,
         )
 
 
 def _half_migrated(facts: GroupFacts, _: Expected) -> Iterator[Finding]:
-    """Partitions with an offset in Kafka alone beside others in ZooKeeper."""
+    """Partitions with an offset in Kafka only, while others have one in ZooKeeper."""
     alone = [p for p in facts.partitions if p.kafka is not None and p.zookeeper is None]
     if alone and any(p.zookeeper is not None for p in facts.partitions):
         yield Finding(
             "only-in-kafka",
             some_of([p.topic_partition for p in alone]),
             f"{len(alone)} partitions have an offset in Kafka only, others in ZooKeeper too",
-            "members with offsets.storage=zookeeper would begin these anew: "
+            "members with offsets.storage=zookeeper would ignore it; compare: "
             f"kafka08 migrate plan {facts.group}",
             problem=False,
         )
@@ -452,7 +454,9 @@ def _half_migrated(facts: GroupFacts, _: Expected) -> Iterator[Finding]:
 
 def unanswered(group: str, reasons: Iterable[str]) -> Iterator[Finding]:
     for what in reasons:
-        yield Finding("unanswered", group, what, "see that the brokers answer, then ask again")
+        yield Finding(
+            "unanswered", group, what, "check that the brokers are running, then try again"
+        )
 
 
 Check = Callable[[GroupFacts, Expected], Iterable[Finding]]
@@ -478,4 +482,4 @@ CHECKS: Final[tuple[Check, ...]] = (
     _disagreements,
     _half_migrated,
 )
-"""In the order in which they are told."""
+"""In the order of the report."""

@@ -1,4 +1,4 @@
-"""How many messages a group has not read, by topic. Pure."""
+"""A group's lag by topic. Pure."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from kafka08.structs import TopicPartition
 class TopicLag:
     """A group's lag in one topic, in messages.
 
-    partitions        those whose lag is known, at least as a lower bound
-    largest           of a single partition
-    lag               of all partitions; a lower bound unless `is_exact`
-    never_committed   partitions with messages, but without an offset in either store; their lag
-                      counts from the log's start
-    beyond_end        partitions whose offset lies beyond the log's end: the topic was created
-                      again, or its log was truncated. Their whole log counts as not read
+    partitions        the number of partitions whose lag is known, at least as a lower bound
+    largest           the lag of the partition that is furthest behind
+    lag               the sum over all partitions; a lower bound unless `is_exact`
+    never_committed   the number of partitions with messages, but without an offset in either store;
+                      their lag counts from the log's start
+    beyond_end        the number of partitions whose offset lies beyond the log's end: the topic was
+                      created again, or its log was truncated. Their whole log counts as unread
     """
 
     topic: str
@@ -40,8 +40,8 @@ class TopicLag:
 
 
 def lag_by_topic(partitions: Iterable[PartitionOffsets]) -> list[TopicLag]:
-    """One row for each topic, in the order of `partitions`. A partition whose lag is not known (it
-    has no leader, or does not exist) is left out."""
+    """One row for each topic, in the order of `partitions`. A partition of unknown lag (it has no
+    leader, or does not exist) is left out."""
     by_topic: dict[str, list[PartitionOffsets]] = {}
     for partition in partitions:
         if partition.lag is not None:
@@ -66,8 +66,8 @@ def _is_beyond_end(partition: PartitionOffsets) -> bool:
 
 
 def _unread(partition: PartitionOffsets) -> int:
-    """Never below 0, so that no partition hides the lag of another one."""
-    assert partition.lag is not None, "others were left out"
+    """At least 0, so that a partition beyond its end does not reduce the topic's sum."""
+    assert partition.lag is not None, "partitions of unknown lag are left out before"
     if not _is_beyond_end(partition) or partition.log_start is None or partition.log_end is None:
         return max(0, partition.lag)
     return partition.log_end - partition.log_start

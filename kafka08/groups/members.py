@@ -1,8 +1,8 @@
-"""The live members of groups: what they registered, and which order of a migration they follow.
+"""The live members of groups: their registrations, and the migration order that each follows.
 
-A member of ours is known by the key `kafka08` in its registration. Any other (the JVM's, say) goes
-by its own properties, which cannot be seen from outside: what it really does shows only in how the
-two stores move.
+Our members have the key `kafka08` in their registration. Others (the JVM's, say) take their
+settings from their own properties, which no znode shows: only the movement of the two stores shows
+where they commit.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from kafka08.zk.nodes import ConsumerRegistration
 from kafka08.zk.operations import Children, Get, Node
 
 DEFAULT_COMMIT_INTERVAL_MS: Final = 60_000
-"""auto.commit.interval.ms of a member that does not say."""
+"""auto.commit.interval.ms of a member whose registration does not have it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
     """An id znode of a group.
 
-    registration   what it says; None if that cannot be read, for the reason `unreadable`
-    session        the ZooKeeper session that the znode lives with; 0: made persistent
-    answer         the order that it follows now; None: it follows none, or is not ours
+    registration   its decoded text; None if that cannot be decoded, for the reason `unreadable`
+    session        the ZooKeeper session that created the znode; 0 for a persistent znode
+    answer         the migration order that it follows now; None: none, or not one of our members
     """
 
     consumer_id: str
@@ -42,7 +42,7 @@ class Member:
 
     @property
     def pattern(self) -> str:
-        """How its streams are named: as topics, or by a regular expression."""
+        """The kind of its subscription: topic names, or a regular expression."""
         return "" if self.registration is None else self.registration.pattern
 
     @property
@@ -52,13 +52,13 @@ class Member:
 
     @property
     def subscription(self) -> Subscription | None:
-        """What it reads; None if nobody understands that: then `fault` says why."""
+        """What it subscribes to; None if that cannot be understood, and `fault` says why."""
         understood = self._understood()
         return None if isinstance(understood, str) else understood
 
     @property
     def fault(self) -> str | None:
-        """Why every member fails to rebalance with it; None if it is understood."""
+        """Why every member of the group fails to rebalance with it; None if all is understood."""
         understood = self._understood()
         return understood if isinstance(understood, str) else None
 
@@ -72,12 +72,12 @@ class Member:
 
     @property
     def is_ours(self) -> bool:
-        """Whether it switches by itself when it is ordered to."""
+        """Whether it is our own implementation, which switches stores on a migration order."""
         return self._configuration is not None
 
     @property
     def configured(self) -> OffsetStorage | None:
-        """Where its configuration commits; None: it is not ours, and not known."""
+        """The offsets.storage of its configuration; None, so unknown, for other implementations."""
         if (says := self._configuration) is None:
             return None
         is_dual = says.get("dual.commit.enabled") == "true"
@@ -85,12 +85,12 @@ class Member:
 
     @property
     def storage(self) -> OffsetStorage | None:
-        """Where it commits now, as far as is known."""
+        """Where it commits now; None if that is unknown."""
         return self.configured if self.answer is None else self.answer.storage
 
     @property
     def commit_interval_ms(self) -> int:
-        """Its auto.commit.interval.ms."""
+        """Its auto.commit.interval.ms, in ms."""
         interval = (self._configuration or {}).get("auto.commit.interval.ms", "")
         return int(interval) if interval.isdecimal() else DEFAULT_COMMIT_INTERVAL_MS
 
@@ -99,7 +99,7 @@ class Member:
         return None if self.registration is None else self.registration.kafka08
 
     def owns(self, thread_id: str | None) -> bool:
-        """Whether a thread id, as it stands in owner znodes, is one of its streams."""
+        """Whether an owner znode's thread id is one of its streams."""
         return thread_id is not None and thread_id.rpartition("-")[0] == self.consumer_id
 
     def __str__(self) -> str:
@@ -109,7 +109,7 @@ class Member:
 
 def topics_read(members: Iterable[Member], existing: Collection[str]) -> set[str]:
     """The topics that `members` subscribe to; patterns are matched against the `existing` ones.
-    Those of a member whose registration is not understood are not known."""
+    A member whose registration cannot be understood adds none."""
     return {
         topic
         for member in members
@@ -124,7 +124,7 @@ def read_members(zk: ZkClient, group: str) -> tuple[Member, ...]:
 
 
 def read_members_of(zk: ZkClient, groups: Sequence[str]) -> dict[str, tuple[Member, ...]]:
-    """The same of many groups, each kind of read as one pipeline."""
+    """The members of many groups; reads of one kind share a pipeline."""
     listed = zk.pipeline([Children(paths.consumer_ids(group)) for group in groups])
     ids = [
         (group, consumer_id)
@@ -142,7 +142,7 @@ def read_members_of(zk: ZkClient, groups: Sequence[str]) -> dict[str, tuple[Memb
 
 
 def _member(consumer_id: str, node: Node, answer: str | None) -> Member:
-    """What a member says of itself. An answer that cannot be read is none."""
+    """A member from its znode. An unreadable answer to a migration order counts as none."""
     session = node.ephemeral_owner
     try:
         registration = nodes.decode_consumer(node.data)

@@ -1,13 +1,13 @@
-"""Reads what ZooKeeper and the brokers say about groups. Changes nothing.
+"""Reads the state of groups from ZooKeeper and the brokers. Changes nothing.
 
     with GroupReader("localhost:2181") as reader:
         print(reader.groups())
         for finding in explain(reader.facts("readers")):
             print(finding)
 
-What cannot be asked (no broker is up, a coordinator is loading) is noted in the facts, so that a
-group can be looked at while its cluster is half down. Of a group of ZooKeeper only ZooKeeper must
-answer; for groups that have a coordinator no ZooKeeper is needed.
+Questions that fail (no broker is up, a coordinator is loading) are listed in the facts, so that you
+can look at a group while half of its cluster is down. For a ZooKeeper group only ZooKeeper must
+answer; groups that have a coordinator need no ZooKeeper.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ RETRIES = RetryPolicy(tries=3, backoff_ms=200)
 class GroupReader(Closeable):
     """Connects at once; raises ZooKeeperError. Usable in a `with` statement.
 
-    zookeeper   connect string of the cluster; None: groups of ZooKeeper cannot be read
+    zookeeper   connect string of the cluster; None: ZooKeeper groups cannot be read
     bootstrap   brokers to ask; None: those registered in ZooKeeper
     """
 
@@ -51,7 +51,7 @@ class GroupReader(Closeable):
         *,
         runtime: ClientRuntime = THREADS,
     ) -> None:
-        assert zookeeper or bootstrap, "a cluster is found by its ZooKeeper or by its brokers"
+        assert zookeeper or bootstrap, "give the connect string of ZooKeeper, or brokers"
         self._bootstrap = parse_bootstrap(bootstrap) if bootstrap is not None else None
         self._runtime = runtime
         self._cluster: ClusterClient | None = None
@@ -76,9 +76,8 @@ class GroupReader(Closeable):
         return self._store is not None
 
     def groups(self) -> list[GroupSummary]:
-        """The groups that ZooKeeper knows, sorted. One that was never there (it commits to Kafka
-        without being a member) is not listed by 0.8.2.2; of later brokers see
-        `coordinated_groups`."""
+        """The groups in ZooKeeper, sorted. A group that commits to Kafka without ever being a
+        member has no znode: 0.8.2.2 cannot list it, for later brokers see `coordinated_groups`."""
         zk = self._zookeeper.zk
         names = GroupStore(zk).groups()
         reads = [Children(path(name)) for name in names for path in (paths.consumer_ids, _offsets)]
@@ -90,7 +89,7 @@ class GroupReader(Closeable):
 
     def coordinated_groups(self) -> CoordinatedGroups:
         """The groups that brokers coordinate; none in a cluster of 0.8. Brokers that do not answer
-        are noted."""
+        are listed in `unanswered`."""
         if not self._may_coordinate():
             return CoordinatedGroups(())
         try:
@@ -99,8 +98,8 @@ class GroupReader(Closeable):
             return CoordinatedGroups((), (f"groups that brokers coordinate: {error}",))
 
     def coordinated_facts(self, group: str) -> CoordinatedFacts | None:
-        """Everything about a group that has a coordinator; None if none knows it. Raises
-        KafkaError if the coordinator does not answer."""
+        """Everything about a group that has a coordinator; None if no coordinator knows the name.
+        Raises KafkaError if the coordinator does not answer."""
         if not self._may_coordinate():
             return None
         return CoordinatorReader(self._client(), self._runtime).facts(group)
@@ -112,15 +111,15 @@ class GroupReader(Closeable):
 
     @property
     def _zookeeper(self) -> ClusterStore:
-        assert self._store is not None, "groups of ZooKeeper are read with a connect string"
+        assert self._store is not None, "a ZooKeeper group needs the connect string of ZooKeeper"
         return self._store
 
     def _may_coordinate(self) -> bool:
         return self._store is None or may_coordinate(self._store)
 
     def facts(self, group: str) -> GroupFacts:
-        """Everything about `group`. A znode of an offset that cannot be read concerns its partition
-        alone. Raises ZooKeeperError, ConfigError for a name that no group can have."""
+        """Everything about `group`. An offset znode that cannot be read affects its partition
+        alone. Raises ZooKeeperError, and ConfigError for a name that no group can have."""
         paths.check_group(group)
         store = self._zookeeper
         zk = store.zk
@@ -183,8 +182,8 @@ class GroupReader(Closeable):
         partitions: list[TopicPartition],
         unanswered: list[str],
     ) -> Offsets:
-        """Kafka cannot list what a group committed, so it is asked for every partition there is;
-        not at all before the offsets topic exists, since the question would create it."""
+        """Kafka cannot list a group's offsets, so this asks for every partition of the cluster. It
+        does not ask before the offsets topic exists, since the question would create it."""
         if OFFSETS_TOPIC not in topics:
             return {}
         try:
@@ -197,19 +196,19 @@ class GroupReader(Closeable):
     def _log_ranges(
         self, led: Iterable[TopicPartition], unanswered: list[str]
     ) -> tuple[Offsets, Offsets]:
-        """The starts and ends of the logs that have a leader."""
+        """The start and end of every log that has a leader."""
         partitions = list(led)
         if not partitions:
             return {}, {}
         try:
             reader = CoordinatorReader(self._client(), self._runtime)
         except KafkaError as error:
-            unanswered.append(f"where logs start and end: {error}")
+            unanswered.append(f"log start and end offsets: {error}")
             return {}, {}
         return reader.log_ranges(partitions, unanswered)
 
     def _client(self) -> ClusterClient:
-        """A client of brokers of which one has just answered; else NoBrokersAvailable, at once."""
+        """A client of brokers of which one has just answered. Raises NoBrokersAvailable at once."""
         if self._cluster is None:
             addresses = self._bootstrap or self._zookeeper.broker_addresses()
             self._cluster = ClusterClient(
@@ -220,7 +219,7 @@ class GroupReader(Closeable):
                 retry_policy=RETRIES,
                 runtime=self._runtime,
             )
-        # A coordinator is waited for much longer than somebody who looks at a dead cluster wants.
+        # The usual retries for a coordinator take longer than a user with a dead cluster will wait.
         self._cluster.refresh()
         return self._cluster
 

@@ -1,6 +1,6 @@
 """The owners and offsets of groups in ZooKeeper: two trees of one shape below each group's znode.
 
-Reads are made for many groups at once, each level of their trees as one pipeline.
+Many groups are read together, each level of their trees in one pipeline.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ T = TypeVar("T")
 AT_ONCE: Final = 5000
 """Znodes that one pipeline reads: a hundred thousand take longer than it may wait."""
 THREAD_ID_MAX: Final = 1000
-"""Characters of an owner's thread id that are kept: enough for any group, host and number."""
+"""The most characters kept of an owner's thread id: enough for any group, host and number."""
 
 
 @dataclass(slots=True)
 class Tree(Generic[T]):
-    """What stands below /consumers/<group>/<kind>/<topic>/<partition>.
+    """The content of /consumers/<group>/<kind>/<topic>/<partition>.
 
-    topics       all that have a znode, with partitions or without
-    strays       paths of znodes that are not named after a partition
-    unreadable   partition → the fault of its znode, whose text is not understood; with its path
+    topics       all topics that have a znode, with or without partitions below it
+    strays       paths of znodes whose names are not partition numbers
+    unreadable   partition → why its znode's text cannot be understood, with its path
     """
 
     topics: set[str]
@@ -46,26 +46,26 @@ def read_owners(zk: ZkClient, groups: Sequence[str]) -> dict[str, Tree[Owner]]:
 
 
 def read_offsets(zk: ZkClient, groups: Sequence[str]) -> dict[str, Tree[int]]:
-    """The same of committed offsets."""
+    """group → its committed offsets."""
     return _read(zk, groups, paths.offsets, lambda node: nodes.decode_offset(node.data))
 
 
 def read_commits(zk: ZkClient, groups: Sequence[str]) -> dict[str, Tree[tuple[int, int]]]:
-    """The same with the version of each znode, which rises with each commit."""
+    """group → its committed offsets with the versions of their znodes; a commit raises these."""
     return _read(zk, groups, paths.offsets, lambda n: (nodes.decode_offset(n.data), n.version))
 
 
 def _owner(node: Node) -> Owner:
     thread_id = node.data or ""
     if len(thread_id) > THREAD_ID_MAX:
-        thread_id = f"{thread_id[:THREAD_ID_MAX]}…"  # the name of no thread
+        thread_id = f"{thread_id[:THREAD_ID_MAX]}…"  # matches no thread
     return Owner(thread_id, node.ephemeral_owner)
 
 
 def _read(
     zk: ZkClient, groups: Sequence[str], path: Callable[..., str], decode: Callable[[Node], T]
 ) -> dict[str, Tree[T]]:
-    """`path` of a group and, where there is one, a topic."""
+    """Reads the trees below `path(group, topic)` for all groups."""
     listed = zk.pipeline([Children(path(group)) for group in groups])
     found: dict[str, Tree[T]] = {
         group: Tree(set(unless_gone(names, [])))
