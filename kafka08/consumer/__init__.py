@@ -1,11 +1,11 @@
-"""Reading: `SimpleConsumer` asks one broker, `PartitionReader` follows the leader of one partition,
-`ConsumerConnector` shares topics among a group of ZooKeeper's, `KafkaConsumer` (in `polling`) among
-a group with a coordinator.
+"""The consumers. `SimpleConsumer` sends requests to one broker, `PartitionReader` follows the
+leader of one partition, `ConsumerConnector` shares topics among a ZooKeeper group, `KafkaConsumer`
+(in `polling`) among a group with a coordinator.
 
-Start with `simple` and `partition_reader` for the former. For the latter: `connector` puts the
-parts together, `kafka_stream` is what a program iterates and `stream` is behind it, `rebalancer`
-decides who reads what, `fetcher` brings it, `offset_store` remembers how far it got. `assignors`,
-`assignment`, `subscription` and `java_pattern` are pure.
+Start with `simple` and `partition_reader` for the first two. For groups: `connector` wires the
+parts, a program iterates a `kafka_stream` with `stream` behind it, `rebalancer` claims and releases
+partitions, `fetcher` fetches them, `offset_store` commits. `assignors`, `assignment`,
+`subscription` and `java_pattern` are pure.
 """
 
 from __future__ import annotations

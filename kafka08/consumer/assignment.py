@@ -1,4 +1,4 @@
-"""What a member should own, worked out from what ZooKeeper says about its group. Pure."""
+"""A member's assignment, computed from the group's znodes. Pure."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from kafka08.structs import TopicPartition
 class GroupView:
     """A group as one member has read it.
 
-    members      consumer id → what it subscribes to
-    topics       names of all topics that exist, as far as a subscription by pattern needs them
-    partitions   topic → partition numbers, of the reader's own topics that exist
+    members      consumer id → subscription
+    topics       names of all existing topics, if a subscription by pattern needs them
+    partitions   topic → partition numbers, for the reader's own topics that exist
     """
 
     members: Mapping[str, Subscription]
@@ -27,9 +27,9 @@ class GroupView:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The steps from what is owned to what should be: first `release`, then `claim`.
+    """The steps from the owned partitions to the assigned ones: first `release`, then `claim`.
 
-    What stays with the same stream is in neither and goes on undisturbed.
+    Partitions that stay with the same stream are in neither and are not interrupted.
     """
 
     release: frozenset[TopicPartition]
@@ -48,8 +48,8 @@ def threads_by_topic(view: GroupView) -> dict[str, list[str]]:
 def assign(view: GroupView, consumer_id: str, strategy: str) -> Assignment:
     """The part of the group's assignment that belongs to `consumer_id`.
 
-    Round robin deals the partitions of the member's own topics to all threads of the group; any
-    strategy but `roundrobin` is range, as in 0.8.2.2. Raises ConsumerRebalanceFailed if round
+    Round robin distributes the partitions of the member's own topics over all threads of the group.
+    Any strategy but `roundrobin` is range, as in 0.8.2.2. Raises ConsumerRebalanceFailed if round
     robin is not possible.
     """
     own_topics = view.members[consumer_id].topics(view.topics)
@@ -61,8 +61,8 @@ def assign(view: GroupView, consumer_id: str, strategy: str) -> Assignment:
 
 
 def changes(owned: Assignment, wanted: Assignment) -> Changes:
-    """The least that has to be done. A partition that goes to another stream of the same member is
-    released and claimed, since its owner's znode names the stream."""
+    """The fewest steps. A partition that moves to another stream of the same member is released and
+    claimed, since its owner znode names the stream."""
     return Changes(
         release=frozenset(tp for tp, thread in owned.items() if wanted.get(tp) != thread),
         claim={tp: thread for tp, thread in wanted.items() if owned.get(tp) != thread},

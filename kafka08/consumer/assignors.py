@@ -1,9 +1,9 @@
-"""Which stream of which member reads which partition. Pure; every member computes it for itself.
+"""The assignment strategies: partition → stream. Pure; every member computes the result for itself.
 
-The result must be the one that the JVM connector computes from the same members, or mixed groups
+It must be the result of the JVM connector for the same members, or the members of mixed groups
 would claim each other's partitions for ever. Both functions return the whole assignment, of which
 a member claims its own part. Threads are named `<consumer id>-<n>` and sort as strings, so
-`x-10` stands before `x-2`. Source: kafka.consumer.PartitionAssignor 0.8.2.2.
+`x-10` comes before `x-2`. Source: kafka.consumer.PartitionAssignor 0.8.2.2.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ Assignment: TypeAlias = dict[TopicPartition, str]
 def range_assign(
     partitions: Mapping[str, Sequence[int]], threads: Mapping[str, Iterable[str]]
 ) -> Assignment:
-    """Each topic by itself: sorted partitions dealt to sorted threads in runs of equal length, the
-    first threads getting one more where it does not divide.
+    """Topic by topic: sorted threads get consecutive runs of the sorted partitions. If the division
+    leaves a remainder, the first threads get one more each.
 
     partitions   topic → its partition numbers, in any order
     threads      topic → the thread ids that subscribe to it; a topic without any has no owner
@@ -48,12 +48,12 @@ def range_assign(
 def round_robin_assign(
     partitions: Mapping[str, Sequence[int]], threads: Mapping[str, Iterable[str]]
 ) -> Assignment:
-    """All partitions, sorted by the Java hash of `[topic,partition]`, dealt in turn to all sorted
-    threads. Topics without partitions take part in the condition, as in 0.8.2.2.
+    """All partitions, sorted by the Java hash of `[topic,partition]`, are dealt in turn to all
+    sorted threads. The condition below includes topics without partitions, as in 0.8.2.2.
 
     Raises ConsumerRebalanceFailed unless every topic has the same set of threads. Equal hashes
-    (never of one topic's partitions) are dealt in the order of topic name and number; 0.8.2.2
-    leaves their order to a hash map.
+    (never of one topic's partitions) are ordered by topic name and number; 0.8.2.2 leaves their
+    order to a hash map.
     """
     sets = {topic: frozenset(readers) for topic, readers in threads.items()}
     if not sets:

@@ -1,4 +1,4 @@
-"""Many messages of one partition at once, as columns, without an object for each."""
+"""Batches: many messages of one partition as columns, without an object for each."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 class BatchLimits(NamedTuple):
-    """Of one batch: at most so many messages, and so many bytes of keys and values (one message
-    alone may have more)."""
+    """The limits of one batch: the number of messages, and the bytes of their keys and values (a
+    single message may have more)."""
 
     max_messages: int = DEFAULT_MAX_ROWS
     max_bytes: int = DEFAULT_MAX_COLUMN_BYTES
@@ -66,24 +66,25 @@ class MessageBatch:
 
     @property
     def timestamps(self) -> memoryview[int] | None:
-        """The time of each message in ms, -1 for none; None if they were not asked for, as by a
-        consumer of 0.8, whose messages have none."""
+        """The time of each message in ms, -1 for none. None if timestamps were not requested, as by
+        a consumer of 0.8, whose messages have none."""
         column = self.columns.timestamps
         return None if column is None else memoryview(column).cast("B").cast("q")
 
     def keys(self) -> list[bytes | None]:
-        """The key of each message, None for null; made anew at each call."""
+        """The key of each message, None for null; a new list at each call."""
         columns = self.columns
         return _rows(columns.key_offsets, columns.key_data, columns.key_validity)
 
     def values(self) -> list[bytes | None]:
-        """The value of each message, None for null; made anew at each call."""
+        """The value of each message, None for null; a new list at each call."""
         columns = self.columns
         return _rows(columns.value_offsets, columns.value_data, columns.value_validity)
 
     def to_arrow(self) -> pa.RecordBatch:
         """A record batch with the columns offset (int64), key and value (binary), and timestamp
-        (int64) if there are some, which shares this batch's memory. ImportError without pyarrow."""
+        (int64) if there are timestamps. It shares this batch's memory. ImportError without
+        pyarrow."""
         import pyarrow as pa
 
         columns, count = self.columns, len(self)
@@ -103,7 +104,7 @@ class MessageBatch:
 
 
 class Batches:
-    """Iterator of the batches of a stream; the stream says what it raises."""
+    """Iterator over the batches of a stream; raises what the stream raises."""
 
     def __init__(self, take: Callable[[], MessageBatch]) -> None:
         self._take = take
@@ -119,8 +120,8 @@ def _rows(
     offsets: Buffer | None, data: Buffer | None, validity: Buffer | None
 ) -> list[bytes | None]:
     """The values of an Arrow `binary` column."""
-    assert offsets is not None, "the column was asked for"
-    assert data is not None, "a column has data, if only none"
+    assert offsets is not None, "the column was requested"
+    assert data is not None, "a column has data, though it may be empty"
     ends = memoryview(offsets).cast("B").cast("i").tolist()
     text = bytes(data)
     rows: list[bytes | None] = [text[start:end] for start, end in pairwise(ends)]

@@ -1,4 +1,4 @@
-"""The way to a cluster: by addresses somebody gave, or by its ZooKeeper."""
+"""Where a consumer finds its brokers: by given addresses, or in ZooKeeper."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ MakeClient = Callable[[Sequence[tuple[str, int]]], ClusterClient]
 
 
 class Brokers(Protocol):
-    """Where requests that any broker, a leader or a coordinator answers are sent."""
+    """The client for requests to any broker, to a leader or to a coordinator."""
 
     def client(self) -> ClusterClient: ...
 
     def renew(self, stale: ClusterClient) -> None:
-        """None of the brokers of `stale` could be reached."""
+        """Called when none of the brokers of `stale` could be reached."""
 
 
 class BootstrapBrokers:
-    """A client whose first addresses somebody has given."""
+    """A client with given bootstrap addresses."""
 
     def __init__(self, client: ClusterClient) -> None:
         self._client = client
@@ -33,21 +33,21 @@ class BootstrapBrokers:
         return self._client
 
     def renew(self, stale: ClusterClient) -> None:
-        """There is nowhere else to look."""
+        """There is no other source of addresses."""
 
     def close(self) -> None:
         self._client.close()
 
 
 class BrokersFromZooKeeper:
-    """A ClusterClient made from /brokers/ids when it is first needed, and made anew after `renew`:
-    all brokers may have moved. Thread-safe."""
+    """A ClusterClient of the brokers in /brokers/ids, created when it is first needed and created
+    again after `renew`, since all brokers may have moved. Thread-safe."""
 
     def __init__(self, zk: ZkClient, make_client: MakeClient, runtime: ClientRuntime) -> None:
         self._zk = zk
         self._make_client = make_client
         self._lock = runtime.rlock()
-        """Re-entrant: a signal handler may close it in a thread that is just asking."""
+        """Re-entrant: a signal handler may close it in a thread that holds it."""
         self._client: ClusterClient | None = None
         self._closed = False
 
@@ -59,7 +59,7 @@ class BrokersFromZooKeeper:
             return known
         addresses = ClusterStore(self._zk).broker_addresses()
         with self._lock:
-            if self._known() is None:  # nobody was faster
+            if self._known() is None:  # no other thread was faster
                 self._client = self._make_client(addresses)
             assert self._client is not None
             return self._client
@@ -70,14 +70,14 @@ class BrokersFromZooKeeper:
         return self._client
 
     def renew(self, stale: ClusterClient) -> None:
-        """Look the brokers up again next time, unless somebody did since `stale` was made."""
+        """Read the brokers again at the next use, unless a thread has done so since `stale`."""
         with self._lock:
             if self._client is stale:
                 self._client = None
                 stale.close()
 
     def close(self) -> None:
-        """End it; a thread that waits for an answer gets ConnectionFailed."""
+        """Close it; a thread that waits for a response gets ConnectionFailed."""
         with self._lock:
             self._closed = True
             if self._client is not None:

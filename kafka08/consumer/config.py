@@ -97,11 +97,11 @@ class ConsumerConfig(Config):
 
     @property
     def fetch_max_bytes(self) -> None:
-        """An answer of 0.8 has no limit of its own (FetchSettings)."""
+        """A response of 0.8 has no limit of its own (FetchSettings)."""
 
     @property
     def migration_note(self) -> dict[str, str]:
-        """What a migration of the group's offsets wants to know of a member."""
+        """The keys that a migration of the group's offsets reads from the registration."""
         return {
             "offsets.storage": self.offsets_storage,
             "dual.commit.enabled": str(self.dual_commit_enabled).lower(),
@@ -126,7 +126,9 @@ class ConsumerConfig(Config):
                 f"client.id: {self.client_id!r} has characters other than [a-zA-Z0-9._-]"
             )
         if self.consumer_id is not None and "/" in self.consumer_id:
-            raise ConfigError(f"consumer.id: {self.consumer_id!r} has a '/', which ends a znode")
+            raise ConfigError(
+                f"consumer.id: {self.consumer_id!r} contains '/', the separator of znodes"
+            )
         if self.fetch_wait_max_ms > self.socket_timeout_ms:
             raise ConfigError(
                 f"socket.timeout.ms: {self.socket_timeout_ms} is below fetch.wait.max.ms "
@@ -142,9 +144,9 @@ class ConsumerConfig(Config):
 
 
 def check_group(name: str) -> None:
-    """ConfigError for a name that no group can have: it would be a path to other znodes."""
+    """ConfigError for a name that no group can have: it would address other znodes."""
     if not LEGAL_NAME.fullmatch(name) or name in {"", ".", ".."}:
         raise ConfigError(
-            f"group.id: {name!r} cannot be the name of a group, which has characters "
-            "[a-zA-Z0-9._-] only; kafka08 group list shows the groups there are"
+            f"group.id: {name!r} is not a legal group name; use the characters [a-zA-Z0-9._-]. "
+            "kafka08 group list shows all groups"
         )

@@ -6,11 +6,11 @@
         for message in stream:
             print(message.offset, message.value)
 
-Leaving the block, also by Ctrl-C, commits what is finished and leaves the group.
+Leaving the block, also by Ctrl-C, commits finished messages and leaves the group.
 
-Its threads, all named after the consumer id: `_watcher_executor` (rebalances), `-leader-finder-
-thread`, one `ConsumerFetcherThread-` per leader, `-autocommit`, `-unread-streams` (of several
-streams), and kazoo's. The reader's own thread decodes.
+The connector's threads are named after its consumer id: `_watcher_executor` (rebalances),
+`-leader-finder-thread`, one `ConsumerFetcherThread-` per leader, `-autocommit`, `-unread-streams`
+(with several streams), and kazoo's. The reader's own thread decodes messages.
 Source: kafka.consumer.ZookeeperConsumerConnector 0.8.2.2.
 """
 
@@ -72,8 +72,8 @@ JOIN_PATIENCE_S: Final = 5.0
 
 
 class ConsumerConnector:
-    """One member of the group `group.id`. Connects to ZooKeeper at once; joins the group when its
-    streams are made; leaves it by `shutdown`. Thread-safe. Raises ZooKeeperError."""
+    """One member of the group `group.id`. Connects to ZooKeeper at once, joins the group when its
+    streams are created, leaves it in `shutdown`. Thread-safe. Raises ZooKeeperError."""
 
     def __init__(
         self,
@@ -124,25 +124,24 @@ class ConsumerConnector:
 
     @property
     def stall_cause(self) -> KafkaError | None:
-        """Why the member is STALLED, None if it is not."""
+        """Why the member is STALLED; None if it is not."""
         return self._status.stall_cause
 
     @property
     def storage(self) -> OffsetStorage | None:
-        """Where this member commits now, which a migration of its group may change while it runs;
-        None before it has streams."""
+        """The store to which this member commits now; a migration of its group may change it. None
+        before streams are created."""
         return None if self._storage is None else self._storage.storage
 
     def metrics(self) -> dict[str, dict[str, float]]:
-        """What this member fetched and how far it is behind, by Java's names:
-        `consumer-fetch-manager-metrics` with `records-lag-max`, the same of each partition, and
-        `consumer-coordinator-metrics`."""
+        """Fetch rates and lag under Java's names: `consumer-fetch-manager-metrics` with
+        `records-lag-max`, the same for each partition, and `consumer-coordinator-metrics`."""
         lags = {} if self._ownership is None else self._ownership.lags()
         return self._fetchers.metrics.values(lags)
 
     @property
     def assignment(self) -> Assignment:
-        """partition → thread id of the stream that reads it, of what this member owns now."""
+        """partition → thread id of the stream that reads it, for each partition owned now."""
         return {} if self._ownership is None else self._ownership.assignment
 
     @overload
@@ -184,12 +183,12 @@ class ConsumerConnector:
         key_decoder: Decoder | None = None,
         value_decoder: Decoder | None = None,
     ) -> dict[str, list[KafkaStream[Any, Any]]]:
-        """Join the group for the topics named, each with its number of streams (at least 1), which
-        share the topic's partitions that this member owns.
+        """Join the group for the named topics, each with its number of streams (at least 1). The
+        streams of a topic share those of its partitions that this member owns.
 
-        Returns when the member has settled for the first time, or has stalled (its streams raise
-        that). Raises MessageStreamsExist the second time, ConfigError for a topic or number that
-        cannot be.
+        Returns after the first rebalance, or when it has stalled (the streams then raise that
+        error). Raises MessageStreamsExist on a second call, ConfigError for an illegal topic name
+        or number.
         """
         for topic, count in topic_streams.items():
             if fault := fault_of(topic):
@@ -199,7 +198,7 @@ class ConsumerConnector:
                     f"topic {topic}: {count} streams; the range is 1 to {STREAMS_MAX}"
                 )
         if (total := sum(topic_streams.values())) > MEMBER_STREAMS_MAX:
-            raise ConfigError(f"{total} streams; the most are {MEMBER_STREAMS_MAX}")
+            raise ConfigError(f"{total} streams in all; the maximum is {MEMBER_STREAMS_MAX}")
         streams: Streams = {
             (topic, f"{self.consumer_id}-{number}"): self._stream(key_decoder, value_decoder)
             for topic, count in topic_streams.items()
@@ -257,8 +256,8 @@ class ConsumerConnector:
         key_decoder: Decoder | None = None,
         value_decoder: Decoder | None = None,
     ) -> list[KafkaStream[Any, Any]]:
-        """Join the group for all topics that the filter allows, now or later; `num_streams` streams
-        share their partitions. Returns and raises as `create_message_streams`."""
+        """Join the group for all topics that the filter allows, now or later. `num_streams` streams
+        share their partitions. Returns and raises as `create_message_streams` does."""
         if not 1 <= num_streams <= STREAMS_MAX:
             raise ConfigError(f"{num_streams} streams; the range is 1 to {STREAMS_MAX}")
         streams: Streams = {
@@ -270,12 +269,12 @@ class ConsumerConnector:
         return [KafkaStream(stream, thread) for (_, thread), stream in streams.items()]
 
     def commit_offsets(self) -> None:
-        """Commit what is finished of every owned partition, and the message in the hand of the
-        calling thread. Tried again offsets.commit.max.retries times where that may help; then the
-        error is raised. SessionLost while the ZooKeeper session is in doubt.
+        """Commit the finished messages of every owned partition; the message that the calling
+        thread is processing counts as finished. Retries offsets.commit.max.retries times if the
+        error may pass, then raises it. SessionLost while the ZooKeeper session is in doubt.
 
-        Waits while a rebalance fetches committed offsets: as long as the coordinator does not
-        answer, up to rebalance.max.retries × rebalance.backoff.ms. KafkaError after 30 s."""
+        Waits while a rebalance fetches committed offsets: if the coordinator does not answer, up to
+        rebalance.max.retries × rebalance.backoff.ms. KafkaError after 30 s."""
         if self._closing.is_set():
             raise Closed(f"{self.consumer_id} was shut down")
         if self._ownership is not None:
@@ -285,11 +284,11 @@ class ConsumerConnector:
             )
 
     def shutdown(self) -> None:
-        """End the streams, commit what is finished (if auto.commit.enable), leave the group. A
-        message in hand is not finished unless its thread has committed it.
+        """End the streams, commit finished messages (with auto.commit.enable), leave the group. A
+        message that a thread is processing is not finished unless that thread has committed it.
 
-        May be called from any thread, from a signal handler, and again. In any state it takes at
-        most the timeouts of a commit and of ZooKeeper; a commit that fails is logged."""
+        May be called from any thread, from a signal handler, and repeatedly. In any state it takes
+        at most the timeouts of a commit and of ZooKeeper; a commit that fails is logged."""
         if self._closing.is_set():
             return
         self._closing.set()
@@ -313,8 +312,8 @@ class ConsumerConnector:
         logger.info("[%s] ZKConsumerConnector shutdown completed", self.consumer_id)
 
     def delete_group(self) -> None:
-        """Remove the group from ZooKeeper, offsets included, after `shutdown`: for a group that was
-        made for one run. Raises KafkaError if it has members."""
+        """Remove the group from ZooKeeper, offsets included, after `shutdown`. For groups that were
+        created for a single run. Raises KafkaError if the group has members."""
         assert self._closing.is_set(), "a member cannot delete its own group"
         group = self.config.group_id
         with ZkClient(self.config.zookeeper_connect, name=f"removal of {group}") as zk:
@@ -472,7 +471,7 @@ class ConsumerConnector:
             stream.wake()
 
     def _auto_commit(self) -> None:
-        """Commit from time to time; a failure waits for the next time, as in 0.8.2.2."""
+        """Commit periodically. After a failure the next commit is the retry, as in 0.8.2.2."""
         assert self._ownership is not None
         while not self._closing.wait(self.config.auto_commit_interval_ms / 1000):
             try:
@@ -480,12 +479,12 @@ class ConsumerConnector:
             except KafkaError as error:
                 logger.warning("[%s] automatic commit failed: %s", self.consumer_id, error)
             except Exception:
-                # The root of a thread: without it nothing would be committed any more.
-                logger.exception("[%s] automatic commit met a bug", self.consumer_id)
+                # The root of a thread: if it ended, commits would end with it.
+                logger.exception("[%s] automatic commit failed because of a bug", self.consumer_id)
 
     def _commit_finally(self, ownership: Ownership) -> None:
-        """One commit with its retries, the search for the coordinator and another thread's commit
-        before it, all within offsets.channel.socket.timeout.ms."""
+        """One commit with its retries. Finding the coordinator and another thread's commit before
+        it count towards offsets.channel.socket.timeout.ms."""
         patience_ms = self.config.offsets_channel_socket_timeout_ms
         end = self._runtime.call_later(patience_ms / 1000, self._coordinators.close)
         try:
@@ -495,8 +494,8 @@ class ConsumerConnector:
             )
         except Closed:
             logger.warning(
-                "[%s] offsets were not committed at shutdown: no coordinator took them within %d "
-                "ms (offsets.channel.socket.timeout.ms)",
+                "[%s] offsets were not committed at shutdown: no coordinator accepted them within "
+                "%d ms (offsets.channel.socket.timeout.ms)",
                 self.consumer_id,
                 patience_ms,
             )

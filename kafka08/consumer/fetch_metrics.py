@@ -1,6 +1,6 @@
-"""FetchMetrics: what a consumer's fetchers brought, under Java's names.
+"""FetchMetrics: a consumer's fetches, under Java's metric names.
 
-Fetches are counted, never single messages. Rates and means are of the last 30 to 60 seconds.
+It counts fetches, never single messages. Rates and means cover the last 30 to 60 seconds.
 Source: Fetcher.FetchManagerMetrics 0.10.2.2.
 """
 
@@ -18,7 +18,7 @@ GROUP: Final = "consumer-fetch-manager-metrics"
 
 
 class FetchMetrics:
-    """Of all fetchers of a consumer. Thread-safe."""
+    """The metrics of all fetchers of a consumer. Thread-safe."""
 
     def __init__(self, runtime: ClientRuntime) -> None:
         self._runtime = runtime
@@ -31,7 +31,7 @@ class FetchMetrics:
         self._fetch_records = Mean()
 
     def fetched(self, chunks: Iterable[Chunk], asked_at: float) -> None:
-        """A request that was sent at `asked_at` (monotonic seconds) brought these."""
+        """Count the response to a request that was sent at `asked_at` (monotonic seconds)."""
         now = self._runtime.monotonic()
         size = records = 0
         for chunk in chunks:
@@ -46,8 +46,8 @@ class FetchMetrics:
             self._fetch_records.add(records, now)
 
     def values(self, lags: Mapping[TopicPartition, int]) -> dict[str, dict[str, float]]:
-        """By group of metrics and name; `lags` of the partitions that are read: messages to the
-        high watermark of the last fetch. Records are counted by their offsets."""
+        """Metric group → name → value. `lags` has the lag of each assigned partition, in messages
+        to the high watermark of its last fetch. Records are counted by their offsets."""
         now = self._runtime.monotonic()
         with self._lock:
             found = {

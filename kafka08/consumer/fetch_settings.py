@@ -1,5 +1,5 @@
-"""What the fetch threads want to know of a configuration, by the names of ConsumerConfig, which is
-one. The KafkaConsumer, whose keys have other names, makes a `FetchSettings`."""
+"""The configuration of fetch threads, under the names of ConsumerConfig, which satisfies
+`FetchOptions`. The KafkaConsumer's keys have other names, so it creates a `FetchSettings`."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class FetchOptions(Protocol):
 class FetchSettings:
     """Times are milliseconds, sizes are bytes.
 
-    auto_offset_reset        SMALLEST or LARGEST: where to go on from an offset that the log does
-                             not have; NO_RESET: the reader is to be told
-    fetch_message_max_bytes  of one partition in an answer
-    fetch_max_bytes          of all partitions of an answer together, for brokers from 0.10.1 on;
-                             None: to ask by version 0 alone
+    auto_offset_reset        SMALLEST or LARGEST: where to continue if the log does not have the
+                             position; NO_RESET: raise OffsetOutOfRange to the reader
+    fetch_message_max_bytes  the limit of one partition in a response
+    fetch_max_bytes          the limit of a whole response, for brokers from 0.10.1 on; None: use
+                             Fetch version 0 only, which has no such limit
     """
 
     auto_offset_reset: str

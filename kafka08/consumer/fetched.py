@@ -1,4 +1,4 @@
-"""One partition's part of a fetch answer: bytes, and the messages in them."""
+"""One partition's part of a Fetch response: its bytes, and the messages in them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Decoder = Callable[[bytes], Any]
 
 
 def offset_behind(error: BaseException | None) -> int | None:
-    """Where reading goes on behind the message for which the kernel raised `error`; None if the
-    offset of that message is not known. It is one offset further, behind all of a compressed
-    message that cannot be decompressed."""
+    """The offset at which reading continues after the message for which the kernel raised `error`;
+    None if the error does not name the message's offset. It is the next offset, after the last
+    inner message of a compressed one that cannot be decompressed."""
     if not isinstance(error, kernel.CorruptMessage) or error.offset < 0:
         return None
     return error.offset + 1
@@ -31,12 +31,12 @@ def offset_behind(error: BaseException | None) -> int | None:
 class FetchedSet:
     """Iterate over it for its messages at or above `offset`; a partial last one is left out.
 
-    topic_partition, offset   what was asked for
-    data            the bytes as they came, to be read with the kernel directly
-    max_bytes       how much of it was asked for
+    topic_partition, offset   the position that was requested
+    data            the message set as received; the kernel reads it directly
+    max_bytes       the size that was requested
     source          the broker, for errors
     high_watermark  first offset that consumers may not see yet; -1 with an error
-    error           why there is nothing; iterating raises it
+    error           why there are no messages; iterating raises it
     """
 
     topic_partition: TopicPartition
@@ -61,17 +61,17 @@ class FetchedSet:
         *,
         until_offset: int | None = None,
     ) -> Iterator[MessageAndMetadata[Any, Any]]:
-        """The messages with offset <= theirs < until_offset, null kept as None whatever the
-        decoders. Raises `error`; InvalidMessage naming partition, offset and reason for a message
-        that is damaged."""
+        """The messages with offset <= theirs < until_offset. Null stays None with any decoder.
+        Raises `error`; for a damaged message InvalidMessage, which names partition, offset and
+        reason."""
         try:
             yield from self.messages(key_decoder, value_decoder, until_offset=until_offset)
         except (kernel.CorruptMessage, kernel.UnknownCodec) as damage:
             raise self._damaged(damage) from damage
 
     def batches(self, limits: BatchLimits, *, timestamps: bool = False) -> Iterator[MessageBatch]:
-        """What `decoded` yields, undecoded and as batches; raises the same. `timestamps`: with
-        those of the messages."""
+        """The messages of `decoded` as undecoded batches, with `timestamps` if wanted; raises the
+        same errors."""
         if self.error is not None:
             raise self.error
         try:
@@ -96,7 +96,7 @@ class FetchedSet:
         *,
         until_offset: int | None = None,
     ) -> MessageIterator:
-        """The kernel's own iterator, with its `next_offset`; it raises the kernel's errors."""
+        """The kernel's iterator, with its `next_offset`; it raises the kernel's errors."""
         if self.error is not None:
             raise self.error
         return kernel.messages(
@@ -110,8 +110,8 @@ class FetchedSet:
         )
 
     def next_offset(self) -> int:
-        """Where a following fetch goes on: behind the last whole entry, wrappers unopened; at a
-        damaged one, since reading ends there; at `offset` if there is none. Raises `error`."""
+        """The offset of the next fetch: after the last whole entry (wrappers stay unopened), at a
+        damaged entry (no reader gets past it), or `offset` if there is no entry. Raises `error`."""
         if self.error is not None:
             raise self.error
         if self.is_withheld:
@@ -133,10 +133,10 @@ class FetchedSet:
         return bool(offset == NO_OFFSET and ENTRY_HEADER.size + size > len(self.data))
 
     def size_needed(self, limit: int) -> int | None:
-        """The max_bytes that brings the first message whole; None if it is here, or none is.
+        """The max_bytes that fetches the first message whole; None if it is whole or missing.
 
-        With fewer than the 12 bytes of an entry's header that is those 12, which tell the rest.
-        MessageTooLarge names partition, offset and size if it takes more than `limit`.
+        If fewer than the 12 bytes of an entry's header were received, that is 12: the header has
+        the size. MessageTooLarge names partition, offset and size if that exceeds `limit`.
         """
         size = len(self.data)
         if size == 0 or self.error is not None or self.is_withheld:
@@ -149,8 +149,8 @@ class FetchedSet:
                 return None
         if needed <= self.max_bytes:
             raise InvalidMessage(
-                f"{self.topic_partition} at {self.source}: the message of {needed} bytes at offset "
-                f"{offset} came cut, though {self.max_bytes} bytes were asked for"
+                f"{self.topic_partition} at {self.source}: the broker cut off the message of "
+                f"{needed} bytes at offset {offset}, though the fetch allowed {self.max_bytes}"
             )
         if needed > limit:
             raise MessageTooLarge(

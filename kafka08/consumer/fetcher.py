@@ -1,18 +1,18 @@
-"""One thread that fetches from one broker what it leads, and hands whole sets to the streams.
+"""A fetch thread: fetches the partitions that one broker leads, and passes sets to the streams.
 
-One request is under way while a stream has room, and readers decode while the broker answers it. If
-all of them wait for more, the next request goes out before the sets of the last one are handed
-over; what its answer brings is dropped if the partition was revoked or moved meanwhile. Nothing
-here waits for a reader: the partitions of a full stream are left out of the next request, which
-then waits at the broker for a moment only.
+One request is in flight while a stream has room, and readers decode while the broker prepares its
+response. If all readers are waiting, the thread sends the next request before it hands over the
+sets of the last one; a set is dropped if its partition was revoked or moved meanwhile. The thread
+never waits for a reader: partitions of a full stream are left out of the next request, and the
+broker may hold such a request for a moment only.
 
-For each stream at most queued.max.message.chunks sets wait beside those of one answer, or those of
-two answers if that is more; an answer has one set of each partition.
+Each stream buffers at most max(two responses, one response + queued.max.message.chunks) sets; a
+response has one set of each partition.
 
-    OffsetOutOfRange                   the position moves as auto.offset.reset says, with a warning
+    OffsetOutOfRange                   auto.offset.reset decides the new position; logs a warning
     a message larger than the fetch    fetched again with its size, up to FETCH_BYTES_MAX
-    a broken or larger message         handed over, for the stream to raise; fetching holds
-    any other error, a lost connection the partition goes back to the search for leaders
+    a damaged or larger message        handed over; the stream raises it; fetching pauses
+    any other error, a lost connection the partition goes back to the leader finder
 
 Source: kafka.consumer.ConsumerFetcherThread, kafka.server.AbstractFetcherThread 0.8.2.2.
 """
@@ -60,16 +60,17 @@ from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, NO_OFFSET, TopicPart
 logger = logging.getLogger(__name__)
 
 FETCH_BYTES_MAX: Final = 64 * 1024 * 1024
-"""Up to here a fetch grows for an oversize message (fetch.message.max.bytes may be more)."""
+"""The limit to which a fetch grows for an oversize message, if fetch.message.max.bytes is
+smaller."""
 REQUEST_BYTES_MAX: Final = 64 * 1024 * 1024
-"""About so much is asked for in one request; further partitions have their turn in the next."""
+"""The approximate limit of one request; partitions beyond it are in the next one."""
 ANSWER_HEADERS_BYTES: Final = 16 * 1024 * 1024
-"""What topics and partitions may take of an answer, beside their messages."""
+"""The size of topics and partitions in a response, without their messages."""
 HELD_CHECK_S: Final = 0.1
-"""How often a fetcher whose partitions are all held looks again."""
+"""How often a fetcher whose partitions are all on hold checks them."""
 PARTIAL_WAIT_MS: Final = 10
-"""The broker holds a request that leaves partitions out for so long at most: their streams may have
-room the next moment, and nothing else can be asked until it has answered."""
+"""The longest wait of a request that leaves partitions out: their streams may have room a moment
+later, and the connection is free only after the response."""
 
 WITHHELD: Final = {
     UnsupportedVersion.code: (
@@ -85,11 +86,11 @@ WITHHELD: Final = {
 themselves. Source: kafka.server.KafkaApis.handleFetchRequest 2.8.2."""
 
 Positions = dict[TopicPartition, tuple[OwnedPartition, int]]
-"""What a request asks for: each partition, and from which offset."""
+"""A request's partitions and fetch offsets."""
 
 
 def answer_bytes_max(config: FetchOptions) -> int:
-    """The largest answer that a request of ours can have: as much as it asks for."""
+    """The largest response that the configuration allows: the sum of all requested sizes."""
     messages = max(
         REQUEST_BYTES_MAX,
         FETCH_BYTES_MAX,
@@ -100,10 +101,10 @@ def answer_bytes_max(config: FetchOptions) -> int:
 
 
 def out_of_range_chunk(partition: OwnedPartition, offset: int) -> Chunk:
-    """For a reader that is to be told."""
+    """The error for a reader with auto.offset.reset=none."""
     error = OffsetOutOfRange(
         f"{partition.topic_partition} has no offset {offset}, and auto.offset.reset is none. Seek "
-        "to an offset that the log has"
+        "to an offset in the log"
     )
     return Chunk(partition, b"", offset, offset, error=error, hold=True)
 
@@ -119,9 +120,9 @@ def withheld_chunk(partition: OwnedPartition, offset: int, code: int) -> Chunk:
 
 
 class PartitionFetcher:
-    """A named daemon thread; `add` gives it partitions, `stop` ends it.
+    """A named daemon thread. `add` assigns partitions to it, `stop` ends it.
 
-    on_lost   is given the partitions that this broker does not serve any more
+    on_lost   receives the partitions that this broker no longer serves, each with its error
     """
 
     def __init__(
@@ -141,10 +142,10 @@ class PartitionFetcher:
         self._condition = runtime.condition()
         self._partitions: dict[TopicPartition, OwnedPartition] = {}
         self._asked: Positions = {}
-        """What the request under way asks for, or the last one if none is."""
+        """The content of the request in flight, or of the last request."""
         self._asked_at = 0.0
         self._version = 0
-        """Of the request under way."""
+        """Of the request in flight."""
         self.metrics = FetchMetrics(runtime)
         self._stopping = False
         self._task: Task | None = None
@@ -158,25 +159,25 @@ class PartitionFetcher:
             self._condition.notify_all()
 
     def notify(self) -> None:
-        """A stream has room again, or partitions were revoked."""
+        """A stream has room again, or partitions were revoked: check again."""
         with self._condition:
             self._condition.notify_all()
 
     @property
     def is_idle(self) -> bool:
-        """Whether it has nothing to fetch at all."""
+        """Whether it has no partitions at all."""
         with self._condition:
             return all(p.revoked for p in self._partitions.values())
 
     def stop(self) -> None:
-        """End the thread soon, breaking off what it waits for. Does not wait for it."""
+        """Ask the thread to end and interrupt its wait. Does not wait for it."""
         with self._condition:
             self._stopping = True
             self._condition.notify_all()
         self._connection.abort()
 
     def join(self, timeout_s: float) -> bool:
-        """Wait for its end; False if it has not come."""
+        """Wait for the thread to end; False on timeout."""
         if self._task is None:
             return True
         self._task.join(timeout_s)
@@ -187,14 +188,14 @@ class PartitionFetcher:
             try:
                 self._round()
             except Exception:
-                # The root of a thread: its partitions must not be lost, whatever this bug is.
+                # The root of a thread: its partitions must not be lost, whatever the bug is.
                 logger.exception("[%s] failed", self._name)
                 self._connection.close()
                 self._lose(dict.fromkeys(self._current(), KafkaError("a bug, see the log")))
         self._connection.close()
 
     def _round(self) -> None:
-        """Take one answer, or wait for something to ask for."""
+        """Handle one response, or wait until there is something to request."""
         partitions = self._current()
         try:
             if not self._connection.in_flight:
@@ -213,7 +214,7 @@ class PartitionFetcher:
                 self._lose(dict.fromkeys(partitions, error))
 
     def _highest_version(self) -> int:
-        """Version 0 for a consumer of 0.8, which does not ask what the broker speaks."""
+        """Version 0 for a consumer of 0.8, which does not ask for the broker's versions."""
         if self._config.fetch_max_bytes is None:
             return 0
         self._connection.open()
@@ -226,7 +227,7 @@ class PartitionFetcher:
             return list(live.values())
 
     def _wait(self) -> None:
-        """Until somebody notifies, or for a moment."""
+        """Wait for a notification, or for HELD_CHECK_S."""
         with self._condition:
             if not self._stopping:
                 self._condition.wait(HELD_CHECK_S)
@@ -241,9 +242,9 @@ class PartitionFetcher:
             )
 
     def _choose_ahead(self, chunks: Mapping[OwnedPartition, Chunk]) -> Positions:
-        """The same while `chunks` are still to be handed over: what will follow them. Only if
-        all readers wait and all partitions can be asked for: a request for some of them may be
-        parked at the broker, and the others would have to wait for its end."""
+        """The positions after `chunks`, which are still to be handed over. Empty unless all readers
+        wait and all partitions can be requested: the broker may delay a request for some of them,
+        and the others would wait for its response."""
         with self._condition:
             partitions = list(self._partitions.values())
             held = any(chunk.hold for chunk in chunks.values())
@@ -253,12 +254,12 @@ class PartitionFetcher:
                 (p, chunks[p].next_offset if p in chunks else p.fetch_offset) for p in partitions
             ]
             if any(offset == NO_OFFSET for _, offset in positions):
-                return {}  # its start is asked for first, with nothing else under way
+                return {}  # the log's start must be known first, with no request in flight
             return self._in_turn(positions)
 
     def _in_turn(self, positions: Iterable[tuple[OwnedPartition, int]]) -> Positions:
-        """As many of them as one request asks for; those go to the end of the line. An answer that
-        has a limit of its own may be for all of them."""
+        """The partitions that fit into one request; they move to the end of the queue. A response
+        with a limit of its own can be for all of them."""
         chosen: Positions = {}
         size = 0
         is_limited = self._version >= LIMITED_VERSION
@@ -272,7 +273,7 @@ class PartitionFetcher:
         return chosen
 
     def _ask(self, wanted: Positions) -> None:
-        """Send a request, unless it is for nothing; `_take_answer` reads what comes of it."""
+        """Send a request, unless it would be empty; `_take_answer` handles its response."""
         if not wanted:
             return
         wait_ms = self._config.fetch_wait_max_ms
@@ -293,8 +294,8 @@ class PartitionFetcher:
         self._asked_at = self._runtime.monotonic()
 
     def _take_answer(self) -> None:
-        """Read the answer that is due and hand over what it brings, with the next request on its
-        way by then if the readers are waiting."""
+        """Read the pending response and hand over its sets. If the readers are waiting, the next
+        request is sent before that."""
         asked = self._asked
         response = self._connection.read()
         assert isinstance(response, FetchResponse)
@@ -303,7 +304,7 @@ class PartitionFetcher:
         lost: dict[OwnedPartition, KafkaError] = {}
         for tp, result in fetch_results(response).items():
             if tp not in asked:
-                raise ProtocolError(f"{self._connection} answered for {tp}, which nobody asked for")
+                raise ProtocolError(f"{self._connection} sent {tp}, which was not requested")
             partition, offset = asked[tp]
             if not self._is_wanted(partition, offset):
                 continue
@@ -337,7 +338,7 @@ class PartitionFetcher:
             chunk.partition.sink.offer(chunk)
 
     def _to_the_end(self, partitions: Iterable[OwnedPartition]) -> None:
-        """Those that brought something come last in the next request, whose answer has a limit."""
+        """Move partitions with messages to the end of the queue: the next response has a limit."""
         with self._condition:
             for partition in partitions:
                 tp = partition.topic_partition
@@ -345,8 +346,8 @@ class PartitionFetcher:
                     self._partitions[tp] = self._partitions.pop(tp)
 
     def _is_wanted(self, partition: OwnedPartition, offset: int) -> bool:
-        """Whether what was fetched at `offset` is still what comes next: since it was asked for,
-        the partition may have been revoked, lost, or moved by its reader or by an answer."""
+        """Whether a set fetched at `offset` is still the next one: since the request the partition
+        may have been revoked or lost, or a reader or a response may have moved its position."""
         if self._partitions.get(partition.topic_partition) is not partition:
             return False
         return not partition.revoked and partition.fetch_offset == offset
@@ -354,7 +355,7 @@ class PartitionFetcher:
     def _chunk(
         self, partition: OwnedPartition, offset: int, result: FetchPartitionResponse
     ) -> Chunk | None:
-        """What goes to the stream; None if no message came whole, and more is to be asked for."""
+        """The chunk for the stream; None if no message is whole and a larger fetch must follow."""
         tp, data = partition.topic_partition, result.message_set
         if not len(data):
             return None
@@ -373,13 +374,13 @@ class PartitionFetcher:
         try:
             summary = kernel.validate(data, INT_MAX)
         except (kernel.CorruptMessage, kernel.UnknownCodec):
-            # The reader meets it behind the messages that are sound, and raises it.
+            # The reader raises it after the intact messages before it.
             return Chunk(partition, data, offset, offset, hold=True)
         next_offset = summary.last_offset + 1
         if next_offset <= offset:
             behind = InvalidMessage(
-                f"{tp} at {self._connection}: asked for offset {offset}, the broker answered with "
-                f"messages up to offset {summary.last_offset} alone"
+                f"{tp} at {self._connection}: requested offset {offset}, but the broker sent "
+                f"messages up to offset {summary.last_offset} only"
             )
             logger.error("[%s] %s", self._name, behind)
             return Chunk(partition, b"", offset, offset, error=behind, hold=True)
@@ -396,7 +397,9 @@ class PartitionFetcher:
         assert isinstance(response, OffsetsResponse)
         results = offsets_results(response)
         unknown = [p for p in partitions if not self._move(p, results.get(p.topic_partition))]
-        self._lose({p: KafkaError(f"no start of {p.topic_partition} is known") for p in unknown})
+        self._lose(
+            {p: KafkaError(f"the log start of {p.topic_partition} is unknown") for p in unknown}
+        )
 
     def _move(self, partition: OwnedPartition, result: OffsetsPartitionResponse | None) -> bool:
         error: type[KafkaError] | None = error_for(result.error_code) if result else ProtocolError
@@ -414,7 +417,7 @@ class PartitionFetcher:
         return True
 
     def _lose(self, partitions: Mapping[OwnedPartition, KafkaError]) -> None:
-        """Give back those that are still here, each once."""
+        """Return those that it still has, each once."""
         now = self._runtime.monotonic()
         with self._condition:
             lost = [p for p in partitions if self._partitions.get(p.topic_partition) is p]

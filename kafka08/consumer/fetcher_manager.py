@@ -1,4 +1,4 @@
-"""The fetch threads of a consumer, and the search for the leaders they fetch from.
+"""The fetch threads of a consumer, and its leader finder.
 
 Source: kafka.consumer.ConsumerFetcherManager, kafka.server.AbstractFetcherManager 0.8.2.2.
 """
@@ -27,10 +27,10 @@ IDLE_CHECK_S: Final = 1.0
 
 
 class FetcherManager:
-    """Brings each partition to a thread that fetches it from its leader, again and again as leaders
-    move, until it is revoked. One thread per leader, or num.consumer.fetchers of them.
+    """Assigns each partition to a thread that fetches from its leader, and reassigns it when the
+    leader moves, until it is revoked. One thread per leader, or num.consumer.fetchers of them.
 
-    connect_to   makes the connection of one thread, not opened yet
+    connect_to   creates the connection of one thread, not opened yet
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class FetcherManager:
         """Of all fetchers together."""
 
     def add(self, partitions: Collection[OwnedPartition]) -> None:
-        """Fetch these from now on. Never waits; also told of partitions that lost their leader."""
+        """Start to fetch these, also partitions that lost their leader. Never waits."""
         if not partitions:
             return
         with self._condition:
@@ -68,8 +68,8 @@ class FetcherManager:
             self._condition.notify_all()
 
     def begin(self, partitions: Collection[OwnedPartition]) -> None:
-        """As `add`, at once where the leader is known. Never waits, if the brokers are known by
-        their addresses."""
+        """As `add`, but at once where the leader is known. Never waits, if the brokers are given
+        by their addresses."""
         metadata = self._brokers.client().metadata
         found: dict[OwnedPartition, Broker] = {}
         for partition in partitions:
@@ -81,12 +81,12 @@ class FetcherManager:
         self.add([p for p in partitions if p not in found])
 
     def notify(self) -> None:
-        """A stream has room again, or partitions were revoked."""
+        """A stream has room again, or partitions were revoked: check again."""
         for fetcher in self._all():
             fetcher.notify()
 
     def stop(self) -> None:
-        """End all threads soon. Never waits."""
+        """Ask all threads to end. Never waits."""
         with self._condition:
             self._stopping = True
             self._condition.notify_all()
@@ -94,7 +94,7 @@ class FetcherManager:
             fetcher.stop()
 
     def join(self, timeout_s: float) -> None:
-        """Wait for the threads to end, at most so long in all."""
+        """Wait until the threads have ended, at most `timeout_s` in all."""
         give_up_at = self._runtime.monotonic() + timeout_s
         for fetcher in self._all():
             if not fetcher.join(max(0.0, give_up_at - self._runtime.monotonic())):
@@ -107,7 +107,7 @@ class FetcherManager:
             return list(self._fetchers.values())
 
     def _run(self) -> None:
-        """Search while there is something to search for, with a pause after each time."""
+        """Find leaders while partitions lack one, with a pause after each attempt."""
         while True:
             with self._condition:
                 while not self._stopping and not self._leaderless:
@@ -124,8 +124,8 @@ class FetcherManager:
                     self._log_failure(wanted, error)
                 found = {}
             except Exception:
-                # The root of a thread: the search must go on whatever this bug is.
-                logger.exception("[%s] the search for leaders failed", self._consumer_id)
+                # The root of a thread: without it no partition would find its leader again.
+                logger.exception("[%s] the leader finder failed", self._consumer_id)
                 found = {}
             with self._condition:
                 self._leaderless.extend(p for p in wanted if p not in found)
@@ -135,7 +135,7 @@ class FetcherManager:
                     )
 
     def _find_leaders(self, wanted: Collection[OwnedPartition]) -> dict[OwnedPartition, Broker]:
-        """partition → leader, of those that have one now. Raises KafkaError."""
+        """partition → leader; those without a leader are left out. Raises KafkaError."""
         if not wanted:
             return {}
         client = self._brokers.client()
@@ -160,9 +160,9 @@ class FetcherManager:
         logger.log(level, "[%s] Failed to find leader: %s", self._consumer_id, error)
 
     def _assign(self, found: dict[OwnedPartition, Broker]) -> None:
-        """Give each partition to its leader's thread; end the threads left without any. One that
-        was revoked during the search is left out: its successor may be with that thread already,
-        and there is one place for both."""
+        """Give each partition to its leader's thread; stop threads without partitions. Leaves out a
+        partition that was revoked during the search: its thread may have the new claim of the same
+        partition already, and has room for one of the two."""
         by_fetcher: dict[FetcherKey, list[OwnedPartition]] = {}
         with self._condition:
             if self._stopping:

@@ -1,10 +1,10 @@
 """Java regular expressions, as far as topic patterns use them, translated to Python's `re`.
 
-Understood: literals, `.`, escapes of punctuation, `\\d \\w \\s` and their opposites (ASCII, as in
+Supported: literals, `.`, escapes of punctuation, `\\d \\w \\s` and their opposites (ASCII, as in
 Java), classes `[a-z]` and `[^...]`, `|`, groups `(...)` and `(?:...)`, look-ahead `(?=...)` and
 `(?!...)`, anchors `^ $ \\b \\B \\A \\z`, and the quantifiers `* + ? {n} {n,m}`, greedy or
-reluctant. Whatever else Java has is refused by its name: a pattern that silently meant something
-else would put two members of a group at odds. Syntax: java.util.regex.Pattern.
+reluctant. An error names any other construct of Java: members of one group that understood a
+pattern differently would claim each other's partitions. Syntax: java.util.regex.Pattern.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ def compile_java_pattern(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(translated, re.ASCII)
     except RecursionError:
-        raise ConfigError(f"topic pattern {pattern!r}: groups in groups, too deep") from None
+        raise ConfigError(f"topic pattern {pattern!r}: groups are nested too deeply") from None
     except (OverflowError, re.error) as error:
         raise ConfigError(f"topic pattern {pattern!r}: {error}") from None
 
 
 class _Translator:
-    """One pass from left to right; `_out` holds finished pieces of the Python pattern."""
+    """One pass from left to right; `_out` holds the translated pieces."""
 
     def __init__(self, pattern: str) -> None:
         self._pattern = pattern
@@ -64,7 +64,7 @@ class _Translator:
         self._out: list[str] = []
         self._depth = 0
         self._quantifiable = False
-        """Whether what stands before the position may be repeated."""
+        """Whether a quantifier may follow at this position."""
 
     def translate(self) -> str:
         while self._at < len(self._pattern):
@@ -158,7 +158,7 @@ class _Translator:
         return text
 
     def _literal(self, char: str) -> str:
-        """Consume an escape that stands for one character (or a shorthand class)."""
+        """Consume an escape of one character (or a shorthand class)."""
         if char in _REFUSED_ESCAPES:
             raise self._refuse(_REFUSED_ESCAPES[char])
         if char in _SHORTHANDS:
@@ -191,5 +191,5 @@ class _Translator:
 
     def _refuse(self, construct: str) -> ConfigError:
         return ConfigError(
-            f"topic pattern {self._pattern!r}: {construct} at position {self._at} is not understood"
+            f"topic pattern {self._pattern!r}: {construct} at position {self._at} is not supported"
         )

@@ -1,20 +1,20 @@
-"""Where a live member commits, while a migration may move its group.
+"""The store to which a live member commits, while a migration may move its group.
 
 A member commits as its configuration says, unless the group's migration orders something else
-(kafka08/zk/migration_protocol.py). It then carries the committed offsets of what it owns over to
-the store that is new, commits there from that moment on, and answers. Its configuration counts
-again when there is no migration; a difference between the two is logged, since other members than
-ours go by theirs.
+(kafka08/zk/migration_protocol.py). Then it copies the committed offsets of its partitions to the
+new store, commits there from that moment on, and answers the order. Without a migration its
+configuration counts again. It logs a difference between the two, since other implementations in
+the group follow their own configuration.
 
-    ordered           carried over           starts from   commits to
+    ordered           copied                 starts from   commits to
     zookeeper → dual  ZooKeeper → Kafka      the larger    Kafka, then ZooKeeper
     dual → kafka      nothing                Kafka         Kafka
     kafka → dual      Kafka → ZooKeeper      the larger    Kafka, then ZooKeeper
     dual → zookeeper  nothing                ZooKeeper     ZooKeeper
 
-Members in neighbouring rows can own the same partition one after the other and skip nothing; so the
-migration orders the next row only when all have answered. Carrying over never lowers an offset, and
-commits no position: what the program has not committed stays uncommitted.
+Members in adjacent rows can own the same partition in turn and skip nothing. So the migration
+orders the next row only when all members have answered. Copying never lowers an offset, and commits
+no position: messages that the program has not committed stay uncommitted.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ logger = logging.getLogger(__name__)
 
 
 class MemberStorage:
-    """The offset store of one member. `follow` and `begin_session` belong to the rebalancer's
-    thread, at moments when nothing is committed.
+    """The offset store of one member. `follow` and `begin_session` are called by the rebalancer's
+    thread, while no commit is in progress.
 
-    on_order   called, in any thread, when the migration may have ordered something
+    on_order   called, in any thread, when there may be a new migration order
     """
 
     def __init__(
@@ -76,12 +76,12 @@ class MemberStorage:
 
     @property
     def storage(self) -> OffsetStorage:
-        """Where commits go now."""
+        """The store to which commits go now."""
         return self._storage
 
     @property
     def is_behind(self) -> bool:
-        """Whether an order may be there that was not answered yet."""
+        """Whether there may be an unanswered order."""
         return self._unread or self._order not in (None, self._answered)
 
     def fetch(self, partitions: Collection[TopicPartition]) -> Offsets:
@@ -91,14 +91,14 @@ class MemberStorage:
         self._stores[self._storage].commit(offsets)
 
     def begin_session(self) -> None:
-        """After the member has registered, before it owns anything: the migration, which looks at
-        who is registered after it has ordered, waits for this member from now on."""
+        """Called when the member has registered and owns nothing yet. The migration lists the
+        members after it has written an order, so from now on it waits for this member."""
         self._unread, self._answered = True, None
         self.follow(())
 
     def follow(self, owned: Collection[TopicPartition]) -> None:
-        """Do what is ordered, and answer. A broker that does not take the offsets over leaves the
-        member as it is, and behind. Raises ZooKeeperError."""
+        """Execute the current order, and answer it. If a broker does not accept the copied offsets,
+        the member keeps its store and the order stays unanswered. Raises ZooKeeperError."""
         self._read()
         order = self._order
         if order is None or order == self._answered:
@@ -120,7 +120,7 @@ class MemberStorage:
     def _read(self) -> None:
         if not self._unread:
             return
-        self._unread = False  # before the watch stands: it may fire at once
+        self._unread = False  # before the watch is set: it may fire at once
         try:
             node = self._zk.watch_data(paths.migration(self._group), self._changed)
             self._order = decode_order(None if node is None else node.data)
@@ -153,11 +153,11 @@ class MemberStorage:
         )
         if order.storage is not self._configured:
             wanted = ", ".join(f"{key}={value}" for key, value in order.storage.properties.items())
-            logger.warning("[%s] its configuration should say: %s", self._consumer_id, wanted)
+            logger.warning("[%s] change its configuration to: %s", self._consumer_id, wanted)
 
     def _answer(self, order: Order) -> None:
-        """In one transaction with a look at the member's registration, so that nobody answers who
-        is not in the group any more."""
+        """One transaction that also checks the member's registration, so that only members of the
+        group answer."""
         path = paths.migration_answer(self._group, self._consumer_id)
         text = encode_answer(order)
         registered = paths.consumer_id(self._group, self._consumer_id)
@@ -166,7 +166,7 @@ class MemberStorage:
             write = Set(path, text) if there else Create(path, text, ephemeral=True)
             self._zk.multi([Check(registered, ANY_VERSION), write])
         except (NoNode, NodeExists) as error:
-            # The migration was removed, or an earlier session's answer is just going away.
-            logger.info("[%s] not answered yet: %s", self._consumer_id, error)
+            # The migration was removed, or the answer of an earlier session is about to expire.
+            logger.info("[%s] order not answered yet: %s", self._consumer_id, error)
             return
         self._answered = order

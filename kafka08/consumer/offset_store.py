@@ -1,15 +1,15 @@
-"""Where a group keeps its offsets: in ZooKeeper, in the offsets topic, or in both.
+"""The stores of a group's offsets: ZooKeeper, the offsets topic, or both.
 
     offsets.storage  dual.commit.enabled   commit                        start
     zookeeper        (any)                 znodes that changed           znode
     kafka            true                  Kafka, then the znodes that   the larger of the two
-                                           changed, of those it took
+                                           changed, if Kafka took them
     kafka            false                 Kafka                         Kafka
 
-"Changed" means: since this member wrote it or started from it. So a member that starts from the
-larger offset of Kafka does not bring ZooKeeper up to date before it moves on, as in 0.8.2.2. An
-offset is the next one to read; NO_OFFSET where nothing is committed, and never committed itself
-(0.8.2.2 writes -1 to Kafka for a partition that has no position yet; readers take both the same).
+"Changed" means: different from what this member wrote or started from. So a member that starts from
+Kafka's larger offset does not update ZooKeeper before it reads on, as in 0.8.2.2. An offset is the
+next one to read. NO_OFFSET means that nothing is committed, and is never committed itself (0.8.2.2
+writes -1 to Kafka for a partition without a position; readers treat both alike).
 
 Source: kafka.consumer.ZookeeperConsumerConnector (commitOffsets, fetchOffsets) 0.8.2.2.
 """
@@ -50,27 +50,27 @@ logger = logging.getLogger(__name__)
 
 Offsets: TypeAlias = dict[TopicPartition, int]
 COMMIT_TRIES = 3
-"""How often a transaction is made anew because znodes came or went meanwhile."""
+"""The most attempts of a transaction whose znodes come or go meanwhile."""
 
 
 def no_fence() -> None:
-    """Of who is no member of the group: nobody takes its right to commit away."""
+    """No-op fence for committers outside the group."""
 
 
 class OffsetStore(Protocol):
-    """One group's committed offsets, for one member of it. One thread at a time."""
+    """The committed offsets of a group, for one of its members. One thread at a time."""
 
     def fetch(self, partitions: Collection[TopicPartition]) -> Offsets:
-        """Where to start each of `partitions`; NO_OFFSET where nothing is committed."""
+        """The committed offset of each partition; NO_OFFSET where there is none."""
 
     def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Store them, one try. What it raises may have been done in part."""
+        """Store them, in one attempt. After an error some may be stored."""
 
 
 class ZooKeeperOffsetStore:
     """One znode per partition. A commit is one transaction, which fails as a whole unless the
-    member's id znode `id_path` is there: a former member cannot commit. `fence` raises SessionLost
-    when the member's session may be over; it is asked before each transaction."""
+    member's id znode `id_path` exists: a former member cannot commit. Before each transaction it
+    calls `fence`, which raises SessionLost if the member's session may be over."""
 
     def __init__(
         self, zk: ZkClient, group: str, id_path: str, fence: Callable[[], None] = no_fence
@@ -90,11 +90,11 @@ class ZooKeeperOffsetStore:
         return offsets
 
     def start_from(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """These positions need not be written, wherever they come from."""
+        """Treat these positions as written, wherever they come from."""
         self._checkpointed.update(offsets)
 
     def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Raises SessionLost when the id znode is gone or the outcome is not known."""
+        """Raises SessionLost if the id znode is gone or the outcome is unknown."""
         moved = {
             tp: offset
             for tp, offset in sorted(offsets.items())
@@ -126,7 +126,7 @@ class ZooKeeperOffsetStore:
         self._zk.multi([Check(self._id_path, ANY_VERSION), *writes])
 
     def _prepare(self, partitions: Collection[TopicPartition]) -> None:
-        """Find out which znodes exist, and make the parents of the others."""
+        """Check which znodes exist, and create the parents of the others."""
         for topic in sorted({tp.topic for tp in partitions}):
             self._zk.ensure(paths.offsets(self._group, topic))
         listed = list(partitions)
@@ -138,15 +138,15 @@ class ZooKeeperOffsetStore:
 class KafkaOffsetStore:
     """The offsets topic, by version 1 of OffsetCommit and OffsetFetch to the group's coordinator.
 
-    A fetch is tried for `patience_ms`, waiting `backoff_ms` in between (0.8.2.2: for ever), but no
-    longer once `is_interrupted()`, which ends its search for the coordinator as well. With `known`
-    partitions, which do exist, an answer "unknown" is an error: a broker that has just started says
-    so before it has heard of any topic, and 0.8.2.2 takes it for "nothing committed" and begins
-    anew in silence.
+    A fetch is retried for `patience_ms`, every `backoff_ms` (0.8.2.2: for ever). It stops early,
+    and so does its search for the coordinator, once `is_interrupted()`. For the existing partitions
+    `known` the response "unknown partition" is an error: a broker that has just started sends it
+    before it has metadata, and 0.8.2.2 takes it for "nothing committed" and silently starts over.
 
-    Commits cannot be fenced in 0.8.2.2: whoever knows the group may commit. So `fence`, which
-    raises SessionLost when the member's session may be over, is asked when the connection to the
-    coordinator stands, directly before the request is written, and ends the search for it.
+    0.8.2.2 cannot fence commits: any client that knows the group's name may commit. So `fence`,
+    which raises SessionLost if the member's session may be over, is called once the connection to
+    the coordinator is open, directly before the request is written. It also ends the search for
+    the coordinator.
     """
 
     def __init__(
@@ -182,7 +182,7 @@ class KafkaOffsetStore:
             self._clock.sleep(self._backoff_ms / 1000)
 
     def fetch_once(self, partitions: Collection[TopicPartition]) -> Offsets:
-        """Raises as `committed_in_kafka`, and ClientError or ProtocolError."""
+        """Raises what `committed_in_kafka` raises, and ClientError or ProtocolError."""
         if not partitions:
             return {}
         request = committed_request(self._group, sorted(partitions), "kafka")
@@ -199,7 +199,7 @@ class KafkaOffsetStore:
 
     def commit_each(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, ApiError]:
         """The partitions whose commit was refused, each with its error. Raises ClientError or
-        ProtocolError when there was no answer."""
+        ProtocolError without a response."""
         known = {
             tp: OffsetAndMetadata(offset)
             for tp, offset in sorted(offsets.items())
@@ -244,8 +244,8 @@ class KafkaOffsetStore:
 
 
 class DualOffsetStore:
-    """Both, for a group that moves from ZooKeeper to Kafka: Kafka first, then ZooKeeper for the
-    partitions that Kafka took; starts from the larger offset of the two."""
+    """Both stores, for a group that moves from ZooKeeper to Kafka. Commits to Kafka first, then
+    to ZooKeeper the partitions that Kafka accepted; starts from the larger of the two offsets."""
 
     def __init__(self, kafka: KafkaOffsetStore, zookeeper: ZooKeeperOffsetStore) -> None:
         self._kafka = kafka

@@ -1,7 +1,7 @@
 """The partitions a member owns, and the commits it may make because it owns them.
 
-A commit and a release never overlap: what was given up is not committed afterwards, and a release
-waits for the commit under way.
+A commit and a release never overlap: a released partition is not committed afterwards, and a
+release waits for the commit in progress.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from kafka08.structs import NO_OFFSET, TopicPartition
 logger = logging.getLogger(__name__)
 
 COMMIT_PATIENCE_S: Final = 30.0
-"""How long a commit, release or fetch of offsets waits for another one of the same member."""
+"""The longest wait of a commit, release or fetch for another one of the same member."""
 
 
 class Ownership:
-    """Thread-safe, but for `take`, `give_up` and `drop`, which one thread (the rebalancer) calls.
+    """Thread-safe, except `take`, `give_up` and `drop`, which only the rebalancer's thread calls.
 
     store     used by one thread at a time: every call of it holds the lock
     streams   all streams of the member
@@ -51,12 +51,12 @@ class Ownership:
 
     @property
     def assignment(self) -> Assignment:
-        """What is owned now, and by which stream."""
+        """partition → thread id of the stream that reads it."""
         return {tp: partition.thread_id for tp, partition in self._owned.items()}
 
     def lags(self) -> Offsets:
-        """How many messages of each owned partition were not handed out yet, by the high watermark
-        of its last fetch; without those that were not fetched yet."""
+        """The messages of each owned partition that were not handed out yet, up to the high
+        watermark of its last fetch. Partitions that were never fetched are left out."""
         behind = {p: p.consumed_offset for p in self._owned.values()}
         for stream in self._streams:
             handed_out = stream.handed_out()
@@ -69,16 +69,16 @@ class Ownership:
         }
 
     def positions(self) -> Offsets:
-        """The first offset of each owned partition that is not finished. The message in the hand of
-        the calling thread, if it reads a stream, counts as finished."""
+        """The first unfinished offset of each owned partition. If the calling thread reads a
+        stream, the message that it is processing counts as finished."""
         positions: dict[OwnedPartition, int] = {}
         for stream, mine in self._by_stream(self._owned.values()):
             positions |= stream.positions(mine)
         return {p.topic_partition: o for p, o in positions.items() if o != NO_OFFSET}
 
     def commit(self, *, retries: int = 0, backoff_ms: int = 0) -> None:
-        """Commit the positions of everything owned. Errors that may pass are tried again `retries`
-        times; the last one is raised. SessionLost while the session is in doubt."""
+        """Commit the positions of all owned partitions. Retries `retries` times after errors that
+        may pass, then raises the last one. SessionLost while the session is in doubt."""
 
         def attempt() -> None:
             with self._locked():
@@ -90,19 +90,19 @@ class Ownership:
 
     def fetch_committed(self, partitions: Collection[TopicPartition]) -> Offsets:
         """The committed offset of each of `partitions`; NO_OFFSET where there is none. Commits wait
-        meanwhile. KafkaError while another commit does not end."""
+        meanwhile. KafkaError if another commit takes too long."""
         with self._locked():
             return self._store.fetch(partitions)
 
     def take(self, partitions: Collection[OwnedPartition]) -> None:
-        """These were claimed."""
+        """Own these partitions, which were claimed."""
         self._owned = {**self._owned, **{p.topic_partition: p for p in partitions}}
 
     def give_up(self, partitions: Collection[TopicPartition], *, commit: bool) -> None:
-        """Stop delivering these partitions, commit how far they were finished if `commit`, and own
-        them no more. Their znodes are the caller's business. A failed commit is logged: whoever
-        owns them next starts from the one before. KafkaError while another commit does not end;
-        they are delivered as before then."""
+        """Stop delivering these partitions, commit their finished messages if `commit`, and own
+        them no longer. The caller deletes their znodes. A failed commit is logged: the next owner
+        starts from the commit before it. KafkaError if another commit takes too long; then they
+        continue to be delivered."""
         with self._locked():
             going = self._revoke(partitions)
             try:
@@ -114,8 +114,9 @@ class Ownership:
                 self._forget(going)
 
     def between_commits(self, act: Callable[[Collection[TopicPartition]], None]) -> None:
-        """Call `act` with what is owned, while this member commits nothing; not at all while a
-        commit is under way, or the session is in doubt. In the thread that takes and gives up."""
+        """Call `act` with the owned partitions while this member commits nothing. Does not call it
+        while a commit is in progress or the session is in doubt. Only the rebalancer's thread may
+        call this."""
         if not self._acquire(0.0):
             return
         try:
@@ -125,9 +126,9 @@ class Ownership:
             self._release()
 
     def drop(self) -> None:
-        """Own nothing any more: the session is over, and others may own it all by now. Afterwards
-        no commit of that session is under way, so none can pass for one of the next: KafkaError
-        while one does not end."""
+        """Own nothing any longer: the session is over, and other members may own it all by now. On
+        return no commit of that session is in progress, so none can be mistaken for one of the
+        next: KafkaError if one takes too long."""
         going = self._revoke(list(self._owned))
         with self._locked():
             self._forget(going)
@@ -160,17 +161,17 @@ class Ownership:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """For one commit, release or fetch; KafkaError when another one does not end."""
+        """Held by one commit, release or fetch; KafkaError if another one takes too long."""
         if not self._acquire(COMMIT_PATIENCE_S):
-            raise KafkaError("another commit or fetch of this member's offsets is under way")
+            raise KafkaError("another commit or fetch of this member's offsets is in progress")
         try:
             yield
         finally:
             self._release()
 
     def _acquire(self, patience_s: float) -> bool:
-        """False if that took too long. A signal handler that has interrupted a commit of its own
-        thread cannot wait for it: False, at once."""
+        """False on timeout. A signal handler that has interrupted a commit of its own thread
+        cannot wait for it: False, at once."""
         if self._holder is self._runtime.current_task() or not self._lock.acquire(
             timeout=patience_s
         ):

@@ -1,12 +1,12 @@
-"""PartitionReader: one partition from an offset on, from whoever leads it, without a group.
+"""PartitionReader: reads one partition from an offset on, from its leader, without a group.
 
     with closing(ClusterClient(parse_bootstrap("localhost:9092"))) as cluster:
         reader = PartitionReader(cluster, TopicPartition("pages", 0), 120)
         for batch in reader.poll(BatchLimits()):
             print(batch.offsets[0], batch.values())
 
-Brokers are enough: neither a group nor ZooKeeper is needed. Source: kafka.tools.SimpleConsumerShell
-0.8.2.2, which asks who leads the partition once; this one follows its leader.
+It needs brokers only, neither a group nor ZooKeeper. Source: kafka.tools.SimpleConsumerShell
+0.8.2.2, which looks up the leader once; this one follows the leader when it moves.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from kafka08.structs import TopicPartition
 
 FETCH_BYTES: Final = 1024 * 1024
 FETCH_BYTES_MAX: Final = 64 * 1024 * 1024
-"""Up to here a fetch grows for an oversize message."""
+"""The limit to which a fetch grows for an oversize message."""
 FETCH_WAIT_MS: Final = 100
 PATIENCE: Final = RetryPolicy(tries=150, backoff_ms=200)
-"""About 30 s: as long as brokers may take to notice that a leader is gone, and to elect one."""
+"""About 30 s: brokers may take that long to notice a dead leader and to elect another."""
 
 
 class PartitionReader:
-    """Reads `topic_partition` from `offset` on. The topic must be known to `cluster`: asked for by
-    name, one that does not exist may be created.
+    """Reads `topic_partition` from `offset` on. The topic must be known to `cluster`: a request for
+    a topic by name may create it.
 
-    position        the offset behind the last message that was handed out
+    position        the offset after the last message that was handed out
     high_watermark  first offset that consumers may not see yet, at the last fetch; -1 before it
-    is_stopping     looked at between two tries, to end them
-    timestamps      whether batches have those of messages, if `cluster` negotiates versions
+    is_stopping     checked between two attempts; True ends them
+    timestamps      whether batches have the messages' timestamps, if `cluster` negotiates versions
     """
 
     def __init__(
@@ -71,16 +71,16 @@ class PartitionReader:
 
     @property
     def is_at_end(self) -> bool:
-        """Whether everything was handed out that consumers could see at the last fetch."""
+        """Whether all messages below the last known high watermark were handed out."""
         return self.position >= self.high_watermark
 
     def poll(self, limits: BatchLimits) -> Iterator[MessageBatch]:
-        """The messages of one fetch, which waits up to `wait_ms` for the first one; none at the log
-        end. Batches that are not asked for any more are fetched again by the next call.
+        """The messages of one fetch, which waits up to `wait_ms` for the first one; empty at the
+        log end. The next call fetches batches again that were not taken from this iterator.
 
-        A leader that moves or does not answer is looked for again, as often as the policy says.
-        Raises OffsetOutOfRange, InvalidMessage (a damaged message), MessageTooLarge, and the error
-        of the last try.
+        If the leader moves or does not answer, it is looked up again, as often as the retry policy
+        allows. Raises OffsetOutOfRange, InvalidMessage (a damaged message), MessageTooLarge, and
+        the error of the last attempt.
         """
         fetched = self._fetch()
         self.high_watermark = fetched.high_watermark
@@ -90,8 +90,8 @@ class PartitionReader:
         self.position = max(self.position, fetched.next_offset())
 
     def skip_damaged(self, error: InvalidMessage) -> tuple[TopicPartition, int] | None:
-        """Go on behind the message that `error` of the last poll is about: partition and new
-        position; None, and nothing is skipped, if it does not name the message's offset."""
+        """Continue after the message that `error`, raised by the last poll, is about. Returns the
+        partition and the new position; None, and skips nothing, if it does not name an offset."""
         behind = offset_behind(error.__cause__)
         if behind is None or behind <= self.position:
             return None
@@ -99,7 +99,7 @@ class PartitionReader:
         return self._tp, behind
 
     def _fetch(self) -> FetchedSet:
-        """A set with a whole message, or an empty one."""
+        """A set with at least one whole message, or an empty set."""
         size = self._fetch_bytes
         while True:
             fetched = self._fetch_patiently(size)
@@ -122,7 +122,7 @@ class PartitionReader:
         )
 
     def _look_up_leader(self, _: KafkaError) -> None:
-        """Ask for all topics: asked for by name, a deleted one would be made again."""
+        """Ask for all topics: a request for a deleted topic by name would create it again."""
         self._cluster.refresh()
 
     def _fetch_once(self, size: int) -> FetchedSet:
@@ -138,7 +138,7 @@ class PartitionReader:
         assert isinstance(response, FetchResponse)
         answer = fetch_results(response).get(self._tp)
         if answer is None:
-            raise ProtocolError(f"{source} left out {self._tp} in its answer")
+            raise ProtocolError(f"{source} left out {self._tp} in its response")
         detail = f"{self._tp} at {source}, offset {self.position}"
         if (error := error_of(answer.error_code, detail)) is not None:
             raise error

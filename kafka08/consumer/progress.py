@@ -1,4 +1,4 @@
-"""How far an owned partition was fetched and read, and the sets on their way to a stream."""
+"""The fetch and read positions of an owned partition, and the sets on their way to a stream."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kafka08.structs import NO_OFFSET, TopicPartition
 
 
 class Sink(Protocol):
-    """Where a fetcher puts what it read: the stream, as a fetcher sees it."""
+    """A stream, as the fetcher that fills it sees it."""
 
     @property
     def has_room(self) -> bool: ...
@@ -25,20 +25,20 @@ class Sink(Protocol):
 
 
 class OwnedPartition:
-    """A partition for the time that this member owns it; a new one is made for each claim.
+    """A partition while this member owns it; each claim creates a new one.
 
-    thread_id        the stream that reads it, as the owner's znode names it
+    thread_id        the stream that reads it, as in the owner znode
     sink             that stream
-    fetch_offset     where the next fetch begins; NO_OFFSET: auto.offset.reset decides
-    consumed_offset  the first offset that the reader is not finished with, <= fetch_offset;
-                     NO_OFFSET until a position is known. It is what a commit stores.
-    fetch_bytes      how much to ask for: fetch.message.max.bytes, more for an oversize message
-    held             not to be fetched until the stream has raised what is wrong with it
-    revoked          not ours any more: sets still on their way are dropped
+    fetch_offset     the offset of the next fetch; NO_OFFSET: auto.offset.reset decides
+    consumed_offset  the first offset that the reader has not finished, <= fetch_offset; NO_OFFSET
+                     until a position is known. A commit stores this one.
+    fetch_bytes      the size to request: fetch.message.max.bytes, more for an oversize message
+    held             no fetches until the stream has raised the error of the last one
+    revoked          no longer owned: sets still on their way are dropped
     high_watermark   the first offset that consumers may not see yet, at the last fetch; NO_OFFSET
                      before it
-    failure          why it cannot be fetched, None while it is
-    failing_since    when that began (monotonic seconds)
+    failure          why it cannot be fetched; None while it can
+    failing_since    since when (monotonic seconds)
 
     Offsets and flags change under the stream's lock; `fetch_bytes` belongs to the fetcher.
     """
@@ -83,7 +83,7 @@ class OwnedPartition:
         return not self.revoked and not self.held and self.sink.has_room
 
     def fail(self, failure: KafkaError, now: float) -> bool:
-        """It cannot be fetched now; False if that is no news."""
+        """Note that it cannot be fetched now; False if that was known."""
         is_new = self.failure is None
         if is_new:
             self.failing_since = now
@@ -91,19 +91,19 @@ class OwnedPartition:
         return is_new
 
     def recover(self) -> None:
-        """It was fetched."""
+        """Note that it was fetched."""
         self.failure = None
         self.failing_since = inf
 
     def start_at(self, offset: int) -> None:
-        """Take a position that auto.offset.reset chose. What was fetched before it is still read
-        first; only if nothing was, the committed position moves at once."""
+        """Take a position that auto.offset.reset chose. Messages fetched before are read first; the
+        committed position moves at once only if there are none."""
         if self.consumed_offset in {NO_OFFSET, self.fetch_offset}:
             self.consumed_offset = offset
         self.fetch_offset = offset
 
     def fetch_again(self) -> None:
-        """Fetch once more from the first offset that is not finished."""
+        """Fetch again from the first unfinished offset."""
         self.fetch_offset = self.consumed_offset
         self.held = False
 
@@ -115,11 +115,11 @@ class OwnedPartition:
 
 
 class Chunk(NamedTuple):
-    """A fetched message set on its way to the reader, or the error that stands in its place.
+    """A fetched message set on its way to the reader, or an error in its place.
 
     next_offset   the offset after its last message; reading the chunk to its end finishes it
     verified      the CRCs of its entries were checked and none is compressed
-    hold          nothing is to be fetched behind it until the reader has met what is wrong
+    hold          nothing is fetched after it until the reader has raised its error
     """
 
     partition: OwnedPartition

@@ -1,20 +1,20 @@
-"""The thread that keeps what a member owns in line with what it should own.
+"""The thread that claims and releases partitions until a member owns what it is assigned.
 
-Watches, session events and the end of the connector only post here; the thread takes everything
-posted, reads the group anew if something changed, and carries the difference out:
+Watches, session events and shutdown only post events here. The thread takes all posted events,
+reads the group again if something changed, and applies the difference:
 
-    read → assign → stop, commit and release what goes → claim what comes → offsets → fetch
+    read → assign → stop, commit and release → claim → fetch committed offsets → start fetching
 
-Before that it does what a migration of the group's offsets orders (member_storage.py): in this
-thread, because then nothing is claimed or released meanwhile.
+Before that it executes the orders of a migration of the group's offsets (member_storage.py),
+because in this thread nothing is claimed or released meanwhile.
 
-A change during a rebalance is posted like any other and brings one more round, so none is missed.
-An attempt that fails (somebody has not released a partition yet, a connection was lost) is repeated
-after rebalance.backoff.ms, or as soon as a change or a release is seen, for ever.
+A change during a rebalance is posted like any other and causes one more round, so none is missed.
+An attempt that fails (a partition is not released yet, a connection was lost) is repeated after
+rebalance.backoff.ms, or as soon as a change or a release is seen, for ever.
 
-Differences from 0.8.2.2, which 0.8.2.2 members of the group cannot see: what stays with the same
-stream goes on undisturbed; all claims of an attempt are made or none; offsets are read after the
-claim, when nobody can commit any more, not before. Source:
+Differences from 0.8.2.2, invisible to 0.8.2.2 members of the group: partitions that stay with the
+same stream are not interrupted; an attempt claims all partitions or none; offsets are fetched after
+the claim, when no other member can commit any more, not before. Source:
 kafka.consumer.ZookeeperConsumerConnector.ZKRebalancerListener 0.8.2.2.
 """
 
@@ -42,11 +42,11 @@ from kafka08.runtime import ClientRuntime, Task
 logger = logging.getLogger(__name__)
 
 GATHER_S: Final = 0.02
-"""A change is acted on after so long: members rarely come or go alone."""
+"""The delay after a change: members rarely come or go alone."""
 
 
 class Event(enum.Enum):
-    CHANGE = "the session, or what the group reads, may have changed"
+    CHANGE = "the session, or the group, topics or brokers, may have changed"
     RELEASE = "a partition that blocked a claim may be free"
     STOP = "the connector shuts down"
 
@@ -54,9 +54,9 @@ class Event(enum.Enum):
 class Rebalancer:
     """One named daemon thread.
 
-    make_partitions  (partition → thread id, offsets) → what the streams read
-    fetch            begins to fetch partitions
-    on_stall         told when the member does not settle in time, so that streams say so
+    make_partitions  (partition → thread id, offsets) → the partitions for the streams
+    fetch            starts to fetch partitions
+    on_stall         called when the member stalls, so that streams raise that
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Rebalancer:
         self._events: set[Event] = set()
         self._view: GroupView | None = None
         self._session_id: int | None = None
-        """The session in which the member is registered and owns what it owns."""
+        """The session of the member's registration and of the partitions that it owns."""
         self._first = runtime.event()
         self._task: Task | None = None
 
@@ -100,22 +100,22 @@ class Rebalancer:
         self._task = self._runtime.spawn(self._run, name=f"{self._consumer_id}_watcher_executor")
 
     def post(self, event: Event) -> None:
-        """Have the thread look. Never waits."""
+        """Pass an event to the thread. Never waits."""
         with self._condition:
             self._events.add(event)
             self._condition.notify_all()
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether something was posted that the thread has not taken up yet."""
+        """Whether an event is waiting for the thread."""
         return bool(self._events)
 
     def wait_for_first(self) -> None:
-        """Until the member has settled for the first time, or has stalled, or is stopped."""
+        """Wait until the first rebalance has ended, stalled, or was stopped."""
         self._first.wait(self._patience_s + self._config.zookeeper_session_timeout_ms / 1000)
 
     def join(self, timeout_s: float) -> bool:
-        """Wait for the thread's end after STOP; False if it has not come."""
+        """Wait for the thread to end after STOP; False on timeout."""
         if self._task is None:
             return True
         self._task.join(timeout_s)
@@ -127,7 +127,7 @@ class Rebalancer:
 
     @property
     def _idle_s(self) -> float | None:
-        """How long to wait for an event: for ever, unless an order could not be followed yet."""
+        """How long to wait for an event: for ever, unless an order is still unanswered."""
         return self._config.rebalance_backoff_ms / 1000 if self._store.is_behind else None
 
     def _run(self) -> None:
@@ -140,7 +140,7 @@ class Rebalancer:
             logger.info("[%s] stopping watcher executor thread", self._consumer_id)
 
     def _next_events(self, timeout_s: float | None) -> set[Event]:
-        """What was posted, gathered for a moment; empty after the timeout."""
+        """The events posted within a short delay; empty on timeout."""
         with self._condition:
             if self._condition.wait_for(lambda: self._events, timeout_s):
                 self._condition.wait_for(lambda: Event.STOP in self._events, GATHER_S)
@@ -148,13 +148,13 @@ class Rebalancer:
             return events
 
     def _take_up(self, events: set[Event]) -> bool:
-        """Forget what the events make out of date; False if it is time to stop."""
+        """Invalidate what the events make stale; False if it is time to stop."""
         if Event.CHANGE in events:
             self._view = None
         return Event.STOP not in events
 
     def _settle(self) -> None:
-        """Attempt until one succeeds."""
+        """Repeat attempts until one succeeds."""
         give_up_at = self._runtime.monotonic() + self._patience_s
         self._status.rebalancing()
         attempt = 0
@@ -177,14 +177,14 @@ class Rebalancer:
         logger.info("[%s] end rebalancing consumer try #%d", self._consumer_id, attempt)
 
     def _failure_of_attempt(self) -> Exception | None:
-        """One attempt; what kept it from succeeding, if anything."""
+        """Make one attempt; its error, or None."""
         try:
             self._attempt()
         except KafkaError as error:
             return error
         except Exception as error:
-            # The root of a thread: a member that stops here would own its partitions for ever.
-            logger.exception("[%s] a rebalance met a bug", self._consumer_id)
+            # The root of a thread: a member that stopped here would own its partitions for ever.
+            logger.exception("[%s] a rebalance failed because of a bug", self._consumer_id)
             return error
         return None
 
@@ -210,10 +210,10 @@ class Rebalancer:
         logger.info("[%s] owns %d partitions", self._consumer_id, len(wanted))
 
     def _begin_session(self) -> None:
-        """Register, and own nothing: what was owned in an earlier session is gone already.
+        """Register, and own nothing: partitions of an earlier session are lost already.
 
-        The session is asked for afterwards, from the znode: it may be replaced once more while
-        the registration waits for a connection."""
+        The session id is read from the znode afterwards: the session may be replaced once more
+        while the registration waits for a connection."""
         self._ownership.drop()
         self._view = None
         self._registry.begin_session()
@@ -222,12 +222,12 @@ class Rebalancer:
         self._store.begin_session()
 
     def _read(self) -> GroupView | None:
-        """The group now; a registration that somebody has removed is made again first."""
+        """Read the group. If the member's registration was removed, register again first."""
         try:
             return self._registry.view(self._subscription)
         except RegistrationGone as error:
             if self._session_id != self._registry.session_id:
-                raise  # it went with its session; the next attempt begins a new one
+                raise  # it expired with its session; the next attempt begins a new one
             logger.warning("[%s] %s; registering again", self._consumer_id, error)
             self._registry.register(self._subscription, self._runtime.time_ms())
             return self._registry.view(self._subscription)

@@ -1,12 +1,12 @@
 """A member's znodes: its registration, its view of the group, the partitions it owns.
 
-Every write that only this member may do (claim, release, and commits in offset_store.py) is one
-ZooKeeper transaction that also checks that the member's own id znode is there. It is made once per
-session and goes with it, so a write that was meant for an earlier session fails as a whole, and a
-claim gets all its partitions or none. What other members see is what 0.8.2.2 writes.
+Every write that only this member may make (claim, release, and commits in offset_store.py) is one
+ZooKeeper transaction that also checks that the member's own id znode exists. That znode is created
+once per session and expires with it, so a write meant for an earlier session fails as a whole, and
+a claim gets all its partitions or none. Other members see the same znodes as from 0.8.2.2.
 
-Watches only post: `on_change` is called and the view is read again, of registrations and topics
-only what has changed (watched.py). Sources:
+Watches only call `on_change`; then the view is read again, of registrations and topics only the
+changed ones (watched.py). Sources:
 kafka.consumer.ZookeeperConsumerConnector, kafka.utils.ZkUtils 0.8.2.2.
 """
 
@@ -31,19 +31,19 @@ from kafka08.zk.operations import ANY_VERSION, Check, Create, Delete
 logger = logging.getLogger(__name__)
 
 ID_POLL_MS: Final = 200
-"""How often to try again while the member's id is taken."""
+"""The time between attempts to register while the member's id is taken."""
 
 
 class PartitionsOwned(ZooKeeperError):
-    """A claim met a partition that another member has not released; nothing was claimed."""
+    """Another member has not released a partition of the claim; nothing was claimed."""
 
     def __init__(self, path: str, owner: str | None) -> None:
-        super().__init__(f"{path} belongs to {owner or 'a member that is just leaving'}")
+        super().__init__(f"{path} belongs to {owner or 'a member that is leaving'}")
         self.path = path
 
 
 class RegistrationGone(ZooKeeperError):
-    """The member's own id znode is not there, although its session lives."""
+    """The member's own id znode is missing, although its session lives."""
 
 
 class ConsumerIdTaken(ZooKeeperError):
@@ -54,8 +54,8 @@ class GroupRegistry:
     """The znodes of one member of a group, for the session of `zk`.
 
     stopping     ends the wait for an id that is taken
-    note         configuration keys that a migration of the group's offsets wants to know
-    on_change    called, in any thread, when what `view` read last may have changed
+    note         configuration keys for the registration, which a migration of offsets reads
+    on_change    called, in any thread, when the last `view` may be out of date
     on_release   called, in any thread, when a partition that blocked a claim may be free
     """
 
@@ -83,10 +83,10 @@ class GroupRegistry:
         self._registrations = WatchedNodes(zk, self._subscription_of, on_change, runtime)
         self._topics = WatchedNodes(zk, _partitions_of, on_change, runtime)
         self._parents: set[str] = set()
-        """Topics whose parent of owner znodes was made sure of in this session."""
+        """Topics whose owners' parent znode is known to exist in this session."""
         self._uncertain: set[TopicPartition] = set()
         """Partitions whose owner znode may be ours although we do not count it as owned: the
-        answer to a claim or a release was lost."""
+        response to a claim or a release was lost."""
 
     @property
     def session_id(self) -> int | None:
@@ -97,34 +97,34 @@ class GroupRegistry:
         return paths.consumer_id(self._group, self._consumer_id)
 
     def register(self, subscription: Subscription, timestamp_ms: int) -> int:
-        """Make the id znode, unless this session has made it already; one that an earlier session
-        left is waited out, as in 0.8.2.2, but no longer than such a session can live: then
-        ConsumerIdTaken. The session that it lives with: while a connection is being replaced, that
-        need not be the one which `session_id` gave before."""
+        """Create the id znode, unless this session has created it. Waits until that of an earlier
+        session expires, as 0.8.2.2 does, but no longer than such a session can live: then
+        ConsumerIdTaken. Returns the znode's session: while a connection is replaced it may differ
+        from the one that `session_id` returned before."""
         stat = self._zk.stat(self.id_path)
         if stat is None or stat.ephemeral_owner != self._zk.session_id:
             registration = replace(subscription.registration(timestamp_ms), kafka08=self._note)
             self._create_id(nodes.encode_consumer(registration))
             stat = self._zk.stat(self.id_path)
         if stat is None:
-            raise RegistrationGone(f"{self.id_path} was removed by somebody else")
+            raise RegistrationGone(f"{self.id_path} was removed from outside")
         return stat.ephemeral_owner
 
     def begin_session(self) -> None:
-        """Trust nothing that was read or made sure of in an earlier session."""
+        """Discard everything that was read or checked in an earlier session."""
         self._registrations.forget()
         self._topics.forget()
         self._parents.clear()
 
     def view(self, own: Subscription) -> GroupView | None:
-        """Members, topics and partitions now, watched from before they were read; None while no
-        broker is registered. RegistrationGone, other ZooKeeperErrors, and ConfigError for a
-        registration that nobody understands."""
+        """Members, topics and partitions, watched from before they are read; None while no broker
+        is registered. RegistrationGone, other ZooKeeperErrors, and ConfigError for a registration
+        that cannot be understood."""
         if not self._zk.children_or_empty(paths.BROKER_IDS) and not self._watched(paths.BROKER_IDS):
             return None
         members = self._members()
         if self._consumer_id not in members:
-            raise RegistrationGone(f"{self.id_path} was removed by somebody else")
+            raise RegistrationGone(f"{self.id_path} was removed from outside")
         topics: tuple[str, ...] = ()
         if not own.is_static:
             topics = tuple(self._watched(paths.BROKER_TOPICS))
@@ -133,8 +133,8 @@ class GroupRegistry:
         return GroupView(members, topics, self._partitions(own.topics(topics)))
 
     def claim(self, wanted: Assignment) -> None:
-        """Become the owner of all these partitions. PartitionsOwned if one is taken (and a watch
-        on it calls `on_release` when it goes); then none was claimed."""
+        """Own all these partitions. If one is taken, PartitionsOwned, and none is claimed; a watch
+        calls `on_release` when the other owner releases it."""
         self._make_parents({tp.topic for tp in wanted})
         owners = [
             Create(self._owner_path(tp), thread, ephemeral=True)
@@ -145,14 +145,14 @@ class GroupRegistry:
         except NodeExists as error:
             raise self._blocked_by(error.path, wanted) from error
         except NoNode:
-            self._parents.clear()  # somebody has removed one, or our registration
+            self._parents.clear()  # one of them, or our registration, was removed from outside
             raise
         except SessionLost:
             self._uncertain.update(wanted)
             raise
 
     def release(self, partitions: Collection[TopicPartition]) -> None:
-        """Give these partitions up; one whose znode is gone already is as good as released."""
+        """Release these partitions; one whose znode is gone counts as released."""
         if not partitions:
             return
         try:
@@ -166,7 +166,7 @@ class GroupRegistry:
             raise
 
     def tidy(self) -> None:
-        """Release what a failed call has left in doubt. To be called before a claim."""
+        """Release the partitions that a failed call has left in doubt. Call it before a claim."""
         for tp in sorted(self._uncertain):
             self._release_if_ours(tp)
             self._uncertain.discard(tp)
@@ -181,19 +181,20 @@ class GroupRegistry:
                 if self._stopping.wait(ID_POLL_MS / 1000):
                     break
         raise ConsumerIdTaken(
-            f"{self.id_path} belongs to another session, which lives on: two processes use one "
-            "consumer.id; give each its own, or none"
+            f"{self.id_path} belongs to another live session: two processes use one consumer.id; "
+            "give each its own, or none"
         )
 
     def _members(self) -> dict[str, Subscription]:
-        """consumer id → subscription; whoever leaves meanwhile is left out (its watch fires)."""
+        """consumer id → subscription; leaves out a member that leaves meanwhile (its watch
+        fires)."""
         ids = self._watched(paths.consumer_ids(self._group))
         by_path = {paths.consumer_id(self._group, i): i for i in ids}
         found = self._registrations.read(by_path)
         return {by_path[path]: subscription for path, subscription in found.items()}
 
     def _partitions(self, topics: Iterable[str]) -> dict[str, tuple[int, ...]]:
-        """topic → its partition numbers ascending; () for a topic that is still to be created.
+        """topic → its partition numbers ascending; () for a topic that does not exist yet.
         Either way the topic's znode is watched."""
         by_path = {paths.topic(name): name for name in sorted(topics)}
         found = self._topics.read(by_path, absent_too=True)
@@ -210,13 +211,13 @@ class GroupRegistry:
             self._parents.add(topic)
 
     def _blocked_by(self, path: str, wanted: Assignment) -> PartitionsOwned:
-        """What to raise for an owner znode that stands in the way, with a watch on its release."""
+        """The error for an owner znode that blocks the claim; sets a watch on its release."""
         node = self._zk.watch_data(path, self._released)
         if node is None:
             self._on_release()
             return PartitionsOwned(path, None)
         if node.data in wanted.values():
-            # We have it ourselves and do not know it, or an earlier session of ours has.
+            # We own it without knowing, or an earlier session of ours does.
             self._uncertain.update(wanted)
         return PartitionsOwned(path, node.data)
 

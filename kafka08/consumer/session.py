@@ -1,9 +1,9 @@
-"""Until when a member may deliver and commit: as long as nobody else can own its partitions.
+"""How long a member may deliver and commit: as long as no other member can own its partitions.
 
-ZooKeeper gives a member's partitions away when its session is over, which is the granted timeout
+ZooKeeper reassigns a member's partitions when its session expires, which is the granted timeout
 after ZooKeeper last heard from it. So a member stops a margin before that moment by its own clock,
-whether or not it has noticed that anything is wrong; a stopped process or a stuck thread notices
-nothing. A suspended connection stops it at once.
+whether or not it has noticed a problem; a stopped process or a stuck thread notices nothing. A
+suspended connection stops it at once.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from kafka08.zk.client import ZkClient
 from kafka08.zk.session import SessionState
 
 MARGIN: Final = 0.1
-"""Part of the session timeout left for clock drift and for what the caller has in hand."""
+"""The share of the session timeout left for clock drift and for messages in processing."""
 
 
 class SessionGate:
-    """Says until when the member's session is certain to live. Cheap to ask, and never waits.
+    """Tells until when the member's session is certain to live. Cheap to call, and never waits.
 
     clock   the one that `zk` was made with
     """
@@ -37,9 +37,9 @@ class SessionGate:
         self._session_id = session_id
 
     def deadline(self) -> float:
-        """The monotonic time until which the admitted session certainly lives; -inf when it is not
-        connected, or over. Asked twice, it is the same as long as nothing was heard: no reader may
-        take a moment between two looks for the end of the session."""
+        """The monotonic time until which the admitted session certainly lives; -inf if it is not
+        connected, or over. It stays the same until ZooKeeper is heard from: a reader that calls it
+        twice must not take a moment in between for the end of the session."""
         if self._zk.state is not SessionState.CONNECTED:
             return -inf
         if self._session_id is None or self._zk.session_id != self._session_id:
@@ -52,6 +52,6 @@ class SessionGate:
         return self._clock.monotonic() < self.deadline()
 
     def check(self) -> None:
-        """SessionLost unless it is open. To be asked directly before each write of a commit."""
+        """SessionLost unless it is open. Call it directly before each write of a commit."""
         if not self.is_open:
             raise SessionLost("the ZooKeeper session is in doubt; nothing more is committed")

@@ -1,13 +1,12 @@
-"""SimpleConsumer: one broker, requests that say everything, no state but a connection.
+"""SimpleConsumer: requests to one broker, with no state but a connection.
 
     with SimpleConsumer("localhost", 9092) as consumer:
         page = TopicPartition("pages", 0)
         for message in consumer.read(page, consumer.earliest_or_latest(page, EARLIEST_OFFSET)):
             print(message.offset, message.value)
 
-Who leads a partition is the caller's to find out (`metadata`, or kafka08.client.ClusterClient), and
-so is what to do when that changes (NotLeaderForPartition). Source: kafka.consumer.SimpleConsumer
-0.8.2.2.
+The caller finds the leader of a partition (`metadata`, or kafka08.client.ClusterClient), and finds
+it again when it moves (NotLeaderForPartition). Source: kafka.consumer.SimpleConsumer 0.8.2.2.
 """
 
 from __future__ import annotations
@@ -61,19 +60,19 @@ FETCH_BYTES: Final = 1024 * 1024
 FETCH_BYTES_MAX: Final = 64 * 1024 * 1024
 FETCH_WAIT_MS: Final = 100
 COORDINATOR_RETRIES: Final = RetryPolicy(tries=50, backoff_ms=100)
-"""About 5 s: as long as a coordinator may well be loading its partition of the offsets topic."""
+"""About 5 s: a coordinator may take that long to load its partition of the offsets topic."""
 
 
 class SimpleConsumer(Closeable):
     """Reads from, and commits at, the broker at `host`:`port`. Thread-safe: one request at a time.
 
-    A request that meets an I/O error or no answer in time is sent once more on a fresh connection,
-    as the JVM's is; then ConnectionFailed or RequestTimeout. Error codes are raised as the classes
-    of kafka08.errors with broker and topic-partition in their text; after `close`, Closed.
+    After an I/O error or a timeout, a request is sent once more on a new connection, as the JVM's
+    is; then ConnectionFailed or RequestTimeout. Error codes are raised as the classes of
+    kafka08.errors, with broker and topic-partition in their text; after `close`, Closed.
 
-    timeout_ms       longest wait for a connection, and for an answer; keep it above max_wait_ms
-    buffer_size      bytes of the socket's receive buffer; 0: the system fits it to the traffic
-    max_fetch_bytes  up to here a fetch grows for a message larger than its max_bytes
+    timeout_ms       longest wait for a connection, and for a response; keep it above max_wait_ms
+    buffer_size      bytes of the socket's receive buffer; 0: the system adapts it
+    max_fetch_bytes  the limit to which a fetch grows for a message larger than its max_bytes
     """
 
     def __init__(
@@ -117,7 +116,8 @@ class SimpleConsumer(Closeable):
         return f"<SimpleConsumer {self}>"
 
     def close(self) -> None:
-        """Close; a call that another thread is waiting in raises Closed or ConnectionFailed."""
+        """Close. A call in another thread that waits for a response raises Closed or
+        ConnectionFailed."""
         self._cluster.close()
         self._connection.close()
 
@@ -130,11 +130,11 @@ class SimpleConsumer(Closeable):
         return {FETCH_GROUP: values, f"{FETCH_GROUP}.{self}": dict(values)}
 
     def send(self, request: Request) -> Response:
-        """Any request as it is, with the one resend. For what has no method of its own here."""
+        """Send any request, with the one resend. For requests without a method of their own."""
         return self._connection.send(request)
 
     def metadata(self, topics: Iterable[str] = ()) -> ClusterMetadata:
-        """Brokers and leaders of `topics` (none: all), as this broker knows them."""
+        """Brokers and leaders of `topics` (empty: of all topics), as this broker knows them."""
         response = self.send(MetadataRequest(sorted(set(topics))))
         assert isinstance(response, MetadataResponse)
         return ClusterMetadata().updated(response)
@@ -152,9 +152,9 @@ class SimpleConsumer(Closeable):
     ) -> FetchedSet:
         """The messages from `offset` on; empty at the log end after `max_wait_ms`.
 
-        Holds at least one whole message if there is one: if the first is larger than `max_bytes`,
-        it is fetched again with room for it. Raises OffsetOutOfRange and the other codes of Fetch,
-        MessageTooLarge if that room would pass `max_fetch_bytes`.
+        Has at least one whole message if there is one: if the first is larger than `max_bytes`, it
+        is fetched again with its size. Raises OffsetOutOfRange and the other codes of Fetch, and
+        MessageTooLarge if that size exceeds `max_fetch_bytes`.
         """
         wanted = FetchPosition(topic_partition, offset, max_bytes, max_wait_ms, min_bytes)
         return self._grown(wanted, self._fetch(wanted.request()))
@@ -168,8 +168,8 @@ class SimpleConsumer(Closeable):
         max_wait_ms: int = FETCH_WAIT_MS,
         min_bytes: int = 1,
     ) -> PendingFetch:
-        """As `fetch`, but returns at once; the set comes by `result()`. One is pending at a time:
-        the consumer's next request, of whatever kind, first waits for its answer."""
+        """As `fetch`, but returns at once; `result()` returns the set. One fetch is pending at a
+        time: the consumer's next request, of any kind, first waits for its response."""
         wanted = FetchPosition(topic_partition, offset, max_bytes, max_wait_ms, min_bytes)
         began = self._runtime.monotonic()
         pending = self._connection.start(wanted.request())
@@ -191,7 +191,7 @@ class SimpleConsumer(Closeable):
     ) -> dict[TopicPartition, FetchedSet]:
         """One request for many partitions: `{partition: offset}` or `{partition: (offset,
         max_bytes)}`. A partition's error is in its set and raised when that is read. Sets do not
-        grow: a partition whose set has no whole message is for `fetch`."""
+        grow: use `fetch` for a partition whose set has no whole message."""
         positions = {
             tp: position if isinstance(position, tuple) else (position, FETCH_BYTES)
             for tp, position in wanted.items()
@@ -259,10 +259,9 @@ class SimpleConsumer(Closeable):
         key_decoder: Decoder | None = None,
         value_decoder: Decoder | None = None,
     ) -> Iterator[MessageAndMetadata[Any, Any]]:
-        """The messages of [offset, until_offset) in order, the next fetch on its way while one is
-        worked on. `until_offset`: None for what is there at the start (the high watermark of the
-        first answer). Ends early if the log does. Same errors as `fetch`, and InvalidMessage for a
-        message that is damaged."""
+        """The messages of [offset, until_offset) in order; the next fetch is in flight while you
+        process one. `until_offset` None: up to the high watermark of the first response. Ends early
+        if the log does. Raises what `fetch` raises, and InvalidMessage for a damaged message."""
         fetched = self.fetch(topic_partition, offset, max_bytes=max_bytes)
         until = fetched.high_watermark if until_offset is None else until_offset
         while True:
@@ -285,8 +284,8 @@ class SimpleConsumer(Closeable):
         *,
         replica_id: int = ORDINARY_CONSUMER,
     ) -> list[int]:
-        """At most `max_offsets` first offsets of segments older than `time_ms`, descending.
-        LATEST_OFFSET gives the log's end (high watermark) in front of them, EARLIEST_OFFSET its
+        """At most `max_offsets` base offsets of segments older than `time_ms`, descending.
+        LATEST_OFFSET also returns the log's end (high watermark) before them, EARLIEST_OFFSET its
         start. Empty if nothing is old enough."""
         request = offsets_request(
             {topic_partition: time_ms}, max_offsets=max_offsets, replica_id=replica_id
@@ -310,9 +309,9 @@ class SimpleConsumer(Closeable):
         offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
         storage: StorageName = "zookeeper",
     ) -> None:
-        """Store the group's offsets: through this broker in ZooKeeper (metadata is dropped), or at
-        the group's coordinator, found and found again as needed, in Kafka. Raises the first
-        partition's error, its text naming all that failed; the others are stored."""
+        """Store the group's offsets: in ZooKeeper through this broker (which drops metadata), or in
+        Kafka at the group's coordinator, found again as needed. Raises the first partition's error,
+        with all failed partitions in its text; the others are stored."""
         values = {
             tp: OffsetAndMetadata(value) if isinstance(value, int) else value
             for tp, value in offsets.items()
@@ -330,8 +329,8 @@ class SimpleConsumer(Closeable):
         partitions: Iterable[TopicPartition],
         storage: StorageName = "zookeeper",
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What the group has committed in that store; offset NO_OFFSET where nothing is. In Kafka a
-        partition that no broker knows raises UnknownTopicOrPartition; ZooKeeper cannot tell."""
+        """The group's committed offsets in that store; NO_OFFSET where nothing is committed. In
+        Kafka an unknown partition raises UnknownTopicOrPartition; ZooKeeper cannot tell."""
         wanted = list(partitions)
 
         def read(response: Response, source: str) -> dict[TopicPartition, OffsetAndMetadata]:
@@ -352,8 +351,8 @@ class SimpleConsumer(Closeable):
         request: Request,
         read: Callable[[Response, str], T],
     ) -> T:
-        """`read(answer, broker)` of the broker that `storage` asks for: this one, or the group's
-        coordinator, tried again while that is loading or moving."""
+        """`read(response, broker)` from the broker for `storage`: this one, or the group's
+        coordinator, with retries while that is loading or moving."""
         if storage == "zookeeper":
             return read(self.send(request), str(self))
         return self._cluster.ask_coordinator(
@@ -362,10 +361,10 @@ class SimpleConsumer(Closeable):
             policy=COORDINATOR_RETRIES,
         )
 
-    # -------------------------------------------------------------------------------- answers
+    # ------------------------------------------------------------------------------ responses
 
     def _grown(self, wanted: FetchPosition, response: Response) -> FetchedSet:
-        """The set in `response`, or in the answer to a larger fetch if its first message is cut."""
+        """The set in `response`, or that of a larger fetch if its first message is cut off."""
         while True:
             tp = wanted.topic_partition
             fetched = self._fetched({tp: (wanted.offset, wanted.max_bytes)}, response)[tp]
@@ -412,13 +411,13 @@ class SimpleConsumer(Closeable):
     ) -> dict[TopicPartition, T]:
         missing = [str(tp) for tp in wanted if tp not in results]
         if missing:
-            raise ProtocolError(f"{self} left out {', '.join(missing)} in its answer")
+            raise ProtocolError(f"{self} left out {', '.join(missing)} in its response")
         return results
 
 
 @dataclass(frozen=True, slots=True)
 class FetchPosition:
-    """Everything that a fetch of one partition says."""
+    """The parameters of a fetch of one partition."""
 
     topic_partition: TopicPartition
     offset: int
@@ -435,18 +434,18 @@ class FetchPosition:
 
 
 class PendingFetch:
-    """A fetch that is on its way while its caller works on the last one."""
+    """A fetch in flight while its caller processes the last one."""
 
     def __init__(self, finish: Callable[[], FetchedSet]) -> None:
         self._finish = finish
 
     def result(self) -> FetchedSet:
-        """Wait for it; as `SimpleConsumer.fetch`. Once only."""
+        """Wait for the set; raises what `SimpleConsumer.fetch` raises. Call it once only."""
         return self._finish()
 
 
 def _raise_first(codes: Mapping[TopicPartition, int], source: str) -> None:
-    """Raise the first error among `codes`, naming every partition in error and `source`."""
+    """Raise the first error among `codes`, naming every failed partition and `source`."""
     failed = {tp: code for tp, code in codes.items() if code != NO_ERROR}
     if failed:
         first = next(iter(failed.values()))

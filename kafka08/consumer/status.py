@@ -1,4 +1,4 @@
-"""How a member of a group is doing: its state, and what keeps it from settling."""
+"""A group member's state, and why it cannot settle."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from kafka08.runtime import ClientRuntime
 
 
 class ConsumerState(enum.Enum):
-    """What `ConsumerConnector.state` says."""
+    """The values of `ConsumerConnector.state`."""
 
-    NEW = "no streams were made yet"
-    REBALANCING = "working out or claiming what it should own"
-    SETTLED = "owns what it should"
+    NEW = "has no streams yet"
+    REBALANCING = "computing or claiming its assignment"
+    SETTLED = "owns its whole assignment"
     STALLED = "could not settle within rebalance.max.retries × rebalance.backoff.ms; still trying"
     SUSPENDED = "the ZooKeeper session is in doubt: nothing is delivered or committed"
     CLOSED = "shut down"
@@ -30,7 +30,7 @@ class ConsumerStatus:
         self._consumer_id = consumer_id
         self._gate = gate
         self._lock = runtime.rlock()
-        """Re-entrant: a signal handler may shut down in a thread that is just asking."""
+        """Re-entrant: a signal handler may shut down in a thread that holds it."""
         self._state = ConsumerState.NEW
         self._stalls = 0
         self._cause: KafkaError | None = None
@@ -42,7 +42,7 @@ class ConsumerStatus:
 
     @property
     def stall_cause(self) -> KafkaError | None:
-        """Why the member is STALLED, None if it is not."""
+        """Why the member is STALLED; None if it is not."""
         return self._cause
 
     def deadline(self) -> float:
@@ -50,7 +50,7 @@ class ConsumerStatus:
         return self._gate.deadline()
 
     def stall(self) -> tuple[int, KafkaError | None]:
-        """The number of the latest stall and the error to raise for it; None while all is well."""
+        """The number of the latest stall and the error to raise for it; None if there is none."""
         with self._lock:
             return self._stalls, self._cause
 
@@ -64,7 +64,7 @@ class ConsumerStatus:
             self._state, self._cause = ConsumerState.SETTLED, None
 
     def stalled(self, cause: Exception) -> bool:
-        """Note that the member does not settle; True if that is news."""
+        """Note that the member cannot settle; False if that was known."""
         with self._lock:
             if self._state in {ConsumerState.STALLED, ConsumerState.CLOSED}:
                 return False

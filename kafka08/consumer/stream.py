@@ -1,16 +1,16 @@
-"""What is behind a KafkaStream: the sets that were fetched for it, and the reader's place in them.
+"""The stream behind a KafkaStream: its fetched sets, and the reader's position in them.
 
-*Fast and exact.* The reader advances the kernel's iterator over a fetched set with no lock, in its
-own thread. Two fields make that safe: before it looks at `_limit` it says `_busy`, and whoever
-takes something away from it first moves `_limit` into the past and then waits until it is not
-busy. After that no message of the old sets can come out, and the iterator's position is exact.
-Everything else (a new set, waiting, errors) happens under the condition, where no decoder is
-called: a slow one would keep out who revokes or closes.
+*Fast and exact.* The reader advances the kernel's iterator over a fetched set in its own thread,
+with no lock. Two fields make that safe. The reader sets `_busy` before it looks at `_limit`. A
+thread that revokes first moves `_limit` into the past and then waits until the reader is not busy.
+After that no message of the old sets can come out, and the iterator's position is exact.
+Everything else (a new set, waiting, errors) happens under the condition. No decoder is called
+there: a slow one would delay a thread that revokes or closes.
 
-*Finished.* A message is finished when the next one of its stream is asked for. Positions that are
-committed count finished messages only, but for the message in hand of the thread that commits. A
-batch is one thing in this respect: finished as a whole when the next one is asked for. Batches are
-cut and handed out under the condition, there being few of them.
+*Finished.* A message is finished when the next one of its stream is requested. Commits store the
+positions of finished messages only; the message that the committing thread is processing counts as
+finished. A batch is finished as a whole when the next one is requested. Batches are cut and handed
+out under the condition, since there are few of them.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ Decoder = Callable[[bytes], Any]
 T = TypeVar("T", bool, MessageBatch)
 
 FENCE_PATIENCE_S: Final = 10.0
-"""How long a decoder may keep the reader busy before a rebalance or shutdown goes on without it."""
+"""The longest that a rebalance or shutdown waits for a reader that is busy in a decoder."""
 IDLE_CHECK_S: Final = 0.5
-"""How often a waiting reader looks at the session again."""
+"""How often a waiting reader checks the session."""
 UNREADABLE: Final = (kernel.CorruptMessage, kernel.UnknownCodec)
 NO_MESSAGES: Final = kernel.messages(b"", "", 0, 0, fetched_unpacker(0))
 
 
 class Cut(NamedTuple):
-    """How the current set is cut into batches, and where the next one begins."""
+    """How the current set is cut into batches, and where the next one starts."""
 
     limits: BatchLimits
     columns: Iterator[Columns]
@@ -54,19 +54,19 @@ class Cut(NamedTuple):
 
 
 class Supervisor(Protocol):
-    """What a stream asks of its connector."""
+    """The connector, as a stream sees it."""
 
     def deadline(self) -> float:
         """Monotonic time until which messages may be handed out."""
 
     def stall(self) -> tuple[int, KafkaError | None]:
-        """The number of the latest stall and its cause; None while all is well."""
+        """The number of the latest stall and its cause; None while there is none."""
 
 
 class MemberStream:
-    """One stream as its member sees it. Its reader, one thread at a time, iterates it and its
-    `batches`; the fetchers offer sets, the rebalancer revokes partitions, the connector closes it.
-    What the reader meets is said of KafkaStream.
+    """A member's side of a stream. Its reader, one thread at a time, iterates it and its `batches`;
+    the fetchers offer sets, the rebalancer revokes partitions, the connector closes it.
+    KafkaStream describes what the reader sees.
 
     HAS_TIMESTAMPS   whether batches have a column of them
     """
@@ -85,8 +85,9 @@ class MemberStream:
         value_decoder: Decoder | None = None,
         on_room: Callable[[], None] = lambda: None,
     ) -> None:
-        """Fetching for this stream pauses while more than `capacity` sets wait; `on_room` is told
-        when it may go on. `timeout_ms` < 0: wait for ever. `fetch_bytes`: see fetched_unpacker."""
+        """Fetching for this stream pauses while more than `capacity` sets wait; `on_room` is called
+        when it may continue. `timeout_ms` < 0: wait for ever. `fetch_bytes`: see
+        fetched_unpacker."""
         self._supervisor = supervisor
         self._runtime = runtime
         self._monotonic = runtime.monotonic
@@ -101,14 +102,14 @@ class MemberStream:
         self._chunk: Chunk | None = None
         self._messages = NO_MESSAGES
         self._ended: kernel.MessageIterator | None = None
-        """The `_messages` that the fast path has read to their end."""
+        """The exhausted `_messages` of the fast path."""
         self._damage: Exception | None = None
-        """Why it cannot go on with the current set."""
+        """Why it cannot continue with the current set."""
         self._damaged: tuple[OwnedPartition, int] | None = None
-        """What the last InvalidMessage was about, and the offset behind it."""
+        """The partition of the last InvalidMessage, and the offset after the message."""
         self._cut: Cut | None = None
         self._batch: MessageBatch | None = None
-        """The batch in hand; None while messages are handed out one by one."""
+        """The batch in processing; None while messages are handed out one by one."""
         self._waiting = False
         self._closed = False
         self._reader: object = None
@@ -116,8 +117,8 @@ class MemberStream:
         self._busy = False
         self._limit = -inf
         self._acknowledged = -1
-        """Offset in the current set that its reader declared finished, by committing in its hand;
-        a later commit from another thread must not take that back."""
+        """Offset in the current set that the reader declared finished by committing while it
+        processed that message; a later commit from another thread must not undo this."""
 
     def __iter__(self) -> MemberStream:
         return self
@@ -139,7 +140,7 @@ class MemberStream:
             if give_up_at is None:
                 give_up_at = now + self._patience_s
             elif now >= give_up_at and self._damage is None:
-                # Sets have come, but no message to hand out.
+                # New sets, but without a message to hand out.
                 raise self._timeout()
             self._next_slowly(self._find_messages, give_up_at)
 
@@ -159,7 +160,7 @@ class MemberStream:
         return self._next_slowly(partial(self._take_batch, limits), give_up_at)
 
     def _next_slowly(self, take: Callable[[], T | None], give_up_at: float) -> T:
-        """What `take` finds, as soon as it finds something; ConsumerTimeout after `give_up_at`."""
+        """The result of `take`, as soon as it is not None; ConsumerTimeout after `give_up_at`."""
         with self._condition:
             self._reader = self._runtime.current_task()
             while True:
@@ -181,15 +182,15 @@ class MemberStream:
         return ConsumerTimeout(f"no message within {self._timeout_ms} ms")
 
     def _open(self) -> bool:
-        """Let the fast path run until the session's deadline; False if that is past."""
+        """Let the fast path run until the session's deadline; False if that has passed."""
         self._limit = self._supervisor.deadline()
-        if self._supervisor.deadline() < self._limit:  # the session was suspended in between
+        if self._supervisor.deadline() < self._limit:  # the session was suspended meanwhile
             self._limit = -inf
         return self._monotonic() < self._limit
 
     def _find_messages(self) -> bool | None:
-        """True if the current set is not read to its end, or another one was begun; None if there
-        is none. Decoding, which may take long, is left to the fast path."""
+        """True if the current set has unread messages, or a new one was begun; None if there is no
+        set. The fast path decodes, which may take long."""
         damage = self._damage
         if self._chunk is not None and damage is not None:
             raise self._unreadable(damage) from damage
@@ -203,7 +204,7 @@ class MemberStream:
         return True
 
     def _take_batch(self, limits: BatchLimits) -> MessageBatch | None:
-        """A batch of the current set or of those waiting; None if there is none."""
+        """A batch of the current or a waiting set; None if there is none."""
         while True:
             if self._chunk is not None:
                 try:
@@ -219,7 +220,7 @@ class MemberStream:
             self._on_room()
 
     def _next_columns(self, chunk: Chunk, limits: BatchLimits) -> Columns | None:
-        """The next rows of the current set, behind what was handed out of it."""
+        """The next rows of the current set, after those that were handed out."""
         start = max(self._behind_hand(), chunk.from_offset)
         if self._cut is None or self._cut.limits != limits or self._cut.next_offset != start:
             columns = kernel.column_batches(
@@ -241,10 +242,10 @@ class MemberStream:
     def _hand_out(self, chunk: Chunk, columns: Columns) -> MessageBatch:
         tp = chunk.partition.topic_partition
         batch = self._batch = MessageBatch(tp, columns)
-        assert self._cut is not None, "it was cut out of the set"
+        assert self._cut is not None, "its columns came from the cut"
         self._cut = self._cut._replace(next_offset=batch.last_offset + 1)
         self._acknowledged = -1
-        # Whoever asks for a single message next gets the one behind the batch.
+        # A single message that is requested next is the one after the batch.
         self._messages = self._messages_of(chunk, batch.last_offset + 1)
         return batch
 
@@ -255,7 +256,7 @@ class MemberStream:
             raise chunk.error
         if chunk.from_offset > partition.consumed_offset:
             logger.warning(
-                "%s: messages from %d to %d are gone; reading goes on at %d",
+                "%s: messages from %d to %d are gone; reading continues at %d",
                 partition.topic_partition,
                 partition.consumed_offset,
                 chunk.from_offset - 1,
@@ -291,11 +292,11 @@ class MemberStream:
         self._acknowledged = -1
 
     def _unreadable(self, error: Exception) -> InvalidMessage:
-        """What to raise for a broken message. It will be fetched once more, and never skipped."""
+        """The error for a broken message. It will be fetched once more, and never skipped."""
         chunk = self._chunk
-        assert chunk is not None, "an error comes out of a set"
+        assert chunk is not None, "an error comes from a set"
         partition = chunk.partition
-        # Whoever asks for a broken message is finished with the one before it.
+        # A reader that reaches a broken message has finished the one before it.
         partition.consumed_offset = max(self._behind_hand(), partition.consumed_offset)
         self._drop_chunk()
         self._chunks = deque(c for c in self._chunks if c.partition is not partition)
@@ -332,32 +333,32 @@ class MemberStream:
 
     @property
     def is_closed(self) -> bool:
-        """Whether its connector has ended it."""
+        """Whether its connector has closed it."""
         return self._closed
 
     @property
     def has_room(self) -> bool:
-        """Whether another set may be fetched for it: while that comes, `capacity` may wait."""
+        """Whether another set may be fetched for it: `capacity` sets may wait meanwhile."""
         return len(self._chunks) <= self._capacity
 
     @property
     def is_waited_for(self) -> bool:
-        """Whether its reader has read everything that was fetched and waits for more."""
+        """Whether its reader has read all fetched messages and waits for more."""
         return self._waiting and not self._chunks
 
     @property
     def was_asked(self) -> bool:
-        """Whether anybody has ever asked it for a message."""
+        """Whether any thread has ever requested a message of it."""
         return self._reader is not None
 
     @property
     def has_messages(self) -> bool:
-        """Whether fetched sets wait for its reader."""
+        """Whether fetched sets are waiting for its reader."""
         return bool(self._chunks)
 
     def offer(self, chunk: Chunk) -> bool:
-        """Hand over what was fetched and move the partition's fetch position behind it; False if
-        it is out of date by now. Never waits."""
+        """Hand over a fetched set and move the partition's fetch position after it; False if the
+        set is out of date by now. Never waits."""
         partition = chunk.partition
         with self._condition:
             if self._closed or partition.revoked or partition.fetch_offset != chunk.from_offset:
@@ -377,9 +378,9 @@ class MemberStream:
         return True
 
     def positions(self, partitions: Iterable[OwnedPartition]) -> dict[OwnedPartition, int]:
-        """The first offset of each of these partitions of this stream that is not finished, all at
-        one moment: looked at one after the other, a set that is finished in between would count as
-        not begun. In the reading thread as `position`."""
+        """The first unfinished offset of each of these partitions of this stream, all at one
+        moment: if they were read one after the other, a set finished in between would count as not
+        begun. For the message in processing see `position`."""
         with self._condition:
             found = {partition: partition.consumed_offset for partition in partitions}
             current = self.position()
@@ -388,18 +389,18 @@ class MemberStream:
             return found
 
     def position(self) -> tuple[OwnedPartition, int] | None:
-        """The partition being read and the first offset in it that is not finished; None between
-        two sets. To ask in the reading thread declares the message in its hand finished."""
+        """The partition being read and its first unfinished offset; None between two sets. A call
+        in the reading thread declares the message that it is processing finished."""
         with self._condition:
             if self._chunk is None:
                 return None
-            # A signal handler may run in the reading thread while that fetches its next message.
+            # A signal handler may run in the reading thread while that takes its next message.
             if self._is_reader and not self._busy:
                 self._acknowledged = self._behind_hand() - 1
             return self._chunk.partition, self._unfinished()
 
     def handed_out(self) -> tuple[OwnedPartition, int] | None:
-        """The partition being read and the offset behind what was handed out of it; None between
+        """The partition being read and the offset after the last message handed out; None between
         two sets. Unlike `position` it declares nothing finished."""
         with self._condition:
             if self._chunk is None:
@@ -408,17 +409,17 @@ class MemberStream:
             return partition, self._behind_hand() or partition.consumed_offset
 
     def pause(self) -> None:
-        """Hand nothing out until the supervisor's deadline allows it. Never waits."""
+        """Hand out nothing until the supervisor's deadline allows it. Never waits."""
         self._limit = -inf
 
     def wake(self) -> None:
-        """Have a waiting reader look again: at the session, at a stall."""
+        """Have a waiting reader check the session and the stall again."""
         with self._condition:
             self._condition.notify_all()
 
     def revoke(self, partitions: Iterable[OwnedPartition]) -> None:
-        """Take partitions away. Afterwards no message of theirs comes out any more, and their
-        `consumed_offset` is final: the message in hand, unfinished, stays uncommitted."""
+        """Take partitions away. Afterwards none of their messages is handed out any more, and their
+        `consumed_offset` is final: an unfinished message in processing stays uncommitted."""
         with self._condition:
             self._fence()
             for partition in partitions:
@@ -430,8 +431,8 @@ class MemberStream:
         self._on_room()
 
     def close(self) -> None:
-        """End the stream. A message in hand that its reader has not committed stays unfinished: who
-        shuts down may be a signal handler, or the reader's own error."""
+        """End the stream. A message in processing that its reader has not committed stays
+        unfinished: the caller may be a signal handler, or handle the reader's own error."""
         with self._condition:
             self._fence()
             self._closed = True
@@ -442,7 +443,7 @@ class MemberStream:
             self._condition.notify_all()
 
     def _unfinished(self) -> int:
-        """First offset of the current set's partition that the reader is not finished with."""
+        """First unfinished offset of the current set's partition."""
         assert self._chunk is not None
         behind = self._behind_hand()
         if not behind:
@@ -454,15 +455,15 @@ class MemberStream:
         return behind - 1
 
     def _behind_hand(self) -> int:
-        """The offset behind the message or batch that the reader has in hand of the current set; 0
-        if it has none."""
+        """The offset after the message or batch of the current set that the reader is processing; 0
+        if there is none."""
         handed_out = self._messages.position_offset
         if handed_out < 0 and self._batch is not None:
             return self._batch.last_offset + 1
         return handed_out + 1
 
     def _fence(self) -> None:
-        """Keep the reader off the current set; on return it has left it."""
+        """Stop the reader's fast path; returns when the reader has left it."""
         self._limit = -inf
         if self._is_reader:
             return
@@ -479,12 +480,12 @@ class MemberStream:
 
 
 def _way_on(topic_partition: TopicPartition, next_offset: int | None) -> str:
-    """How to read what follows a damaged message. A broker takes any bytes inside a compressed set
-    whose own CRC is right, as 0.8.2.2 does, so it may be the same on all replicas."""
+    """How to read on after a damaged message. Like 0.8.2.2, a broker accepts any bytes inside a
+    compressed set whose own CRC is right, so all replicas may have the same damage."""
     if next_offset is None:
         return ""
     topic, partition = topic_partition
     return (
-        ". If it stays so, go on behind it: stop the group, then `kafka08 offsets set GROUP "
+        ". If that remains, continue after it: stop the group, then `kafka08 offsets set GROUP "
         f"{topic}:{partition}={next_offset}`"
     )

@@ -1,8 +1,8 @@
-"""What a member of a group reads: named topics, or all topics that a pattern lets through.
+"""A member's subscription: named topics, or all topics that a pattern allows.
 
-A subscription stands in the member's znode, where every other member reads it and expands it by
-itself: {topic: streams} with the pattern `static`, or {regular expression: streams} with
-`white_list` or `black_list`. Sources: kafka.consumer.TopicFilter and TopicCount 0.8.2.2.
+A subscription is in the member's znode, where every other member reads and expands it: {topic:
+streams} with the pattern `static`, or {regular expression: streams} with `white_list` or
+`black_list`. Sources: kafka.consumer.TopicFilter and TopicCount 0.8.2.2.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from kafka08.zk.nodes import BLACK_LIST, STATIC, WHITE_LIST, ConsumerRegistratio
 class TopicFilter:
     """A pattern over whole topic names, in Java's syntax.
 
-    As in 0.8.2.2 a comma means `|`, blanks are dropped, and quotes around the pattern too. Raises
-    ConfigError for a pattern that java_pattern.py does not understand.
+    As in 0.8.2.2 a comma means `|`; blanks, and quotes around the pattern, are dropped. Raises
+    ConfigError for a pattern that java_pattern.py does not support.
     """
 
     PATTERN: ClassVar[str]
@@ -78,7 +78,7 @@ def normalized(pattern: str) -> str:
 
 
 class Subscription(Protocol):
-    """What a member asked for, and what that means among the topics that exist."""
+    """A member's subscription, and its topics among those that exist."""
 
     @property
     def is_static(self) -> bool:
@@ -88,7 +88,7 @@ class Subscription(Protocol):
         """topic → streams. Named topics count whether they exist or not."""
 
     def registration(self, timestamp_ms: int) -> ConsumerRegistration:
-        """What the member's znode says."""
+        """The text of the member's znode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,15 +131,15 @@ class FilterSubscription:
 def subscription_of(
     registration: ConsumerRegistration, *, exclude_internal_topics: bool
 ) -> Subscription:
-    """The subscription that a member's znode states.
+    """The subscription in a member's znode.
 
     As in 0.8.2.2 an empty one is static whatever its pattern, and the reader's own
-    exclude.internal.topics counts, not the member's. ConfigError if its pattern is not understood
-    or a number of streams is below 1.
+    exclude.internal.topics applies, not the member's. ConfigError for a pattern that is not
+    supported, or for fewer than 1 streams.
     """
     streams = registration.subscription
     if any(count < 1 for count in streams.values()):
-        raise ConfigError(f"a registration asks for less than one stream: {dict(streams)}")
+        raise ConfigError(f"a registration has fewer than one stream: {dict(streams)}")
     if not streams or registration.pattern not in {WHITE_LIST, BLACK_LIST}:
         return StaticSubscription(dict(streams))
     pattern, count = next(iter(streams.items()))

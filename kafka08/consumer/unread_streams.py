@@ -1,4 +1,4 @@
-"""A warning for streams that nobody reads: their partitions are owned, and their messages wait."""
+"""Warns of streams that no thread reads: their partitions are owned, and their messages wait."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ LOOK_EVERY_S: Final = 10.0
 
 
 class UnreadStreams:
-    """Names each stream that has messages and was never asked for one, once, while another stream
-    of the connector is read: a program that has made more streams than it has threads for them.
+    """Warns once of each stream that has messages and was never read, while another stream of the
+    connector is read: the program has created more streams than it has threads for them.
 
-    It looks every LOOK_EVERY_S, and warns of what it has found unread twice in a row; and once more
-    at the end, for a program that does not run for so long.
+    It checks every LOOK_EVERY_S, and warns of a stream that is unread at two checks in a row; once
+    more at shutdown, for a program that does not run that long.
     """
 
     def __init__(
@@ -39,11 +39,11 @@ class UnreadStreams:
         self._seen: set[StreamKey] = set()
 
     def start(self, runtime: ClientRuntime, closing: Event) -> None:
-        """Look in a thread until every stream was asked or named, or `closing` is set."""
+        """Check in a thread until every stream was read or named, or `closing` is set."""
         runtime.spawn(self._run, closing, name=f"{self._consumer_id}-unread-streams")
 
     def look(self) -> bool:
-        """Warn of what is unread; whether there is anything left to look for."""
+        """Check once; whether another check is needed."""
         self._unasked = {k: s for k, s in self._unasked.items() if not s.was_asked}
         is_one_read = len(self._unasked) < self._count
         unread = {key for key, s in self._unasked.items() if s.has_messages and is_one_read}
@@ -54,8 +54,8 @@ class UnreadStreams:
         return bool(self._unasked)
 
     def look_last(self) -> None:
-        """When the connector is shut down: warn of what is unread now, at the first look too. It
-        takes no lock, so a signal handler may call it."""
+        """The check at shutdown: warns at the first sight of an unread stream. It takes no lock, so
+        a signal handler may call it."""
         self._seen = set(self._unasked)
         self.look()
 
@@ -66,7 +66,7 @@ class UnreadStreams:
                     return
             except Exception:
                 # The root of a thread: a member works without these warnings.
-                logger.exception("[%s] the look for unread streams failed", self._consumer_id)
+                logger.exception("[%s] the check for unread streams failed", self._consumer_id)
                 return
 
     def _warn(self, key: StreamKey) -> None:
@@ -78,7 +78,7 @@ class UnreadStreams:
         )
         logger.warning(
             "[%s] stream %s is not read: %s wait. Read each stream in a thread of its own, or "
-            "make one stream",
+            "create one stream",
             self._consumer_id,
             thread.rpartition("-")[2],
             some_of(partitions, kind="partitions") or "messages",

@@ -1,8 +1,8 @@
-"""Znodes that are read once, and again only after they changed.
+"""A cache of znodes that reads each of them again only after its watch has fired.
 
-A group of N members has N registrations; every join or leave is an event for all of them. Reading
-all registrations at each event costs each member N² reads while the group gathers; with one watch
-on each, it is N.
+A group of N members has N registrations, and every join or leave is an event for all members.
+Reading all registrations at each event costs each member N² reads while the group gathers. With a
+watch on each znode it costs N.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ class WatchedNodes(Generic[T]):
     """Decoded znodes by path, of one session of `zk`.
 
     decode      the text of a znode (None: no data) → its value
-    on_change   called, in any thread, after something that was read has changed
+    on_change   called, in any thread, after a znode that was read has changed
 
-    A watch event may come late, after newer data was read: that costs one more read. It may also
-    come before the answer that it belongs to is taken up: what was read then is not kept.
+    A watch event may arrive late, after newer data was read: that costs one more read. It may also
+    arrive before the response that it belongs to is processed: then that response is not kept.
     """
 
     def __init__(
@@ -43,9 +43,9 @@ class WatchedNodes(Generic[T]):
         self._awaited: set[str] = set()
 
     def read(self, paths: Iterable[str], *, absent_too: bool = False) -> dict[str, T]:
-        """path → value of those that are there; what is not asked for any more is forgotten.
+        """path → value of the existing ones; others than `paths` are forgotten.
 
-        absent_too   watch for the coming of the others. Without, their parent must be watched.
+        absent_too   also watch for the creation of missing ones. If False, watch their parent.
         Raises ZooKeeperError, and what `decode` raises.
         """
         wanted = list(paths)
@@ -56,20 +56,20 @@ class WatchedNodes(Generic[T]):
             self._awaited = set(missing)
         try:
             self._read_anew(missing, absent_too, found)
-        finally:  # one that cannot be read does not have the others read again
+        finally:  # if one cannot be read, the others are kept
             with self._lock:
                 self._known.update((path, found[path]) for path in self._awaited if path in found)
                 self._awaited = set()
         return {path: value for path in wanted if (value := found.get(path)) is not None}
 
     def forget(self) -> None:
-        """Read everything anew next time: the session is another one."""
+        """Read everything again next time: the session is a new one."""
         with self._lock:
             self._known = {}
             self._awaited = set()
 
     def _read_anew(self, paths: list[str], absent_too: bool, found: dict[str, T | None]) -> None:
-        """Add to `found` what is there, and None for what is not, if that is watched."""
+        """Add the existing ones to `found`, and None for missing ones if they are watched."""
         reads = [Get(path, Watcher(path, self._changed)) for path in paths]
         failure: KafkaError | ValueError | None = None
         for path, node in zip(paths, self._zk.pipeline(reads), strict=True):
@@ -84,7 +84,7 @@ class WatchedNodes(Generic[T]):
             except ZooKeeperError as error:
                 failure = failure or ZooKeeperError(f"{path}: {error}")
             except (KafkaError, ValueError) as error:
-                failure = failure or error  # the others are read all the same, and kept
+                failure = failure or error  # the others are read nevertheless, and kept
         if failure is not None:
             raise failure
 
