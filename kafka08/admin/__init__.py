@@ -1,9 +1,9 @@
-"""The verbs behind the topic tools.
+"""The functions behind the topic tools.
 
-`AdminClient` creates, lists, describes, alters and deletes topics, and has partitions and leaders
-moved, through ZooKeeper alone, as 0.8.2.2's tools do. `BrokerAdmin` does what requests to brokers
-can do from 0.10.1 on. `moves` has the files of moves. `describe_lines` prints descriptions as
-kafka-topics does, `select` has its filters. Start reading with client.py.
+`AdminClient` creates, lists, describes, alters and deletes topics, moves partitions and elects
+leaders, through ZooKeeper alone, as 0.8.2.2's tools do. `BrokerAdmin` does what brokers offer as
+requests from 0.10.1 on. `moves` reads and writes the files of moves. `describe_lines` prints
+descriptions as kafka-topics does, `select` has its filters. Start reading with client.py.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""BrokerAdmin: topics created, listed, described and deleted by requests, without ZooKeeper.
+"""BrokerAdmin: creates, lists, describes and deletes topics by requests, without ZooKeeper.
 
-Brokers from 0.10.1 on (`api.level` 0.10.2 of ours) take CreateTopics and DeleteTopics; older ones
-only list and describe. What they do not tell: overrides, and whether a topic is being deleted.
-What cannot be done raises AdminError and has changed nothing.
+Brokers from 0.10.1 on (`api.level` 0.10.2 of ours) serve CreateTopics and DeleteTopics; older ones
+only list and describe. Brokers do not return overrides, or whether a topic is being deleted.
+A refused operation raises AdminError and has changed nothing.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ from kafka08.topic_name import fault_of
 
 CREATE_TOPICS_KEY: Final = 19
 PROBE_MS: Final = 5000
-"""How long a broker may take to say which requests it serves: one of 0.9 does not answer."""
+"""How long to wait for the list of supported requests: a broker of 0.9 does not answer."""
 CONTROLLER_TRIES: Final = 20
 CONTROLLER_PAUSE_SECONDS: Final = 0.5
 MARGIN_MS: Final = 10_000
-"""How much longer a response is waited for than the broker was told to take."""
+"""Added to the timeout in a request to get the timeout for its response."""
 
 
 class BrokerAdmin(Closeable):
-    """The verbs of AdminClient that requests can do. Usable in a `with` statement.
+    """The operations of AdminClient that brokers serve. Usable in a `with` statement.
 
-    timeout_ms   how long brokers may take to give a new topic leaders, or to delete one
+    timeout_ms   how long brokers may take to elect leaders of a new topic, or to delete a topic
     """
 
     def __init__(
@@ -85,8 +85,8 @@ class BrokerAdmin(Closeable):
         *,
         dry_run: bool = False,
     ) -> dict[int, tuple[int, ...]]:
-        """Create a topic and give its partition → replicas; {} for a `dry_run`, in which the broker
-        checks all and changes nothing. Names and values of `config` are the broker's to check."""
+        """Create a topic; returns its partition → replicas. With `dry_run` the broker checks
+        everything, changes nothing, and the result is {}. The broker checks `config`."""
         if fault := fault_of(name):
             raise AdminError(fault)
         if assignment is not None:
@@ -108,19 +108,19 @@ class BrokerAdmin(Closeable):
         except RequestTimedOut:
             raise AdminError(
                 f"Topic {name} is created, but has no leaders after {self._timeout_ms} ms; kafka08 "
-                f"topic describe {name} shows how it stands"
+                f"topic describe {name} shows its state"
             ) from None
         except ApiError as error:
             raise AdminError(f"Topic {name}: {result.message or error}") from None
         if dry_run:
             return {}
-        # Other brokers hear of the topic a moment after the controller's.
+        # Other brokers learn of the topic a moment after the controller's.
         metadata = self._ask_controller(MetadataRequest([name], version=1))
         return {p.partition: tuple(p.replicas) for p in metadata.topics[0].partitions}
 
     def delete_topic(self, name: str, *, dry_run: bool = False) -> bool:
-        """Delete a topic; False if it is not gone in time: it is marked, and goes later, or never
-        where brokers do not have delete.topic.enable=true. `dry_run`: only look whether it exists.
+        """Delete a topic. False if it is not gone in time: it is marked, and deleted later, or
+        never by brokers without delete.topic.enable=true. `dry_run`: only check that it exists.
         """
         self._require_topic_requests()
         self.describe_topics([name])
@@ -145,8 +145,8 @@ class BrokerAdmin(Closeable):
         return sorted(broker.broker_id for broker in self._metadata().brokers)
 
     def describe_topics(self, names: Sequence[str] | None = None) -> list[TopicDescription]:
-        """The topics named (None: all, sorted) as a broker's metadata have them, without overrides;
-        AdminError for an absent one. All topics are asked for: to ask for one may create it."""
+        """The named topics (None: all, sorted) from a broker's metadata, without overrides;
+        AdminError for a missing one. It requests all topics: a request by name may create one."""
         found = {topic.topic: topic for topic in self._metadata().topics}
         for name in names or ():
             if name not in found:
@@ -171,29 +171,29 @@ class BrokerAdmin(Closeable):
     def _require_topic_requests(self) -> None:
         if not self._serves_topic_requests():
             raise AdminError(
-                f"The brokers at {self._addresses} are older than 0.10.1 and take no requests to "
-                "create or delete topics: give --zookeeper"
+                f"The brokers at {self._addresses} are older than 0.10.1 and do not serve requests "
+                "to create or delete topics: give --zookeeper"
             )
 
     def _serves_topic_requests(self) -> bool:
-        """Whether brokers are of 0.10.1 or later. NoBrokersAvailable if none answers at all."""
+        """Whether the brokers are of 0.10.1 or later. NoBrokersAvailable if none answers."""
         if self._serves is None:
             try:
                 answer: Any = self._probe.ask_any(ApiVersionsRequest())
                 self._serves = CREATE_TOPICS_KEY in {api.key for api in answer.apis}
             except NoBrokersAvailable:
-                # One of 0.8 closes the connection, one of 0.9 does not answer.
+                # A broker of 0.8 closes the connection, one of 0.9 does not answer.
                 self._cluster.ask_any(MetadataRequest(None))
                 self._serves = False
         return self._serves
 
     def _metadata(self) -> Any:
-        """Of all topics: version 1 with dead replicas and the controller, where it is served."""
+        """All topics; version 1, with dead replicas and the controller, where it is served."""
         version = 1 if self._serves_topic_requests() else 0
         return self._cluster.ask_any(MetadataRequest(None, version=version))
 
     def _ask_controller(self, request: Request) -> Any:
-        """The controller's response, whoever that is by then; AdminError if there is none."""
+        """The response of the current controller; AdminError if there is none."""
         for _ in range(CONTROLLER_TRIES):
             metadata = self._metadata()
             brokers = {broker.broker_id: broker for broker in metadata.brokers}

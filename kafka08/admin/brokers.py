@@ -1,4 +1,4 @@
-"""Brokers as ZooKeeper has them: registration, controller, and what they lead and hold. Pure.
+"""Brokers according to ZooKeeper: registration, controller, leaders and replicas. Pure.
 
 # 0.8: there is no such tool; kafka.admin.TopicCommand shows the same state by topic.
 """
@@ -18,11 +18,11 @@ from kafka08.zk.nodes import BrokerRegistration
 class BrokerDescription:
     """One broker.
 
-    registration      its znode; None for a broker that is not registered but has replicas
+    registration      its znode; None for an unregistered broker that has replicas
     leaders           number of partitions that it leads
     replicas          number of partitions that are assigned to it
     under_replicated  partitions that it leads with fewer in-sync replicas than replicas
-    out_of_sync       partitions that are assigned to it and have it not in their ISR
+    out_of_sync       partitions that are assigned to it but do not have it in their ISR
     """
 
     broker_id: int
@@ -41,7 +41,7 @@ class BrokerDescription:
         return f"{self.registration.host}:{self.registration.port}"
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON; the fields of the registration are null for a broker that is not registered."""
+        """For JSON; the fields of the registration are null for an unregistered broker."""
         found = self.registration
         return {
             "broker": self.broker_id,
@@ -65,7 +65,7 @@ def brokers_of(
     controller: int | None,
     topics: Iterable[TopicDescription],
 ) -> list[BrokerDescription]:
-    """The registered brokers and those that a partition is assigned to, by id."""
+    """The registered brokers and those with assigned partitions, by id."""
     leaders: dict[int, int] = {}
     replicas: dict[int, int] = {}
     under_replicated: dict[int, list[TopicPartition]] = {}

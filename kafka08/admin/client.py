@@ -1,8 +1,8 @@
-"""Topics created, listed, described, altered, moved and deleted. Source: kafka.admin.AdminUtils
-and the commands beside it, 0.8.2.2.
+"""AdminClient: creates, lists, describes, alters, moves and deletes topics. Source:
+kafka.admin.AdminUtils and the commands beside it, 0.8.2.2.
 
-A command writes to ZooKeeper and returns; the controller does the rest in its own time. What cannot
-be done raises AdminError (a bad override ConfigError) and has changed nothing.
+A method writes to ZooKeeper and returns; the controller does the rest asynchronously. A refused
+operation raises AdminError (a bad override ConfigError) and has changed nothing.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
 
 ZOOKEEPER_TIMEOUT_MS = 10_000
-"""Of the connection and the session alike: a start that fails ends no sooner than either."""
+"""For the connection and for the session."""
 _POLL_SECONDS = 0.02
 
 Assignment = Mapping[int, Sequence[int]]
 
 
 class AdminClient(Closeable):
-    """The verbs of kafka-topics and of the tools that move partitions and leaders. Give either a
-    connect string, to have a session of its own, or a started client, which stays the caller's.
-    Usable in a `with` statement."""
+    """The operations of kafka-topics and of the tools that move partitions and leaders. Give either
+    a connect string, for a session of its own, or a started client, which the caller closes. Usable
+    in a `with` statement."""
 
     def __init__(
         self,
@@ -93,12 +93,12 @@ class AdminClient(Closeable):
         rack_aware: bool = True,
         dry_run: bool = False,
     ) -> dict[int, tuple[int, ...]]:
-        """Create a topic and give its partition → replicas.
+        """Create a topic; returns its partition → replicas.
 
         config        overrides, checked by name and value as the newest live broker knows them; in
                       a cluster under the safe profile they are added to that profile's
                       (kafka08.profile)
-        assignment    partition → replicas instead of the two counts; its brokers need not be live
+        assignment    partition → replicas instead of the two counts; its brokers may be down
         rack_aware    spread replicas over the racks of the brokers (broker.rack), if they have any
         dry_run       check everything and change nothing
         """
@@ -130,8 +130,8 @@ class AdminClient(Closeable):
         return chosen
 
     def await_leaders(self, name: str, timeout_ms: int = 10_000) -> None:
-        """Until the controller has given every partition of the topic a leader; AdminError after
-        `timeout_ms`. Brokers learn of it a moment later, so clients may still have to retry."""
+        """Wait until every partition of the topic has a leader; AdminError after `timeout_ms`.
+        Brokers learn of the leaders a moment later, so clients may still have to retry."""
         deadline = self._runtime.monotonic() + timeout_ms / 1000
         while True:
             [topic] = self.describe_topics([name])
@@ -139,16 +139,19 @@ class AdminClient(Closeable):
             if not waiting:
                 return
             if self._runtime.monotonic() > deadline:
-                raise AdminError(f"{name}: no leader in {timeout_ms} ms for partitions {waiting}")
+                raise AdminError(
+                    f"Topic {name}: no leader after {timeout_ms} ms for partitions {waiting}. "
+                    "Check that a controller and the replicas' brokers are running"
+                )
             self._runtime.sleep(_POLL_SECONDS)
 
     def list_topics(self) -> list[str]:
-        """Names of all topics, sorted; those marked for deletion are among them."""
+        """Names of all topics, sorted, including those marked for deletion."""
         return self._store.topics()
 
     def topics_marked_for_deletion(self) -> list[str]:
-        """Names whose deletion was asked for and is not done (or, on brokers without
-        delete.topic.enable, never will be), sorted."""
+        """Names, sorted, of topics whose deletion is pending (for ever on brokers without
+        delete.topic.enable)."""
         return self._store.topics_to_delete()
 
     def live_brokers(self) -> list[int]:
@@ -156,8 +159,8 @@ class AdminClient(Closeable):
         return self._store.live_broker_ids()
 
     def describe_brokers(self, broker_ids: Sequence[int] | None = None) -> list[BrokerDescription]:
-        """The brokers named (None: all that are registered or have replicas) by id, as ZooKeeper
-        has them; AdminError for one that is neither."""
+        """The named brokers (None: all that are registered or have replicas) by id, according to
+        ZooKeeper; AdminError for one that is neither."""
         controller = self._store.controller()
         found = brokers_of(
             self._store.registrations(),
@@ -176,7 +179,8 @@ class AdminClient(Closeable):
         return [known[broker_id] for broker_id in sorted(set(broker_ids))]
 
     def describe_topics(self, names: Sequence[str] | None = None) -> list[TopicDescription]:
-        """The topics named (None: all, sorted) as ZooKeeper has them; AdminError for an absent."""
+        """The named topics (None: all, sorted) according to ZooKeeper; AdminError for a missing
+        one."""
         wanted = self._store.topics() if names is None else list(names)
         assignments = self._store.assignments(wanted)
         for name in names or ():
@@ -207,8 +211,8 @@ class AdminClient(Closeable):
         ]
 
     def overrides(self, name: str) -> dict[str, str]:
-        """The topic's overrides as they stand in ZooKeeper; {} if it has none, or if what stands
-        there cannot be read (an error in the log)."""
+        """The topic's overrides in ZooKeeper; {} if it has none, or if their znode cannot be read
+        (which is logged as an error)."""
         return self._store.topic_configs([name]).get(name, {})
 
     def alter_topic(
@@ -222,13 +226,12 @@ class AdminClient(Closeable):
         rack_aware: bool = True,
         dry_run: bool = False,
     ) -> dict[int, tuple[int, ...]]:
-        """Change a topic's overrides, raise its number of partitions, or both; gives partition →
-        replicas of those added. Brokers take new overrides up while they run.
+        """Change a topic's overrides, add partitions, or both; returns partition → replicas of the
+        added ones. Brokers apply new overrides while they run.
 
         config         overrides to set
-        delete_config  overrides to drop; those that are not set are ignored, but ConfigError for a
-                       name that no override has
-        partitions     how many there shall be
+        delete_config  overrides to remove; ConfigError for an unknown name, unset ones are ignored
+        partitions     the new number of partitions
         assignment     replicas of each partition that is added; default: spread over all brokers
         rack_aware     as for `create_topic`
         """
@@ -259,11 +262,11 @@ class AdminClient(Closeable):
     def _write_assignment(
         self, name: str, assignment: Mapping[int, Sequence[int]], version: int
     ) -> None:
-        """Only if nobody else has: the controller does while it moves partitions."""
+        """Write it unless it has changed: the controller changes it while it moves partitions."""
         try:
             self._zk.set(paths.topic(name), nodes.encode_assignment(assignment), version)
         except (BadVersion, NoNode):
-            raise AdminError(f"Topic {name} was changed meanwhile; try again") from None
+            raise AdminError(f"The assignment of {name} was changed meanwhile; try again") from None
 
     def _partitions_to_add(
         self,
@@ -290,7 +293,7 @@ class AdminClient(Closeable):
 
     def _write_config(self, name: str, overrides: Mapping[str, str]) -> None:
         """The overrides first, then the notification that makes brokers read them: in the form of
-        0.8, in that of 0.9, or both, as the registered brokers need."""
+        0.8, of 0.9, or both, as the registered brokers need."""
         self._zk.put(paths.topic_config(name), nodes.encode_topic_config(overrides))
         change = nodes.ConfigChange(name)
         versions = {found.version for found in self._store.registrations().values()}
@@ -306,8 +309,8 @@ class AdminClient(Closeable):
     def plan_moves(
         self, topics: Sequence[str], brokers: Sequence[int], *, rack_aware: bool = True
     ) -> Moves:
-        """Spread the partitions of `topics` anew over `brokers`, and over their racks if they have
-        any and `rack_aware`; changes nothing."""
+        """Plan to spread the partitions of `topics` over `brokers`, and over their racks if they
+        have any and `rack_aware`; changes nothing."""
         current = self._store.assignments(topics)
         for name in topics:
             if name not in current:
@@ -316,7 +319,7 @@ class AdminClient(Closeable):
         return plan_moves(current, brokers, self._runtime.random, racks)
 
     def assigned(self, partitions: Iterable[TopicPartition]) -> Moves:
-        """Where these partitions are now; what does not exist is left out."""
+        """The current replicas of these partitions; a missing partition is left out."""
         wanted = list(partitions)
         current = self._store.assignments(sorted({tp.topic for tp in wanted}))
         return {
@@ -326,9 +329,9 @@ class AdminClient(Closeable):
         }
 
     def move_partitions(self, moves: Moves) -> None:
-        """Ask the controller for moves; `move_statuses` says how far they are. AdminError while an
-        earlier request stands, for a partition that does not exist, or for a list of replicas that
-        cannot be."""
+        """Request moves from the controller; `move_statuses` reports their progress. AdminError
+        while an earlier request is in progress, for a missing partition, or for an illegal list of
+        replicas."""
         check_moves(moves)
         absent = sorted(set(moves) - set(self.assigned(moves)))
         if absent:
@@ -336,16 +339,16 @@ class AdminClient(Closeable):
         self._request(paths.REASSIGN_PARTITIONS, format_moves(moves), "A partition reassignment")
 
     def move_statuses(self, moves: Moves) -> dict[TopicPartition, MoveStatus]:
-        """How far each of the moves is, sorted."""
+        """The status of each move, sorted."""
         under_way = self._store.reassignments()
         return statuses(moves, under_way, self.assigned(moves))
 
     def elect_preferred(
         self, partitions: Sequence[TopicPartition] | None = None, *, dry_run: bool = False
     ) -> int:
-        """Ask the controller to give partitions (None: all) back to their preferred replicas, where
-        these are in sync; how many were asked for. AdminError while an earlier request stands, or
-        for a partition that does not exist. `dry_run`: check that they exist, change nothing."""
+        """Ask the controller to elect the preferred replicas of partitions (None: of all) where
+        they are in sync; returns the number of partitions in the request. AdminError while an
+        earlier request is in progress, or for a missing partition. `dry_run`: check only."""
         existing = [
             TopicPartition(topic, number)
             for topic, assignment in self._store.assignments().items()
@@ -372,7 +375,7 @@ class AdminClient(Closeable):
     def delete_topic(self, name: str, *, dry_run: bool = False) -> bool:
         """Ask the controller to delete a topic (it does so only with delete.topic.enable=true).
 
-        False when that had been asked for before. AdminError when there is no such topic.
+        False if that was requested before. AdminError for a missing topic.
         """
         if not self._zk.exists(paths.topic(name)):
             raise self._absent_topic(name)

@@ -1,4 +1,4 @@
-"""How a topic stands, and kafka-topics' text for it. Source: kafka.admin.TopicCommand 0.8.2.2."""
+"""The state of a topic, and kafka-topics' text for it. Source: kafka.admin.TopicCommand 0.8.2.2."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class PartitionDescription:
-    """One partition as ZooKeeper has it.
+    """One partition according to ZooKeeper.
 
-    leader is None while the controller has not initialised the partition, and -1 (NO_LEADER) when
+    leader is None while the controller has not initialised the partition, and -1 (NO_LEADER) if
     every replica that could lead is down; isr is empty in the first case.
     """
 
@@ -52,7 +52,7 @@ def select(
     with_overrides: bool = False,
     live_brokers: Collection[int] = (),
 ) -> list[TopicDescription]:
-    """What the three filters of `kafka-topics --describe` leave of `topics`.
+    """The topics and partitions that pass the three filters of `kafka-topics --describe`.
 
     under_replicated   partitions with fewer replicas in sync than assigned
     unavailable        partitions without a leader among `live_brokers`; with both filters the
@@ -82,11 +82,11 @@ def describe_lines(
     with_overrides: bool = False,
     live_brokers: Collection[int] = (),
 ) -> Iterator[str]:
-    """The lines of `kafka-topics --describe` for what `select` leaves: no header lines with a
+    """The lines of `kafka-topics --describe` for the result of `select`: no header lines with a
     filter of partitions, and only header lines with `with_overrides`.
 
-    Overrides stand in the order of their znode. For a topic made by the JVM's tools that is also
-    the order in which those print them, since both come from the same hash table.
+    Overrides are in the order of their znode. For a topic created by the JVM's tools these print
+    the same order, since both come from the same hash table.
     """
     for topic in select(
         topics,

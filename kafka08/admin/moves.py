@@ -1,10 +1,10 @@
-"""Moves of partitions: files as the JVM's tools read and write them, and how far a move has come.
+"""Moves of partitions: the files of the JVM's tools, and the status of a move.
 
     {"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,2]}]}    a plan of moves
     {"version":1,"partitions":[{"topic":"t","partition":0}]}                     preferred elections
     {"version":1,"topics":[{"topic":"t"}]}                                       topics to plan for
 
-Pure. What cannot be done raises AdminError. Source: kafka.admin.ReassignPartitionsCommand and
+Pure. Refused input raises AdminError. Source: kafka.admin.ReassignPartitionsCommand and
 PreferredReplicaLeaderElectionCommand 0.8.2.2.
 """
 
@@ -33,34 +33,34 @@ ELECTIONS_FORM: Final = '{"partitions":[{"topic":"pages","partition":0}]}'
 TOPICS_FORM: Final = '{"topics":[{"topic":"pages"}]}'
 
 Moves = Mapping[TopicPartition, tuple[int, ...]]
-"""Partition → the replicas that it shall have, the preferred one first."""
+"""Partition → its new replicas, the preferred one first."""
 
 
 class MoveStatus(Enum):
-    """How far the move of one partition has come; the value is the JVM tool's word."""
+    """The status of one partition's move; the value is the JVM tool's wording."""
 
     IN_PROGRESS = "is still in progress"
-    """It stands in /admin/reassign_partitions."""
+    """It is still in /admin/reassign_partitions."""
 
     COMPLETED = "completed successfully"
-    """The partition is assigned as planned."""
+    """The partition has the planned replicas."""
 
     FAILED = "failed"
-    """It is not: refused, or changed by somebody else since."""
+    """It has other replicas: the move was refused, or another one followed."""
 
 
 def parse_moves(text: str) -> Moves:
-    """The plan in a file; AdminError for none, for a partition that stands twice, and for what
-    check_moves refuses."""
+    """The plan in a file. AdminError for an empty one, for a partition that occurs twice, and where
+    check_moves raises it."""
     try:
         moves = nodes.decode_reassignment(text)
         partitions = nodes.decode_preferred_election(text)
     except ZooKeeperError as error:
         raise AdminError(
-            f"this is no plan of partition moves: {error}; one is {PLAN_FORM}"
+            f"this is not a plan of partition moves: {error}; the form is {PLAN_FORM}"
         ) from error
     if not moves:
-        raise AdminError(f"Partition reassignment data file is empty; a plan is {PLAN_FORM}")
+        raise AdminError(f"Partition reassignment data file is empty; the form is {PLAN_FORM}")
     if repeated := _repeated(partitions):
         raise AdminError(
             "Partition reassignment contains duplicate topic partitions: "
@@ -71,14 +71,14 @@ def parse_moves(text: str) -> Moves:
 
 
 def check_moves(moves: Moves) -> None:
-    """AdminError for what no controller can do: a name that no topic has, no replicas, an id that
-    no broker has, a replica that stands twice."""
+    """AdminError for an illegal move: an illegal topic name, no replicas, an illegal broker id, or
+    a replica that occurs twice."""
     for tp, replicas in moves.items():
         if fault := fault_of(tp.topic):
             raise AdminError(fault)
         if not replicas or min(replicas) < 0 or max(replicas) > INT_MAX:
             raise AdminError(
-                "Partition replica lists must name the brokers that shall have the partition: "
+                "Partition replica lists must have at least one broker id, and none below 0: "
                 f"{tp} has {list(replicas)}"
             )
         if repeated_ids := _repeated(replicas):
@@ -89,8 +89,9 @@ def check_moves(moves: Moves) -> None:
 
 
 def absent_brokers(moves: Moves, current: Moves, registered: Sequence[int]) -> list[str]:
-    """A sentence for each broker that `moves` name and that is not registered: it is down, or there
-    is none. Controllers refuse such moves. What is where it shall be (`current`) is no move."""
+    """A sentence for each unregistered broker in `moves`: it is down, or does not exist.
+    Controllers refuse such moves. A partition that already has its replicas (`current`) is no
+    move."""
     wanted: dict[int, list[TopicPartition]] = {}
     for tp, replicas in sorted(moves.items()):
         if replicas != current.get(tp):
@@ -105,20 +106,20 @@ def absent_brokers(moves: Moves, current: Moves, registered: Sequence[int]) -> l
 
 
 def format_moves(moves: Moves) -> str:
-    """The plan as one line of a file; sorted."""
+    """The plan as one line of a file, sorted."""
     return nodes.encode_reassignment(dict(sorted(moves.items())))
 
 
 def parse_elections(text: str) -> list[TopicPartition]:
-    """The partitions in a file of preferred elections; AdminError for one that stands twice."""
+    """The partitions in a file of preferred elections; AdminError for one that occurs twice."""
     try:
         partitions = nodes.decode_preferred_election(text)
     except ZooKeeperError as error:
         raise AdminError(
-            f"this is no list of partitions: {error}; one is {ELECTIONS_FORM}"
+            f"this is not a list of partitions: {error}; the form is {ELECTIONS_FORM}"
         ) from error
     if not partitions:
-        raise AdminError(f"Preferred replica election data is empty; a list is {ELECTIONS_FORM}")
+        raise AdminError(f"Preferred replica election data is empty; the form is {ELECTIONS_FORM}")
     if repeated := _repeated(partitions):
         raise AdminError(
             "Preferred replica election data contains duplicate partitions: "
@@ -128,14 +129,14 @@ def parse_elections(text: str) -> list[TopicPartition]:
 
 
 def parse_topics(text: str) -> list[str]:
-    """The topics in a file of topics to plan for; AdminError for one that stands twice, and for a
-    name that no topic has."""
+    """The topics in a file of topics to plan for; AdminError for one that occurs twice, and for an
+    illegal name."""
     try:
         topics = [str(entry["topic"]) for entry in json.loads(text)["topics"]]
     except ValueError as error:
-        raise AdminError(f"this is no JSON: {error}; a list of topics is {TOPICS_FORM}") from error
+        raise AdminError(f"this is not JSON: {error}; the form is {TOPICS_FORM}") from error
     except (KeyError, TypeError) as error:
-        raise AdminError(f"this is no list of topics; one is {TOPICS_FORM}") from error
+        raise AdminError(f"this is not a list of topics; the form is {TOPICS_FORM}") from error
     if repeated := _repeated(topics):
         raise AdminError(
             f"List of topics to reassign contains duplicate entries: {','.join(repeated)}"
@@ -152,7 +153,7 @@ def plan_moves(
     rng: Random,
     racks: Racks = NO_RACKS,
 ) -> Moves:
-    """Spread every partition of the topics anew over `brokers`, as for new topics, with as many
+    """Spread every partition of the topics over `brokers` as if they were new, with as many
     replicas as each topic has."""
     if repeated := _repeated(brokers):
         raise AdminError(f"Broker list contains duplicate entries: {','.join(map(str, repeated))}")
@@ -169,7 +170,7 @@ def plan_moves(
 def statuses(
     moves: Moves, under_way: Iterable[TopicPartition], assigned: Moves
 ) -> dict[TopicPartition, MoveStatus]:
-    """How far each move is, given the request in ZooKeeper and the assignments."""
+    """The status of each move, given the request in ZooKeeper and the assignments."""
     waiting = frozenset(under_way)
 
     def status(tp: TopicPartition) -> MoveStatus:

@@ -1,8 +1,8 @@
-"""What both sides of a client share: where the brokers are, who leads what, and asking again.
+"""The shared parts of producers and consumers: metadata, leaders, connections and retries.
 
-Start with `cluster.ClusterClient`. `metadata` is its picture of the cluster and `requests` the
-translation between `{TopicPartition: …}` and the wire, both pure; so is `committed`, what answers
-about a group's offsets mean. `pool` keeps the connections.
+Start with `cluster.ClusterClient`. `metadata` is its view of the cluster. `requests` translates
+between `{TopicPartition: …}` and the wire; `committed` interprets responses about a group's
+offsets; all three are pure. `pool` keeps the connections.
 """
 
 from __future__ import annotations

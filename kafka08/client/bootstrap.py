@@ -9,14 +9,14 @@ from kafka08.errors import ConfigError
 def parse_bootstrap(text: str, key: str = "bootstrap") -> list[tuple[str, int]]:
     """The (host, port) pairs of a comma list, without repetitions, in its order.
 
-    An IPv6 address stands in brackets: `[::1]:9092`. Blanks around a part are ignored. ConfigError
-    naming `key` and the part for an empty list, a missing port or one outside 1 to 65535.
+    An IPv6 address is in brackets: `[::1]:9092`. Blanks around a part are ignored. ConfigError
+    with `key` and the part for an empty list, a missing port or one outside 1 to 65535.
     """
     addresses: dict[tuple[str, int], None] = {}
     for part in filter(None, map(str.strip, text.split(","))):
         addresses[_parse_address(part, key)] = None
     if not addresses:
-        raise ConfigError(f"{key}: {text!r} names no broker; give host:port,host:port")
+        raise ConfigError(f"{key}: {text!r} has no broker; the form is host:port,host:port")
     return list(addresses)
 
 

@@ -1,11 +1,11 @@
-"""The client's picture of a cluster: who leads what, and a connection to each of them.
+"""ClusterClient: metadata of a cluster, the leaders of partitions, and connections to them.
 
     cluster = ClusterClient(parse_bootstrap("host1:9092,host2:9092"), client_id="me")
     cluster.leader(TopicPartition("pages", 0))
     cluster.ask_leaders({tp: EARLIEST_OFFSET for tp in partitions}, ask)
 
-Metadata is asked for when it is first needed and again after an error that says it is old; it does
-not age by itself. Sources: kafka.client.ClientUtils, kafka.producer.BrokerPartitionInfo 0.8.2.2.
+Metadata is fetched at first use and again after an error that shows that it is out of date; it does
+not expire. Sources: kafka.client.ClientUtils, kafka.producer.BrokerPartitionInfo 0.8.2.2.
 """
 
 from __future__ import annotations
@@ -51,20 +51,20 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 LOST_COORDINATOR: Final = (ConsumerCoordinatorNotAvailable, NotCoordinatorForConsumer)
-"""Answers of a broker that keeps the group's offsets no longer."""
+"""The errors of a broker that is no longer the group's coordinator."""
 COORDINATOR_TRIES: Final = 100
-"""With the usual backoff about 10 s: the first question creates the offsets topic, which takes a
+"""About 10 s with the usual backoff: the first request creates the offsets topic, which takes a
 broker one to three seconds."""
 
 
 class ClusterClient:
     """Metadata, leaders, coordinators and pooled connections of one cluster. Thread-safe.
 
-    bootstrap           addresses of one broker or more; once metadata is there, its brokers are
-                        asked as well
-    timeout_ms          longest wait for an answer
+    bootstrap           addresses of at least one broker; after the first metadata also the brokers
+                        in it are asked
+    timeout_ms          longest wait for a response
     connect_timeout_ms  longest wait for a connection
-    retry_policy        of `ask_leaders` and `at_leader`
+    retry_policy        for `ask_leaders` and `at_leader`
     negotiates          whether connections ask brokers for their API versions
     """
 
@@ -81,12 +81,12 @@ class ClusterClient:
         negotiates: bool = False,
         runtime: Runtime = THREADS,
     ) -> None:
-        assert bootstrap, "a cluster is found through at least one broker"
+        assert bootstrap, "give at least one broker"
         self._bootstrap = list(bootstrap)
         self._retry_policy = retry_policy
         self._runtime = runtime
         self._lock = runtime.rlock()
-        """Re-entrant for signal handlers, as the pool's."""
+        """Re-entrant for signal handlers, like the pool's."""
         self._metadata = ClusterMetadata()
         self._coordinators: dict[str, Broker] = {}
         self._pool = ConnectionPool(
@@ -106,17 +106,17 @@ class ClusterClient:
 
     @property
     def metadata(self) -> ClusterMetadata:
-        """What is known now. A snapshot: asking again may give another."""
+        """The current metadata: a snapshot, which a later call may replace."""
         return self._metadata
 
     def refresh(self, topics: Iterable[str] = ()) -> ClusterMetadata:
-        """Ask a broker for `topics` (none: all); an unknown one may be created by that. Its error,
-        if it has one, shows when the topic is used. Raises NoBrokersAvailable."""
+        """Fetch metadata of `topics` (empty: of all) from a broker, which may create an unknown
+        one. A topic's error is raised when the topic is used. Raises NoBrokersAvailable."""
         wanted = sorted(set(topics))
         response = self.ask_any(MetadataRequest(wanted)) if wanted else self._all_topics()
         assert isinstance(response, MetadataResponse)
         if len(wanted) > 1 and all(t.error_code == InvalidTopic.code for t in response.topics):
-            # 0.8: one illegal name among them fails the whole answer.
+            # 0.8: one illegal name fails the whole response.
             for topic in wanted:
                 self.refresh([topic])
             return self._metadata
@@ -125,12 +125,12 @@ class ClusterClient:
             return self._metadata
 
     def known(self, topics: Iterable[str]) -> ClusterMetadata:
-        """Metadata in which `topics` were asked for, at least once; no request if they all are."""
+        """Metadata that includes `topics`; sends a request only for those never requested."""
         missing = [topic for topic in topics if not self._metadata.knows(topic)]
         return self.refresh(missing) if missing else self._metadata
 
     def brokers(self) -> list[Broker]:
-        """The brokers that are alive, by id; empty while a fresh cluster has no topic."""
+        """The live brokers by id; empty while a new cluster has no topic."""
         metadata = self._metadata if self._metadata.brokers else self.refresh()
         return [metadata.brokers[broker_id] for broker_id in sorted(metadata.brokers)]
 
@@ -140,17 +140,17 @@ class ClusterClient:
         return self.known([topic]).partitions(topic)
 
     def leader(self, tp: TopicPartition) -> Broker:
-        """The leader of `tp` as far as known; same errors as `partitions`. `refresh` first if the
-        one returned earlier turned out not to lead."""
+        """The leader of `tp` by current metadata; same errors as `partitions`. `refresh` first if
+        the previous result is no longer the leader."""
         return self.known([tp.topic]).leader(tp)
 
     def coordinator(
         self, group: str, *, passes: Callable[[KafkaError], bool] = is_retriable
     ) -> Broker:
-        """The broker that keeps the offsets of `group`; remembered until `forget_coordinator`.
+        """The group's coordinator; cached until `forget_coordinator`.
 
-        Waits for the offsets topic, which the first call of all makes; then raises
-        ConsumerCoordinatorNotAvailable. The search goes on after an error that `passes` only.
+        Waits for the offsets topic, which the very first call creates; then raises
+        ConsumerCoordinatorNotAvailable. Retries only after an error that `passes`.
         """
         known = self._coordinators.get(group)
         if known is not None:
@@ -168,7 +168,7 @@ class ClusterClient:
         return found
 
     def forget_coordinator(self, group: str) -> None:
-        """Ask again next time: it answered 15 or 16, or could not be reached."""
+        """Look it up again next time: it returned error 15 or 16, or could not be reached."""
         with self._lock:
             self._coordinators.pop(group, None)
 
@@ -180,8 +180,8 @@ class ClusterClient:
         policy: RetryPolicy | None = None,
         passes: Callable[[KafkaError], bool] = passes_at_coordinator,
     ) -> R:
-        """`ask(connection to the coordinator of group)`, again, with the coordinator looked up
-        anew where needed, while `ask` fails for a reason that `passes` (it raises it)."""
+        """`ask(connection to the group's coordinator)`. If `ask` raises an error that `passes`, it
+        is called again, at a coordinator that is looked up again where needed."""
 
         def attempt() -> R:
             broker = self.coordinator(group)
@@ -201,24 +201,24 @@ class ClusterClient:
         )
 
     def connection(self, broker: Broker) -> AbstractContextManager[Connection]:
-        """A pooled connection to `broker` for a `with` block, used by nobody else meanwhile.
+        """A pooled connection to `broker` for a `with` block, which has it for itself.
         Raises ConnectionFailed, Closed."""
         return self._pool.connection(broker.host, broker.port)
 
     def send(self, broker: Broker, request: Request) -> Response:
-        """The answer of `broker`; one attempt."""
+        """The response of `broker`; one attempt."""
         with self.connection(broker) as connection:
             return connection.send(request)
 
     def ask_any(self, request: Request) -> Response:
-        """The answer of any broker: all known ones are tried once, in random order.
+        """The response of any broker: all known ones are tried once, in random order.
 
-        NoBrokersAvailable says what happened at each of them.
+        NoBrokersAvailable has the error of each of them.
         """
         return next(self._answers(request))
 
     def _answers(self, request: Request) -> Iterator[Response]:
-        """The answer of each known broker, in random order; NoBrokersAvailable if none answers."""
+        """The responses of known brokers, in random order; NoBrokersAvailable if none answers."""
         addresses = {(broker.host, broker.port) for broker in self._metadata.brokers.values()}
         candidates = sorted(addresses.union(self._bootstrap))
         self._runtime.random.shuffle(candidates)
@@ -238,8 +238,8 @@ class ClusterClient:
             raise NoBrokersAvailable("no broker answered: " + "; ".join(failures))
 
     def at_leader(self, tp: TopicPartition, ask: Callable[[Connection], R]) -> R:
-        """`ask(connection to the leader of tp)`, again with fresh metadata while it fails for a
-        reason that may pass (`ask` raises it), as often as the retry policy says."""
+        """`ask(connection to the leader of tp)`. If `ask` raises an error that may pass, it is
+        called again with new metadata, as often as the retry policy allows."""
 
         def ask_one(connection: Connection, _: object) -> dict[TopicPartition, R | ApiError]:
             return {tp: ask(connection)}
@@ -255,11 +255,11 @@ class ClusterClient:
         *,
         passes: Callable[[KafkaError], bool] = is_retriable,
     ) -> dict[TopicPartition, R]:
-        """`ask` each leader for those of `wanted` which it leads: one call per broker and round.
+        """Call `ask` once per leader and round, with the part of `wanted` that it leads.
 
-        `ask` gives each partition's result or error, or raises one for all it was asked. Partitions
-        whose error `passes` are asked for again, after the backoff and with fresh metadata; when
-        the tries are used up, or at an error that does not pass, the first partition's is raised.
+        `ask` returns each partition's result or error, or raises one for all of them. Partitions
+        whose error `passes` are asked for again, after the backoff and with new metadata. After the
+        last attempt, or an error that does not pass, the first partition's error is raised.
         """
         results: dict[TopicPartition, R] = {}
         open_: dict[TopicPartition, T] = dict(wanted)
@@ -293,15 +293,15 @@ class ClusterClient:
         return results
 
     def close(self) -> None:
-        """Close every connection; threads that wait on one see ConnectionFailed or Closed."""
+        """Close every connection; threads that wait on one get ConnectionFailed or Closed."""
         self._pool.close()
 
     def _all_topics(self) -> Response:
-        """Metadata of all topics from a broker that has heard of the cluster.
+        """Metadata of all topics from a broker that has received the cluster's metadata.
 
-        # 0.8: one that has just started lists no broker and no topic until the controller has told
-        # it of both. So does a cluster that never had a topic, whose controller tells nothing: that
-        # is believed unless topics are known.
+        # 0.8: a broker that has just started lists no brokers and no topics until the controller
+        # has sent it both. So does a cluster that never had a topic, whose controller sends
+        # nothing: an empty response is accepted unless topics are known.
         """
         for response in self._answers(MetadataRequest(None)):
             assert isinstance(response, MetadataResponse)
@@ -309,8 +309,8 @@ class ClusterClient:
                 return response
         if any(map(self._metadata.knows, self._metadata.topics)):
             raise NoBrokersAvailable(
-                "the brokers that answered have just started and list no broker and no topic; "
-                "ask again"
+                "the brokers that answered have just started and list no brokers and no topics; "
+                "try again"
             )
         return response
 
@@ -321,7 +321,7 @@ class ClusterClient:
     def _by_leader(
         self, wanted: Mapping[TopicPartition, T], failures: dict[TopicPartition, KafkaError]
     ) -> dict[Broker, dict[TopicPartition, T]]:
-        """`wanted` split by leader; `failures` gets those that have none."""
+        """`wanted` by leader; partitions without one go to `failures`."""
         metadata = self.known({tp.topic for tp in wanted})
         split: dict[Broker, dict[TopicPartition, T]] = {}
         for tp, item in wanted.items():
@@ -336,8 +336,8 @@ class ClusterClient:
 
 
 def _worst(errors: Iterable[KafkaError], passes: Callable[[KafkaError], bool]) -> KafkaError:
-    """The error that decides the round: the first that does not pass, else the first that asks for
-    metadata, else the first."""
+    """The error that decides the round: the first that does not pass, else the first that calls for
+    new metadata, else the first."""
     ordered = list(errors)
     return min(
         ordered,

@@ -1,10 +1,10 @@
-"""What the answers about a group's committed offsets mean.
+"""The meaning of responses about a group's committed offsets.
 
-    nothing committed    offset NO_OFFSET; version 0 (ZooKeeper) puts error 3 beside it
-    error 3 from Kafka   the coordinator does not know the partition: nobody does, or it has just
-                         started and will. Of a partition that exists this says nothing, so whoever
-                         knows that it does asks again
-    any other error      of this partition alone; those beside it were read, or stored
+    nothing committed    offset NO_OFFSET; version 0 (ZooKeeper) adds error 3
+    error 3 from Kafka   the coordinator does not know the partition: it does not exist, or the
+                         broker has just started and has no metadata yet. A caller that knows that
+                         the partition exists asks again
+    any other error      of this partition alone; the others were read, or stored
 
 Source: kafka.server.KafkaApis (handleOffsetFetchRequest, handleOffsetCommitRequest) 0.8.2.2.
 """
@@ -29,12 +29,12 @@ from kafka08.structs import NO_OFFSET, TopicPartition
 
 
 def error_codes(response: Response, storage: StorageName) -> dict[TopicPartition, int]:
-    """partition → error code of an answer to OffsetFetch or OffsetCommit; NO_ERROR where nothing is
+    """partition → error code of an OffsetFetch or OffsetCommit response; NO_ERROR where nothing is
     committed, in either store."""
     if isinstance(response, OffsetCommitResponse):
         return {tp: answer.error_code for tp, answer in commit_results(response).items()}
     assert isinstance(response, OffsetFetchResponse)
-    # 0.8: version 0 answers a missing znode with error 3 and offset -1.
+    # 0.8: version 0 returns error 3 and offset -1 for a missing znode.
     none_stored = UnknownTopicOrPartition.code if storage == "zookeeper" else NO_ERROR
     return {
         tp: NO_ERROR if answer.error_code == none_stored else answer.error_code
@@ -49,8 +49,8 @@ def committed_in_kafka(
     *,
     known: bool = False,
 ) -> dict[TopicPartition, int]:
-    """What a coordinator says of `partitions`; NO_OFFSET where nothing is committed. Raises
-    NotCoordinatorForConsumer, OffsetsLoadInProgress and, of `known` partitions, which do exist,
+    """The coordinator's offsets of `partitions`; NO_OFFSET where nothing is committed. Raises
+    NotCoordinatorForConsumer, OffsetsLoadInProgress and, for `known` partitions, which do exist,
     UnknownTopicOrPartition.
 
     0.8: any other error of a partition counts as "nothing committed".
@@ -68,7 +68,7 @@ def committed_in_kafka(
 
 
 def refused_commits(response: Response, group: str) -> dict[TopicPartition, ApiError]:
-    """The partitions whose commit a coordinator has refused, each with its error."""
+    """The partitions whose commit the coordinator refused, each with its error."""
     return {
         tp: error
         for tp, code in error_codes(response, "kafka").items()

@@ -1,7 +1,7 @@
-"""Where the logs of partitions and their segments start and end, from their leaders.
+"""The start and end offsets of partitions' logs and segments, from their leaders.
 
-Each function asks a leader once, and again what may pass. It raises as ClusterClient.ask_leaders,
-but for `offsets_or_errors`; without partitions nothing is asked.
+The functions retry errors that may pass. They raise what ClusterClient.ask_leaders raises, except
+`offsets_or_errors`; without partitions they send no request.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kafka08.protocol.offsets import OffsetsRequest, OffsetsResponse
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, NO_OFFSET, Broker, TopicPartition
 
 SEGMENTS_MAX: Final = 100_000
-"""First offsets of segments asked for at once; a log has fewer files."""
+"""The most base offsets in one response; a log has fewer files."""
 
 
 def log_starts(
@@ -45,16 +45,16 @@ def offsets_before(
 def offsets_before_each(
     cluster: ClusterClient, times: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int | None]:
-    """partition → an offset at or before the first message after its time in ms: the start of the
-    newest segment that was last written before it, or the log's end. 0.8 knows no better. None if
-    the whole log is younger."""
+    """partition → an offset at or before the first message after its time in ms: the base offset of
+    the newest segment last written before it, or the log's end. 0.8 cannot tell more exactly. None
+    if the whole log is newer."""
     return {tp: found[0] if found else None for tp, found in _ask(cluster, times, 1).items()}
 
 
 def segment_starts(
     cluster: ClusterClient, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, list[int]]:
-    """partition → first offsets of all segments, ascending, then the log's end."""
+    """partition → base offsets of all segments, ascending, then the log's end."""
     answers = _ask(cluster, dict.fromkeys(partitions, LATEST_OFFSET), SEGMENTS_MAX)
     return {tp: sorted(set(offsets)) for tp, offsets in answers.items()}
 
@@ -63,8 +63,8 @@ def offsets_or_errors(
     cluster: ClusterClient, times: Mapping[TopicPartition, int], max_offsets: int = 1
 ) -> dict[TopicPartition, list[int] | KafkaError]:
     """partition → up to `max_offsets` offsets before its time (in ms, EARLIEST_OFFSET or
-    LATEST_OFFSET), descending, or why they are not known. One partition without a leader, or one
-    broker that does not answer, keeps no other from being answered."""
+    LATEST_OFFSET), descending, or the error. A partition without a leader, or a broker that does
+    not answer, does not affect the others."""
     found: dict[TopicPartition, list[int] | KafkaError] = {}
     by_leader: dict[Broker, dict[TopicPartition, int]] = {}
     for tp, time_ms in times.items():
@@ -75,7 +75,7 @@ def offsets_or_errors(
     for wanted in by_leader.values():
         try:
             found |= _ask(cluster, wanted, max_offsets)
-        except ApiError:  # of one of them; the others may be well
+        except ApiError:  # of one partition; the others may succeed
             found |= {tp: _ask_one(cluster, tp, time, max_offsets) for tp, time in wanted.items()}
         except KafkaError as error:
             found |= dict.fromkeys(wanted, error)
@@ -97,7 +97,7 @@ def _bounds(
     answers = _ask(cluster, dict.fromkeys(partitions, which), 1)
     for tp, offsets in answers.items():
         if not offsets:
-            raise OffsetOutOfRange(f"{tp}: its leader knows no offset at time {which}")
+            raise OffsetOutOfRange(f"{tp}: its leader has no offset at time {which}")
     return {tp: offsets[0] for tp, offsets in answers.items()}
 
 

@@ -1,4 +1,4 @@
-"""What a client knows of the cluster: brokers, topics, leaders. An answer makes a new picture.
+"""A client's metadata: brokers, topics, leaders. Immutable; a response makes a new one.
 
 Source: kafka.producer.BrokerPartitionInfo 0.8.2.2.
 """
@@ -21,7 +21,7 @@ from kafka08.structs import NO_LEADER, Broker, TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class PartitionInfo:
-    """One partition as a broker described it.
+    """One partition, from a broker's response.
 
     leader     broker id, or NO_LEADER
     replicas   of live brokers only, up to 4 of them in assignment order
@@ -36,7 +36,7 @@ class PartitionInfo:
 
 @dataclass(frozen=True, slots=True)
 class TopicInfo:
-    """A topic's partitions by ascending number, or the error that stands for them.
+    """A topic's partitions by ascending number, or the error in their place.
 
     Never both: a topic in error has no partitions here.
     """
@@ -48,16 +48,16 @@ class TopicInfo:
 
 @dataclass(frozen=True, slots=True)
 class ClusterMetadata:
-    """`brokers` by id, and `topics` by name as far as anybody asked for them."""
+    """`brokers` by id, and `topics` by name, as far as they were requested."""
 
     brokers: Mapping[int, Broker] = field(default_factory=dict)
     topics: Mapping[str, TopicInfo] = field(default_factory=dict)
 
     def updated(self, response: MetadataResponse, *, all_topics: bool = False) -> ClusterMetadata:
-        """With what `response` says. `all_topics`: it answers for all, so others are gone.
+        """This metadata with that of `response`. `all_topics`: others no longer exist.
 
-        An answer without brokers (from one that is just starting, or that met an error) leaves the
-        brokers as they were; a topic in a passing error keeps the partitions that it had.
+        A response without brokers (from a broker that is just starting, or that met an error)
+        leaves the brokers as they were; a topic in a passing error keeps its partitions.
         """
         brokers = {b.broker_id: Broker(b.broker_id, b.host, b.port) for b in response.brokers}
         topics = {} if all_topics else dict(self.topics)
@@ -71,8 +71,8 @@ class ClusterMetadata:
         return info is not None and info.error is None
 
     def partitions(self, topic: str) -> tuple[PartitionInfo, ...]:
-        """All partitions, leaderless ones too; raises the topic's error, UnknownTopicOrPartition
-        if it was never asked for."""
+        """All partitions, leaderless ones too; raises the topic's error, and
+        UnknownTopicOrPartition if it was never requested."""
         info = self.topics.get(topic)
         if info is None:
             raise UnknownTopicOrPartition(f"no metadata of topic {topic}")

@@ -1,5 +1,5 @@
-"""Parts of a client that a configuration names: by the Java class that Kafka ships, or by
-`module:callable` for one of your own."""
+"""Plugins that a configuration names: by the Java class of one that Kafka has, or as
+`module:callable` for your own."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ BY_OWN_NAME: Final = re.compile(r"[\w.]+:[\w.]+")
 
 
 def plugin(key: str, value: str, known: Mapping[str, Callable[[C], T]], config: C) -> T:
-    """What configuration key `key` names by `value`: made by `known[value](config)`, or imported.
+    """The plugin named `value` by configuration key `key`: `known[value](config)`, or imported.
 
-    ConfigError naming key and value if it is neither known nor can be imported and called.
+    ConfigError with key and value if it is neither known nor can be imported and called.
     """
     if value in known:
         return known[value](config)
     if not BY_OWN_NAME.fullmatch(value):
         raise ConfigError(
-            f"{key}: {value!r} is none of {', '.join(sorted(known))} and not of the form "
+            f"{key}: {value!r} is none of {', '.join(sorted(known))}, and does not have the form "
             "module:callable"
         )
     module, _, attribute = value.partition(":")

@@ -1,4 +1,4 @@
-"""Connections that are kept for the next request to the same broker."""
+"""A pool of connections to brokers."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from kafka08.runtime import Runtime
 from kafka08.runtime.threads import THREADS
 
 IDLE_PER_BROKER = 2
-"""More than these are closed when they come back."""
+"""Idle connections of one broker beyond this number are closed."""
 
 
 class ConnectionPool:
     """Lends each connection to one thread at a time, so its users need no lock of their own.
 
-    `make(host, port)` gives a connection that is not open yet. Thread-safe.
+    `make(host, port)` returns a connection that is not open yet. Thread-safe.
     """
 
     def __init__(self, make: Callable[[str, int], Connection], runtime: Runtime = THREADS) -> None:
         self._make = make
         self._lock = runtime.rlock()
-        """Re-entrant, so that a signal handler may close what its own thread is just using."""
+        """Re-entrant: a signal handler may close connections that its own thread is using."""
         self._idle: dict[tuple[str, int], list[Connection]] = {}
         self._lent: dict[int, Connection] = {}
         self._closed = False
 
     @contextmanager
     def connection(self, host: str, port: int) -> Iterator[Connection]:
-        """An open connection for the time of the block. It is kept afterwards if it is still open
-        with nothing in flight. Raises ConnectionFailed, Closed."""
+        """An open connection for the block. It returns to the pool if it is still open with no
+        request in flight. Raises ConnectionFailed, Closed."""
         connection = self._take(host, port)
         try:
             connection.open()
@@ -40,7 +40,7 @@ class ConnectionPool:
             self._give_back(connection)
 
     def close(self) -> None:
-        """Close the idle ones and abort those in use; their threads see ConnectionFailed."""
+        """Close the idle ones and abort those in use; their threads get ConnectionFailed."""
         with self._lock:
             self._closed = True
             idle = [connection for of_broker in self._idle.values() for connection in of_broker]
@@ -64,8 +64,8 @@ class ConnectionPool:
             lost = connection.sent_unconfirmed
             self._give_back(connection, close=True)
             if lost:
-                # With acks 0 this is the only sign of an error that a broker ever gives: whoever
-                # asks next must learn it, or it would go on sending to a broker that drops it all.
+                # With acks 0 this is a broker's only sign of an error. The next request must report
+                # it, or the client would go on sending to a broker that drops everything.
                 raise ConnectionFailed(
                     f"{host}:{port} closed the connection after requests without acknowledgement"
                 )

@@ -1,6 +1,6 @@
-"""Requests from and answers to `{TopicPartition: …}`, which is how clients think of them.
+"""Converts between requests or responses and `{TopicPartition: …}`, the form that clients use.
 
-The wire groups partitions by topic; here nothing but that grouping and its reverse happens.
+The wire format groups partitions by topic; this module only groups and ungroups.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ from kafka08.protocol.types import Buffer, Response
 from kafka08.structs import ORDINARY_CONSUMER, Broker, OffsetAndMetadata, TopicPartition
 
 StorageName = Literal["zookeeper", "kafka"]
-"""Where a request reads or writes a group's offsets, by the words of offsets.storage: version 0 of
-it, or version 1. Where a member keeps them, which may be both, is
+"""The store that an offset request addresses, in the words of offsets.storage: version 0 of the
+request, or version 1. For the stores of a member, which may be both, see
 kafka08.zk.migration_protocol.OffsetStorage."""
 STORAGE_VERSIONS: Final[dict[StorageName, int]] = {"zookeeper": 0, "kafka": 1}
 
 
 def coordinator_of(group: str, response: Response) -> Broker:
-    """The broker that a ConsumerMetadata answer names. Raises the answer's error, and
-    ConsumerCoordinatorNotAvailable if it names none without one."""
+    """The broker in a ConsumerMetadata response. Raises the response's error, and
+    ConsumerCoordinatorNotAvailable if it has neither broker nor error."""
     assert isinstance(response, ConsumerMetadataResponse)
     check(response.error_code, f"coordinator of group {group}")
     if not response.host:
@@ -75,8 +75,8 @@ def fetch_request(
     max_bytes: int = INT_MAX,
     version: int = 0,
 ) -> FetchRequest:
-    """Fetch from `{partition: (offset, max_bytes)}`; `max_bytes` of all together from version 3
-    on."""
+    """A Fetch of `{partition: (offset, max_bytes)}`; `max_bytes` limits the whole response from
+    version 3 on."""
     return FetchRequest(
         replica_id,
         max_wait_ms,
@@ -134,7 +134,7 @@ def offsets_results(response: OffsetsResponse) -> dict[TopicPartition, OffsetsPa
 def commit_request(
     group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata], storage: StorageName
 ) -> OffsetCommitRequest:
-    """Commit from outside any generation. ZooKeeper's version sends no time."""
+    """A commit from outside any generation. ZooKeeper's version has no timestamp."""
     return OffsetCommitRequest(
         group,
         [

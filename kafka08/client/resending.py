@@ -1,4 +1,4 @@
-"""A connection that sends a request once more when the first attempt met an I/O error."""
+"""A connection that sends a request once more after an I/O error."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ logger = logging.getLogger(__name__)
 
 
 class PendingRequest:
-    """A request that is on its way, see `ResendingConnection.start`."""
+    """A request in flight, see `ResendingConnection.start`."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
         self.response: Response | None = None
-        """The answer once somebody has read it; None for good if its connection broke."""
+        """The response once it was read; it stays None if the connection broke."""
 
 
 class ResendingConnection:
-    """Whatever is sent must bear being carried out twice: the first attempt may have been, and only
-    its answer lost. Thread-safe: one request at a time.
+    """Send only idempotent requests: the first attempt may have been executed, and only its
+    response lost. Thread-safe: one request at a time.
 
-    Each method raises what the second attempt raised, ConnectionFailed, RequestTimeout or
+    Each method raises the error of the second attempt, ConnectionFailed, RequestTimeout or
     ProtocolError (after which nothing is sent again), and Closed after `close`. Source:
     kafka.consumer.SimpleConsumer.sendRequest 0.8.2.2.
     """
@@ -39,14 +39,14 @@ class ResendingConnection:
         return str(self._connection)
 
     def send(self, request: Request) -> Response:
-        """The answer to `request`."""
+        """The response to `request`."""
         with self._lock:
             self._settle()
             return self._exchange(request)
 
     def start(self, request: Request) -> PendingRequest:
-        """Send `request` without waiting for its answer, for which `result` is there. One is
-        pending at a time: the next request, of whatever kind, first waits for its answer."""
+        """Send `request` without waiting for its response, which `result` returns. One request is
+        pending at a time: the next one, of any kind, first waits for its response."""
         with self._lock:
             self._settle()
             pending = PendingRequest(request)
@@ -60,7 +60,7 @@ class ResendingConnection:
             return pending
 
     def result(self, pending: PendingRequest) -> Response:
-        """The answer to a request that was started."""
+        """The response to a started request."""
         with self._lock:
             self._settle()
             if pending.response is None:
@@ -75,7 +75,7 @@ class ResendingConnection:
             self._connection.close()
 
     def _settle(self) -> None:
-        """Read the answer that is on its way, so that the connection is free."""
+        """Read the pending response, so that the connection is free."""
         pending, self._pending = self._pending, None
         if pending is None or not self._connection.in_flight:
             return

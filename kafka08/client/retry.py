@@ -1,4 +1,4 @@
-"""When a client tries again, and how often."""
+"""Which errors a client retries, and how often."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 PASSING = (ConnectionFailed, RequestTimeout, NoBrokersAvailable)
-"""What clients raise themselves and another attempt may cure."""
+"""Errors that clients raise themselves and that a retry may cure."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """`tries` attempts in all (at least 1), `backoff_ms` between two of them."""
+    """`tries` attempts in all (at least 1), with `backoff_ms` between them."""
 
     tries: int = 4
     backoff_ms: int = 100
@@ -43,24 +43,24 @@ def is_retriable(error: KafkaError) -> bool:
 
 
 def needs_metadata(error: KafkaError) -> bool:
-    """Whether the leader should be looked up before the next attempt. A broker that cannot be
-    reached counts: its partitions may have moved."""
+    """Whether to look up the leader before the next attempt. An unreachable broker counts: its
+    partitions may have moved."""
     return error.refresh_metadata if isinstance(error, ApiError) else isinstance(error, PASSING)
 
 
 def passes_at_leader(error: KafkaError) -> bool:
-    """As `is_retriable`, of a Fetch or an Offsets request.
+    """As `is_retriable`, for a Fetch or an Offsets request.
 
-    # 0.8: KafkaApis.fetchOffsetsBefore looks at the segments more than once, and answers
-    # UnknownError if one was rolled in between. A fetch between the high watermark and the log end,
-    # as just after a leader change, is answered by it too.
+    # 0.8: KafkaApis.fetchOffsetsBefore reads the segments more than once, and returns UnknownError
+    # if one was rolled in between. A fetch between the high watermark and the log end, as just
+    # after a leader change, also returns it.
     """
     return is_retriable(error) or isinstance(error, UnknownError)
 
 
 def passes_at_coordinator(error: KafkaError) -> bool:
-    """As `is_retriable`, of an answer about committed offsets: that a partition is unknown or led
-    elsewhere says something of the question there, and asking again does not change it."""
+    """As `is_retriable`, for responses about committed offsets: there an unknown partition, or one
+    led elsewhere, is a fault of the request, and a retry does not change it."""
     return is_retriable(error) and not (isinstance(error, ApiError) and error.refresh_metadata)
 
 
@@ -75,8 +75,8 @@ def retry(
 ) -> T:
     """The result of the first attempt that succeeds; the error of the last one otherwise.
 
-    Another one follows only an error that `passes`. `before_next` runs in front of it, behind the
-    backoff: forget a leader, ask for metadata. What it raises counts as that attempt's error.
+    Only an error that `passes` is retried. `before_next` runs before each retry, after the backoff:
+    forget a leader, refresh metadata. An error that it raises counts as that attempt's error.
     """
     failed: KafkaError | None = None
     for tries_left in range(policy.tries - 1, -1, -1):

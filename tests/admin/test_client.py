@@ -188,7 +188,7 @@ def test_description_shows_what_zookeeper_has(admin: AdminClient, store: Cluster
 def test_leaders_are_awaited(admin: AdminClient, store: ClusterStore) -> None:
     """await_leaders returns when the controller has done its part, and gives up in time."""
     admin.create_topic("tt", assignment={0: [1], 1: [2]})
-    with pytest.raises(AdminError, match=r"no leader in 1 ms for partitions \[0, 1\]"):
+    with pytest.raises(AdminError, match=r"no leader after 1 ms for partitions \[0, 1\]"):
         admin.await_leaders("tt", timeout_ms=1)
 
     def lead() -> None:

@@ -39,7 +39,7 @@ def test_a_plan_reads_back_as_it_is_written() -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("{", "this is no plan"),
+        ("{", "this is not a plan"),
         (entries(), "is empty"),
         (
             entries(*[{"topic": "t", "partition": 0, "replicas": [1]}] * 2),
