@@ -1,8 +1,8 @@
-"""The controller's connections: one per live broker, one request in flight on it.
+"""The controller's connections: one per live broker, with one request in flight.
 
-A request that finds no broker, a broken connection, no answer or none that can be read is sent
-again on a new connection, 300 ms later and for ever, until the broker leaves /brokers/ids and its
-channel is closed. So every broker sees the controller's requests in order, though perhaps twice.
+If the broker cannot be reached, the connection breaks, or no valid response arrives, the request is
+sent again on a new connection after 300 ms, until the broker leaves /brokers/ids and its channel is
+closed. So every broker sees the controller's requests in order, though perhaps twice.
 Source: kafka.controller.ControllerChannelManager 0.8.2.2.
 """
 
@@ -26,12 +26,12 @@ state_change_log = logging.getLogger("state.change.logger")
 
 BACKOFF_SECONDS: Final = 0.3
 MAX_RESPONSE_BYTES: Final = 100 << 20
-"""No answer to a controller request is near that; more means that this is no broker."""
+"""Far above any response to a controller request; a larger one is not from a broker."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A request with the frame that carries it; equal requests to several brokers share one."""
+    """A request and its encoded frame; equal requests to several brokers share one."""
 
     request: BrokerRequest
     correlation_id: int
@@ -39,7 +39,7 @@ class Outgoing:
 
 
 class BrokerChannel:
-    """The way to one broker: a queue and the greenlet that empties it."""
+    """The channel to one broker: a queue and the greenlet that sends from it."""
 
     def __init__(
         self,
@@ -67,12 +67,12 @@ class BrokerChannel:
         )
 
     def send(self, outgoing: Outgoing) -> None:
-        """Queue a request. Never switches. Bounded by what the events of the controller cause
-        while one broker does not answer; closing the channel drops it all."""
+        """Queue a request. Never switches. The queue holds at most the requests of events while the
+        broker does not answer; closing the channel drops them."""
         self._queue.put(outgoing)
 
     def close(self) -> None:
-        """Drop what is queued and end. Never switches: the greenlet leaves when it runs again."""
+        """Drop queued requests and end. Never switches: the greenlet ends when it runs again."""
         self._stopped.set()
         self._queue.put(None)
         self._connection.abort()
@@ -90,12 +90,12 @@ class BrokerChannel:
             )
             try:
                 self._on_answer(outgoing.request, response)
-            except Exception:  # the greenlet's root: what is queued must reach the broker
-                logger.exception("%s Uncaught error while handling an answer", self._prefix)
+            except Exception:  # the greenlet's root: queued requests must reach the broker
+                logger.exception("%s Uncaught error while handling a response", self._prefix)
         self._connection.close()
 
     def _exchange(self, outgoing: Outgoing) -> Response | None:
-        """Send until an answer comes; None once the channel is closed."""
+        """Send until a response arrives; None once the channel is closed."""
         while not self._stopped.is_set():
             reused = self._connection.is_open
             try:
@@ -113,7 +113,7 @@ class BrokerChannel:
                     error,
                     exc_info=None if expected else error,
                 )
-                # A connection that worked before may just have been idle for too long.
+                # A connection that worked before may have been idle for too long.
                 if not reused:
                     self._stopped.wait(BACKOFF_SECONDS)
         return None
@@ -132,8 +132,8 @@ class BrokerChannel:
 class ChannelManager:
     """The channels of an active controller, by broker id.
 
-    client_id   what the controller calls itself: `id_<id>-host_<host.name>-port_<port>`
-    on_answer   hears of every answer, in the greenlet of its channel: it may only post
+    client_id   the controller's client id: `id_<id>-host_<host.name>-port_<port>`
+    on_answer   called with every response, in its channel's greenlet: it may only post events
     """
 
     def __init__(
@@ -159,7 +159,7 @@ class ChannelManager:
             )
 
     def remove(self, broker_id: int) -> None:
-        """Close the way to a broker that left; its unsent requests are dropped."""
+        """Close the channel to a broker that left; its unsent requests are dropped."""
         channel = self._channels.pop(broker_id, None)
         if channel is not None:
             channel.close()
@@ -169,7 +169,7 @@ class ChannelManager:
             self.remove(broker_id)
 
     def send(self, requests: Sequence[BrokerRequest], correlation_id: int) -> None:
-        """Queue the requests of one batch. Those to brokers that left are dropped."""
+        """Queue the requests of one batch. Those to brokers that have left are dropped."""
         frames: dict[int, bytes] = {}
         for wanted in requests:
             channel = self._channels.get(wanted.broker_id)

@@ -1,7 +1,7 @@
-"""ClusterChanges: what an active controller does about each change of the cluster.
+"""ClusterChanges: an active controller's reaction to each change of the cluster.
 
-Each method is told what changed (the caller has read ZooKeeper) and brings the context, the state
-znodes and the brokers in line. Source: the callbacks of kafka.controller.KafkaController 0.8.2.2
+The caller has read ZooKeeper and passes the change; each method updates the context, the state
+znodes and the brokers. Source: the callbacks of kafka.controller.KafkaController 0.8.2.2
 (onControllerFailover, onBrokerStartup, onBrokerFailure, onNewTopicCreation, shutdownBroker).
 """
 
@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 class ClusterChanges:
-    """The reactions of one active controller, each a short recipe."""
+    """The reactions of one active controller, each a short procedure."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class ClusterChanges:
         self._deletion = deletion
 
     def take_over(self) -> None:
-        """The context has been read: bring everything that lives online and tell everybody."""
+        """The context has been read: bring everything on live brokers online and inform them."""
         context = self._context
         context.initialize_states()
         self._changes.replicas_to_online(context.replicas_on(context.live))
@@ -49,8 +49,8 @@ class ClusterChanges:
         self._deletion.resume(sorted(context.topics_to_delete))
 
     def _dead_but_in_sync(self) -> list[PartitionReplica]:
-        """Replicas that died with, or before, the last controller, and still stand in the ISR of a
-        leader that lives: acks=-1 would wait for them. 0.8.2.2 leaves them to replica.lag.time."""
+        """Replicas that died with, or before, the last controller, and are still in the ISR of a
+        live leader: acks=-1 would wait for them. 0.8.2.2 leaves them to replica.lag.time."""
         context = self._context
         return [
             PartitionReplica(*tp, replica)
@@ -61,35 +61,35 @@ class ClusterChanges:
         ]
 
     def send_metadata(self, brokers: Collection[int] | None = None) -> None:
-        """The state of all partitions, to `brokers` (None: all)."""
+        """Send the state of all partitions to `brokers` (None: all)."""
         batch = self._changes.new_batch()
         batch.add_update_metadata(brokers=brokers)
         self._changes.send(batch)
 
     def brokers_joined(self, brokers: Collection[int]) -> None:
-        """Brokers (in the context already) came up.
+        """Brokers, already in the context, have registered.
 
-        1. They get the metadata of everything; from 0.9 on all brokers do, and so hear of them.
-        2. Their replicas go online: they learn what they lead and follow, under current epochs.
-        3. Partitions without a leader may get one.
-        4. Deletions that waited for them go on.
+        1. They get the metadata of all partitions; from 0.9 on all brokers get it.
+        2. Their replicas go online: they learn what they lead and follow, with current epochs.
+        3. Partitions without a leader are elected, if possible.
+        4. Deletions that waited for these brokers continue.
         """
         context = self._context
         context.history.add(f"brokers {sorted(brokers)} joined")
-        self.send_metadata(None if context.telling.always else brokers)
+        self.send_metadata(None if context.propagation.always else brokers)
         replicas = context.replicas_on(brokers)
         self._changes.replicas_to_online(replicas)
         self._changes.elect_where_needed()
         self._deletion.resume({replica.topic for replica in replicas})
 
     def brokers_failed(self, brokers: Collection[int]) -> None:
-        """Brokers (gone from the context already) died or left.
+        """Brokers, already removed from the context, died or left.
 
         1. Partitions they led are offline.
         2. Every partition without a leader is elected.
         3. Their replicas go offline: out of the ISR.
         4. Deletions that need them wait.
-        5. From 0.9 on all brokers hear of it, if no election has told them already.
+        5. From 0.9 on all brokers are informed, unless an election has done so.
         """
         context = self._context
         context.history.add(f"brokers {sorted(brokers)} left")
@@ -104,7 +104,7 @@ class ClusterChanges:
             replica for replica in replicas if not context.is_queued_for_deletion(replica.topic)
         )
         self._deletion.failed(replicas)
-        if context.telling.always and not leaderless:
+        if context.propagation.always and not leaderless:
             self.send_metadata()
 
     def topics_created(self, assignments: Mapping[TopicPartition, tuple[int, ...]]) -> None:
@@ -118,17 +118,17 @@ class ClusterChanges:
         changes.partitions_to_new(partitions)
         changes.replicas_to_new(context.replicas_of(partitions))
         changes.partitions_to_online(partitions, changes.elect_offline)
-        # Replicas on dead brokers go online too, as in 0.8.2.2: the state says that they were
-        # given their part, and they are told again when their broker joins.
+        # Replicas on dead brokers go online too, as in 0.8.2.2: the state only means that they are
+        # assigned, and they get their LeaderAndIsr again when their broker joins.
         changes.replicas_to_online(context.replicas_of(partitions))
 
     def topics_vanished(self, topics: Collection[str]) -> None:
-        """Topic znodes went away by other hands than ours: forget them."""
+        """Topic znodes were deleted by another program: forget these topics."""
         self._context.history.add(f"topics {sorted(topics)} vanished")
         self._context.forget_topics(topics)
 
     def isrs_changed(self, states: Mapping[TopicPartition, LeaderAndIsr]) -> None:
-        """Leaders changed the ISRs of these partitions: all brokers hear of it."""
+        """Leaders changed the ISRs of these partitions: inform all brokers."""
         if states:
             self._context.leadership.update(states)
             batch = self._changes.new_batch()
@@ -136,8 +136,8 @@ class ClusterChanges:
             self._changes.send(batch)
 
     def elect_preferred(self, partitions: Iterable[TopicPartition]) -> None:
-        """Give partitions back to their preferred replicas, where these are in sync. Those that do
-        not exist or are being deleted are logged and left out."""
+        """Elect the preferred replicas of partitions where they are in sync. Partitions that do not
+        exist or are being deleted are logged and left out."""
         context = self._context
         wanted = []
         for tp in sorted(partitions):
@@ -156,14 +156,14 @@ class ClusterChanges:
         )
 
     def shut_down(self, broker_id: int) -> set[TopicPartition]:
-        """Take the leadership of a broker that wants to stop elsewhere. Returns the partitions with
-        several replicas that it still leads. BrokerNotAvailable if it is not registered.
+        """Move the leadership of a broker that wants to stop. Returns the partitions with several
+        replicas that it still leads. BrokerNotAvailable if it is not registered.
 
-        1. It is told to stop following. Told later, it would fetch once more from leaders that have
-           heard of 3, and rejoin.
-        2. Partitions it leads get another leader out of the ISR.
+        1. It gets StopReplica for the partitions that it follows. Sent later, it would let the
+           broker fetch once more from leaders that have applied 3, and rejoin the ISR.
+        2. Partitions it leads get another leader from the ISR.
         3. It leaves the ISR of those it follows.
-        Partitions with one replica stay: nobody else has them.
+        Partitions with one replica stay: there is no other one.
         """
         context = self._context
         if broker_id not in context.brokers:

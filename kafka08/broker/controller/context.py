@@ -1,7 +1,7 @@
-"""ControllerContext: everything an active controller knows, as plain data.
+"""ControllerContext: an active controller's view of the cluster, as plain data.
 
-Only the controller's own greenlet touches it. It is filled from ZooKeeper at election, kept true
-by events, and thrown away on resignation. Source: kafka.controller.ControllerContext 0.8.2.2.
+Only the controller's own greenlet uses it. It is filled from ZooKeeper at election, updated by
+events, and discarded on resignation. Source: kafka.controller.ControllerContext 0.8.2.2.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Final
 
 from kafka08.broker.controller import partition_state, replica_state
 from kafka08.broker.controller.partition_state import PartitionState, PartitionStates
+from kafka08.broker.controller.propagation import OF_0_8_2, Propagation
 from kafka08.broker.controller.replica_state import (
     PartitionReplica,
     ReplicaState,
     ReplicaStates,
 )
 from kafka08.broker.controller.state_table import History, StateTable
-from kafka08.broker.controller.telling import OF_0_8_2, Telling
 from kafka08.protocol.update_metadata import LiveBroker
 from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
 
@@ -32,11 +32,10 @@ class ControllerContext:
 
     epoch, epoch_zk_version  this controller's epoch, and the version of /controller_epoch after it
                              was written there
-    telling                  how brokers hear of what changes
+    propagation              when brokers get UpdateMetadata, by level
     brokers                  id → address of every broker in /brokers/ids
-    listed                   id → the same with all listeners and the rack, as UpdateMetadata has it
-    shutting_down            ids among them that asked for a controlled shutdown; no new leader goes
-                             there
+    listed                   id → the same with all listeners and the rack, as in UpdateMetadata
+    shutting_down            ids of brokers in controlled shutdown; none of them becomes a leader
     topics                   names in /brokers/topics
     assignments              partition → replicas, the preferred one first
     leadership               partition → last known state; absent while the partition is NEW.
@@ -44,12 +43,12 @@ class ControllerContext:
     topics_to_delete         topics queued for deletion
     topics_ineligible        those among them whose deletion waits (a replica's broker is dead)
     reassigning              partition → replicas that it is being moved to
-    elections, unclean       leaders elected in this term, and how many of them outside the ISR
+    elections, unclean       number of leaders elected in this term, and of unclean elections
     """
 
     epoch: int = NO_EPOCH
     epoch_zk_version: int = -1
-    telling: Telling = OF_0_8_2
+    propagation: Propagation = OF_0_8_2
     brokers: dict[int, Broker] = field(default_factory=dict)
     listed: dict[int, LiveBroker] = field(default_factory=dict)
     shutting_down: set[int] = field(default_factory=set)
@@ -79,14 +78,14 @@ class ControllerContext:
         return frozenset(self.brokers.keys() - self.shutting_down)
 
     def live_brokers(self) -> list[LiveBroker]:
-        """Every broker in /brokers/ids as UpdateMetadata lists it."""
+        """Every broker in /brokers/ids, as UpdateMetadata lists it."""
         return [
             self.listed.get(broker_id) or LiveBroker.plaintext(*broker)
             for broker_id, broker in sorted(self.brokers.items())
         ]
 
     def initialize_states(self) -> None:
-        """Give every partition and replica the state that a new controller finds it in."""
+        """Set the initial state of every partition and replica at the start of a term."""
         live = self.live
         for tp, replicas in self.assignments.items():
             self.partition_states.put(
@@ -119,7 +118,7 @@ class ControllerContext:
         return sorted(tp for tp, state in self.leadership.items() if state.leader in brokers)
 
     def offline_partitions(self) -> int:
-        """How many partitions have no leader that is alive. Source: the gauge
+        """The number of partitions without a live leader. Source: the gauge
         OfflinePartitionsCount."""
         live = self.brokers
         return sum(
@@ -129,7 +128,7 @@ class ControllerContext:
         )
 
     def imbalanced_partitions(self) -> int:
-        """How many partitions another replica leads than the preferred one."""
+        """The number of partitions whose leader is not the preferred replica."""
         return sum(
             (state := self.leadership.get(tp)) is None or state.leader != replicas[0]
             for tp, replicas in self.assignments.items()
@@ -143,7 +142,7 @@ class ControllerContext:
         self.assignments.update(assignments)
 
     def forget_topics(self, topics: Collection[str]) -> None:
-        """Drop all data of topics that are gone, their states too."""
+        """Drop all data of deleted topics, their states too."""
         for tp in self.partitions_of(topics):
             for replica in self.assignments.pop(tp):
                 self.replica_states.forget(PartitionReplica(*tp, replica))

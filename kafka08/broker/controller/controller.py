@@ -1,9 +1,9 @@
-"""Controller: one queue of events, one greenlet, and between elections nothing at all.
+"""Controller: one event queue and one greenlet that handles the events one after the other.
 
-Every broker has one. It tries for /controller, and while it holds that, a `Term` does the work.
-Whatever goes wrong in the middle of an event (the session, a bug) ends the term: the context may
-be half-changed, so the office is given up and taken anew by whoever is first, from what ZooKeeper
-says. Source: kafka.controller.KafkaController 0.8.2.2.
+Every broker has a Controller. It competes for /controller, and while it holds that znode, a `Term`
+does the work. Any failure in the middle of an event (a lost session, a bug) ends the term, since
+the context may be half-changed: the broker resigns, and the next controller starts from ZooKeeper.
+Source: kafka.controller.KafkaController 0.8.2.2.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ logger = logging.getLogger(__name__)
 
 FIRST_EPOCH: Final = 1
 RETRY_SECONDS: Final = 1.0
-"""Pause after a failure, before the office is tried for again."""
+"""Pause after a failure, before the next election."""
 
 
 class NotController(KafkaError):
-    """A request for the controller came to a broker that is not."""
+    """A request for the controller reached another broker."""
 
 
 class Event(NamedTuple):
-    """Something to do. A `name` is queued at most once at a time; None: always."""
+    """An event with its handler. A `name` is queued at most once at a time; None: always queued."""
 
     name: str | None
     act: Callable[[], None]
 
 
 class Controller:
-    """This broker's part in controlling the cluster."""
+    """A broker's participation in controller elections, and its terms as controller."""
 
     def __init__(self, runtime: BrokerRuntime, config: BrokerConfig, store: ClusterStore) -> None:
         self._runtime = runtime
@@ -74,7 +74,7 @@ class Controller:
         )
 
     def startup(self) -> None:
-        """Begin to take part. Returns at once; the election runs in the controller's greenlet."""
+        """Take part in elections. Returns at once; they run in the controller's greenlet."""
         self._store.zk.add_session_listener(self._on_session_event)
         self._task = self._runtime.spawn(
             self._run, name=f"controller-event-loop-{self._config.broker_id}"
@@ -82,11 +82,11 @@ class Controller:
         self._post(paths.CONTROLLER, self._refresh)
 
     def shutdown(self) -> None:
-        """Stop taking part; give up the office if held. Switches; safe when startup never ran."""
+        """Stop taking part, and resign if active. Switches; safe if startup never ran."""
         if self._task is None or self._stopping:
             return
         self._post(None, self._stop)
-        # Without ZooKeeper the office cannot be given up; it goes with the session.
+        # Without ZooKeeper it cannot resign; the znode expires with the session.
         if self._store.zk.state is SessionState.CONNECTED:
             self._task.join(self._config.zookeeper_session_timeout_ms / 1000)
         self._task.kill(block=False)
@@ -94,22 +94,23 @@ class Controller:
 
     @property
     def is_active(self) -> bool:
-        """Whether this broker is the controller and has brought the cluster in order."""
+        """Whether this broker is the controller and has initialized the cluster's state."""
         return self._term is not None and self._term.ready
 
     @property
     def epoch(self) -> int | None:
-        """The controller epoch of the running term; None when there is none."""
+        """The controller epoch of the current term; None outside of one."""
         return self._term.context.epoch if self._term is not None and self._term.ready else None
 
     @property
     def context(self) -> ControllerContext | None:
-        """What the running term knows; None when there is none. For reading, without switching."""
+        """The context of the current term; None outside of one. Read it without switching."""
         return self._term.context if self._term is not None and self._term.ready else None
 
     @property
     def elections(self) -> tuple[int, int]:
-        """Leaders that this broker elected since it began, and how many of them outside the ISR."""
+        """The number of leaders that this broker has elected since it started, and of unclean
+        elections among them."""
         if self._term is None:
             return self._former_elections, self._former_unclean
         context = self._term.context
@@ -119,10 +120,10 @@ class Controller:
         )
 
     def controlled_shutdown(self, broker_id: int) -> set[TopicPartition]:
-        """Move what a broker leads elsewhere; the partitions with several replicas that it still
-        leads. NotController if this broker is not the controller, BrokerNotAvailable for an
-        unknown one, RequestTimedOut if the controller is too busy, UnknownError if it failed
-        unexpectedly. Waits for its turn."""
+        """Move the leadership of a broker that shuts down; returns the partitions with several
+        replicas that it still leads. NotController if this broker is not the controller,
+        BrokerNotAvailable for an unknown broker, RequestTimedOut if the controller is too busy,
+        UnknownError after an unexpected failure. Waits in the event queue."""
         finished = self._runtime.event()
         outcome: set[TopicPartition] | Exception = NotController("The controller was stopped")
 
@@ -156,7 +157,7 @@ class Controller:
     # The greenlet
 
     def _post(self, name: str | None, act: Callable[[], None]) -> None:
-        """Queue an event. Never switches; may be called from watches and listeners."""
+        """Queue an event. Never switches; watches and listeners may call it."""
         if name is not None:
             if name in self._waiting:
                 return
@@ -176,16 +177,18 @@ class Controller:
             except KafkaError as error:
                 logger.error("%s Error while handling %s: %s", self._prefix, event.name, error)
                 self._give_up()
-            except Exception:  # a bug may leave the context half-changed: start anew
+            except Exception:  # a bug may leave the context half-changed: end the term
                 logger.exception("%s Uncaught error while handling %s", self._prefix, event.name)
                 self._give_up()
 
     def _give_up(self) -> None:
-        """Leave office, and stay out of the election for a while: without the pause a failure that
-        stays would keep the whole cluster busy with elections."""
+        """Resign, and skip elections for a while: without the pause a permanent failure would keep
+        the whole cluster busy with elections."""
         if self._term is not None:
             story = self._term.context.history.story()
-            logger.error("%s The term ends. What happened before:\n%s", self._prefix, story)
+            logger.error(
+                "%s resigns after an error. The last events were:\n%s", self._prefix, story
+            )
         self._end_term()
         self._pausing = True
         self._runtime.call_later(RETRY_SECONDS, self._post, None, self._recover)
@@ -193,11 +196,11 @@ class Controller:
             self._election.resign()
         except KafkaError as error:
             logger.warning("%s cannot resign now: %s", self._prefix, error)
-        except Exception:  # the greenlet must live to recover
+        except Exception:  # the greenlet must survive to recover
             logger.exception("%s Uncaught error while resigning", self._prefix)
 
     def _recover(self) -> None:
-        """After the pause: a znode of ours may still stand, so remove it; then take part again."""
+        """After the pause: remove our znode if it still exists, then take part again."""
         self._pausing = False
         self._election.resign()
         self._election.refresh()
@@ -249,8 +252,8 @@ class Controller:
             logger.info("%s resigned", self._prefix)
 
     def _raise_epoch(self) -> tuple[int, int]:
-        """Write the next controller epoch, which fences every controller before us; (epoch, version
-        of its znode). ControllerMoved if somebody else did so meanwhile."""
+        """Write the next controller epoch, which fences every controller before us; returns (epoch,
+        version of its znode). ControllerMoved if another broker has written one meanwhile."""
         zk = self._store.zk
         found = self._store.controller_epoch()
         try:

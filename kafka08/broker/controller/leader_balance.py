@@ -1,6 +1,6 @@
-"""Leader balance: whether brokers lead what they are meant to. Pure.
+"""Leader balance: finds brokers that lead too few of the partitions that prefer them. Pure.
 
-A broker is meant to lead the partitions whose assignment it heads. Source:
+The preferred replica of a partition is the first of its assignment. Source:
 checkAndTriggerPartitionRebalance of kafka.controller.KafkaController 0.8.2.2.
 """
 
@@ -11,8 +11,8 @@ from kafka08.structs import TopicPartition
 
 
 def imbalanced(context: ControllerContext, percentage: int) -> list[TopicPartition]:
-    """The partitions to give back to their preferred replicas, sorted: those of each live broker of
-    which more than `percentage` percent are led by another."""
+    """The partitions for a preferred election, sorted: for each live broker that is the preferred
+    replica of some, if others lead more than `percentage` percent of these."""
     preferred: dict[int, list[TopicPartition]] = {}
     for tp, replicas in sorted(context.assignments.items()):
         if replicas and not context.is_queued_for_deletion(tp.topic):

@@ -1,9 +1,9 @@
-"""Who leads a partition next: one pure function for each reason to elect.
+"""Leader election: one pure function for each reason to elect.
 
-Each takes the assignment, the live brokers and (but for a new partition) the current state, and
+Each takes the assignment, the live brokers and (except for a new partition) the current state, and
 returns an Election, or raises ElectionFailed (the partition stays as it is) or ElectionNotNeeded
-(nothing to do). The znode version in the result is the one that was read: it is the condition of
-the write, and the writer replaces it by the version that the write made.
+(nothing to do). The znode version in the result is the one that was read: the write is conditional
+on it, and the writer replaces it by the new version.
 
 Source: kafka.controller.PartitionLeaderSelector and its five classes, initializeLeaderAndIsr of
 PartitionStateMachine, removeReplicaFromIsr and updateLeaderEpoch of KafkaController 0.8.2.2.
@@ -21,20 +21,20 @@ from kafka08.structs import NO_LEADER, LeaderAndIsr
 
 INITIAL_LEADER_EPOCH: Final = 0
 NOT_WRITTEN: Final = -1
-"""zk_version of a state whose znode does not exist yet."""
+"""zk_version of a state that has no znode yet."""
 
 
 class ElectionFailed(KafkaError):
-    """No replica may lead now; the sentence says why."""
+    """No replica may lead now; the text says why."""
 
 
 class ElectionNotNeeded(KafkaError):
-    """The wanted leader leads already."""
+    """The wanted replica leads already."""
 
 
 @dataclass(frozen=True, slots=True)
 class Election:
-    """The outcome: the state to write and the brokers that must hear of it by LeaderAndIsr.
+    """The outcome: the state to write and the brokers that get LeaderAndIsr.
 
     unclean   the leader was not in sync: messages may be lost
     """
@@ -50,11 +50,11 @@ def elect_new(
     *,
     controller_epoch: int,
 ) -> Election:
-    """The first leader of a partition that never had one.
+    """The first leader of a new partition.
 
     1. Leader is the first live replica in assignment order.
-    2. ISR are all live assigned replicas, in that order: nobody is behind yet.
-    3. The live assigned replicas hear of it.
+    2. ISR are all live assigned replicas, in that order: the log is still empty.
+    3. The live assigned replicas get LeaderAndIsr.
     4. None alive: ElectionFailed, and no state znode is written.
     """
     receivers = _alive(assignment, live)
@@ -83,7 +83,7 @@ def elect_offline(
        live members, in the order they had.
     2. Else, if `unclean_allowed`: the first live assigned replica leads, alone in the ISR.
     3. Else ElectionFailed.
-    4. The live assigned replicas hear of it.
+    4. The live assigned replicas get LeaderAndIsr.
     """
     receivers = _alive(assignment, live)
     isr = _alive(current.isr, live)
@@ -107,7 +107,7 @@ def elect_offline(
 def first_in_sync(
     assignment: Sequence[int], live: Collection[int], isr: Collection[int]
 ) -> int | None:
-    """The first assigned replica that lives and is in the ISR; None if there is none."""
+    """The first assigned replica that is alive and in the ISR; None if there is none."""
     return next((r for r in assignment if r in live and r in isr), None)
 
 
@@ -121,7 +121,7 @@ def elect_reassigned(
     """A leader among the replicas that a partition is being moved to.
 
     1. The first of them that lives and is in the ISR leads; the ISR stays.
-    2. The new replicas hear of it.
+    2. The new replicas get LeaderAndIsr.
     3. None in sync: ElectionFailed.
     """
     leader = first_in_sync(new_replicas, live, current.isr)
@@ -141,10 +141,10 @@ def elect_preferred(
     *,
     controller_epoch: int,
 ) -> Election:
-    """The leadership back to the preferred replica, the first of the assignment.
+    """Leadership back to the preferred replica, the first of the assignment.
 
     1. It leads already: ElectionNotNeeded.
-    2. It lives and is in the ISR: it leads; the ISR stays; all assigned replicas hear of it.
+    2. It is alive and in the ISR: it leads; the ISR stays; all assigned replicas get LeaderAndIsr.
     3. Else ElectionFailed.
     """
     preferred = assignment[0]
@@ -167,12 +167,13 @@ def elect_controlled_shutdown(
     *,
     controller_epoch: int,
 ) -> Election:
-    """Another leader for a partition whose leader is about to stop.
+    """Another leader for a partition whose leader is shutting down.
 
-    1. The ISR loses the brokers that shut down; its head leads.
-    2. The assigned replicas on live brokers hear of it, those shutting down too: the old leader
-       must learn that it is none.
-    3. Nobody else in the ISR: ElectionFailed; the partition stays, and the broker is told so.
+    1. Brokers that shut down leave the ISR; the first of the others leads.
+    2. The assigned replicas on live brokers get LeaderAndIsr, also those shutting down: the old
+       leader must learn that it no longer leads.
+    3. No other replica in the ISR: ElectionFailed; the partition stays, and the response to the
+       broker lists it.
     """
     isr = tuple(r for r in current.isr if r not in shutting_down)
     if not isr:
@@ -189,10 +190,10 @@ def without_replica(
 ) -> LeaderAndIsr:
     """The state after `replica` went offline; `current` itself when it was not in the ISR.
 
-    1. The replica leaves the ISR; if it led, nobody does.
+    1. The replica leaves the ISR; if it led, the partition has no leader.
     2. The last member stays in the ISR unless an unclean election is allowed, so that it can lead
-       again when it is back.
-    3. The leader epoch rises even when only a follower left.
+       again after its return.
+    3. The leader epoch rises even if only a follower left.
     """
     if replica not in current.isr:
         return current
@@ -204,7 +205,7 @@ def without_replica(
 
 
 def with_next_epoch(current: LeaderAndIsr, *, controller_epoch: int) -> LeaderAndIsr:
-    """The same leader and ISR under the next leader epoch, so that brokers take in a changed
+    """The same leader and ISR with the next leader epoch, so that brokers accept a changed
     assignment."""
     return _elected(current, current.leader, current.isr, controller_epoch)
 
@@ -214,8 +215,8 @@ def _elected(
 ) -> LeaderAndIsr:
     if current.leader_epoch == INT_MAX:
         raise ElectionFailed(
-            "there is no leader epoch after this one; write a lower one into its state znode and "
-            "restart the brokers that host it"
+            "the leader epoch is at its maximum; write a lower one into the partition's state "
+            "znode and restart the brokers that host it"
         )
     return replace(
         current,

@@ -1,15 +1,15 @@
-"""Leadership: the state znodes of partitions, changed in bursts and never blindly.
+"""Leadership: the state znodes of partitions, read and written in bulk, always conditionally.
 
-A round is: read all, decide each, write all, every write on the condition that the znode is still
-what was read. Writes that lost a race are read and decided again in the next round, the others are
-done; so is one that met its own first attempt, whose answer was lost. The first round takes what is
-known already instead of reading: if that is not true any more, the write loses its race. Nothing is
-written when /controller_epoch shows a newer controller: that is a condition of every transaction,
-so a controller that was replaced without noticing writes nothing. A state with a controller epoch
-above ours, while /controller_epoch is ours, is no controller's: somebody wrote that znode by hand,
-or /controller_epoch was lost. Its partition keeps that state, as at 0.8.2.2, and no other partition
-waits for it (there it ends the whole burst). Source: electLeaderForPartition, removeReplicaFromIsr
-and kafka.utils.ReplicationUtils 0.8.2.2, one partition at a time there.
+A round reads all states, decides each, and writes all; each write succeeds only if its znode is
+still as it was read. Partitions whose write failed are read and decided again in the next round. A
+conflict with our own earlier write, whose reply was lost, counts as success. The first round uses
+known states instead of reading; a stale one makes its write fail. Every transaction also requires
+that /controller_epoch is ours, so a controller that was replaced without noticing writes nothing.
+If a state has a controller epoch above ours, while /controller_epoch is ours, no controller wrote
+it: that znode was edited by hand, or /controller_epoch was lost. Its partition keeps that state, as
+in 0.8.2.2, and does not affect others (there it ends the whole burst). Source:
+electLeaderForPartition, removeReplicaFromIsr and kafka.utils.ReplicationUtils 0.8.2.2, which handle
+one partition at a time.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ MAX_ROUNDS: Final = 20
 """A leader changes its ISR every few seconds at most; losing this many races is a failure."""
 
 Decide = Callable[[TopicPartition, LeaderAndIsr], LeaderAndIsr]
-"""The next state of a partition. Returning the current one means: nothing to write. Raises
-ElectionFailed or ElectionNotNeeded to leave the partition alone."""
+"""Computes the next state of a partition; the current one means that nothing is to be written.
+Raises ElectionFailed or ElectionNotNeeded to leave the partition as it is."""
 
 Written = Mapping[TopicPartition, LeaderAndIsr | ZooKeeperError]
 Write = Callable[[Mapping[TopicPartition, LeaderAndIsr], Check], Written]
 
 
 class ControllerMoved(KafkaError):
-    """Another broker is controller by now; this one must stop acting."""
+    """Another broker is the controller by now; this one must stop acting."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of each partition: in `states` as it stands in ZooKeeper now, or in `failures`
-    with the reason why it was left alone."""
+    """The result for each partition: in `states` the state that is in ZooKeeper now, or in
+    `failures` the reason why it was left as it is."""
 
     states: dict[TopicPartition, LeaderAndIsr] = field(default_factory=dict)
     failures: dict[TopicPartition, KafkaError] = field(default_factory=dict)
@@ -61,14 +61,14 @@ class Leadership:
         self._in_office = Check(paths.CONTROLLER_EPOCH, epoch_zk_version)
 
     def read(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, LeaderAndIsr]:
-        """The states that exist and can be read."""
+        """The existing states; those that cannot be decoded are left out."""
         return self._store.leader_and_isr(partitions)
 
     def check_office(
         self, states: Mapping[TopicPartition, LeaderAndIsr], controller_epoch: int
     ) -> None:
         """ControllerMoved if a state that was read has a higher controller epoch because another
-        controller is in office: /controller_epoch was written since ours. Switches if one has."""
+        controller has written /controller_epoch since. Switches in that case only."""
         if all(state.controller_epoch <= controller_epoch for state in states.values()):
             return
         node = self._store.zk.get_or_none(paths.CONTROLLER_EPOCH)
@@ -76,8 +76,8 @@ class Leadership:
             raise ControllerMoved(f"another controller has written {paths.CONTROLLER_EPOCH}")
 
     def create(self, states: Mapping[TopicPartition, LeaderAndIsr]) -> Outcome:
-        """First states of new partitions. One that exists already is a failure: another
-        controller made it, or an earlier attempt whose answer was lost."""
+        """Write the first states of new partitions. An existing one is a failure: another
+        controller wrote it, or an earlier attempt of ours whose response was lost."""
         outcome = Outcome()
         for tp, answer in self._while_in_office(self._store.create_leader_and_isr, states).items():
             if isinstance(answer, NodeExists):
@@ -95,9 +95,9 @@ class Leadership:
         controller_epoch: int,
         known: Mapping[TopicPartition, LeaderAndIsr],
     ) -> Outcome:
-        """Bring each partition to what `decide` says; `known` are states as last seen.
-        ControllerMoved when /controller_epoch was written since ours. A partition whose state has
-        a higher controller epoch than `controller_epoch` is a failure."""
+        """Write the state that `decide` returns for each partition; `known` are the last known
+        states. ControllerMoved if /controller_epoch was written since ours. A partition whose state
+        has a higher controller epoch than `controller_epoch` is a failure."""
         outcome = Outcome()
 
         def decide_below(tp: TopicPartition, current: LeaderAndIsr) -> LeaderAndIsr:
@@ -129,8 +129,8 @@ class Leadership:
         known: Mapping[TopicPartition, LeaderAndIsr],
         outcome: Outcome,
     ) -> dict[TopicPartition, LeaderAndIsr]:
-        """The round without reading; gives what `_write` does. Only what is written counts: a
-        decision against writing is taken again on what is read."""
+        """The round that does not read; returns what `_write` returns. Only successful writes
+        count: a decision not to write is made again with the state that is read."""
         tried = Outcome()
         decided = self._decide([tp for tp in partitions if tp in known], known, decide, tried)
         return self._write(decided, outcome)
@@ -142,11 +142,11 @@ class Leadership:
         decide: Decide,
         outcome: Outcome,
     ) -> dict[TopicPartition, LeaderAndIsr]:
-        """The states to write; what needs no write goes to `outcome` at once."""
+        """The states to write; partitions that need no write go to `outcome` at once."""
         decided = {}
         for tp in partitions:
             if tp not in current:
-                outcome.failures[tp] = ElectionFailed("it has no state znode that can be read")
+                outcome.failures[tp] = ElectionFailed("its state znode is missing or unreadable")
                 continue
             try:
                 wanted = decide(tp, current[tp])
@@ -162,7 +162,7 @@ class Leadership:
     def _write(
         self, decided: Mapping[TopicPartition, LeaderAndIsr], outcome: Outcome
     ) -> dict[TopicPartition, LeaderAndIsr]:
-        """Write conditionally; gives the states whose condition did not hold."""
+        """Write conditionally; returns the states whose condition failed."""
         lost = {}
         for tp, answer in self._while_in_office(self._store.update_leader_and_isr, decided).items():
             if isinstance(answer, BadVersion | NoNode):
@@ -184,8 +184,8 @@ class Leadership:
 
 @contextmanager
 def while_in_office() -> Iterator[None]:
-    """Around writes on the condition that /controller_epoch is as this controller wrote it:
-    ControllerMoved when it is not."""
+    """For writes conditional on /controller_epoch being ours: turns a failed condition into
+    ControllerMoved."""
     try:
         yield
     except (BadVersion, NoNode) as error:
@@ -193,14 +193,14 @@ def while_in_office() -> Iterator[None]:
 
 
 def is_written(wanted: LeaderAndIsr, found: LeaderAndIsr | None) -> bool:
-    """Whether a state that was refused stands in ZooKeeper all the same: an earlier attempt had
-    written it. No other controller can have, the epoch says. Source: checkLeaderAndIsrZkData."""
+    """Whether a state whose write was refused is in ZooKeeper already, because an earlier attempt
+    has written it. The epoch excludes another controller. Source: checkLeaderAndIsrZkData."""
     return found is not None and found == replace(wanted, zk_version=found.zk_version)
 
 
 def check_epoch(tp: TopicPartition, state: LeaderAndIsr, controller_epoch: int) -> None:
-    """ElectionFailed for a state that was written under a higher controller epoch. Source: the same
-    check in electLeaderForPartition 0.8.2.2."""
+    """ElectionFailed for a state with a higher controller epoch. Source: the same check in
+    electLeaderForPartition 0.8.2.2."""
     if state.controller_epoch > controller_epoch:
         raise ElectionFailed(
             f"{paths.partition_state(*tp)} has controller_epoch {state.controller_epoch}, above "

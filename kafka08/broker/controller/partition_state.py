@@ -1,4 +1,4 @@
-"""States of a partition in the controller, and which may follow which.
+"""The states of a partition in the controller, and the legal transitions.
 
     NONEXISTENT ──► NEW ──► ONLINE ◄──► OFFLINE ──► NONEXISTENT
                      └───────────────────► OFFLINE
@@ -18,18 +18,18 @@ from kafka08.structs import LeaderAndIsr, TopicPartition
 
 class PartitionState(Enum):
     NEW = "new"
-    """It has replicas, but never had a leader: there is no state znode. Leaves for ONLINE as soon
-    as one assigned replica is alive."""
+    """It has replicas, but never had a leader: there is no state znode. It goes ONLINE as soon as
+    one assigned replica is alive."""
 
     ONLINE = "online"
-    """A leader was elected. A move from ONLINE to ONLINE elects another one on purpose."""
+    """It has a leader. A transition from ONLINE to ONLINE elects another one on purpose."""
 
     OFFLINE = "offline"
-    """Its leader died, or its topic is being deleted. Each broker that joins is a reason to elect
-    again."""
+    """Its leader died, or its topic is being deleted. The controller elects again whenever a broker
+    joins."""
 
     NONEXISTENT = "nonexistent"
-    """Never created, or deleted to the end. The controller holds no data about it."""
+    """Never created, or completely deleted. The controller has no data about it."""
 
 
 VALID_PREVIOUS: Final[dict[PartitionState, frozenset[PartitionState]]] = {
@@ -48,8 +48,8 @@ PartitionStates: TypeAlias = StateTable[TopicPartition, PartitionState]
 
 
 def initial_state(state: LeaderAndIsr | None, live: Container[int]) -> PartitionState:
-    """Where a new controller finds a partition: NEW without a state znode, ONLINE when its leader
-    is alive, else OFFLINE."""
+    """The state at the start of a term: NEW without a state znode, ONLINE if its leader is alive,
+    else OFFLINE."""
     if state is None:
         return PartitionState.NEW
     return PartitionState.ONLINE if state.leader in live else PartitionState.OFFLINE

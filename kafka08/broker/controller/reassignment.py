@@ -1,22 +1,22 @@
-"""Reassignments: moves partitions to other replicas, as /admin/reassign_partitions asks.
+"""Reassignments: moves partitions to other replicas, as /admin/reassign_partitions requests.
 
-OAR are the replicas that a partition had, RAR those it shall have.
+OAR are the old replicas of a partition (original assigned replicas), RAR the new ones (reassigned).
 
-    1. RAR are some brokers, all alive, RAR differs from OAR, the topic is not being deleted; else
-       refused
-    2. while RAR is not in sync: the assignment becomes RAR + OAR, in ZooKeeper first; all of them
-       hear of it under the next leader epoch, and those that are new begin to copy
+    1. the request is refused unless RAR is not empty, all in it are alive, it differs from OAR, and
+       the topic is not being deleted
+    2. while RAR is not in sync: the assignment becomes RAR + OAR, first in ZooKeeper; all of them
+       get LeaderAndIsr with the next leader epoch, and the new ones start to fetch
     3. the state znode is watched until the ISR contains RAR
-    4. then RAR goes online and is the assignment; if the leader is not of it, one of it is elected,
-       else all hear of it under the next leader epoch
-    5. the others stop, leave the ISR, and drop their logs
-    6. the assignment in ZooKeeper becomes RAR, the request is taken from its znode, and everybody
-       gets the new metadata
+    4. then RAR goes online and is the assignment; if the leader is not in RAR, one of RAR is
+       elected, else all get LeaderAndIsr with the next leader epoch
+    5. the others stop, leave the ISR, and delete their logs
+    6. the assignment in ZooKeeper becomes RAR, the request is removed from its znode, and all
+       brokers get the new metadata
 
-A controller that dies in between leaves assignment and request so that the next one goes on where
-it was. If the next one must refuse the request, a broker being dead by then, it first sends the
-assignment that step 2 may have left to the replicas, under the next leader epoch. Source:
-onPartitionReassignment of kafka.controller.KafkaController 0.8.2.2.
+If the controller dies in between, assignment and request remain, so the next one continues. If the
+next one must refuse the request, because a broker has died, it first sends the assignment that step
+2 may have left to the replicas, with the next leader epoch. Source: onPartitionReassignment of
+kafka.controller.KafkaController 0.8.2.2.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ logger = logging.getLogger(__name__)
 
 
 class ReassignmentZnodes(Protocol):
-    """What is read and written, the latter only while this controller is in office. Each switches;
-    ZooKeeperError and ControllerMoved end the term."""
+    """The znodes of reassignments; writes are conditional on the controller epoch. Each method
+    switches; ZooKeeperError and ControllerMoved end the term."""
 
     def watch_states(
         self, partitions: Collection[TopicPartition]
     ) -> dict[TopicPartition, LeaderAndIsr]:
-        """The states that exist; the next change of each is an event (`isr_changed`)."""
+        """The existing states; the next change of each is an event (`isr_changed`)."""
 
     def write_assignments(self, replicas: Mapping[TopicPartition, tuple[int, ...]]) -> None:
-        """Assign these partitions so; the others of their topics, known here or not, stay as they
-        are assigned there."""
+        """Write the assignment of these partitions; the others of their topics, known here or not,
+        keep theirs."""
 
     def remove_reassignments(self, partitions: Collection[TopicPartition]) -> None:
-        """Take partitions out of the request; the last ones take the znode with them."""
+        """Remove partitions from the request; with the last ones the znode is deleted."""
 
 
 class Reassignments:
-    """The moves of one active controller; what is under way stands in `context.reassigning`."""
+    """The moves of one active controller; those in progress are in `context.reassigning`."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Reassignments:
         self._znodes = znodes
 
     def begin(self, wanted: Mapping[TopicPartition, tuple[int, ...]]) -> None:
-        """Move what is not being moved already; refusals are logged and taken out of the znode."""
+        """Start new moves; refused ones are logged and removed from the znode."""
         context = self._context
         started, refused, widened = [], [], []
         for tp, replicas in sorted(wanted.items()):
@@ -98,12 +98,12 @@ class Reassignments:
         self._advance(started, widen=True)
 
     def isr_changed(self, partitions: Iterable[TopicPartition]) -> None:
-        """State znodes were written: their partitions may have been waited for."""
+        """State znodes were written: check whether these partitions can finish."""
         moving = self._context.reassigning
         self._advance([tp for tp in sorted(partitions) if tp in moving], widen=False)
 
     def brokers_joined(self, brokers: Collection[int]) -> None:
-        """Moves to these brokers get another push."""
+        """Retry moves to these brokers."""
         self._advance(
             [
                 tp
@@ -121,16 +121,16 @@ class Reassignments:
         if tp not in context.leadership:
             return "there is no such partition, or it never had a leader"
         if context.assignments[tp] == replicas:
-            return "it is assigned so already"
+            return "it has this assignment already"
         if not replicas or len(set(replicas)) < len(replicas):
-            return "it needs replicas, each on a broker of its own"
+            return "the list of replicas is empty or has duplicates"
         dead = [broker_id for broker_id in replicas if broker_id not in context.live]
         return f"brokers [{some_of(dead)}] are not alive" if dead else None
 
     def _may_be_widened(self, tp: TopicPartition, replicas: tuple[int, ...]) -> bool:
-        """Whether an earlier controller may have written step 2 and not sent it: the leader would
-        refuse the new replicas for good, since it ignores a wider assignment under an epoch that it
-        knows. 0.8.2.2 leaves them out of the ISR until the next election."""
+        """Whether an earlier controller may have written step 2 without sending it. The leader
+        would refuse the new replicas for good, since it ignores a wider assignment under an epoch
+        that it knows. 0.8.2.2 leaves them out of the ISR until the next election."""
         context = self._context
         state = context.leadership.get(tp)
         return (
@@ -142,8 +142,8 @@ class Reassignments:
         )
 
     def _advance(self, partitions: Collection[TopicPartition], *, widen: bool) -> None:
-        """All of them take each step together: thousands may be moved at once, and whatever else
-        happens in the cluster waits until this is done."""
+        """Take each step for all partitions together: a request may move thousands, and other
+        events of the cluster wait until this is done."""
         if not partitions:
             return
         moving = self._context.reassigning
@@ -173,8 +173,8 @@ class Reassignments:
         self._changes.replicas_to_new(added)
 
     def _finish(self, partitions: Collection[TopicPartition]) -> list[TopicPartition]:
-        """Steps 4 and 5. Those of which no new replica can lead now are left out, and tried again
-        when one of their brokers joins."""
+        """Steps 4 and 5. Partitions without a new replica that can lead are left out, and tried
+        again when one of their brokers joins."""
         context, changes = self._context, self._changes
         new = {tp: context.reassigning[tp] for tp in partitions}
         changes.replicas_to_online(

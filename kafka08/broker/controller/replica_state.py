@@ -1,4 +1,4 @@
-"""States of a replica in the controller, and which may follow which.
+"""The states of a replica in the controller, and the legal transitions.
 
     NONEXISTENT ► NEW ► ONLINE ◄► OFFLINE ► DELETION_STARTED ► DELETION_SUCCESSFUL ► NONEXISTENT
                                      ▲            └─► DELETION_INELIGIBLE
@@ -18,7 +18,7 @@ from kafka08.structs import TopicPartition
 
 
 class PartitionReplica(NamedTuple):
-    """One copy of a partition: the one on broker `replica`."""
+    """A replica of a partition, on broker `replica`."""
 
     topic: str
     partition: int
@@ -34,25 +34,25 @@ class PartitionReplica(NamedTuple):
 
 class ReplicaState(Enum):
     NEW = 1
-    """Assigned just now; may only be told to follow."""
+    """Just assigned; may only become a follower."""
 
     ONLINE = 2
-    """Its broker runs and knows of it; may be told to lead or to follow."""
+    """Its broker runs and has it; may be leader or follower."""
 
     OFFLINE = 3
-    """Its broker is gone or shutting down, or it is about to be deleted: out of the ISR."""
+    """Its broker is dead or shutting down, or it is about to be deleted: out of the ISR."""
 
     DELETION_STARTED = 4
-    """Its broker was told to drop it with its log."""
+    """Its broker got the request to delete it with its log."""
 
     DELETION_SUCCESSFUL = 5
-    """Its broker did so."""
+    """Its broker has deleted it."""
 
     DELETION_INELIGIBLE = 6
-    """Its broker could not (it is dead, or answered an error): the deletion waits."""
+    """Its broker could not delete it (it is dead, or returned an error): the deletion waits."""
 
     NONEXISTENT = 7
-    """Never there, or deleted to the end."""
+    """Never created, or completely deleted."""
 
 
 VALID_PREVIOUS: Final[dict[ReplicaState, frozenset[ReplicaState]]] = {
@@ -84,6 +84,6 @@ ReplicaStates: TypeAlias = StateTable[PartitionReplica, ReplicaState]
 
 
 def initial_state(replica: int, live: Container[int]) -> ReplicaState:
-    """Where a new controller finds a replica. One on a dead broker is taken as ineligible for
-    deletion, because a deletion may have been under way when the old controller died."""
+    """The state at the start of a term. A replica on a dead broker counts as ineligible for
+    deletion, because a deletion may have been in progress when the old controller died."""
     return ReplicaState.ONLINE if replica in live else ReplicaState.DELETION_INELIGIBLE

@@ -1,11 +1,11 @@
-"""RequestBatch: collects what brokers must hear after one change, and orders it. Pure.
+"""RequestBatch: collects the requests to brokers after one change, and orders them. Pure.
 
-To each broker, in this order, under one correlation id:
+Each broker gets, in this order, with one correlation id:
 
-    1. LeaderAndIsr    one request with every partition it hosts that changed
+    1. LeaderAndIsr    one request with every changed partition that it hosts
     2. UpdateMetadata  one request with every changed partition, to all live brokers
-    3. StopReplica     one request with every partition that only stops, one for each whose log is
-                       dropped, for that may take its time; with an empty client id
+    3. StopReplica     one request with every partition that only stops, and one for each whose log
+                       is deleted, because that may take time; with an empty client id
 
 Partitions of topics that are being deleted go into UpdateMetadata with LEADER_DURING_DELETE and
 into every such request, as in 0.8.2.2. Source: kafka.controller.ControllerBrokerRequestBatch.
@@ -34,7 +34,7 @@ StopReplicaCallback = Callable[[PartitionReplica, StopReplicaResponse], object]
 
 @dataclass(frozen=True, slots=True)
 class BrokerRequest:
-    """One request on its way: to whom, what, and who hears of the answer (StopReplica only).
+    """A request, the id of its broker, and the callback for the response (StopReplica only).
 
     named   the request carries the controller's client id; StopReplica carries ""
     """
@@ -47,9 +47,9 @@ class BrokerRequest:
 
 
 class RequestBatch:
-    """Requests of one change, gathered with `add_…` and taken with `requests()`.
+    """The requests of one change, gathered with `add_…` and returned by `requests()`.
 
-    What is sent is what the context says when `requests()` is called; only LeaderAndIsr is fixed
+    The content is taken from the context when `requests()` is called. Only LeaderAndIsr is fixed
     when it is added, because it may carry another replica list than the assignment.
     """
 
@@ -65,7 +65,7 @@ class RequestBatch:
     def add_leader_and_isr(
         self, brokers: Iterable[int], tp: TopicPartition, replicas: Sequence[int]
     ) -> None:
-        """Tell `brokers` the known state of `tp` and its `replicas`, and every live broker by
+        """Send the known state of `tp` and its `replicas` to `brokers`, and to every live broker in
         UpdateMetadata."""
         state = partition_message(tp, self._context.leadership[tp], replicas)
         for broker in brokers:
@@ -77,13 +77,13 @@ class RequestBatch:
         partitions: Iterable[TopicPartition] | None = None,
         brokers: Iterable[int] | None = None,
     ) -> None:
-        """Tell `brokers` (None: all) the state of `partitions` (None: all). A partition that never
-        had a leader is left out. A broker for which nothing remains gets no request unless
-        `telling.always`: a cluster without topics hears nothing from 0.8.2.2."""
+        """Send the state of `partitions` (None: all) to `brokers` (None: all). A partition that
+        never had a leader is left out. A broker without any partition gets no request unless
+        `propagation.always`: 0.8.2.2 sends nothing to a cluster without topics."""
         wanted = self._context.leadership.keys() if partitions is None else partitions
         if brokers is None:
             self._metadata_to_all.update(wanted)
-            self._tell_all = self._context.telling.always
+            self._tell_all = self._context.propagation.always
         else:
             for broker in brokers:
                 self._metadata_to_some.setdefault(broker, set()).update(wanted)
@@ -95,11 +95,11 @@ class RequestBatch:
         delete: bool,
         on_stopped: StopReplicaCallback | None = None,
     ) -> None:
-        """Tell the broker of `replica` to stop following it, with `delete` to drop its log."""
+        """Have the broker of `replica` stop following; with `delete`, delete its log."""
         self._stop_replica.append((replica, delete, on_stopped))
 
     def requests(self) -> list[BrokerRequest]:
-        """All of it in sending order; empty when nothing was added."""
+        """All requests in sending order; empty if nothing was added."""
         return [
             *self._leader_and_isr_requests(),
             *self._metadata_requests(),
@@ -119,7 +119,7 @@ class RequestBatch:
             yield BrokerRequest(broker, request)
 
     def _metadata_requests(self) -> Iterable[BrokerRequest]:
-        """One request object serves all brokers that are told the same."""
+        """One request object serves all brokers with the same content."""
         to_all = frozenset(self._metadata_to_all)
         to_everybody = to_all or self._tell_all
         recipients = self._context.brokers.keys() if to_everybody else self._metadata_to_some.keys()
@@ -128,7 +128,7 @@ class RequestBatch:
             wanted = to_all.union(self._metadata_to_some.get(broker, ()))
             if wanted not in made:
                 made[wanted] = self._metadata_request(wanted)
-            if made[wanted].partition_states or self._context.telling.always:
+            if made[wanted].partition_states or self._context.propagation.always:
                 yield BrokerRequest(broker, made[wanted])
 
     def _metadata_request(self, partitions: Iterable[TopicPartition]) -> UpdateMetadataRequest:
@@ -142,7 +142,7 @@ class RequestBatch:
             controller_epoch=context.epoch,
             partition_states=[self._metadata_of(tp) for tp in told],
             live_brokers=context.live_brokers(),
-            version=context.telling.update_metadata,
+            version=context.propagation.update_metadata,
         )
 
     def _metadata_of(self, tp: TopicPartition) -> PartitionStateInfo:
@@ -177,7 +177,7 @@ class RequestBatch:
 def partition_message(
     tp: TopicPartition, state: LeaderAndIsr, replicas: Sequence[int]
 ) -> PartitionStateInfo:
-    """A partition as LeaderAndIsr and UpdateMetadata carry it."""
+    """A partition as in LeaderAndIsr and UpdateMetadata."""
     return PartitionStateInfo(
         topic=tp.topic,
         partition=tp.partition,

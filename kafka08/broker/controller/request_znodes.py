@@ -1,9 +1,9 @@
-"""RequestZnodes: what tools ask of the controller in ZooKeeper, read with watches and taken away.
+"""RequestZnodes: the requests of tools to the controller in ZooKeeper: read, watched and removed.
 
 /admin/reassign_partitions and /admin/preferred_replica_election hold one request at a time; the
-controller removes what it has done. A request that cannot be read is logged and removed, since
-nobody could act on it and no other could be made. Whatever is written here is written on the
-condition that this controller is still in office. Source: kafka.controller 0.8.2.2.
+controller removes it when it is done. A request that cannot be decoded is logged and removed: it
+cannot be executed, and it would block the next one. All writes are conditional on the controller
+epoch. Source: kafka.controller 0.8.2.2.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ T = TypeVar("T")
 
 
 class RequestZnodes:
-    """`changed` hears the path of everything that is read here, when it changes. All switch.
-    ControllerMoved when there is something to write and /controller_epoch was written since ours.
+    """`changed` is called with the path of every znode read here when it changes. All methods
+    switch. Writes raise ControllerMoved if /controller_epoch was written since ours.
 
     epoch_zk_version   the version of /controller_epoch that this controller wrote
     """
@@ -40,11 +40,11 @@ class RequestZnodes:
         self._changed = changed
 
     def reassignments(self) -> dict[TopicPartition, tuple[int, ...]]:
-        """The moves that are asked for; {} while there is no request."""
+        """The requested moves; {} without a request."""
         return self._request(paths.REASSIGN_PARTITIONS, nodes.decode_reassignment) or {}
 
     def preferred_elections(self) -> Collection[TopicPartition]:
-        """The partitions to give back to their preferred replicas."""
+        """The partitions of the requested preferred elections."""
         return self._request(paths.PREFERRED_ELECTION, nodes.decode_preferred_election) or ()
 
     def remove_preferred_elections(self) -> None:
@@ -62,7 +62,7 @@ class RequestZnodes:
             return None
 
     def isr_changes(self, names: Iterable[str]) -> set[TopicPartition]:
-        """The partitions in the notifications of these names. One that cannot be read is logged."""
+        """The partitions in the notifications of these names. An unreadable one is logged."""
         found: set[TopicPartition] = set()
         for name, node in read_all(self._zk, {n: paths.isr_change(n) for n in names}).items():
             try:
@@ -103,7 +103,7 @@ class RequestZnodes:
     def _assignment_writes(
         self, replicas: Mapping[str, Mapping[int, tuple[int, ...]]]
     ) -> dict[str, Write]:
-        """topic → its znode with these replicas; none for a topic that is gone."""
+        """topic → its znode with these replicas; a deleted topic is left out."""
         found = self._zk.pipeline([Get(paths.topic(topic)) for topic in replicas])
         writes: dict[str, Write] = {}
         for (topic, wanted), answer in zip(replicas.items(), found, strict=True):
@@ -132,8 +132,8 @@ class RequestZnodes:
         raise changed_too_often(path)
 
     def remove_topic(self, topic: str) -> None:
-        """The znodes of a deleted topic; the request goes last, so that a controller which dies in
-        between leaves it to the next one."""
+        """Remove the znodes of a deleted topic; the request goes last, so that the next controller
+        continues if this one dies in between."""
         for path in (paths.topic(topic), paths.topic_config(topic)):
             with while_in_office():
                 self._zk.delete_recursive(path, self._in_office)
@@ -144,7 +144,7 @@ class RequestZnodes:
         self._write_one(Delete(paths.delete_topic(topic)))
 
     def _write_one(self, write: Write) -> None:
-        """A znode that is gone is as good as written."""
+        """A znode that is gone counts as written."""
         [result] = self._write([write])
         unless_gone(result, None)
 

@@ -1,9 +1,9 @@
-"""StateChanges: moves partitions and replicas, with all that a move means.
+"""StateChanges: executes the transitions of partitions and replicas, with all their effects.
 
-A call moves many at once: it asks the tables which may move, lets `Leadership` read, decide and
-write their znodes in bursts, then notes the new states and sends one batch of requests. An illegal
-move of one, or an election that fails for one, is logged with its reason and leaves the others
-alone. Source: PartitionStateMachine, ReplicaStateMachine 0.8.2.2.
+A call handles many at once: it checks the tables for legal transitions, lets `Leadership` read,
+decide and write the znodes in bulk, then records the new states and sends one batch of requests. An
+illegal transition, or a failed election, is logged with its reason and does not affect the others.
+Source: PartitionStateMachine, ReplicaStateMachine 0.8.2.2.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ K = TypeVar("K")
 S = TypeVar("S", bound=Enum)
 
 Elect = Callable[[TopicPartition, LeaderAndIsr], Election]
-"""One of the leader selectors, with everything but partition and state filled in."""
+"""One of the leader selectors, with all arguments bound but partition and state."""
 
 
 class UncleanElections(Protocol):
-    """Whether a topic's messages may be lost to have a leader (unclean.leader.election.enable)."""
+    """Whether a topic allows unclean elections (unclean.leader.election.enable)."""
 
     def load(self, topics: Collection[str]) -> None:
-        """Read the overrides of `topics`, in one burst, so that `allowed` need not."""
+        """Read the overrides of `topics` in one burst, before calls of `allowed`."""
 
     def allowed(self, topic: str) -> bool: ...
 
 
 class StateChanges:
-    """The moves of one active controller.
+    """The transitions of one active controller.
 
-    send   takes a finished batch
+    send   sends a finished batch
     """
 
     def __init__(
@@ -90,8 +90,8 @@ class StateChanges:
     def partitions_to_online(
         self, partitions: Iterable[TopicPartition], elect: Elect
     ) -> dict[TopicPartition, KafkaError]:
-        """Give each partition a leader: a first one if it is NEW, else what `elect` says. Returns
-        why the others stay as they were."""
+        """Elect a leader for each partition: a first one if it is NEW, else by `elect`. Returns the
+        failures, with reasons."""
         states = self._context.partition_states
         legal = self._legal(states, partitions, PartitionState.ONLINE)
         new = [tp for tp in legal if states[tp] is PartitionState.NEW]
@@ -106,7 +106,7 @@ class StateChanges:
         return failures
 
     def elect_where_needed(self) -> None:
-        """Try to bring every NEW and OFFLINE partition online, but those being deleted."""
+        """Try to bring every NEW and OFFLINE partition online, except those being deleted."""
         waiting = self._context.partition_states.in_state(
             PartitionState.NEW,
             PartitionState.OFFLINE,
@@ -116,8 +116,8 @@ class StateChanges:
         self.partitions_to_online(sorted(waiting), self.elect_offline)
 
     def elect_offline(self, tp: TopicPartition, current: LeaderAndIsr) -> Election:
-        """`Elect` for partitions whose leader died. Switches if nobody in sync lives and the topic
-        was not loaded."""
+        """`Elect` for partitions whose leader died. Switches if no replica in sync is alive and the
+        topic's overrides were not loaded."""
         context = self._context
         live, assignment = context.live, context.assignments[tp]
         has_in_sync = first_in_sync(assignment, live, current.isr) is not None
@@ -132,8 +132,9 @@ class StateChanges:
     def _initialize(
         self, partitions: Iterable[TopicPartition]
     ) -> tuple[dict[TopicPartition, Election], dict[TopicPartition, KafkaError]]:
-        """First elections: (done, failed). Those that somebody initialized before us are neither:
-        they are OFFLINE now. One whose state znode is there and cannot be read stays NEW."""
+        """First elections: (done, failed). Partitions that another controller has initialized
+        before are in neither: they are OFFLINE now. One with an unreadable state znode stays
+        NEW."""
         context = self._context
         elected: dict[TopicPartition, Election] = {}
         failures: dict[TopicPartition, KafkaError] = {}
@@ -152,9 +153,9 @@ class StateChanges:
         return self._written(elected, outcome.states), failures
 
     def _adopt(self, partitions: Iterable[TopicPartition]) -> Collection[TopicPartition]:
-        """Take over states that an earlier controller wrote after we had looked; gives those that
-        can be read. 0.8.2.2 leaves such a partition NEW for ever; here it is OFFLINE until it is
-        elected anew."""
+        """Read states that an earlier controller wrote after our first read; returns the readable
+        ones. 0.8.2.2 leaves such a partition NEW for ever; here it is OFFLINE until the next
+        election."""
         states = self._leadership.read(partitions)
         self._leadership.check_office(states, self._context.epoch)
         self._context.leadership.update(states)
@@ -184,7 +185,7 @@ class StateChanges:
     def _written(
         elections: dict[TopicPartition, Election], states: dict[TopicPartition, LeaderAndIsr]
     ) -> dict[TopicPartition, Election]:
-        """The elections that reached ZooKeeper, with the versions they got there."""
+        """The elections that were written to ZooKeeper, with their new versions."""
         return {
             tp: Election(states[tp], election.receivers, election.unclean)
             for tp, election in elections.items()
@@ -209,8 +210,8 @@ class StateChanges:
         self._send(batch)
 
     def resend_with_next_epoch(self, receivers: Mapping[TopicPartition, Iterable[int]]) -> None:
-        """Tell the brokers of each partition leader, ISR and assignment as they are, under the next
-        leader epoch: they obey nothing else."""
+        """Send leader, ISR and assignment of each partition to its brokers, unchanged but with the
+        next leader epoch: brokers ignore an epoch that they know."""
         context = self._context
         outcome = self._leadership.update(
             receivers.keys(),
@@ -239,8 +240,8 @@ class StateChanges:
         self._send(batch)
 
     def replicas_to_online(self, replicas: Iterable[PartitionReplica]) -> None:
-        """Replicas whose broker runs: told the current state of their partition, epochs as they
-        are. A NEW one was told before; it only enters the assignment if it is not there."""
+        """Replicas whose broker runs: send them the current state of their partition, with its
+        epochs. A NEW one has it; it is only added to the assignment if it is missing there."""
         context, batch = self._context, self.new_batch()
         legal = self._legal(context.replica_states, replicas, ReplicaState.ONLINE)
         for replica in legal:
@@ -254,8 +255,8 @@ class StateChanges:
         self._send(batch)
 
     def replicas_to_offline(self, replicas: Iterable[PartitionReplica]) -> None:
-        """Replicas that stop: their broker, if it runs, is told not to follow; they leave the ISR;
-        the other replicas of the partition are told, unless its topic is being deleted."""
+        """Replicas that stop: their broker, if it runs, gets StopReplica; they leave the ISR; the
+        other replicas of the partition get LeaderAndIsr, unless its topic is being deleted."""
         context, batch = self._context, self.new_batch()
         legal = self._legal(context.replica_states, replicas, ReplicaState.OFFLINE)
         leaving: dict[TopicPartition, list[int]] = {}
@@ -272,8 +273,8 @@ class StateChanges:
         self._send(batch)
 
     def _shrink(self, leaving: dict[TopicPartition, list[int]]) -> list[TopicPartition]:
-        """Take replicas out of the ISR. Returns the partitions of which we know more than before:
-        the others were told everything already (0.8.2.2 tells them again)."""
+        """Take replicas out of the ISR. Returns the partitions whose known state has changed: the
+        other ones were sent already (0.8.2.2 sends them again)."""
         context = self._context
         emptied = {
             tp.topic for tp, gone in leaving.items() if set(context.leadership[tp].isr) <= set(gone)
@@ -299,7 +300,7 @@ class StateChanges:
     def replicas_to_deletion_started(
         self, replicas: Iterable[PartitionReplica], on_stopped: StopReplicaCallback | None
     ) -> None:
-        """Tell brokers to drop replicas with their logs; `on_stopped` hears of each answer."""
+        """Have brokers delete replicas with their logs; `on_stopped` gets each response."""
         context, batch = self._context, self.new_batch()
         target = ReplicaState.DELETION_STARTED
         for replica in self._move(context.replica_states, replicas, target):
@@ -333,15 +334,15 @@ class StateChanges:
         }
 
     def _move(self, table: StateTable[K, S], keys: Iterable[K], target: S) -> list[K]:
-        """Move the keys that may, and return them."""
+        """Make the legal transitions; returns their keys."""
         legal = self._legal(table, keys, target)
         table.move(legal, target)
         return legal
 
     @staticmethod
     def _legal(table: StateTable[K, S], keys: Iterable[K], target: S) -> list[K]:
-        """The keys that may move; the others are logged with the story and stay. The table checks
-        again when they are moved: in between, their states may have changed (`_adopt`)."""
+        """The keys whose transition is legal; the others are logged with the history and stay. The
+        table checks again at the transition: `_adopt` may have changed states in between."""
         legal = []
         for key in keys:
             try:

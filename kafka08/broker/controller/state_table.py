@@ -1,6 +1,6 @@
-"""A table of states with legal predecessors, and the bounded story behind them.
+"""A table of states with legal transitions, and a bounded history of them.
 
-Both machines of the controller are one `StateTable` each, told apart by their enum and their
+Both state machines of the controller are a `StateTable` each, with their own enum and
 `VALID_PREVIOUS` table. Source: assertValidPreviousStates of kafka.controller 0.8.2.2.
 """
 
@@ -22,11 +22,11 @@ STORY_LENGTH: Final = 20
 
 
 class IllegalTransition(KafkaError):
-    """A move that the table does not allow. Nothing was changed; the text ends with the story."""
+    """An illegal transition. Nothing was changed; the text ends with the recent history."""
 
 
 class History:
-    """The last HISTORY_LENGTH things the controller did, as sentences, the oldest first."""
+    """The last HISTORY_LENGTH actions of the controller, as sentences, oldest first."""
 
     def __init__(self) -> None:
         self._events: deque[str] = deque(maxlen=HISTORY_LENGTH)
@@ -38,16 +38,16 @@ class History:
         return iter(self._events)
 
     def story(self) -> str:
-        """The newest STORY_LENGTH sentences, one a line, for the text of an exception."""
+        """The newest STORY_LENGTH sentences, one per line, for the text of an exception."""
         recent = list(self._events)[-STORY_LENGTH:]
         return "\n".join(f"  {sentence}" for sentence in recent) or "  (nothing happened before)"
 
 
 class StateTable(Generic[K, S]):
-    """The state of each key. A key that was never named is in `initial`.
+    """The state of each key. An unknown key is in `initial`.
 
     valid_previous   target → the states from which it may be reached
-    initial          the state of the unknown; moving a key there forgets it
+    initial          the state of unknown keys; a transition to it forgets the key
     """
 
     def __init__(
@@ -68,15 +68,15 @@ class StateTable(Generic[K, S]):
         return len(self._states)
 
     def put(self, key: K, state: S) -> None:
-        """Set a state that was read, not reached: at start of the controller only."""
+        """Set a state that was read from ZooKeeper: at the start of a term only."""
         self._states[key] = state
 
     def forget(self, key: K) -> None:
-        """Drop a key whose thing is gone, whatever its state."""
+        """Drop a key, whatever its state."""
         self._states.pop(key, None)
 
     def check(self, key: K, target: S) -> None:
-        """Raise IllegalTransition unless `key` may go to `target` from where it is."""
+        """Raise IllegalTransition unless the transition of `key` to `target` is legal."""
         current = self[key]
         if current not in self._valid_previous[target]:
             legal = ", ".join(sorted(s.name for s in self._valid_previous[target]))
@@ -86,7 +86,7 @@ class StateTable(Generic[K, S]):
             )
 
     def move(self, keys: Iterable[K], target: S) -> None:
-        """Bring every key to `target`: all, or with IllegalTransition none of them."""
+        """Make the transition for every key: for all, or with IllegalTransition for none."""
         keys = list(keys)
         for key in keys:
             self.check(key, target)

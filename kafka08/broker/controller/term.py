@@ -1,9 +1,9 @@
-"""Term: one term of office of this broker as controller, from election to resignation.
+"""Term: one term of this broker as controller, from election to resignation.
 
-It owns what an active controller has: the context, the channels to brokers, and the watches. Its
-methods run in the controller's greenlet, one at a time, and each begins by reading again what may
-have changed (which also watches again), since events may come late, together or twice. A new term
-starts from nothing but ZooKeeper. Source: kafka.controller.KafkaController 0.8.2.2.
+It owns the context, the channels to brokers, and the watches. Its methods run in the controller's
+greenlet, one at a time. Each starts by reading again (with a new watch) what may have changed,
+because events may arrive late, merged or twice. A new term starts from ZooKeeper alone. Source:
+kafka.controller.KafkaController 0.8.2.2.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from kafka08.broker.controller.cluster_changes import ClusterChanges
 from kafka08.broker.controller.context import ControllerContext
 from kafka08.broker.controller.leader_balance import imbalanced
 from kafka08.broker.controller.leadership import Leadership
+from kafka08.broker.controller.propagation import propagation_of
 from kafka08.broker.controller.reassignment import Reassignments
 from kafka08.broker.controller.replica_state import PartitionReplica
 from kafka08.broker.controller.request_batch import BrokerRequest, RequestBatch
 from kafka08.broker.controller.request_znodes import RequestZnodes
 from kafka08.broker.controller.state_changes import StateChanges
-from kafka08.broker.controller.telling import telling
 from kafka08.broker.controller.topic_deletion import TopicDeletion
 from kafka08.broker.controller.unclean_elections import TopicUncleanElections
 from kafka08.errors import NoNode, ZooKeeperError
@@ -39,18 +39,18 @@ from kafka08.zk.store import ClusterStore, reachable
 logger = logging.getLogger(__name__)
 
 FIRST_BALANCE_SECONDS: Final = 5.0
-"""After the start of a term, before leaders are looked at for the first time."""
+"""The delay between the start of a term and the first leader rebalance."""
 
 Post = Callable[[str, Callable[[], None]], None]
-"""Queue an event under a name; one that waits under the same name already is not queued again."""
+"""Queues an event under a name, unless one of the same name is waiting."""
 
 
 class Term:
-    """The controller at work.
+    """An active controller.
 
     epoch               the controller epoch of this term, written before it began
-    post                brings an event to the controller's greenlet
-    ready               whether `begin` has brought the cluster in order
+    post                queues an event for the controller's greenlet
+    ready               whether `begin` has initialized the cluster's state
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Term:
         post: Post,
     ) -> None:
         self.context = ControllerContext(
-            epoch=epoch, epoch_zk_version=epoch_zk_version, telling=telling(config)
+            epoch=epoch, epoch_zk_version=epoch_zk_version, propagation=propagation_of(config)
         )
         self._config = config
         self._store = store
@@ -100,7 +100,7 @@ class Term:
         self._reassignments = Reassignments(self.context, changes, self._deletion, self._requests)
 
     def begin(self) -> None:
-        """Read the whole cluster, in few bursts, and bring it in order."""
+        """Read the whole cluster, in few bursts, and initialize its state."""
         context = self.context
         context.topics = set(self._watch_topics())
         context.add_assignments(self._read_assignments(context.topics))
@@ -122,14 +122,14 @@ class Term:
             self.deletions_changed()
         self.reassignments_changed()
         self.elections_changed()
-        if context.telling.isr_changes:
+        if context.propagation.isr_changes:
             self.isrs_changed()
         if self._config.auto_leader_rebalance_enable:
             self._balance_after(FIRST_BALANCE_SECONDS)
         self.ready = True
 
     def close(self) -> None:
-        """End the term: nothing more is sent, what still comes in is ignored. Never switches."""
+        """End the term: nothing more is sent, and later events are ignored. Never switches."""
         self._closed = True
         self._channels.close()
         if self._next_balance is not None:
@@ -138,8 +138,8 @@ class Term:
     # Events
 
     def brokers_changed(self) -> None:
-        """Compare /brokers/ids with what is known. A broker that was registered anew since (it came
-        back before its absence was seen, which 0.8.2.2 misses) has both left and joined."""
+        """Compare /brokers/ids with the context. A broker that registered again (it returned before
+        its absence was noticed, which 0.8.2.2 misses) has both left and joined."""
         before, now = self._registrations, self._read_registrations()
         left = [i for i in before if before[i] != now.get(i)]
         joined = self._reachable({i: r for i, r in now.items() if before.get(i) != r})
@@ -163,7 +163,7 @@ class Term:
             self._reassignments.brokers_joined(joined.keys())
 
     def topics_changed(self) -> None:
-        """Compare /brokers/topics with what is known."""
+        """Compare /brokers/topics with the context."""
         names = set(self._watch_topics())
         gone = self.context.topics - names
         new = names - self.context.topics
@@ -176,7 +176,7 @@ class Term:
             self._changes.topics_created(assignments)
 
     def topic_changed(self, topic: str) -> None:
-        """A topic's znode was written: new partitions, perhaps."""
+        """A topic's znode was written: it may have new partitions."""
         if topic not in self.context.topics:
             return
         added = {
@@ -191,11 +191,11 @@ class Term:
             self._changes.topics_created(added)
 
     def deletions_changed(self) -> None:
-        """Compare /admin/delete_topics with what is queued; requests for nothing are removed."""
+        """Compare /admin/delete_topics with the queue; removes requests for missing topics."""
         wanted = set(self._watch_deletions())
         for topic in sorted(wanted - self.context.topics):
             if self._zk.exists(paths.topic(topic)):
-                continue  # Its creation is an event on its way; the request is looked at after it.
+                continue  # The event of its creation is still to come; it checks the request again.
             logger.warning("Ignoring request to delete non-existing topic %s", topic)
             self._requests.remove_deletion(topic)
         new = wanted & self.context.topics - self.context.topics_to_delete
@@ -204,21 +204,21 @@ class Term:
             self._deletion.enqueue(new)
 
     def reassignments_changed(self) -> None:
-        """Begin the moves that are asked for."""
+        """Start the requested moves."""
         wanted = self._requests.reassignments()
         if wanted:
             self._reassignments.begin(wanted)
 
     def states_changed(self) -> None:
-        """State znodes of partitions that are being moved were written: all since the last look."""
+        """State znodes of moving partitions were written: handle all since the last event."""
         changed = set()
         while self._changed_states:
             changed.add(self._changed_states.pop())
         self._reassignments.isr_changed(changed)
 
     def isrs_changed(self) -> None:
-        """Leaders notify of ISRs that they changed: read these states and tell all brokers. Every
-        notification that was seen is removed, also one that cannot be read."""
+        """Leaders have notified us of ISR changes: read these states and inform all brokers.
+        Notifications that were read are removed, also unreadable ones."""
         names = self._zk.watch_children(paths.ISR_CHANGES, self._changed)
         if not names:
             return
@@ -227,14 +227,14 @@ class Term:
         self._requests.remove_isr_changes(names)
 
     def elections_changed(self) -> None:
-        """Give back the partitions that are asked for, if there is a request."""
+        """Elect the preferred replicas of the requested partitions, if there is a request."""
         wanted = self._requests.preferred_elections()
         if wanted:
             self._changes.elect_preferred(wanted)
             self._requests.remove_preferred_elections()
 
     def balance_leaders(self) -> None:
-        """Bring leaders back to preferred replicas, unless partitions are being moved."""
+        """Elect preferred replicas where needed, unless partitions are being moved."""
         if not self.context.reassigning:
             wanted = imbalanced(self.context, self._config.leader_imbalance_per_broker_percentage)
             self._changes.elect_preferred(wanted)
@@ -252,12 +252,12 @@ class Term:
     # Reading, with watches
 
     def _watch_topics(self) -> list[str]:
-        """Without those that no broker could have a directory for, or send to another."""
+        """Names in /brokers/topics, without illegal ones."""
         names = self._zk.watch_children(paths.BROKER_TOPICS, self._changed)
         faults = {name: fault for name in names if (fault := fault_of(name))}
         for name, fault in faults.items():
             logger.error(
-                "%.300s is not taken for a topic: %.300s. Delete that znode",
+                "%.300s is not a legal topic: %.300s. Delete that znode",
                 paths.topic(name),
                 fault,
             )
@@ -276,7 +276,7 @@ class Term:
         return reachable(registrations, self._config.inter_broker_listener)
 
     def _read_assignments(self, topics: Iterable[str]) -> dict[TopicPartition, tuple[int, ...]]:
-        """The assignments of topics, each watched. What cannot be read is logged and left out: one
+        """The assignments of topics, each watched. An unreadable one is logged and left out: one
         bad znode must not stop the controller."""
         znodes = {topic: paths.topic(topic) for topic in sorted(topics)}
         reads = [Get(path, Watcher(path, self._changed)) for path in znodes.values()]
@@ -289,7 +289,7 @@ class Term:
         return found
 
     def _changed(self, path: str) -> None:
-        """The callback of every watch, equal for all so that watching twice is watching once."""
+        """The callback of every watch: since it is always the same, watching twice is harmless."""
         acts = {
             paths.BROKER_IDS: self.brokers_changed,
             paths.BROKER_TOPICS: self.topics_changed,
@@ -310,10 +310,10 @@ class Term:
             self._post_own(path, lambda: self.topic_changed(topic))
 
     def _post_own(self, name: str, act: Callable[[], None]) -> None:
-        """Post an event of this term; it is nothing once the term is over.
+        """Post an event of this term; it does nothing once the term is over.
 
-        Its name has the epoch: watches of an earlier term fire too, and such an event, which does
-        nothing, must not stand in the queue for one of ours.
+        Its name contains the epoch: watches of an earlier term also fire, and such an event, which
+        does nothing, must not block one of this term in the queue.
         """
 
         def act_while_in_office() -> None:
@@ -341,32 +341,32 @@ class Term:
 def listed(
     registrations: Mapping[int, nodes.BrokerRegistration], brokers: Iterable[int]
 ) -> dict[int, LiveBroker]:
-    """id → what UpdateMetadata says of it, for those of `brokers` whose listeners can be read."""
+    """id → its entry in UpdateMetadata, for the brokers whose listeners can be decoded."""
     found = {}
     for broker_id in brokers:
         registration = registrations[broker_id]
         try:
             listeners = registration.listeners()
         except ZooKeeperError as error:
-            logger.error("%s: %s. Its address alone is told", paths.broker(broker_id), error)
+            logger.error("%s: %s. Only its address is sent", paths.broker(broker_id), error)
         else:
             found[broker_id] = LiveBroker.of(broker_id, listeners, registration.rack)
     return found
 
 
 def client_id(config: BrokerConfig) -> str:
-    """What a 0.8.2.2 controller calls itself."""
+    """The client id of a 0.8.2.2 controller."""
     host = config.host_name if config.host_name is not None else "null"
     return f"id_{config.broker_id}-host_{host}-port_{config.port}"
 
 
 def partitions_of_znode(topic: str, text: str | None) -> dict[TopicPartition, tuple[int, ...]]:
-    """A topic znode's partitions; none, with an error in the log, if it cannot be read."""
+    """The partitions in a topic's znode; none, with an error in the log, if it is unreadable."""
     try:
         assignment = nodes.decode_assignment(text)
     except ZooKeeperError as error:
         logger.error(
-            "%s: %s. The topic has no leaders until the assignment that stood there is put back",
+            "%s: %s. The topic has no leaders until you restore its former assignment",
             paths.topic(topic),
             error,
         )

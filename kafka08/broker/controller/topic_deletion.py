@@ -1,15 +1,16 @@
-"""TopicDeletion: takes topics away, from the request in /admin/delete_topics to the last znode.
+"""TopicDeletion: deletes topics, from the request in /admin/delete_topics to the last znode.
 
-A topic in `context.topics_to_delete` goes through these steps, and each event that may have
-brought it forward (`resume`) looks where it stands:
+A topic in `context.topics_to_delete` goes through these steps. Each event that may unblock it calls
+`resume`, which checks its progress:
 
-    1. all brokers hear of it with LEADER_DURING_DELETE and drop it from their metadata
-    2. every replica goes OFFLINE (brokers stop following), then DELETION_STARTED (logs are dropped)
-    3. answers make replicas DELETION_SUCCESSFUL, or DELETION_INELIGIBLE on an error
-    4. all successful: znodes go, in the order topic, configuration, request; all data is forgotten
+    1. all brokers get UpdateMetadata with LEADER_DURING_DELETE and drop it from their metadata
+    2. every replica goes OFFLINE (stops following), then DELETION_STARTED (its log is deleted)
+    3. responses make replicas DELETION_SUCCESSFUL, or DELETION_INELIGIBLE on an error
+    4. all successful: the znodes of topic, configuration and request go, in this order; then all
+       data of the topic is dropped
 
-While a replica's broker is dead the topic is ineligible and waits; the broker's return starts it
-again. So does the end of a reassignment that is under way. Source:
+While a replica's broker is dead the topic is ineligible and waits; it starts again when the broker
+returns. It also waits for the end of a reassignment in progress. Source:
 kafka.controller.TopicDeletionManager 0.8.2.2.
 """
 
@@ -31,8 +32,8 @@ logger = logging.getLogger(__name__)
 class TopicDeletion:
     """The deletions of one active controller. Every call comes from its greenlet.
 
-    on_stopped   given to brokers' answers; it must bring them back as `answered`
-    remove       deletes the znodes of a topic that is gone from all brokers
+    on_stopped   the callback for brokers' responses; it must pass them to `answered`
+    remove       deletes the znodes of a topic that all brokers have deleted
     """
 
     def __init__(
@@ -49,19 +50,19 @@ class TopicDeletion:
         self._remove = remove
 
     def enqueue(self, topics: Collection[str]) -> None:
-        """Begin to delete topics that exist."""
+        """Start to delete existing topics."""
         self._context.topics_to_delete.update(topics)
         self.resume(topics)
 
     def resume(self, topics: Iterable[str]) -> None:
-        """Look at queued topics again: something they waited for may have happened."""
+        """Check queued topics again: the event that they waited for may have happened."""
         context = self._context
         for topic in sorted(context.topics_to_delete.intersection(topics)):
             context.topics_ineligible.discard(topic)
             self._advance(topic)
 
     def answered(self, replica: PartitionReplica, response: StopReplicaResponse) -> None:
-        """A broker answered step 2 for one replica."""
+        """A broker responded to step 2 for one replica."""
         topic = replica.topic
         if not self._context.is_queued_for_deletion(topic):
             return

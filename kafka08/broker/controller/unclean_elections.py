@@ -1,8 +1,8 @@
-"""Whether a topic may get a leader that is not in sync: its override, else the broker's default.
+"""Whether a topic allows unclean elections: its override, else the broker's default.
 
-0.8.2.2 asks ZooKeeper each time, for one topic; here `load` reads what a burst of elections will
-ask for in one go, and `allowed` reads single ones as they come. Nothing is kept longer than until
-the next `load`, so that a changed override counts from the next event on.
+0.8.2.2 reads ZooKeeper each time, for one topic; here `load` reads the topics of a burst of
+elections at once, and `allowed` reads single ones on demand. Nothing is kept beyond the next
+`load`, so a changed override applies from the next event on.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kafka08.zk.store import ClusterStore
 
 
 class TopicUncleanElections:
-    """`state_changes.UncleanElections` out of /config/topics.
+    """`state_changes.UncleanElections` from /config/topics.
 
     default   unclean.leader.election.enable of this broker
     """

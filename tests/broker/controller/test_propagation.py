@@ -1,4 +1,4 @@
-"""Telling: which UpdateMetadata a controller of a level sends, and to whom."""
+"""Propagation: which UpdateMetadata a controller of a level sends, and to whom."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import pytest
 
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.controller.context import ControllerContext
+from kafka08.broker.controller.propagation import OF_0_8_2, Propagation, propagation_of
 from kafka08.broker.controller.request_batch import RequestBatch
-from kafka08.broker.controller.telling import OF_0_8_2, Telling, telling
 from kafka08.broker.controller.term import listed
 from kafka08.protocol.update_metadata import ListenerEndpoint, LiveBroker, LiveBrokerV0
 from kafka08.structs import Broker
 from kafka08.zk.nodes import BrokerRegistration
 
 
-def of(level: str, pinned: str | None = None) -> Telling:
+def of(level: str, pinned: str | None = None) -> Propagation:
     keys = {} if pinned is None else {"inter.broker.protocol.version": pinned}
     if level == "0.10.2" and pinned is not None:
         keys["log.message.format.version"] = pinned
     config = BrokerConfig({"broker.id": 1, "zookeeper.connect": "z:1", "api.level": level, **keys})
-    return telling(config)
+    return propagation_of(config)
 
 
 @pytest.mark.parametrize(
@@ -42,9 +42,11 @@ def test_the_version_is_that_of_the_oldest_broker(
 
 
 @pytest.mark.parametrize(("told", "expected"), [(OF_0_8_2, []), (of("0.9.0", "0.8.2"), [1, 2])])
-def test_a_cluster_without_topics_is_told_from_0_9_on(told: Telling, expected: list[int]) -> None:
+def test_a_cluster_without_topics_is_told_from_0_9_on(
+    told: Propagation, expected: list[int]
+) -> None:
     """Else the first topic of an empty mixed cluster loses the newcomer from its ISR."""
-    context = ControllerContext(epoch=5, telling=told)
+    context = ControllerContext(epoch=5, propagation=told)
     context.brokers = {1: Broker(1, "a", 1), 2: Broker(2, "b", 2)}
     batch = RequestBatch(context, 1)
     batch.add_update_metadata()

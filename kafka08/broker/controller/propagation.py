@@ -1,0 +1,41 @@
+"""Propagation: when a controller sends UpdateMetadata, by level. Chosen once for each term.
+
+Source: ControllerBrokerRequestBatch, KafkaController.onBrokerStartup and onBrokerFailure 0.8.2.2,
+0.9.0.1 and 0.10.2.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from kafka08.broker.inter_broker import inter_broker
+from kafka08.levels import Level
+
+if TYPE_CHECKING:
+    from kafka08.broker.config import BrokerConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Propagation:
+    """The rules of one release.
+
+    update_metadata   the version of UpdateMetadata that is sent
+    always            UpdateMetadata is also sent without partitions, and to all brokers when one
+                      joins or fails. 0.8.2 sends it to the one that joined, if there are partitions
+    isr_changes       leaders notify the controller of ISR changes, and it informs all brokers
+    """
+
+    update_metadata: int
+    always: bool
+    isr_changes: bool
+
+
+OF_0_8_2: Final = Propagation(update_metadata=0, always=False, isr_changes=False)
+
+
+def propagation_of(config: BrokerConfig) -> Propagation:
+    """The rules for a broker's level and its inter.broker.protocol.version."""
+    version = inter_broker(config.protocol_version).update_metadata
+    is_later = config.level >= Level.V0_9_0
+    return Propagation(version, always=is_later, isr_changes=is_later)
