@@ -1,9 +1,9 @@
 """A real ZooKeeper and a whole cluster as child processes, for tests, the demo and `kafka08 up`.
 
-`EmbeddedCluster` is the way in; `ZooKeeperServer` is its ZooKeeper alone. Start reading with
-cluster.py; guard.py is why nothing is left running, relay_process.py is how a network is cut, and
-pytest_plugin.py has the fixtures. For `kafka08 up`, supervisor.py watches a cluster, detached.py
-tells other commands about it, and control.py brings their requests.
+Start with `EmbeddedCluster` in cluster.py; `ZooKeeperServer` is its ZooKeeper alone. guard.py
+ensures that no process is left running, relay_process.py cuts networks, pytest_plugin.py has the
+fixtures. For `kafka08 up`, supervisor.py watches a cluster, detached.py makes it known to other
+commands, and control.py transports their requests.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    """Imported when asked for: every run of pytest loads our plugin, and with it this module."""
+    """Imports on demand: every run of pytest loads our plugin, and with it this module."""
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

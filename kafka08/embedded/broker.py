@@ -1,4 +1,4 @@
-"""One broker of an embedded cluster: a process, its properties file, its log."""
+"""One broker of an embedded cluster: its process, properties file and log."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from kafka08.structs import Broker
 
 PROPERTIES = "server.properties"
 OWN_KEYS = ("broker.id", "port", "advertised.port", "zookeeper.connect")
-"""What the cluster sets for each broker, whatever `config` says."""
+"""Keys that the cluster sets for each broker, overriding `config`."""
 
 
 class EmbeddedBroker:
     """A broker process. It keeps its id, port and directory over stop, kill and start.
 
-    port         what clients are told
-    listen_port  what it listens on, if that is another (behind a relay)
+    port         the port that clients get
+    listen_port  the port that it listens on, if that differs (behind a relay)
     directory    holds server.properties, server.log and logs/ (log.dirs)
-    config       Kafka keys; those that make it this broker are set here
+    config       Kafka keys; those that identify this broker are added here
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class EmbeddedBroker:
 
     @property
     def log_dirs(self) -> Path:
-        """Where its partitions lie."""
+        """The directory of its partitions."""
         return Path(self.config["log.dirs"])
 
     def start(self) -> None:
@@ -113,7 +113,7 @@ class EmbeddedBroker:
         self._become("killed")
 
     def pause(self) -> None:
-        """SIGSTOP: alive to TCP, dead to everybody else."""
+        """SIGSTOP: its TCP connections stay open, but it does not respond."""
         self.process.pause()
 
     def resume(self) -> None:
@@ -127,7 +127,7 @@ class EmbeddedBroker:
         return True
 
     def partition_directory(self, topic: str, partition: int) -> Path:
-        """Where it keeps a partition. KafkaError if it has none of it."""
+        """The directory of a partition. KafkaError if it has none."""
         for log_dir in self.config["log.dirs"].split(","):
             directory = Path(log_dir) / f"{topic}-{partition}"
             if directory.is_dir():
@@ -135,13 +135,13 @@ class EmbeddedBroker:
         raise KafkaError(f"broker {self.id} has no directory of [{topic},{partition}]")
 
     def check_alive(self) -> None:
-        """KafkaError, with the end of its log, when it ended although nobody stopped it."""
+        """KafkaError, with the end of its log, if its process ended unexpectedly."""
         if self.expected_running and not self.running:
             raise KafkaError(self.process.describe_failure())
 
     def note_death(self) -> bool:
-        """Whether it has ended although nobody stopped it. True once: from then on it is not
-        expected to run, until it is started again."""
+        """Whether its process ended unexpectedly. True once: from then on it is not expected to run
+        until the next start."""
         if not self.expected_running or self.running:
             return False
         self.expected_running = False
@@ -150,7 +150,7 @@ class EmbeddedBroker:
 
     @property
     def state(self) -> BrokerState:
-        """How it is at this moment."""
+        """Its current state."""
         died = self.expected_running and not self.running
         condition = "died" if died else self._condition
         return BrokerState(
@@ -169,5 +169,5 @@ class EmbeddedBroker:
 
 
 def _escaped(value: str) -> str:
-    """A value as a .properties file has it: backslashes doubled, beyond ASCII as \\uXXXX."""
+    """A value for a .properties file: backslashes doubled, non-ASCII characters as \\uXXXX."""
     return "".join(c if c.isascii() else f"\\u{ord(c):04x}" for c in value.replace("\\", "\\\\"))

@@ -1,4 +1,4 @@
-"""How a broker of a cluster is, as data that other processes read: `kafka08 status` prints it."""
+"""The state of a broker, as data for other processes: `kafka08 status` prints it."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from datetime import datetime
 from typing import Literal
 
 Condition = Literal["running", "stopped", "killed", "died"]
-"""A broker that was `stopped` or `killed` was so by us; one that ended otherwise `died`."""
+"""`stopped` and `killed` mean: by us. A broker that ended otherwise `died`."""
 
 
 @dataclass(frozen=True)
 class BrokerState:
     """One broker.
 
-    address    host:port that clients know
+    address    host:port for clients
     pid        its process; None unless it runs
-    exit_code  how its process ended, as `subprocess` gives it; None while it runs
-    since      when it came into this condition, seconds since the epoch
+    exit_code  of its process, as from `subprocess`; None while it runs
+    since      when this state began, seconds since the epoch
     log        its log file
     """
 
@@ -48,5 +48,5 @@ def _cause(exit_code: int | None) -> str:
         return f"exit code {exit_code}"
     try:
         return signal.Signals(-exit_code).name
-    except ValueError:  # one without a name
+    except ValueError:  # a signal without a name
         return f"signal {-exit_code}"

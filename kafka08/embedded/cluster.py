@@ -1,12 +1,12 @@
-"""A whole cluster by one call: ZooKeeper and some broker processes on this machine.
+"""EmbeddedCluster: ZooKeeper and several broker processes on this machine, by one call.
 
     with EmbeddedCluster(brokers=3) as cluster:
         admin = AdminClient(zookeeper=cluster.zookeeper.connect_string)
 
 For tests, the demo and `kafka08 up`. All processes start at the same time; brokers wait for
-ZooKeeper by themselves. Nothing is left running, whichever way this process ends (guard.py).
+ZooKeeper. However this process ends, its child processes end too (guard.py).
 
-Faults are one line each, `heal` undoes them all:
+Each fault is one line; `heal` undoes all of them:
 
     cluster.kill(cluster.leader_of("t", 0))
 """
@@ -49,32 +49,32 @@ PORT_ATTEMPTS = 4
 _POLL_SECONDS = 0.02
 
 DEFAULTS: dict[str, str] = {
-    # A broker may be up before ZooKeeper is, on a slow machine by far.
+    # On a slow machine a broker may be up long before ZooKeeper is.
     "zookeeper.connection.timeout.ms": "30000",
-    # When all brokers stop together, the last ones have nobody to hand their partitions to.
+    # When all brokers stop together, no other broker can take over from the last ones.
     "controlled.shutdown.retry.backoff.ms": "500",
-    # Otherwise the offsets topic only grows.
+    # Without the cleaner the offsets topic only grows.
     "log.cleaner.enable": "true",
-    # Otherwise `topic delete` marks the topic and nothing follows.
+    # Without it `topic delete` only marks the topic.
     "delete.topic.enable": "true",
     # Clients of all ages then work with their defaults.
     "api.level": str(NEWEST),
 }
-"""What an embedded broker has set besides Kafka's own defaults; `config` wins over it."""
+"""The configuration of embedded brokers besides Kafka's defaults; `config` overrides it."""
 
 
 class EmbeddedCluster(Startable):
     """ZooKeeper and `brokers` brokers with ids 0, 1, … on 127.0.0.1.
 
     config      Kafka keys for every broker
-    level       the release that they speak as: 0.8.2, 0.9.0 or 0.10.2 (the default); the same as
-                `api.level` in `config`
-    data_dir    kept when given, and used again by a later cluster, at the same addresses if they
-                are free; None: temporary, removed at stop
-    ports       of ZooKeeper and then of each broker, to be taken where they are free; others are
-                chosen for those that are not, and for those beyond the list
+    level       the release whose protocol they speak: 0.8.2, 0.9.0 or 0.10.2 (the default); the
+                same as `api.level` in `config`
+    data_dir    a directory to keep, which a later cluster may use again, at the same addresses if
+                they are free; None: a temporary one, removed at stop
+    ports       preferred ports of ZooKeeper and then of each broker; where one is taken or missing
+                in the list, a free one is chosen
     cuttable    put a relay in front of every broker and of ZooKeeper, so that `cut` works. It costs
-                some tens of microseconds a request and a copy of every byte
+                some tens of microseconds per request and a copy of every byte
     """
 
     def __init__(
@@ -110,12 +110,12 @@ class EmbeddedCluster(Startable):
     @property
     def guard(self) -> Guard:
         """For further processes that work in `data_dir`: without it they outlive a kill -9 of this
-        one, and fill the directory anew that has just been removed."""
+        process, and fill the removed directory again."""
         return self._guard
 
     @property
     def bootstrap(self) -> str:
-        """`host:port,host:port` of all brokers, as metadata.broker.list takes it."""
+        """`host:port,host:port` of all brokers, for metadata.broker.list."""
         return ",".join(f"{broker.host}:{broker.port}" for broker in self.brokers)
 
     @property
@@ -124,23 +124,23 @@ class EmbeddedCluster(Startable):
         return [*(broker.process for broker in self.brokers), self.zookeeper.process]
 
     def start(self) -> None:
-        """Start everything and wait until it can be used, as `await_ready` does.
+        """Start all processes and wait until the cluster is ready (`await_ready`).
 
-        KafkaError, with the end of the log of the process that failed, when it does not come up.
+        KafkaError, with the end of the log of the process that failed.
         """
         self.zookeeper.begin_start()
         self._start_brokers()
         connect = self.zookeeper.connect_string
         self.zookeeper.await_ready()
         if self.zookeeper.connect_string != connect:
-            logger.warning("ZooKeeper had to take another port; starting the brokers again")
+            logger.warning("ZooKeeper's port was taken; starting the brokers again")
             for broker in self.brokers:
                 broker.kill()
             self._start_brokers()
         self._await_first_ready()
 
     def _await_first_ready(self) -> None:
-        """`await_ready`, again with other ports if somebody took one since it was free."""
+        """`await_ready`, again with other ports if another process has taken one meanwhile."""
         for _ in range(PORT_ATTEMPTS - 1):
             try:
                 self.await_ready()
@@ -148,7 +148,7 @@ class EmbeddedCluster(Startable):
             except KafkaError:
                 if all(b.running or is_free(b.host, b.listen_port) for b in self.brokers):
                     raise
-            logger.warning("A port was taken meanwhile; starting the brokers again")
+            logger.warning("a broker's port was taken; starting the brokers again")
             for broker in self.brokers:
                 self.kill(broker)
             self._start_brokers()
@@ -180,7 +180,7 @@ class EmbeddedCluster(Startable):
             broker.start()
 
     def _start_relay(self, ports: Sequence[int], listen_ports: Sequence[int]) -> list[int]:
-        """Links to ZooKeeper (for brokers alone) and to each broker; their ports."""
+        """Open links to ZooKeeper (for brokers alone) and to each broker; returns their ports."""
         host = self.zookeeper.host
         self._stop_relay()
         self._relay = Relay(
@@ -203,10 +203,11 @@ class EmbeddedCluster(Startable):
         self._cut.clear()
 
     def _wanted_port(self, number: int) -> int | None:
-        """The port this broker had in an earlier cluster on the same directory, else the preferred
+        """The port of this broker in an earlier cluster on the same directory, else the preferred
         one, if it is free.
 
-        Its znode may still stand after a crash, and only the same address may take it over.
+        After a crash its znode may still exist, and only a broker with the same address may take it
+        over.
         """
         properties = self.data_dir / f"broker-{number}" / PROPERTIES
         candidates = self._ports[number + 1 : number + 2]
@@ -217,8 +218,9 @@ class EmbeddedCluster(Startable):
     def await_ready(
         self, brokers: Sequence[EmbeddedBroker] | None = None, timeout: float = START_SECONDS
     ) -> None:
-        """Until the brokers (None: those that were started) are registered, a controller is there,
-        and each answers and is in its own metadata. KafkaError when one ends or time is up."""
+        """Wait until the brokers (None: all that were started) are registered, a controller is
+        active, and each broker answers and is in its own metadata. KafkaError if one ends or on
+        timeout."""
         waited = [b for b in self.brokers if b.expected_running] if brokers is None else brokers
         if not waited:
             return
@@ -230,15 +232,15 @@ class EmbeddedCluster(Startable):
                 time.sleep(_POLL_SECONDS)
             has_topics = bool(store.topics())
         for broker in waited:
-            # 0.8: a broker is told of itself and the others when it starts, but not before there
-            # is a partition; of one that starts later it hears with the next change of a partition.
+            # 0.8: a broker gets the list of brokers when it starts, but not before there is a
+            # partition; it learns of a broker that starts later with the next partition change.
             expected = {broker.address} if has_topics else set()
             while not _knows(broker, expected):
                 self._check_start(waited, deadline, timeout)
                 time.sleep(_POLL_SECONDS)
 
     def stop(self) -> None:
-        """Stop brokers cleanly, then ZooKeeper, and remove what was temporary. Harmless twice."""
+        """Stop brokers cleanly, then ZooKeeper, and remove temporary data. Harmless twice."""
         for broker in self.brokers:
             broker.begin_stop()
         for broker in self.brokers:
@@ -250,8 +252,8 @@ class EmbeddedCluster(Startable):
             shutil.rmtree(self.data_dir, ignore_errors=True)
 
     def restart(self, broker: EmbeddedBroker) -> None:
-        """Stop one broker cleanly (if it runs), start it again, and wait until it is ready. Others
-        need not run."""
+        """Stop one broker cleanly (if it runs), start it again, and wait until it is ready. The
+        other ones need not run."""
         broker.stop()
         broker.start()
         self.await_ready([broker])
@@ -263,8 +265,8 @@ class EmbeddedCluster(Startable):
         replication_factor: int = 1,
         config: Mapping[str, Any] | None = None,
     ) -> None:
-        """Create a topic and wait until every running broker knows its leaders, so that a client
-        may use it at once."""
+        """Create a topic and wait until every running broker knows its leaders, so that clients can
+        use it at once."""
         with AdminClient(self.zookeeper.connect_string) as admin:
             admin.create_topic(name, partitions, replication_factor, config)
             admin.await_leaders(name, int(TOPIC_SECONDS * 1000))
@@ -275,32 +277,32 @@ class EmbeddedCluster(Startable):
                 time.sleep(_POLL_SECONDS)
 
     def leader_of(self, topic: str, partition: int = 0) -> EmbeddedBroker:
-        """The broker that leads the partition. KafkaError while none does."""
+        """The broker that leads the partition. KafkaError without a leader."""
         return self.brokers[self._state(topic, partition).leader]
 
     def followers_of(self, topic: str, partition: int = 0) -> list[EmbeddedBroker]:
-        """The brokers in the partition's ISR that do not lead it, in the order of the ISR."""
+        """The brokers in the partition's ISR except the leader, in the order of the ISR."""
         state = self._state(topic, partition)
         return [self.brokers[number] for number in state.isr if number != state.leader]
 
     def kill(self, broker: EmbeddedBroker | int, *, expire: bool = True) -> None:
-        """SIGKILL. `expire`: end its ZooKeeper session too, so that the cluster notices now and
-        not after zookeeper.session.timeout.ms, as it would by itself."""
+        """SIGKILL. `expire`: also end its ZooKeeper session, so that the cluster notices now and
+        not after zookeeper.session.timeout.ms."""
         broker = self._broker(broker)
         broker.kill()
         if expire:
             self.expire_session(broker)
 
     def pause(self, broker: EmbeddedBroker | int) -> None:
-        """SIGSTOP: alive to TCP, dead to everybody else, until `resume`."""
+        """SIGSTOP: its connections stay open, but it does not respond until `resume`."""
         self._broker(broker).pause()
 
     def resume(self, broker: EmbeddedBroker | int) -> None:
         self._broker(broker).resume()
 
     def expire_session(self, broker: EmbeddedBroker | int) -> None:
-        """End the broker's ZooKeeper session on the server. Its znodes go at once; it registers
-        again if it runs. Nothing happens if it is not registered."""
+        """Expire the broker's ZooKeeper session on the server. Its znodes go at once; it registers
+        again if it runs. No effect if it is not registered."""
         with ZkClient(self.zookeeper.connect_string) as zk:
             registration = zk.stat(paths.broker(self._broker(broker).id))
         if registration is not None:
@@ -310,30 +312,30 @@ class EmbeddedCluster(Startable):
     def corrupt_tail(
         self, broker: EmbeddedBroker | int, topic: str, partition: int = 0, size: int = 16
     ) -> Path:
-        """Turn over the last `size` bytes of the broker's newest segment of the partition; gives
-        the file. One that was killed finds it when it starts; one that runs serves it."""
+        """Flip all bits in the last `size` bytes of the broker's newest segment of the partition;
+        returns the file. A killed broker finds the damage at its start; a running one serves it."""
         return corrupt_tail(self._broker(broker).partition_directory(topic, partition), size)
 
     def cut(self, broker: EmbeddedBroker | int) -> None:
         """Cut the broker's network: to clients, other brokers and ZooKeeper, until `restore`.
 
-        Nothing is closed and nothing is lost: bytes under way wait, as on a network whose packets
-        are sent again. Needs cuttable=True, and Linux for connections that the broker opens.
+        No connection is closed and no byte is lost: bytes in flight wait, as in a network that
+        retransmits packets. Needs cuttable=True, and Linux for connections that the broker opens.
         """
         if self._relay is None:
-            raise KafkaError("only a cluster that was started with cuttable=True can be cut")
+            raise KafkaError("cut needs a cluster that was created with cuttable=True")
         self._cut.add(self._broker(broker).id)
         self._apply_cuts()
 
     def restore(self, broker: EmbeddedBroker | int) -> None:
-        """Mend what `cut` did."""
+        """Undo `cut`."""
         if self._cut:
             self._cut.discard(self._broker(broker).id)
             self._apply_cuts()
 
     def heal(self) -> None:
-        """Undo every fault (but damage to files): networks mended, the paused resumed, what does
-        not run started, all brokers registered and ready. Quick when there is nothing to heal."""
+        """Undo every fault except damaged files: restore networks, resume paused brokers, start
+        stopped ones, and wait until all are registered and ready. Fast if there is no fault."""
         faulty = bool(self._cut) or self._session_ended
         if self._cut:
             self._cut.clear()
@@ -341,8 +343,8 @@ class EmbeddedCluster(Startable):
         zookeeper = self.zookeeper.process
         if zookeeper.is_paused or not zookeeper.running:
             faulty = True
-            # Resumed, it would end the sessions that it could not hear of, but a moment later;
-            # started, it gives each its whole time.
+            # Resumed before, ZooKeeper would expire the sessions that it could not hear a moment
+            # later; started now, it gives each its whole timeout.
             zookeeper.kill()
             self.zookeeper.restart()
         for broker in self.brokers:
@@ -367,12 +369,12 @@ class EmbeddedCluster(Startable):
         return state
 
     def _apply_cuts(self) -> None:
-        assert self._relay is not None, "nothing is cut without a relay"
+        assert self._relay is not None, "cuts need a relay"
         cut = [self.brokers[number] for number in sorted(self._cut)]
         self._relay.cut([(f"broker-{broker.id}", broker.process.pid or 0) for broker in cut])
 
     def check_alive(self) -> None:
-        """KafkaError, with the end of its log, for a process that ended although nobody asked."""
+        """KafkaError, with the end of its log, for a process that ended unexpectedly."""
         self.zookeeper.check_alive()
         for broker in self.brokers:
             broker.check_alive()
@@ -392,11 +394,11 @@ class EmbeddedCluster(Startable):
         if time.monotonic() > deadline:
             late = [b for b in brokers if not b.accepts_connections()] or list(brokers)
             reports = "\n\n".join(b.process.describe_failure() for b in late)
-            raise KafkaError(f"the cluster is not ready in {timeout:.0f} s\n{reports}")
+            raise KafkaError(f"the cluster is not ready after {timeout:.0f} s\n{reports}")
 
 
 def _knows(broker: EmbeddedBroker, expected: set[Broker]) -> bool:
-    """Whether this broker answers, and with the `expected` ones among the brokers."""
+    """Whether this broker answers, with the `expected` ones in its list of brokers."""
     try:
         return expected <= set(_ask(broker).brokers.values())
     except KafkaError:
@@ -404,7 +406,7 @@ def _knows(broker: EmbeddedBroker, expected: set[Broker]) -> bool:
 
 
 def _leads(broker: EmbeddedBroker, topic: str, partitions: int) -> bool:
-    """Whether the broker names a leader for each of the topic's partitions."""
+    """Whether the broker returns a leader for each of the topic's partitions."""
     try:
         known = _ask(broker, topic).partitions(topic)
     except KafkaError:

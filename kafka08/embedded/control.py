@@ -1,6 +1,6 @@
-"""How commands ask the process that a cluster belongs to: a Unix socket in the directory.
+"""Requests of commands to the process that runs a cluster: a Unix socket in its directory.
 
-One request for each connection, a JSON line each way:
+One request per connection, a JSON line each way:
 
     {"verb": "restart", "broker": 1}  →  {"said": "Broker 1 runs at …"}  or  {"error": "…"}
 """
@@ -26,15 +26,15 @@ _REQUEST_SECONDS = 5.0
 _REQUEST_CHARACTERS_MAX = 200
 _NAME = "control"
 _ADDRESS_BYTES_MAX = 100
-"""Unix allows about 104 to 108."""
+"""Unix limits socket addresses to about 104 to 108 bytes."""
 
 
 class ControlServer(Closeable):
-    """The side of the process that the cluster belongs to, in a directory that it has claimed."""
+    """The server, in the process that runs the cluster and has claimed its directory."""
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / _NAME
-        # Left by a process that was killed.
+        # Left over from a process that was killed.
         self._path.unlink(missing_ok=True)
         self._listener = socket.socket(socket.AF_UNIX)
         with _address(directory) as address:
@@ -42,8 +42,8 @@ class ControlServer(Closeable):
         self._listener.listen()
 
     def serve(self, obey: Callable[[Verb, int], str], seconds: float) -> None:
-        """Wait for a request, at most `seconds`, and answer it. An error of `obey` becomes the
-        answer; the connection of a client that sends nothing is closed."""
+        """Wait for a request, at most `seconds`, and answer it. An error of `obey` is the answer;
+        the connection of a client that sends nothing is closed."""
         self._listener.settimeout(seconds)
         try:
             connection, _ = self._listener.accept()
@@ -61,8 +61,8 @@ class ControlServer(Closeable):
 
 
 def ask(directory: Path, verb: Verb, broker: int) -> str:
-    """What the process that the cluster belongs to says when it has done it. KafkaError if it
-    cannot do it, or does not answer in ANSWER_SECONDS."""
+    """Send a request to the process that runs the cluster; returns its answer once it has
+    executed it. KafkaError if it fails, or does not answer in ANSWER_SECONDS."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(ANSWER_SECONDS)
         try:
@@ -72,10 +72,10 @@ def ask(directory: Path, verb: Verb, broker: int) -> str:
             line = connection.makefile("r").readline()
         except TimeoutError:
             raise KafkaError(
-                f"no answer in {ANSWER_SECONDS:.0f} s from {directory / _NAME}"
+                f"no answer from {directory / _NAME} within {ANSWER_SECONDS:.0f} s"
             ) from None
         except OSError as error:
-            raise KafkaError(f"cannot ask at {directory / _NAME}: {error.strerror}") from error
+            raise KafkaError(f"cannot connect to {directory / _NAME}: {error.strerror}") from error
     if not line:
         raise KafkaError("the cluster ended before it answered")
     answer = json.loads(line)
@@ -101,8 +101,8 @@ def _answer(obey: Callable[[Verb, int], str], line: str) -> dict[str, str]:
 
 @contextmanager
 def _address(directory: Path) -> Iterator[str]:
-    """The socket's address. An address is short, and a directory's path may be long: Linux reaches
-    it through a descriptor as well."""
+    """The socket's address. Addresses are short, and a directory's path may be long; on Linux a
+    descriptor of the directory makes it short."""
     path = str(directory / _NAME)
     if len(os.fsencode(path)) <= _ADDRESS_BYTES_MAX:
         yield path

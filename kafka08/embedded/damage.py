@@ -1,4 +1,4 @@
-"""Damage to a log on disk, of the kind a crash leaves behind."""
+"""Damages a log on disk as a crash does."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from kafka08.errors import KafkaError
 
 
 def corrupt_tail(directory: Path, size: int) -> Path:
-    """Turn over every bit in the last `size` bytes of a partition's newest segment that has any.
+    """Flip every bit in the last `size` bytes of a partition's newest non-empty segment.
 
-    Bytes already sent to the page cache count: it is what a broker reads when it starts again, and
-    what a running one serves. Gives the file. KafkaError if there are fewer bytes.
+    This includes bytes in the page cache, which a broker reads when it starts again and serves
+    while it runs. Returns the file. KafkaError if it has fewer bytes.
     """
     segments = [path for path in sorted(directory.glob("*.log")) if path.stat().st_size]
     if not segments or segments[-1].stat().st_size < size:
-        raise KafkaError(f"{directory} has no {size} bytes to damage in its last segment")
+        raise KafkaError(f"the last segment in {directory} has fewer than {size} bytes")
     with segments[-1].open("r+b") as segment:
         segment.seek(-size, 2)
         tail = segment.read(size)

@@ -1,9 +1,9 @@
-"""The directory of a cluster that other commands find: who runs the cluster, and where it answers.
+"""The directory in which other commands find a cluster: its process, its addresses, its brokers.
 
 At most one process runs a cluster in a directory. It holds an exclusive lock on the file `lock`,
-which ends with the process however that ends, and writes `cluster.json`. Other processes take the
-lock shared, for a moment: as long as they get it, no cluster runs and `cluster.json` means nothing.
-For `kafka08 up`, `status` and `down`.
+which the system releases when the process ends, and writes `cluster.json`. Other processes briefly
+take a shared lock: if they get it, no cluster runs and `cluster.json` is stale. For `kafka08 up`,
+`status` and `down`.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _POLL_SECONDS = 0.05
 
 @dataclass(frozen=True)
 class ClusterState:
-    """What runs in a directory. `zookeeper` and `bootstrap` are "" while it is starting.
+    """The cluster in a directory. `zookeeper` and `bootstrap` are "" while it starts.
 
-    pid, started   the process that the cluster belongs to (identity.py)
-    brokers        how each of them is, by id; none while it is starting
+    pid, started   the process that runs the cluster (identity.py)
+    brokers        the state of each, by id; empty while it starts
     """
 
     pid: int
@@ -53,14 +53,15 @@ class ClusterState:
 
     @classmethod
     def from_json(cls, text: str) -> ClusterState:
-        """ValueError, KeyError or TypeError if it is not what `ClusterDirectory` writes."""
+        """ValueError, KeyError or TypeError for text that `ClusterDirectory` cannot have
+        written."""
         fields = json.loads(text)
         fields["brokers"] = tuple(BrokerState(**broker) for broker in fields["brokers"])
         return cls(**fields)
 
 
 class ClusterDirectory:
-    """One directory, seen by the process that runs a cluster there or by another."""
+    """One directory, used by the process that runs a cluster there or by another."""
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
@@ -70,8 +71,8 @@ class ClusterDirectory:
         self._state = self.path / "cluster.json"
 
     def claim(self) -> bool:
-        """Take the directory for this process, until it ends or calls `release`. False if another
-        process has it. The state of a process that was killed is removed."""
+        """Claim the directory for this process, until it ends or calls `release`. False if another
+        process has claimed it. Removes the state of a process that was killed."""
         self.path.mkdir(parents=True, exist_ok=True)
         lock_file = self._lock.open("a")
         deadline = time.monotonic() + CLAIM_SECONDS
@@ -80,14 +81,16 @@ class ClusterDirectory:
                 if not _try_lock(lock_file, fcntl.LOCK_SH):
                     lock_file.close()
                     return False
-                # No owner while the lock is shared. Readers must not find the old state together
-                # with the new owner's lock.
+                # No process can claim it while we hold the shared lock. Readers must not find the
+                # old state together with the new owner's lock.
                 self._state.unlink(missing_ok=True)
                 if _try_lock(lock_file, fcntl.LOCK_EX):
                     break
-                # Another process looks at this moment. The failed attempt gave up the shared lock.
+                # Another process reads at this moment. The failed attempt released the shared lock.
                 if time.monotonic() > deadline:
-                    raise KafkaError(f"{self._lock} is always locked by a process that reads it")
+                    raise KafkaError(
+                        f"cannot lock {self._lock}: other processes read it all the time. Try again"
+                    )
                 time.sleep(_POLL_SECONDS)
         except BaseException:
             lock_file.close()
@@ -99,29 +102,29 @@ class ClusterDirectory:
     def announce(
         self, zookeeper: str, bootstrap: str, brokers: tuple[BrokerState, ...]
     ) -> ClusterState:
-        """Tell other processes where the cluster answers and how its brokers are. The directory
-        must be ours."""
+        """Publish the addresses and the brokers' states to other processes. Claim the directory
+        first."""
         assert self._lock_file is not None, "only the owner of a directory writes its state"
         state = self._own_state(zookeeper, bootstrap, brokers)
         self._write(state)
         return state
 
     def release(self) -> None:
-        """The cluster has ended. Calling it twice does nothing."""
+        """The cluster has ended. A second call does nothing."""
         if self._lock_file is not None:
             self._state.unlink(missing_ok=True)
             self._lock_file.close()
             self._lock_file = None
 
     def running(self) -> ClusterState | None:
-        """The cluster that runs or starts here; None if there is none. KafkaError if `cluster.json`
-        cannot be read."""
+        """The cluster that runs or starts here; None if there is none. KafkaError for an unreadable
+        `cluster.json`."""
         deadline = time.monotonic() + STATE_SECONDS
         while self._is_taken():
             try:
                 return ClusterState.from_json(self._state.read_text())
             except FileNotFoundError:
-                # Between the owner's lock and its first state, or between its last one and its end.
+                # Between claim and first state, or between the removal of the state and the end.
                 if time.monotonic() > deadline:
                     raise KafkaError(
                         f"{self._state} is missing, but a process holds {self._lock}"
@@ -136,7 +139,7 @@ class ClusterDirectory:
         return None
 
     def _owner_claimed(self) -> str:
-        """The process that a state of another form names, for the end of a sentence."""
+        """The process named in a state of another version, for the end of a sentence."""
         try:
             pid = json.loads(self._state.read_text())["pid"]
         except (OSError, ValueError, KeyError, TypeError):
@@ -144,8 +147,8 @@ class ClusterDirectory:
         return f": {pid}" if isinstance(pid, int) else ""
 
     def last_error(self) -> str | None:
-        """The last line of `log` that tells an error and, below it, the last line of all: of an
-        excerpt it names the cause. None without an error, as after a clean stop."""
+        """The last line of `log` with an error and, after it, the last line of the file, which
+        names the cause in an excerpt. None without an error, as after a clean stop."""
         try:
             lines = self.log.read_text(errors="replace").splitlines()
         except FileNotFoundError:
@@ -157,8 +160,8 @@ class ClusterDirectory:
         return "\n".join([lines[errors[-1]].rstrip(":"), *excerpt[-1:]])
 
     def stop(self, timeout: float = STOP_SECONDS) -> ClusterState | None:
-        """Stop what runs here and wait until it has ended; None if nothing did. KafkaError if it
-        still runs after `timeout` seconds, or is not a process of this machine and user."""
+        """Stop the cluster here and wait for its end; None if there is none. KafkaError if it still
+        runs after `timeout` seconds, or belongs to another machine or user."""
         found = self.running()
         if found is None:
             return None
@@ -168,7 +171,7 @@ class ClusterDirectory:
             if taken and not sent:
                 raise KafkaError(
                     f"a process holds {self._lock}, but {self._state} names process {found.pid}, "
-                    "which is not it. Stop the cluster where it was started: in a container, say"
+                    "which is another one. Stop the cluster where it was started: in a container?"
                 )
             if time.monotonic() > deadline:
                 raise KafkaError(
@@ -178,7 +181,7 @@ class ClusterDirectory:
         return found
 
     def _is_taken(self) -> bool:
-        """Whether a process runs a cluster here. Any number may ask at the same time."""
+        """Whether a process runs a cluster here. Any number of processes may call it at once."""
         try:
             with self._lock.open() as lock_file:
                 return not _try_lock(lock_file, fcntl.LOCK_SH)
@@ -199,14 +202,14 @@ class ClusterDirectory:
 
 
 def default_directory() -> Path:
-    """Where a detached cluster lives that was given no directory: below the user's state
-    directory. ConfigError if the user has none."""
+    """The directory of a detached cluster without --data-dir, below the user's state directory.
+    ConfigError if the user has none."""
     return _state_home() / "cluster"
 
 
 def remember_foreground(path: Path) -> None:
-    """Note the directory of a cluster that runs in the foreground, for commands that are given
-    none. It is not noted where the user's state directory cannot be written."""
+    """Note the directory of a cluster that runs in the foreground, for commands without --data-dir.
+    Does nothing if the user's state directory cannot be written."""
     with suppress(OSError, ConfigError):
         note = _foreground_note()
         note.parent.mkdir(parents=True, exist_ok=True)
@@ -214,8 +217,8 @@ def remember_foreground(path: Path) -> None:
 
 
 def find_directory() -> ClusterDirectory:
-    """For a command that was given no directory: the default one, or that of the cluster which was
-    started last in the foreground if a cluster runs in that one alone."""
+    """The directory for a command without --data-dir: the default one, or that of the cluster
+    started last in the foreground if only that one has a running cluster."""
     default = ClusterDirectory(default_directory())
     with suppress(OSError):
         foreground = ClusterDirectory(Path(_foreground_note().read_text().rstrip("\n")))

@@ -1,11 +1,11 @@
-"""Nothing is left running when we die, however we die.
+"""Guard: ends child processes when this process ends, however it ends.
 
-A guard is a small shell beside our process, in a session of its own, that reads the ids of the
-processes we started from a pipe. When we end without a word (kill -9, a crash), the pipe closes and
-the shell kills them and removes the directory that was temporary. With an id goes the start of its
-process (identity.py): one that ended by itself is not killed again under the id of a stranger.
-Unlike PR_SET_PDEATHSIG this does not depend on which thread started a process, needs no code before
-exec, and works for a JVM.
+A guard is a small shell in a session of its own, which reads the ids of our child processes from a
+pipe. When we end unexpectedly (kill -9, a crash), the pipe closes, and the shell kills them and
+removes the temporary directory. It gets each id with the start time of its process (identity.py):
+the id of a process that has ended may belong to another one by then. Unlike PR_SET_PDEATHSIG this
+does not depend on the thread that started a process, needs no code before exec, and works for a
+JVM.
 """
 
 from __future__ import annotations
@@ -60,16 +60,16 @@ class Guard:
         )
 
     def add(self, pid: int) -> None:
-        """Kill this process when we end; nothing if it has ended already."""
+        """Kill this process when we end; no effect if it has ended already."""
         if (started := started_at(pid)) is not None:
             self._say(f"add {pid}={started}")
 
     def drop(self, pid: int) -> None:
-        """The process has been waited for; its id may be given to another."""
+        """The process was waited for; its id may be reused."""
         self._say(f"drop {pid}")
 
     def close(self) -> None:
-        """Nothing is guarded any more."""
+        """End the guard without killing anything."""
         if self._shell.returncode is None:
             self._say("done")
             assert self._shell.stdin is not None

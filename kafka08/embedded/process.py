@@ -1,4 +1,4 @@
-"""A child process of an embedded cluster: its log, its signals, its end."""
+"""A child process of an embedded cluster: its log, signals and exit code."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ STOP_SECONDS = 20.0
 
 
 class ManagedProcess:
-    """One process in a session of its own, so that Ctrl-C in the terminal reaches only its parent.
+    """A process in a session of its own, so that Ctrl-C in the terminal reaches only its parent.
 
-    Everything it prints is appended to `log`. It can be started again after it has ended.
+    Its output is appended to `log`. It can be started again after it has ended.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class ManagedProcess:
 
     @property
     def pid(self) -> int | None:
-        """The process id; None unless it runs, for then the id may be another process's."""
+        """The process id; None unless it runs, since the id may be reused then."""
         return self._popen.pid if self._popen is not None and self.running else None
 
     @property
@@ -50,11 +50,11 @@ class ManagedProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """How it ended; None while it runs or before it ever did."""
+        """Its exit code; None while it runs or before the first start."""
         return self._exit_code if self._popen is None else self._popen.poll()
 
     def start(self) -> None:
-        """Start it and return at once."""
+        """Start it; returns at once."""
         assert not self.running, f"{self.name} runs already"
         if self._popen is not None:
             self._reap()
@@ -73,13 +73,14 @@ class ManagedProcess:
         self._guard.add(self._popen.pid)
 
     def stop(self, timeout: float = STOP_SECONDS) -> int | None:
-        """SIGTERM, and SIGKILL after `timeout` seconds; the exit code. Paused ones are resumed."""
+        """SIGTERM, then SIGKILL after `timeout` seconds; returns the exit code. Resumes it first if
+        it is paused."""
         self.begin_stop()
         return self.finish_stop(timeout)
 
     def begin_stop(self) -> None:
-        """Send SIGTERM, once, and return; `finish_stop` must follow. (A second SIGTERM means that
-        a broker shall end at once.)"""
+        """Send SIGTERM, once, and return; call `finish_stop` afterwards. (A second SIGTERM ends a
+        broker at once.)"""
         if self.running and not self._stopping:
             self._stopping = True
             self._signal(signal.SIGTERM)
@@ -95,14 +96,14 @@ class ManagedProcess:
         return self._reap()
 
     def kill(self) -> None:
-        """SIGKILL: the process has no say in it."""
+        """SIGKILL: it ends without cleaning up."""
         if self.running:
             self._signal(signal.SIGKILL)
         if self._popen is not None:
             self._reap()
 
     def pause(self) -> None:
-        """SIGSTOP: it holds its sockets and answers nothing."""
+        """SIGSTOP: its sockets stay open, but it does not respond."""
         self._signal(signal.SIGSTOP)
         self.is_paused = True
 
@@ -111,18 +112,18 @@ class ManagedProcess:
         self.is_paused = False
 
     def log_excerpt(self, lines: int = EXCERPT_LINES) -> str:
-        """The end of what it printed."""
+        """The last lines of its output."""
         return self.said_since(0, lines) or (
             "(the log is empty)" if self.log.exists() else "(no log)"
         )
 
     @property
     def log_size(self) -> int:
-        """Bytes it has printed so far."""
+        """The size of its output so far, in bytes."""
         return self.log.stat().st_size if self.log.exists() else 0
 
     def said_since(self, position: int, lines: int = EXCERPT_LINES) -> str:
-        """The end of what it printed after the first `position` bytes; "" if nothing."""
+        """The last lines of its output after the first `position` bytes; "" if there is none."""
         try:
             with self.log.open("rb") as log:
                 log.seek(position)

@@ -5,8 +5,8 @@
         kafka08_cluster.kill(kafka08_cluster.leader_of(kafka08_topic))
         ...
 
-Registered as an entry point, so installing kafka08 is enough. It starts nothing and imports next
-to nothing before a test asks for a fixture. docs/testing.md has the whole story.
+Registered as an entry point, so installing kafka08 is enough. It starts nothing and imports almost
+nothing before a test requests a fixture. docs/testing.md describes it.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from kafka08.embedded.cluster import EmbeddedCluster
 
 EXCERPT_LINES: Final = 30
-"""What a failure shows of each process, at most, and only of what it said during the test."""
+"""The most lines of each process's output in the report of a failed test."""
 TOPIC_NAME_LENGTH: Final = 100
 REPLICAS_MAX: Final = 3
-"""Replicas of a test's topic, where its marker says nothing else."""
+"""The most replicas of a test's topic without a marker."""
 
 _CLUSTER: Final = pytest.StashKey["EmbeddedCluster"]()
 _MARKS: Final = pytest.StashKey[dict[Path, int]]()
@@ -50,15 +50,15 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
         "kafka08_topic(partitions=1, replication_factor=min(3, brokers), config=None): "
-        "how the fixture kafka08_topic makes its topic",
+        "options of the topic that the fixture kafka08_topic creates",
     )
 
 
 @pytest.fixture(scope="session")
 def kafka08_cluster(request: pytest.FixtureRequest) -> Iterator[EmbeddedCluster]:
-    """ZooKeeper and brokers for the session, with networks that can be cut. One for each worker
-    of pytest-xdist, so that the faults of one do not meet the tests of another. After each test
-    that used it, it is healed."""
+    """ZooKeeper and brokers for the session, with networks that can be cut. Each worker of
+    pytest-xdist has its own, so that the faults of one do not affect the tests of another. It is
+    healed after each test that used it."""
     # Not at the top: every pytest run of an environment with kafka08 loads this module.
     from kafka08.config import parse_overrides
     from kafka08.embedded.cluster import EmbeddedCluster
@@ -81,10 +81,11 @@ def kafka08_cluster(request: pytest.FixtureRequest) -> Iterator[EmbeddedCluster]
 
 @pytest.fixture
 def kafka08_topic(request: pytest.FixtureRequest, kafka08_cluster: EmbeddedCluster) -> str:
-    """The name of a topic that no other test has, ready to be used.
+    """The name of a new topic, ready to be used.
 
-    One partition with a replica on each broker, on three at most, so that another broker leads it
-    when its leader is killed; or what `@pytest.mark.kafka08_topic(partitions=4, ...)` says.
+    It has one partition with a replica on each broker, on three at most, so that another broker
+    leads it when its leader is killed. `@pytest.mark.kafka08_topic(partitions=4, ...)` changes
+    that.
     """
     marker = request.node.get_closest_marker("kafka08_topic")
     number = request.config.stash.get(_TOPICS, 0)
@@ -100,7 +101,7 @@ def kafka08_topic(request: pytest.FixtureRequest, kafka08_cluster: EmbeddedClust
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
-    """Remember how long the logs are, so that a failure shows only what the test brought about."""
+    """Remember the sizes of the logs, so that a failure shows only the output during the test."""
     cluster = item.config.stash.get(_CLUSTER, None)
     item.stash[_MARKS] = {} if cluster is None else sizes_of_logs(cluster)
     yield
@@ -110,7 +111,7 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show what brokers and ZooKeeper said during a test that failed."""
+    """Add the output of brokers and ZooKeeper to the report of a failed test."""
     report = yield
     cluster = item.config.stash.get(_CLUSTER, None)
     if report.failed and cluster is not None and uses_cluster(item):
@@ -123,8 +124,8 @@ def pytest_runtest_makereport(
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
-    """Heal the cluster for the next test, before the session's last test takes it down. What the
-    test used is taken down also when that fails."""
+    """Heal the cluster for the next test, before the session's last test stops it. Fixtures of the
+    test are torn down even if that fails."""
     cluster = item.config.stash.get(_CLUSTER, None)
     try:
         if cluster is not None and uses_cluster(item):

@@ -1,4 +1,4 @@
-"""Our end of the relay process (relay_process.py): open links, cut them, mend them."""
+"""The parent's end of the relay process (relay_process.py): opens, cuts and restores links."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class LinkSpec(NamedTuple):
 
 
 class Relay:
-    """A relay process with its links. It ends with us, however we end: its stdin closes."""
+    """A relay process with its links. It ends when we end, because its stdin closes."""
 
     def __init__(self, links: Iterable[LinkSpec]) -> None:
         """Start it. `ports` has the port of each link, in order. KafkaError if one is taken."""
-        # In a session of its own, so that Ctrl-C in a terminal is for us alone.
+        # In a session of its own, so that Ctrl-C in a terminal reaches us alone.
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", str(_PROGRAM)],
             stdin=subprocess.PIPE,
@@ -46,11 +46,11 @@ class Relay:
         return self._process.pid
 
     def cut(self, cuts: Iterable[tuple[str, int]]) -> None:
-        """Cut exactly these links, each with the process behind it, and mend all others."""
+        """Cut exactly these links, each with the process behind it, and restore all others."""
         self._ask({"cut": list(cuts)})
 
     def stop(self) -> None:
-        """End the process and with it every connection over it. May be called twice."""
+        """End the process, which closes every connection through it. May be called twice."""
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
             assert pipe is not None
             pipe.close()

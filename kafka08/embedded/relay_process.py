@@ -1,15 +1,15 @@
-"""A relay between clients and the servers of an embedded cluster, whose links can be cut.
+"""A relay between clients and the servers of an embedded cluster, with links that can be cut.
 
-Run as a file, with the standard library alone, so that it is up in a few hundredths of a second.
-Commands are JSON lines on stdin, each answered by a line on stdout:
+Run as a file, with the standard library alone, so that it starts in a few hundredths of a second.
+Commands are JSON lines on stdin; each gets one line on stdout as its answer:
 
     {"links": [{"name": "broker-0", "host": "127.0.0.1", "listen": 0, "target": 10001}, …]}
                                     → {"ports": [34567, …]}      once, first; listen 0: any port
-    {"cut": [["broker-0", 4711], …]}  → {}     the links that are cut now, and whose process
+    {"cut": [["broker-0", 4711], …]}  → {}     the links to be cut now, with their processes
 
-A cut loses no byte and closes nothing: what is under way waits, as packets do that are sent again
-until the network is back. Cut is a connection over a link that is named, and one that the process
-named opened over any link. End of stdin ends the relay.
+A cut loses no byte and closes no connection: bytes in flight wait, as in a network that retransmits
+packets. It affects every connection over a named link, and every connection that the named process
+has opened over any link. End of stdin ends the relay.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CHUNK_BYTES = 256 * 1024
 
 
 class Link(NamedTuple):
-    """One address that clients know, and the server behind it."""
+    """An address for clients, and the server behind it."""
 
     name: str
     host: str
@@ -44,7 +44,7 @@ class Relayed:
         self.may_pass = asyncio.Event()
 
     async def run(self) -> None:
-        """Carry bytes both ways until both sides are done."""
+        """Forward bytes both ways until both sides are done."""
         await self.may_pass.wait()
         server = socket.socket()
         try:
@@ -56,14 +56,15 @@ class Relayed:
                 end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             await self._carry_both_ways(server)
         except OSError:
-            pass  # the server is gone: the client's connection goes as well
+            pass  # the server is gone: the client's connection is closed as well
         finally:
             self.client.close()
             server.close()
 
     async def _carry_both_ways(self, server: socket.socket) -> None:
-        """Until both ways are done, or one fails. Neither is left waiting: the number of a closed
-        socket soon belongs to another connection, whose bytes it would take."""
+        """Forward until both directions are done, or one fails. Neither task may outlive the
+        sockets: a closed descriptor is soon reused, and the task would take another connection's
+        bytes."""
         ways = [
             asyncio.ensure_future(self._carry(self.client, server)),
             asyncio.ensure_future(self._carry(server, self.client)),
@@ -86,18 +87,18 @@ class Relayed:
 
 
 class Relay:
-    """All links and what is cut."""
+    """All links and the current cuts."""
 
     def __init__(self) -> None:
         self._connections: set[Relayed] = set()
         self._cut_links: set[str] = set()
         self._cut_processes: list[int] = []
-        """Open descriptors of directories below /proc: unlike an id, one never means another
-        process."""
+        """Open descriptors of directories below /proc: unlike a process id, a descriptor is never
+        reused while it is open."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     def listen(self, spec: dict[str, Any]) -> int:
-        """Open a link; the port that clients use."""
+        """Open a link; returns the port for clients."""
         listener = socket.socket()
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((spec["host"], spec["listen"]))
@@ -109,7 +110,7 @@ class Relay:
         return port
 
     def cut(self, cuts: list[tuple[str, int]]) -> None:
-        """Let everything pass but what is cut by `cuts`."""
+        """Cut exactly the connections that `cuts` select."""
         self._cut_links = {name for name, _ in cuts}
         for process in self._cut_processes:
             os.close(process)
@@ -123,7 +124,7 @@ class Relay:
             try:
                 relayed = Relayed(link, client)
             except OSError:
-                client.close()  # gone before we looked
+                client.close()  # it was closed before we accepted it
                 continue
             self._connections.add(relayed)
             self._decide({relayed})
@@ -144,14 +145,14 @@ class Relay:
                 relayed.may_pass.set()
 
     def _keep(self, work: Any) -> None:
-        # The loop itself holds tasks only weakly.
+        # The event loop itself holds tasks only weakly.
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
 
 def open_process(pid: int) -> list[int]:
-    """A descriptor of the process's directory below /proc; empty where there is none."""
+    """A descriptor of the process's directory below /proc; empty if there is none."""
     try:
         return [os.open(f"/proc/{pid}", os.O_RDONLY | os.O_DIRECTORY)]
     except OSError:
@@ -159,7 +160,7 @@ def open_process(pid: int) -> list[int]:
 
 
 def ports_of(process: int) -> set[int]:
-    """Local TCP ports of the connections of a process (`open_process`); empty when it has ended."""
+    """Local TCP ports of a process's connections (`open_process`); empty after its end."""
     inodes = set()
     with suppress(OSError):
         descriptors = os.open("fd", os.O_RDONLY | os.O_DIRECTORY, dir_fd=process)

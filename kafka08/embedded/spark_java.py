@@ -1,4 +1,4 @@
-"""A JAVA_HOME for Spark: any Java we find, by a launcher that makes it fit and keeps it quiet."""
+"""A JAVA_HOME for Spark: a launcher that adapts any Java to Spark and redirects its output."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ exec {java} "$@" 2>>{log}
 
 
 def make_java_home(directory: Path, java: Path, log_file: Path) -> Path:
-    """Make `directory` a JAVA_HOME that runs `java`, its stderr (Spark's log and the workers')
-    appended to `log_file`. Returns `directory`."""
+    """Make `directory` a JAVA_HOME that runs `java`, with its stderr (the logs of Spark and its
+    workers) appended to `log_file`. Returns `directory`."""
     launcher = directory / "bin" / "java"
     launcher.parent.mkdir(parents=True)
     launcher.write_text(

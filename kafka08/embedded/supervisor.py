@@ -1,7 +1,8 @@
-"""What the process of `kafka08 up` does while its cluster runs.
+"""Supervisor: the main loop of `kafka08 up`.
 
-It goes on when a broker dies, says so, and keeps the state that other commands read true. It does
-for them what only it can do, for the brokers are its children: `kafka08 up restart | kill | stop`.
+When a broker dies, it reports that and continues, and it keeps the state up to date that other
+commands read. It executes the requests of `kafka08 up restart | kill | stop`, since the brokers are
+children of its process.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ POLL_SECONDS = 0.2
 class Supervisor:
     """Watches one cluster that has been started.
 
-    directory  whose state is kept; this process has claimed it
-    control    where other commands ask
-    tell       is given the state of each broker that dies
+    directory  the cluster's directory, claimed by this process
+    control    receives the requests of other commands
+    tell       is called with the state of each broker that dies
     """
 
     def __init__(
@@ -51,14 +52,14 @@ class Supervisor:
         )
 
     def run(self, is_stopping: Callable[[], bool]) -> None:
-        """Watch and serve until `is_stopping`. KafkaError, with the end of a log, when ZooKeeper or
-        the last broker that ran has died."""
+        """Watch and serve until `is_stopping`. KafkaError, with the end of a log, if ZooKeeper or
+        the last running broker has died."""
         while not is_stopping():
             self._control.serve(self.obey, POLL_SECONDS)
             self.look()
 
     def look(self) -> None:
-        """Find out who has died since the last look."""
+        """Check which processes have died since the last call."""
         self._cluster.zookeeper.check_alive()
         dead = [broker for broker in self._cluster.brokers if broker.note_death()]
         if not dead:
@@ -67,11 +68,11 @@ class Supervisor:
         for broker in dead:
             self._tell(broker.state)
         if not any(broker.running for broker in self._cluster.brokers):
-            raise KafkaError(f"no broker runs any more: {dead[-1].process.describe_failure()}")
+            raise KafkaError(f"no broker is running: {dead[-1].process.describe_failure()}")
 
     def obey(self, verb: Verb, broker_id: int) -> str:
-        """Do it and say how the broker is then; one that does not run is not stopped again.
-        KafkaError for an id that is not there, and for a broker that cannot start."""
+        """Execute a request and return the broker's new state; a broker that does not run is not
+        stopped again. KafkaError for an unknown id, and for a broker that cannot start."""
         broker = self._find(broker_id)
         if verb == "restart":
             self._restart(broker)
@@ -82,18 +83,18 @@ class Supervisor:
 
     def _restart(self, broker: EmbeddedBroker) -> None:
         if not broker.running:
-            # It registers again when its old session is over, which may take some seconds.
+            # It registers again when its old session has expired, which may take some seconds.
             self._cluster.expire_session(broker)
         try:
             self._cluster.restart(broker)
         except KafkaError:
-            # Whoever asked is told; the cluster goes on, even without any broker.
+            # The requester gets the error; the cluster continues, even without any broker.
             broker.note_death()
             self._keep_state()
             raise
 
     def _keep_state(self) -> None:
-        """`announce`, unless the disk is full: the cluster itself goes on."""
+        """`announce`, unless the disk is full: the cluster itself continues."""
         try:
             self.announce()
         except OSError as error:
@@ -103,5 +104,5 @@ class Supervisor:
         brokers = {broker.id: broker for broker in self._cluster.brokers}
         if broker_id not in brokers:
             there = ", ".join(map(str, brokers))
-            raise KafkaError(f"there is no broker {broker_id}; this cluster has: {there}")
+            raise KafkaError(f"there is no broker {broker_id}; the cluster has: {there}")
         return brokers[broker_id]

@@ -1,7 +1,7 @@
 """A real ZooKeeper server as a child process, ready in well under a second.
 
-Class `org.apache.zookeeper.server.ZooKeeperServerMain` of the jars that java.py finds. One server,
-not an ensemble: for tests, the demo and a cluster on one machine.
+It runs `org.apache.zookeeper.server.ZooKeeperServerMain` from the jars that java.py finds: one
+server, not an ensemble, for tests, the demo and a cluster on one machine.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kafka08.lifecycle import Startable
 START_SECONDS = 30.0
 ATTEMPTS = 4
 TICK_MS = 500
-"""A session's timeout is two ticks at least."""
+"""The minimum of a session timeout is two ticks."""
 MAX_SESSION_MS = 60_000
 _POLL_SECONDS = 0.02
 
@@ -40,13 +40,14 @@ _JVM_FLAGS = (
 
 
 class ZooKeeperServer(Startable):
-    """One server on `host`, on `port` or (0) on a free one: that of an earlier server on the same
-    directory if possible.
+    """One server on `host` and `port`. With port 0 it takes that of an earlier server on the same
+    directory if possible, else a free one.
 
-    preferred_port  taken, if it is free, when port is 0 and no earlier server had one
-    data_dir      where data, configuration and log go; None: a temporary directory, removed at stop
-    durable       force every write to disk (None: yes in a directory that was given). Without, a
-                  crash of the machine LOSES data; a crash of the process does not
+    preferred_port  for port 0 without an earlier server, if it is free
+    data_dir        the directory of data, configuration and log; None: a temporary one, removed at
+                    stop
+    durable         fsync every write (None: only in a given directory). Without it, a crash of the
+                    machine LOSES data; a crash of the process does not
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class ZooKeeperServer(Startable):
 
     @property
     def connect_string(self) -> str:
-        """`host:port`, as zookeeper.connect takes it."""
+        """`host:port`, for zookeeper.connect."""
         return f"{self.host}:{self.port}"
 
     @property
@@ -84,25 +85,25 @@ class ZooKeeperServer(Startable):
         return self._process
 
     def start(self) -> None:
-        """Start and wait until it serves. ConfigError: no Java or no jars; ZooKeeperError: it does
-        not come up, with the end of its log."""
+        """Start and wait until it serves. ConfigError: no Java or no jars; ZooKeeperError, with the
+        end of its log: it does not start."""
         self.begin_start()
         self.await_ready()
 
     def begin_start(self) -> None:
-        """Start and return at once; `await_ready` must follow. ZooKeeperError if the port that was
-        asked for is taken."""
+        """Start and return at once; call `await_ready` afterwards. ZooKeeperError if the given port
+        is taken."""
         if self._wanted_port and (fault := listen_fault(self.host, self._wanted_port)) is not None:
             raise ZooKeeperError(f"cannot listen on {self.host}:{self._wanted_port}: {fault}")
         self._launch(attempt=0)
 
     def await_ready(self, timeout: float = START_SECONDS) -> None:
-        """Until it serves requests. If it cannot (somebody took the port, say), try again."""
+        """Wait until it serves requests. If it cannot start (its port was taken, say), retry."""
         deadline = time.monotonic() + timeout
         attempt = 0
         while not self._serves():
             if time.monotonic() > deadline:
-                raise ZooKeeperError(f"not ready in {timeout:.0f} s: {self._failure()}")
+                raise ZooKeeperError(f"not ready after {timeout:.0f} s: {self._failure()}")
             if not self.process.running:
                 attempt += 1
                 if attempt == ATTEMPTS:
@@ -111,7 +112,7 @@ class ZooKeeperServer(Startable):
             time.sleep(_POLL_SECONDS)
 
     def stop(self) -> None:
-        """End the server; remove its directory if that was temporary. May be called twice."""
+        """Stop the server; remove its directory if it is temporary. May be called twice."""
         if self._process is not None:
             self._process.stop(timeout=10.0)
         if self._own_guard is not None:
@@ -120,18 +121,18 @@ class ZooKeeperServer(Startable):
             shutil.rmtree(self._directory, ignore_errors=True)
 
     def restart(self) -> None:
-        """Stop and start again on the same port with the same data; sessions may survive it."""
+        """Stop and start again on the same port with the same data; sessions may survive."""
         self.process.stop(timeout=10.0)
         self.process.start()
         self.await_ready()
 
     def check_alive(self) -> None:
-        """ZooKeeperError, with the end of its log, when it ended although nobody stopped it."""
+        """ZooKeeperError, with the end of its log, if it ended unexpectedly."""
         if not self.process.running:
             raise ZooKeeperError(self._failure())
 
     def _launch(self, attempt: int) -> None:
-        # The first attempt is silent and quick; a later one writes down why it fails.
+        # The first attempt logs nothing and is fast; a later one logs why it fails.
         if self._wanted_port == 0:
             self.port = self._earlier_port() if attempt == 0 else 0
             self.port = self.port or free_ports(1, self.host)[0]
@@ -153,8 +154,8 @@ class ZooKeeperServer(Startable):
         self._process.start()
 
     def _earlier_port(self) -> int:
-        """The port that a server on this directory had before, else the preferred one, if it is
-        free; else 0."""
+        """The port of an earlier server on this directory, else the preferred one, if it is free;
+        else 0."""
         candidates = [self._preferred_port]
         if self._config.exists():
             candidates.insert(0, int(load_properties(self._config).get("clientPort", "0")))
@@ -172,13 +173,13 @@ class ZooKeeperServer(Startable):
         )
 
     def _serves(self) -> bool:
-        """True when this server serves requests: `ruok` is answered earlier, `srvr` not. Another
-        one may have taken the port; `conf` names the directory of the one that answers."""
+        """Whether this server serves requests. It answers `ruok` before that, `srvr` only then.
+        Another server may have taken the port; `conf` returns the directory of the one there."""
         ours = f"dataDir={self._directory / 'data'}/"
         return "Mode:" in self._ask("srvr") and ours in self._ask("conf")
 
     def _ask(self, word: str) -> str:
-        """The answer to one of the four-letter words; "" if there is none."""
+        """The response to a four-letter word; "" if there is none."""
         try:
             with socket.create_connection((self.host, self.port), timeout=1.0) as connection:
                 connection.sendall(word.encode())

@@ -114,7 +114,7 @@ def test_it_goes_on_without_a_broker_that_died(kafka08: Commands, tmp_path: Path
     assert "Broker 0 runs at" in kafka08("up", "restart", "0").stdout
     assert "Broker 0 was stopped at" in kafka08("up", "stop", "0").stdout
     refused = kafka08("up", "stop", "2", code=1).stderr
-    assert "there is no broker 2; this cluster has: 0, 1" in refused
+    assert "there is no broker 2; the cluster has: 0, 1" in refused
     after = json.loads(kafka08("status", "--json").stdout)
     assert [broker["condition"] for broker in after["brokers"]] == ["stopped", "running"]
     assert after["pid"] == before["pid"]
@@ -128,7 +128,7 @@ def test_it_ends_with_its_last_broker(kafka08: Commands) -> None:
     directory = ClusterDirectory(Path(broker["log"]).parent.parent)
     until(lambda: directory.running() is None, "the cluster ended")
     said = kafka08("status", code=1).stderr
-    assert "Error: no broker runs any more: broker 0 ended with exit code -9" in said
+    assert "Error: no broker is running: broker 0 ended with exit code -9" in said
     assert "No cluster runs in" in kafka08("up", "restart", "0", code=1).stderr
 
 
