@@ -1,7 +1,7 @@
-"""The `kafka08` command: click parses, a room does the work, the result is printed.
+"""The `kafka08` command: click parses the words, a package does the work, the result is printed.
 
-One module per noun; `root.py` has the list. No decision lives here. Results go to stdout, talk and
-progress to stderr. Exit codes: 0 done, 1 failed, 2 misuse (failures.py).
+One module per noun; `root.py` has the list. Commands contain no decisions. Results go to stdout,
+messages and progress to stderr. Exit codes: 0 done, 1 failed, 2 misuse (failures.py).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line; expected errors become a sentence on stderr and an exit code."""
-    # First of all: the imports take a while, and a signal must not end a command half-way.
+    """Run the command line; expected errors become a message on stderr and an exit code."""
+    # Before anything else: the imports take a while, and a signal must not stop a command half-way.
     hold_stop_signals()
     from kafka08.errors import KafkaError
     from kafka08.extras import missing_extra

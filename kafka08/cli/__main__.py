@@ -1,4 +1,4 @@
-"""`python -m kafka08.cli`: the command, for those who know an interpreter but not its PATH."""
+"""`python -m kafka08.cli`: the command, for an interpreter whose scripts are not on PATH."""
 
 from __future__ import annotations
 

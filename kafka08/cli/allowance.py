@@ -1,4 +1,4 @@
-"""How many messages may still be printed, where several streams share one limit."""
+"""The number of messages that may still be printed, shared by several streams."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections import deque
 
 
 class Allowance:
-    """Hands out parts of `limit`, of at most `part` messages; None: no limit. Thread-safe.
+    """Hands out parts of `limit`, of at most `part` messages each; None: no limit. Thread-safe.
 
-    Whoever takes a part gives back what it did not use, so that the parts that are used add up to
-    the limit exactly. Those who wait are served in the order in which they came: a stream that has
-    no messages cannot keep the last part from one that has.
+    A stream that takes a part gives back what it did not use, so the used parts add up to the limit
+    exactly. Waiting streams are served in order of arrival: a stream without messages cannot keep
+    the last part from another one.
     """
 
     def __init__(self, limit: int | None, part: int, shares: int) -> None:
-        """`shares` streams take parts; each gets about its share of what is left."""
+        """`shares` streams take parts; each gets about its share of the rest."""
         self._left = limit
         self._part = part
         self._shares = shares
@@ -23,7 +23,7 @@ class Allowance:
         self._waiting: deque[object] = deque()
 
     def take(self, timeout_s: float) -> int:
-        """A part; 0 if nothing became free in time."""
+        """A part; 0 on timeout."""
         if self._left is None:
             return self._part
         turn = object()
@@ -42,7 +42,7 @@ class Allowance:
             return taken
 
     def give_back(self, count: int) -> None:
-        """`count` messages of a part were not there."""
+        """Return `count` unused messages of a part."""
         if self._left is None:
             return
         with self._condition:

@@ -36,7 +36,7 @@ NOT_REGISTERED: Final = "not registered"
 
 @click.group(cls=Commands, epilog=example("kafka08 broker start server.properties"))
 def broker() -> None:
-    """Run one broker, see whether brokers answer, and what they lead."""
+    """Run one broker, and look at the brokers of a cluster."""
 
 
 @broker.command(
@@ -48,7 +48,7 @@ def broker() -> None:
     "overrides",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Set one configuration key (repeat for more); stronger than the file.",
+    help="Set one configuration key (repeat for more); overrides the file.",
 )
 @level_option(Level.V0_8_2)
 @profile_option
@@ -58,7 +58,7 @@ def start_broker(
 ) -> None:
     """Run a broker in the foreground; CONFIG is a server.properties of Kafka 0.8.
 
-    SIGTERM and Ctrl-C stop it cleanly: leaders are moved away, logs are flushed and closed.
+    SIGTERM and Ctrl-C stop it cleanly: leaders move away, logs are flushed and closed.
     """
     from kafka08.broker.main import run
 
@@ -71,10 +71,11 @@ def start_broker(
 @click.argument("bootstrap", envvar="KAFKA08_BOOTSTRAP", metavar="HOST:PORT[,..]")
 @json_option("One JSON list.")
 def ping(bootstrap: str, as_json: bool) -> None:
-    """Ask each broker named (default: KAFKA08_BOOTSTRAP) for metadata; exits 1 if one is silent.
+    """Ask each broker of the list (default: KAFKA08_BOOTSTRAP) for metadata; exits 1 unless all
+    answer.
 
-    Prints its host:port, how many brokers it knows, and how many topics: 0 and 0 before the first
-    topic of a cluster, with which a broker of 0.8 is told of the others.
+    Prints its host:port and the numbers of brokers and topics that it knows: 0 and 0 before the
+    first topic of a cluster, since a broker of 0.8 does not know the others until then.
     """
     from kafka08.client import ClusterClient, parse_bootstrap
     from kafka08.errors import KafkaError
@@ -104,11 +105,11 @@ def ping(bootstrap: str, as_json: bool) -> None:
 
 
 @broker.command("list", epilog=example("kafka08 broker list --zookeeper localhost:2181"))
-@json_option("One JSON list, as describe has it.")
+@json_option("One JSON list, as from describe.")
 @zookeeper_option
 def list_(as_json: bool, zookeeper: str) -> None:
-    """List the brokers: address, controller, how many partitions each leads, holds, and holds out
-    of sync. A broker that has replicas and is not registered is listed too."""
+    """List the brokers: address, controller, and how many partitions each leads, holds, and holds
+    out of sync. The list includes unregistered brokers that have replicas."""
     brokers = read([], zookeeper)
     if as_json:
         click.echo(json.dumps([found.as_dict() for found in brokers]))
@@ -134,8 +135,8 @@ def list_(as_json: bool, zookeeper: str) -> None:
 def describe(broker_ids: tuple[int, ...], as_json: bool, zookeeper: str) -> None:
     """Describe the brokers with these IDs, or all: registration, and the state of their partitions.
 
-    under replicated: it leads them, and a replica is not in sync. out of sync: it has a replica
-    itself, which is not in sync.
+    under replicated: it leads the partition, and a replica is not in sync. out of sync: its own
+    replica is not in sync.
     """
     brokers = read(broker_ids, zookeeper)
     if as_json:
@@ -147,7 +148,7 @@ def describe(broker_ids: tuple[int, ...], as_json: bool, zookeeper: str) -> None
 
 
 def read(broker_ids: Sequence[int], zookeeper: str) -> list[BrokerDescription]:
-    """The brokers with these ids, all if there are none."""
+    """The brokers with these ids; all if there are none."""
     from kafka08.admin import AdminClient
 
     with AdminClient(zookeeper) as admin:
@@ -155,14 +156,14 @@ def read(broker_ids: Sequence[int], zookeeper: str) -> list[BrokerDescription]:
 
 
 def address(broker: BrokerDescription) -> str:
-    """Where clients of 0.8 reach it, else why they cannot."""
+    """The address for clients of 0.8, else why it has none."""
     if broker.registration is None:
         return NOT_REGISTERED
     return broker.address or "no PLAINTEXT listener"
 
 
 def description_lines(broker: BrokerDescription) -> Iterator[str]:
-    """`Broker: 0` and, indented, a line for each field; of partitions the count and the first."""
+    """`Broker: 0` and an indented line for each field; of partitions the number and the first."""
     yield f"Broker: {broker.broker_id}"
     yield f"  address: {address(broker)}"
     if (found := broker.registration) is not None:

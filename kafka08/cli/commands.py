@@ -1,4 +1,4 @@
-"""Groups of commands: a noun in singular or plural, the command that was probably meant, and the
+"""Groups of commands: nouns in singular or plural, suggestions for mistyped commands, and the
 options that every command has."""
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from kafka08.nearest import did_you_mean
 
 LEVELS: Final = ("debug", "info", "warning", "error")
 LEVEL: Final = "kafka08.log_level"
-"""Where the context keeps what --log-level said, for a command that sets up its own log."""
+"""The context's key for --log-level, for a command that sets up its own log."""
 
 
 class Commands(click.Group):
-    """A group whose commands are also found by their other number: `topics` is `topic`."""
+    """A group that also finds a command by its plural or singular: `topics` is `topic`."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         names = self.list_commands(ctx)
@@ -26,7 +26,7 @@ class Commands(click.Group):
         return None
 
     def load(self, ctx: click.Context, name: str) -> click.Command | None:
-        """The command of this very name."""
+        """The command of exactly this name."""
         return super().get_command(ctx, name)
 
     def resolve_command(
@@ -41,7 +41,7 @@ class Commands(click.Group):
 
 
 def add_common_options(command: click.Command) -> None:
-    """Give --log-level to the command, and to all of the group that it is. May be called again."""
+    """Add --log-level to the command, and to all commands of a group. May be called again."""
     if isinstance(command, click.Group):
         for one in command.commands.values():
             add_common_options(one)
@@ -59,7 +59,7 @@ def log_level_option() -> click.Option:
         expose_value=False,
         is_eager=True,
         callback=_set_log_level,
-        help="What of the log is shown on stderr; default: warning (of a broker: info).",
+        help="Lowest level of log lines on stderr; default: warning (of a broker: info).",
     )
 
 

@@ -1,4 +1,4 @@
-"""`kafka08 completion`: what a shell needs to complete our words with Tab."""
+"""`kafka08 completion`: shell completion with Tab."""
 
 from __future__ import annotations
 

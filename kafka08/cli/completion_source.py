@@ -1,4 +1,4 @@
-"""What a shell's Tab offers: topics, groups and brokers of the cluster, and configuration keys."""
+"""Values for shell completion: topics, groups and brokers of the cluster, configuration keys."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from kafka08.cli.options import legal_topic
 Source = Callable[[click.Context], Collection[str]]
 
 PATIENCE_S: Final = 1.5
-"""A shell waits for the answer: what the cluster has not said by then is not offered."""
+"""A shell waits for the values: those that take longer are not offered."""
 NEW_NAMES: Final = {"kafka08 topic create"}
-"""Commands whose name is a new one."""
+"""Commands whose argument is a new name."""
 
 
 def add_completions(command: click.Command) -> None:
-    """Have every parameter of the command, or of all of a group, offer what it can be."""
+    """Give every parameter of the command, or of all commands of a group, its completions."""
     if isinstance(command, click.Group):
         for one in command.commands.values():
             add_completions(one)
@@ -34,7 +34,7 @@ def add_completions(command: click.Command) -> None:
 
 
 def source_of(parameter: click.Parameter) -> Source | None:
-    """Where the values of a parameter come from; None: click knows, or nothing does."""
+    """The source of a parameter's values; None: click has one, or there is none."""
     name = parameter.name or ""
     if parameter.callback is legal_topic or name in {"topic", "topics"}:
         return topics
@@ -52,22 +52,22 @@ def source_of(parameter: click.Parameter) -> Source | None:
 
 
 def complete(source: Source, context: click.Context, incomplete: str) -> list[CompletionItem]:
-    """The values that begin with `incomplete`, of which the last part counts in a list such as
-    `1,2`; none if the cluster does not answer within PATIENCE_S."""
+    """The values that begin with `incomplete`; in a list such as `1,2` its last part counts. Empty
+    if the cluster does not answer within PATIENCE_S."""
     head, comma, last = incomplete.rpartition(",")
     values = within(PATIENCE_S, partial(source, context))
     return [CompletionItem(f"{head}{comma}{v}") for v in sorted(values) if v.startswith(last)]
 
 
 def within(seconds: float, ask: Callable[[], Collection[str]]) -> Collection[str]:
-    """The answer, or nothing if it takes longer or fails: Tab must not print an error."""
+    """The result, or nothing if it takes longer or fails: Tab must not print an error."""
     logging.disable()
     answer: list[Collection[str]] = []
 
     def run() -> None:
         try:
             answer.append(ask())
-        except Exception:  # noqa: BLE001 - the root of a thread; nothing is to be seen of it
+        except Exception:  # noqa: BLE001 - the root of a thread; Tab shows no errors
             pass
 
     asking = threading.Thread(target=run, name="completion", daemon=True)
@@ -77,7 +77,7 @@ def within(seconds: float, ask: Callable[[], Collection[str]]) -> Collection[str
 
 
 def topics(context: click.Context) -> Collection[str]:
-    """By ZooKeeper if its address is known, else by the brokers."""
+    """From ZooKeeper if its address is known, else from the brokers."""
     if context.command_path in NEW_NAMES:
         return ()
     zookeeper, bootstrap = (context.params.get(name) for name in ("zookeeper", "bootstrap"))
@@ -117,7 +117,7 @@ def local_brokers(context: click.Context) -> Collection[str]:
 
 
 def brokers(context: click.Context) -> Collection[str]:
-    """The ids of the live ones."""
+    """The ids of live brokers."""
     if (zookeeper := context.params.get("zookeeper")) is None:
         return ()
     from kafka08.admin import AdminClient
@@ -127,17 +127,17 @@ def brokers(context: click.Context) -> Collection[str]:
 
 
 def config_keys(context: click.Context) -> Collection[str]:
-    """The keys of what the command configures, each with the `=` behind which its value goes."""
+    """The keys of the command's configuration, each with `=` at the end."""
     return [f"{key}=" for key in keys_of(context.command_path)]
 
 
 def override_names(_: click.Context) -> Collection[str]:
-    """The keys of a topic, without a value."""
+    """The topic overrides, without values."""
     return keys_of("kafka08 topic")
 
 
 def keys_of(command_path: str) -> Collection[str]:
-    """By the words of a command."""
+    """The configuration keys for a command."""
     words: tuple[str, ...] = tuple(command_path.split()[1:])
     keys: Any = ()
     if words[:1] in {("topic",), ("topics",)}:

@@ -1,4 +1,4 @@
-"""`kafka08 consume`: the messages of topics on stdout, as a member of a group, or of one partition
+"""`kafka08 consume`: prints the messages of topics, as a member of a group, or of one partition
 without a group."""
 
 from __future__ import annotations
@@ -41,16 +41,14 @@ logger = logging.getLogger(__name__)
 
 
 def offset_text(_: click.Context, parameter: click.Parameter, value: str) -> str:
-    """Refuses what `consume_partition.start_of` does not know."""
+    """Refuses a text that `consume_partition.start_of` cannot parse."""
     if value in {"earliest", "latest"} or re.fullmatch(r"-?\d+", value) or is_time(value):
         return value
-    raise click.BadParameter(
-        f"{value!r} is not N, -N, earliest or latest, nor @TIME", param=parameter
-    )
+    raise click.BadParameter(f"{value!r} is not N, -N, earliest, latest or @TIME", param=parameter)
 
 
 def format_text(_: click.Context, parameter: click.Parameter, value: str) -> str:
-    """Refuses what is neither the name of a format nor a template."""
+    """Refuses a text that is neither the name of a format nor a template."""
     if value not in FORMATS:
         if "%" not in value:
             raise click.BadParameter(
@@ -65,7 +63,7 @@ def format_text(_: click.Context, parameter: click.Parameter, value: str) -> str
 
 
 def until_text(_: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """Refuses what `consume_polling.end_of` does not know."""
+    """Refuses a text that `consume_polling.end_of` cannot parse."""
     if value is None or value == "end" or value.isdecimal() or is_time(value):
         return value
     raise click.BadParameter(f"{value!r} is not N, @TIME or end", param=parameter)
@@ -75,31 +73,31 @@ def until_text(_: click.Context, parameter: click.Parameter, value: str | None) 
 @click.argument("topic", required=False, callback=legal_topic)
 @click.option("--whitelist", metavar="RE", help="Every topic whose whole name matches.")
 @click.option("--blacklist", metavar="RE", help="Every topic whose whole name does not match.")
-@click.option("--group", metavar="G", help="The group; default: a new one, removed at the end.")
-@click.option("--from-beginning", is_flag=True, help="Where nothing is committed: the earliest.")
-@click.option("--max-messages", type=click.IntRange(1), help="Stop after so many messages.")
+@click.option("--group", metavar="G", help="The group; default: a temporary one.")
+@click.option("--from-beginning", is_flag=True, help="Without committed offset: from the earliest.")
+@click.option("--max-messages", type=click.IntRange(1), help="Stop after this many messages.")
 @click.option("--threads", default=1, show_default=True, type=click.IntRange(1), help="Streams.")
-@click.option("--assignor", metavar="NAME", help="Of the group: range, roundrobin, sticky.")
+@click.option("--assignor", metavar="NAME", help="The strategy: range, roundrobin, sticky.")
 @click.option(
     "--format",
     "form",
     metavar="text|json|hex|TEMPLATE",
     callback=format_text,
     default="text",
-    help=r"Or a template as kcat's: '%t %p %o %T %k %s\n'.",
+    help=r"Or a template like kcat's: '%t %p %o %T %k %s\n'.",
 )
-@click.option("--print-key", is_flag=True, help="The key and a tab in front of the value.")
-@click.option("--print-timestamp", is_flag=True, help="Its time in ms and a tab in front.")
+@click.option("--print-key", is_flag=True, help="Print the key and a tab before the value.")
+@click.option("--print-timestamp", is_flag=True, help="Print the time in ms and a tab before it.")
 @json_option("The same as --format json.")
 @click.option(
     "--skip-message-on-error",
     is_flag=True,
-    help="Go on behind a damaged message, and name it on stderr, instead of ending with an error.",
+    help="Skip a damaged message, with a warning on stderr, instead of ending with an error.",
 )
 @click.option(
     "--partition",
     type=click.IntRange(0),
-    help="Only this partition, without a group; with --bootstrap ZooKeeper is not needed.",
+    help="Read this partition only, without a group; with --bootstrap it needs no ZooKeeper.",
 )
 @click.option(
     "--offset",
@@ -107,13 +105,13 @@ def until_text(_: click.Context, parameter: click.Parameter, value: str | None) 
     metavar="N|-N|@TIME|earliest|latest",
     default="earliest",
     show_default=True,
-    help="With --partition: where to begin; -N: N before the log end.",
+    help="With --partition: where to start; -N: N before the log end.",
 )
 @click.option(
     "--until",
     callback=until_text,
     metavar="N|@TIME|end",
-    help="With --partition: stop in front of this offset, this time, or the log end of now.",
+    help="With --partition: stop before this offset, this time, or the current log end.",
 )
 @click.option("--no-wait-at-logend", is_flag=True, help="With --partition: stop at the log end.")
 @config_options
@@ -140,16 +138,16 @@ def consume(
     no_wait_at_logend: bool,
     **_: object,
 ) -> None:
-    """Print the messages of TOPIC, or of all topics matched by a pattern, until stopped.
+    """Print the messages of TOPIC, or of all topics that match a pattern, until stopped.
 
-    SIGTERM and Ctrl-C commit what was printed, give the partitions back and leave the group.
-    consumer.timeout.ms stops it after so much silence.
+    SIGTERM and Ctrl-C commit the printed messages, release the partitions and leave the group. It
+    also stops after consumer.timeout.ms without a message.
 
-    With --bootstrap instead of --zookeeper it is a member of a group with a coordinator, which
-    needs brokers from 0.9 on; from 0.10 on messages have timestamps.
+    With --bootstrap instead of --zookeeper it joins a group with a coordinator, which needs brokers
+    from 0.9 on; from 0.10 on messages have timestamps.
 
     With --partition it reads one partition of TOPIC from an offset on. It joins no group, commits
-    nothing, and follows the leader of the partition when that moves.
+    nothing, and follows the partition's leader when that moves.
     """
     stopping = stop_event()
     render = render_of("json" if as_json else form, key=print_key, timestamp=print_timestamp)
@@ -237,7 +235,7 @@ def consume(
 
 
 def render_of(form: str, *, key: bool, timestamp: bool) -> Callable[[MessageBatch], bytes]:
-    """What makes lines of a batch."""
+    """The function that renders a batch as lines."""
     if form not in FORMATS:
         return by_template(form)
     if key or timestamp:
@@ -248,7 +246,8 @@ def render_of(form: str, *, key: bool, timestamp: bool) -> Callable[[MessageBatc
 
 
 def is_polling(context: click.Context) -> bool:
-    """Whether brokers are named, and ZooKeeper is not, or less strongly."""
+    """Whether to use brokers alone: --bootstrap is given, and --zookeeper is not, or only in the
+    environment."""
     typed = {
         name
         for name in ("bootstrap", "zookeeper")
@@ -263,7 +262,7 @@ def is_polling(context: click.Context) -> bool:
 
 
 def check_mode(context: click.Context, *, by_partition: bool, polls: bool) -> None:
-    """UsageError for options that do not go together: of a group, and of one partition."""
+    """UsageError for options that cannot be combined: of a group, and of one partition."""
     of_group = ("whitelist", "blacklist", "group", "from_beginning", "threads", "assignor")
     of_partition = ("offset", "no_wait_at_logend", "until")
     offset = context.params["offset"]
@@ -298,7 +297,7 @@ def read_source(
     from kafka08.consumer import Blacklist, Whitelist
 
     if sum(choice is not None for choice in (topic, whitelist, blacklist)) != 1:
-        raise click.UsageError("name one of: TOPIC, --whitelist, --blacklist")
+        raise click.UsageError("give one of: TOPIC, --whitelist, --blacklist")
     if whitelist == "":
         raise click.UsageError("--whitelist '' matches no topic")
     if topic is not None:
@@ -315,7 +314,7 @@ def open_streams(
 
 
 def reason_to_wait(source: str | TopicFilter, config: ConsumerConfig) -> str:
-    """Why a member that has joined owns no partition, and what would change that."""
+    """Why a member that has joined owns no partition, and how that can change."""
     from kafka08.admin import AdminClient
 
     with AdminClient(config.zookeeper_connect) as admin:
@@ -333,14 +332,14 @@ def reason_to_wait(source: str | TopicFilter, config: ConsumerConfig) -> str:
 
 
 def output_descriptor() -> int:
-    """Where stdout goes, past Python's buffers. Raises OSError when it is closed."""
+    """The descriptor of stdout, without Python's buffers. Raises OSError if it is closed."""
     if sys.stdout is None:
         raise OSError(errno.EBADF, "standard output is closed")
     return sys.stdout.fileno()
 
 
 def remove_group(connector: ConsumerConnector) -> None:
-    """Leave no trace of a group that was made for this run. A failure is only a warning."""
+    """Remove a temporary group from ZooKeeper. A failure is only a warning."""
     try:
         connector.delete_group()
     except KafkaError as error:

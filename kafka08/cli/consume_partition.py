@@ -1,4 +1,4 @@
-"""`kafka08 consume --partition`: one partition from an offset on, without a group. As
+"""`kafka08 consume --partition`: prints one partition from an offset on, without a group, like
 SimpleConsumerShell."""
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def start_of(wanted: str, tp: TopicPartition, log_start: int, log_end: int) -> int:
-    """The offset to begin at: `earliest`, `latest`, N itself, or -N for N offsets before the end.
+    """The start offset: `earliest`, `latest`, N itself, or -N for N offsets before the end.
     OffsetOutOfRange for an N that is not in the log."""
     if wanted == "earliest":
         return log_start
@@ -55,8 +55,8 @@ def consume_partition(
     skip_damaged: bool,
     stopping: threading.Event,
 ) -> None:
-    """Print messages of `tp` until `stopping` is set; the rest of the running command's options say
-    where the brokers are."""
+    """Print messages of `tp` until `stopping` is set. The brokers come from the running command's
+    other options."""
     from kafka08.client import ClusterClient
     from kafka08.consumer.partition_reader import PartitionReader
 
@@ -89,13 +89,13 @@ def consume_partition(
 
 
 def way_on(error: InvalidMessage) -> str:
-    """How to read what follows a damaged message, for the end of a sentence."""
+    """How to skip a damaged message, for the end of a sentence."""
     behind = offset_behind(error.__cause__)
-    return "" if behind is None else f". If it stays so, go on behind it with --offset {behind}"
+    return "" if behind is None else f". If that remains, continue after it with --offset {behind}"
 
 
 def fetch_config() -> ConsumerConfig:
-    """--config and --override, of which the keys about fetching, client.id, consumer.timeout.ms and
+    """--config and --override. The keys about fetching, client.id, consumer.timeout.ms and
     zookeeper.connect are used. The group and ZooKeeper may be missing."""
     from kafka08.consumer import ConsumerConfig
 
@@ -109,8 +109,8 @@ def fetch_config() -> ConsumerConfig:
 
 
 def find_start(cluster: ClusterClient, tp: TopicPartition, wanted: str) -> int:
-    """`start_of` by what the leader says. UnknownTopicOrPartition for one that does not exist; it
-    is not created by the question."""
+    """`start_of` for the log at the leader. UnknownTopicOrPartition for a missing partition, which
+    the request does not create."""
     from kafka08.client.log_offsets import log_ends, log_starts
 
     metadata = cluster.refresh()
@@ -122,9 +122,9 @@ def find_start(cluster: ClusterClient, tp: TopicPartition, wanted: str) -> int:
 
 
 class PartitionPrinter:
-    """Prints what a PartitionReader brings, each message as a line of its own.
+    """Prints the messages of a PartitionReader, one per line.
 
-    `count` messages were printed; `next_offset` is where another run would go on.
+    `count` messages were printed; `next_offset` is where the next run continues.
     """
 
     def __init__(
@@ -146,8 +146,8 @@ class PartitionPrinter:
         self._clock = clock
 
     def run(self, reader: PartitionReader, *, stop_at_end: bool, idle_limit_ms: int) -> None:
-        """Return after the limit, at the log end (if that is wanted), after `idle_limit_ms` of
-        silence (< 0: never), or when told to stop."""
+        """Return after the limit, at the log end (with `stop_at_end`), after `idle_limit_ms`
+        without a message (< 0: never), or when `stopping` is set."""
         self.next_offset = reader.position
         heard_at = self._clock.monotonic()
         while not self._is_done():
@@ -169,7 +169,7 @@ class PartitionPrinter:
         return self._stopping.is_set() or self._left() == 0
 
     def _left(self) -> int:
-        """How many may still be printed."""
+        """The number of messages that may still be printed."""
         return INT_MAX if self._max_messages is None else self._max_messages - self.count
 
     def _print_fetched(self, reader: PartitionReader) -> None:

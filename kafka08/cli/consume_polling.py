@@ -1,4 +1,4 @@
-"""`kafka08 consume --bootstrap` without ZooKeeper: as a member of a group with a coordinator, or of
+"""`kafka08 consume --bootstrap` without ZooKeeper: as a member of a group with a coordinator, or
 one partition between two offsets or times. For brokers from 0.9 on."""
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Render = Callable[["MessageBatch"], bytes]
 IDLE_KEY = "consumer.timeout.ms"
-"""A key of the console's own here: the KafkaConsumer has none of the kind."""
+"""This command's own key: the KafkaConsumer has no such timeout."""
 
 
 def consume_group(
@@ -43,7 +43,7 @@ def consume_group(
     skip_damaged: bool,
     stopping: threading.Event,
 ) -> None:
-    """Print the messages of `source` as a member of a group, and commit what was printed."""
+    """Print the messages of `source` as a member of a group, and commit printed messages."""
     from kafka08.consumer import KafkaConsumer
 
     options = {} if group is None else {"group.id": group}
@@ -68,7 +68,7 @@ def consume_group(
         finally:
             click.echo(f"Consumed {counted(printer.count, 'message')}", err=True)
         if config.enable_auto_commit and consumer.assignment():
-            consumer.commit()  # the batch in hand as well: it is printed
+            consumer.commit()  # including the last batch: it is printed
 
 
 def consume_range(
@@ -112,8 +112,8 @@ def consume_range(
 
 
 def read_consumer_config(options: dict[str, str]) -> tuple[KafkaConsumerConfig, int]:
-    """--config and --override, and consumer.timeout.ms of them (-1: none). Without a group one of
-    this run alone, which commits nothing."""
+    """--config and --override, and consumer.timeout.ms from them (-1: none). Without a group it is
+    a temporary one, which commits nothing."""
     from kafka08.consumer import KafkaConsumerConfig
 
     properties = read_client_config("bootstrap", "bootstrap.servers", options=options)
@@ -125,8 +125,8 @@ def read_consumer_config(options: dict[str, str]) -> tuple[KafkaConsumerConfig, 
 
 
 def start_of(consumer: KafkaConsumer, tp: TopicPartition, wanted: str) -> int:
-    """The offset to begin at: as consume_partition has it, or of the first message at or after
-    @TIME, the log end if there is none."""
+    """The start offset: as in consume_partition, or for @TIME the first message at or after that
+    time, the log end if there is none."""
     topics = consumer.list_topics()
     check_topic_exists(tp.topic, topics)
     if tp.partition >= len(topics[tp.topic]):
@@ -141,7 +141,7 @@ def start_of(consumer: KafkaConsumer, tp: TopicPartition, wanted: str) -> int:
 
 
 def end_of(consumer: KafkaConsumer, tp: TopicPartition, until: str | None) -> int:
-    """The offset to end in front of."""
+    """The offset to stop before."""
     if until is None:
         return LONG_MAX
     if until.isdecimal():
@@ -152,7 +152,7 @@ def end_of(consumer: KafkaConsumer, tp: TopicPartition, until: str | None) -> in
 
 
 class PollingPrinter:
-    """Prints what a KafkaConsumer reads, each message as a line of its own; `count` so far."""
+    """Prints the messages of a KafkaConsumer, one per line; `count` so far."""
 
     def __init__(
         self,
@@ -176,8 +176,8 @@ class PollingPrinter:
         self._has_ended = threading.Event()
 
     def run(self, until: dict[TopicPartition, int] | None = None) -> None:
-        """Return after the limit, in front of the offsets of `until`, after silence, or when told
-        to stop."""
+        """Return after the limit, before the offsets of `until`, after the timeout without a
+        message, or when stopped."""
         waker = threading.Thread(target=self._wake_up_at_stop, name="stop")
         waker.start()
         try:
@@ -209,8 +209,8 @@ class PollingPrinter:
                 if batch.last_offset < wanted:
                     yield batch
                     continue
-                # The log has gaps: what is in front of the end comes once more, by itself, and
-                # perhaps in several batches.
+                # The log has gaps: the messages before the end are read again, alone, and
+                # maybe in several batches.
                 self._consumer.seek(batch.topic_partition, batch.first_offset)
                 self._left = sum(offset < wanted for offset in batch.offsets)
             elif 0 <= self._idle_limit_s:

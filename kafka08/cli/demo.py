@@ -1,4 +1,4 @@
-"""`kafka08 demo`: the main job on an embedded cluster; bars while it runs, a table after."""
+"""`kafka08 demo`: the main tasks on an embedded cluster, with progress bars and a table."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     "--input",
     "source",
     type=click.Path(exists=True, path_type=Path),
-    help="A file or a tree of files; default: this Python's standard library.",
+    help="A file or a directory tree; default: this Python's standard library.",
 )
 @click.option("--brokers", default=3, show_default=True, type=click.IntRange(1, 9))
 @click.option("--spark/--no-spark", default=True, show_default=True, help="Run the Spark stages.")
@@ -33,22 +33,22 @@ if TYPE_CHECKING:
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("kafka08-demo"),
     show_default=True,
-    help="A directory for what Spark makes: a Parquet table and a PNG chart.",
+    help="A directory for Spark's results: a Parquet table and a PNG chart.",
 )
 @json_option("A JSON list of the stages instead of a table.")
 def demo(source: Path | None, brokers: int, spark: bool, output: Path, as_json: bool) -> None:
     """Load real text into a cluster of its own, with three replicas; consume it with a group while
-    a broker is killed and a member stopped and replaced; move the group's offsets to Kafka, resume
+    a broker is killed and a member is replaced; migrate the group's offsets to Kafka, continue
     from there, and roll back. In Spark, read exact ranges, and count the identifiers of each module
-    into a Parquet table and a chart. Every stage is compared with what was produced.
+    into a Parquet table and a chart. Every stage compares its result with the produced messages.
 
-    Exits 1 on any mismatch, and leaves nothing running.
+    Exits 1 on any mismatch, and leaves no process running.
     """
     from kafka08.demo import run_demo
     from kafka08.demo.corpus import standard_library, text_files
 
     source = source or standard_library()
-    text_files(source)  # nothing to read is said before anything is started
+    text_files(source)  # fails before anything is started if there is no text
     if spark:
         from kafka08.demo.spark_stages import prepare_output
 
@@ -69,7 +69,7 @@ def demo(source: Path | None, brokers: int, spark: bool, output: Path, as_json: 
 
 
 class Bars:
-    """One line a stage on stderr: a bar where the total is known, a spinner where it is not."""
+    """One line per stage on stderr: a bar if the total is known, else a spinner."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -93,7 +93,7 @@ class Bars:
         self._current: TaskID | None = None
 
     def stage(self, title: str, total: int | None) -> Callable[[int], None]:
-        """Begin a line; the result moves its bar."""
+        """Start a line; the result advances its bar."""
         task = self._current = self._progress.add_task(title, total=total)
         return lambda count: self._progress.update(task, completed=count)
 
@@ -117,7 +117,7 @@ class Bars:
 
 
 def stage_of(result: StageResult) -> dict[str, object]:
-    """A stage for programs; `fault` is None if all is well."""
+    """A stage for programs; `fault` is None if it passed."""
     return {
         "stage": result.name,
         "messages": result.content.count,

@@ -14,7 +14,7 @@ FILE = click.Path(dir_okay=False)
 
 
 def list_checks(context: click.Context, _: click.Parameter, wanted: bool) -> None:
-    """The names of all checks, and why they matter."""
+    """Print the names of all checks, and why they matter."""
     if not wanted or context.resilient_parsing:
         return
     from kafka08.doctor import CHECKS
@@ -53,10 +53,10 @@ def doctor(
     as_json: bool,
     zookeeper: str,
 ) -> None:
-    """Look a cluster over and say what is wrong, why it matters, and what to run. Changes nothing.
+    """Check a whole cluster: say what is wrong, why it matters, and what to run. Changes nothing.
 
-    Exits 1 if there is a problem; notes alone are no problem. It reads ZooKeeper, asks each broker
-    for metadata, and looks at groups, and at directories and files that are named.
+    Exits 1 if there is a problem; notes alone are not problems. It reads ZooKeeper, asks each
+    broker for metadata, and checks groups, and the directories and files that you give.
     """
     from kafka08.doctor import CHECKS, SnapshotReader, findings_of
 

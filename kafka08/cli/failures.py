@@ -1,4 +1,4 @@
-"""How a failure is told: what went wrong where, and one thing to do about it."""
+"""Reports failures: what happened, where, and what to do."""
 
 from __future__ import annotations
 
@@ -30,35 +30,36 @@ FAILED: Final = 1
 MISUSE: Final = 2
 
 ADVICE: Final[dict[type[Exception], str]] = {
-    ZooKeeperUnreachable: "see that ZooKeeper runs there, or give its own address with "
-    "--zookeeper; its port is mostly 2181, a broker's is 9092",
-    SessionLost: "see that ZooKeeper answers, then run the command again",
-    NoBrokersAvailable: "see that a broker runs there, or give others with --bootstrap",
-    LeaderNotAvailable: "see which broker is down: kafka08 topic describe",
-    UnknownTopicOrPartition: "see which topics there are: kafka08 topic list",
-    NotEnoughReplicas: "see which replicas are missing: kafka08 topic describe",
-    RequestTimedOut: "see which replicas lag: kafka08 topic describe",
+    ZooKeeperUnreachable: "check that ZooKeeper is running at that address, or give another one "
+    "with --zookeeper; its default port is 2181, a broker's is 9092",
+    SessionLost: "check that ZooKeeper is running, then run the command again",
+    NoBrokersAvailable: "check that a broker is running at that address, or give other ones with "
+    "--bootstrap",
+    LeaderNotAvailable: "find the broker that is down: kafka08 topic describe",
+    UnknownTopicOrPartition: "list the existing topics: kafka08 topic list",
+    NotEnoughReplicas: "find the missing replicas: kafka08 topic describe",
+    RequestTimedOut: "find the replicas that lag: kafka08 topic describe",
     MessageSizeTooLarge: "send smaller messages, or raise max.message.bytes of the topic",
     MessageSetSizeTooLarge: "send fewer messages at a time, or raise segment.bytes of the topic",
     RecordTooLarge: "send smaller messages, or raise max.request.size (--override "
     "max.request.size=N) and max.message.bytes of the topic",
     MessageTooLarge: "raise fetch.message.max.bytes: --override fetch.message.max.bytes=N",
     InvalidMessage: "check the log on its leader: kafka08 log check DIRECTORY",
-    ConsumerRebalanceFailed: "see what holds it up: kafka08 group explain GROUP",
+    ConsumerRebalanceFailed: "find the cause: kafka08 group explain GROUP",
 }
-"""Error → what a user can do about it. The first of a chain of causes that is here counts; a
-class stands before its base."""
+"""Error → advice. The first error in a chain of causes that has advice decides; a class comes
+before its base."""
 
 
 def fail(error: Exception) -> NoReturn:
-    """Tell the error and end."""
+    """Report the error and exit."""
     code = report(error)
     drop_unwritten()
     sys.exit(code)
 
 
 def report(error: Exception) -> int:
-    """Say on stderr what happened and what can be done; the exit code."""
+    """Print error and advice on stderr; returns the exit code."""
     from kafka08.cli.stderr_logging import say
 
     say(f"Error: {text_of(error)}")
@@ -68,10 +69,10 @@ def report(error: Exception) -> int:
 
 
 def no_such_group(name: str, known: Collection[str] = ()) -> KafkaError:
-    """For a group that nothing is known of: mostly one of the `known` names, mistyped."""
+    """The error for an unknown group, probably a mistyped name of the `known` ones."""
     return KafkaError(
         f"there is no group {name}: no member, and no offset in either store; kafka08 group list "
-        f"shows those that are known{did_you_mean(name, known)}"
+        f"shows the known groups{did_you_mean(name, known)}"
     )
 
 
@@ -82,9 +83,9 @@ def check_topic_exists(topic: str, known: Collection[str]) -> None:
 
 
 def drop_unwritten() -> None:
-    """Forget the results that a full disk refused. Some Pythons keep them in stdout's buffer, try
-    once more at exit, complain again, and make the exit code 120."""
-    if sys.stdout is None:  # closed by whoever started us
+    """Drop output that a full disk refused. Some Pythons keep it in stdout's buffer, try again at
+    exit, fail again, and make the exit code 120."""
+    if sys.stdout is None:  # the parent process has closed it
         return
     try:
         sys.stdout.flush()
@@ -93,14 +94,14 @@ def drop_unwritten() -> None:
 
 
 def text_of(error: Exception) -> str:
-    """An error of the operating system without its number, any other as it is."""
+    """The text of an error; one of the operating system without its number."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
     return str(error)
 
 
 def advice_for(error: Exception) -> str | None:
-    """What helps against `error` or, if nothing is known of it, against what caused it."""
+    """The advice for `error` or, if there is none, for its cause."""
     for cause in _chain(error):
         for kind, advice in ADVICE.items():
             if isinstance(cause, kind):

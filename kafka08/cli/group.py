@@ -40,8 +40,8 @@ LIST_COLUMNS: Final = ("group", "kind", "state", "members", "topics")
     cls=Commands, epilog=example("kafka08 group describe readers --zookeeper localhost:2181")
 )
 def group() -> None:
-    """Look at consumer groups, of ZooKeeper and of coordinators: members, owners, offsets, and what
-    is wrong. For groups that have a coordinator, --bootstrap is enough."""
+    """Look at consumer groups, in ZooKeeper and with a coordinator: members, owners, offsets, and
+    problems. For groups with a coordinator --bootstrap is enough."""
 
 
 def kind_option(function: Function) -> Function:
@@ -49,8 +49,8 @@ def kind_option(function: Function) -> Function:
     return click.option(
         "--kind",
         type=click.Choice(["zookeeper", "coordinator"]),
-        help="Which group is meant, if ZooKeeper and a coordinator have one of this name. Default: "
-        "the one with members; if both have some, that of ZooKeeper.",
+        help="Which group, if ZooKeeper and a coordinator have one of this name. Default: the one "
+        "with members; if both have some, that in ZooKeeper.",
     )(function)
 
 
@@ -58,8 +58,8 @@ def kind_option(function: Function) -> Function:
 @json_option()
 @cluster_options
 def list_(as_json: bool, bootstrap: str | None, zookeeper: str | None) -> None:
-    """List the groups that ZooKeeper knows and those that brokers coordinate (from 0.9 on), with
-    their live members."""
+    """List the groups in ZooKeeper and those that brokers coordinate (from 0.9 on), with their live
+    members."""
     from kafka08.cli.group_view import say_unanswered
     from kafka08.groups.views import COORDINATOR, ZOOKEEPER
 
@@ -71,7 +71,7 @@ def list_(as_json: bool, bootstrap: str | None, zookeeper: str | None) -> None:
     ]
     names = {g.name for g in in_zookeeper}
     for g in coordinated.groups:
-        if not (g.is_simple and g.name in names):  # those are the offsets of a ZooKeeper group
+        if not (g.is_simple and g.name in names):  # a ZooKeeper group's offsets in Kafka
             topics = sorted({topic for member in g.members for topic in member.topics})
             rows.append((g.name, COORDINATOR, g.state, len(g.members), topics))
     rows.sort(key=lambda row: row[:2])
@@ -90,9 +90,9 @@ def list_(as_json: bool, bootstrap: str | None, zookeeper: str | None) -> None:
 def describe(
     name: str, kind: str | None, as_json: bool, bootstrap: str | None, zookeeper: str | None
 ) -> None:
-    """Show the members of GROUP and, of each partition of its topics, owner, offsets and lag.
+    """Show the members of GROUP, and owner, offsets and lag of each partition of its topics.
 
-    The lag of a partition that was never committed counts from the log's start.
+    The lag of a partition without a committed offset counts from the log's start.
     """
     from kafka08.cli.group_view import say_unanswered, show_group
 
@@ -115,7 +115,7 @@ def explain(
 ) -> None:
     """Say what is wrong with GROUP, why, and what to do. Exits 1 if there is a problem.
 
-    A group that is just rebalancing has problems that pass by themselves.
+    During a rebalance a group shows problems that disappear by themselves.
     """
     from dataclasses import asdict
 
@@ -137,7 +137,7 @@ def explain(
 @click.option(
     "--from-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The offsets that --export has written: topic,partition,offset in each line.",
+    help="The offsets written by --export: topic,partition,offset in each line.",
 )
 @click.option("--topic", "topics", multiple=True, help="Only these topics (repeat for more).")
 @click.option("--export", "as_csv", is_flag=True, help="CSV for --from-file instead of a table.")
@@ -157,11 +157,11 @@ def reset(
     bootstrap: str | None,
     zookeeper: str | None,
 ) -> None:
-    """Plan where GROUP, of either kind, goes on from in all partitions of its topics, and do it
-    with --execute. A group that has members is refused: they would commit over it.
+    """Plan new offsets for GROUP, of either kind, in all partitions of its topics; --execute
+    commits them. Refused while the group has members, which would overwrite them.
 
-    A time is met at the first message of that time or later where messages have timestamps (brokers
-    from 0.10.1 on), else at the start of the segment last written before it, as 0.8 can.
+    A time selects the first message of that time or later where messages have timestamps (brokers
+    from 0.10.1 on), else the start of the segment last written before it, as in 0.8.
     """
     from kafka08.migration.group_offsets import GroupOffsets
 
@@ -178,14 +178,14 @@ def reset(
 
 
 def open_reader() -> GroupReader:
-    """For --zookeeper and --bootstrap of the running command."""
+    """A reader for --zookeeper and --bootstrap of the running command."""
     from kafka08.groups import GroupReader
 
     return GroupReader(*cluster_places())
 
 
 def read(name: str, kind: str | None) -> GroupView:
-    """The group, of the kind that is wanted or has members; KafkaError if there is none."""
+    """The group, of the given kind or of the one with members; KafkaError if there is none."""
     from kafka08.cli.group_view import say_other_kind, say_unanswered
     from kafka08.errors import KafkaError
     from kafka08.groups.views import (
@@ -206,9 +206,9 @@ def read(name: str, kind: str | None) -> GroupView:
             except KafkaError as error:
                 if not in_zookeeper:
                     raise
-                say_unanswered([f"whether a coordinator has group {name}: {error}"])
+                say_unanswered([f"group {name} at a coordinator: {error}"])
         if coordinated is not None and coordinated.group.is_simple and in_zookeeper:
-            coordinated = None  # those are the offsets of the ZooKeeper group
+            coordinated = None  # the ZooKeeper group's offsets in Kafka
         if not in_zookeeper and coordinated is None:
             known = [g.name for g in reader.groups()] if reader.has_zookeeper else []
             known += [g.name for g in reader.coordinated_groups().groups]

@@ -61,13 +61,13 @@ def _show_coordinated_members(view: CoordinatedGroupView) -> None:
 
 
 def say_unanswered(reasons: Sequence[str]) -> None:
-    """What could not be asked, on stderr."""
+    """Print on stderr what is unknown, and why."""
     for what in reasons:
-        click.echo(f"Not known: {what}", err=True)
+        click.echo(f"Unknown: {what}", err=True)
 
 
 def say_other_kind(name: str, shown: str) -> None:
-    """That a group of the same name exists where the other kind lives."""
+    """Say that a group of the same name and the other kind exists."""
     other, where = (
         (COORDINATOR, "a coordinator") if shown == ZOOKEEPER else (ZOOKEEPER, "ZooKeeper")
     )

@@ -1,7 +1,7 @@
-"""Times in a format that Java's SimpleDateFormat would take, for `--date-format`.
+"""Times in a format of Java's SimpleDateFormat, for `--date-format`.
 
-Source: java.text.SimpleDateFormat. Letters that need a calendar or a locale of their own (eras,
-weeks, time zones) are refused rather than guessed.
+Source: java.text.SimpleDateFormat. Letters that need a calendar or a locale (eras, weeks, time
+zones) are refused.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Final
 
 TOKEN: Final = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+")
-"""Quoted text, a run of one letter, or anything else; '' stands for a quote."""
+"""Quoted text, a run of one letter, or anything else; '' means a quote."""
 NUMBERS: Final[dict[str, Callable[[datetime], int]]] = {
     "d": lambda t: t.day,
     "D": lambda t: t.timetuple().tm_yday,
@@ -24,17 +24,17 @@ NUMBERS: Final[dict[str, Callable[[datetime], int]]] = {
     "s": lambda t: t.second,
     "S": lambda t: t.microsecond // 1000,
 }
-"""Letters that give a number, with as many digits as there are letters, at least."""
+"""Letters for a number, with at least as many digits as letters."""
 WORDS: Final = {"M": ("%b", "%B"), "E": ("%a", "%A")}
-"""Letters that give a name, short or (from FULL_WORDS_FROM letters on) in full."""
+"""Letters for a name, short or (from FULL_WORDS_FROM letters on) in full."""
 SHORT_YEAR: Final = 2
 WORDS_FROM: Final = 3
 FULL_WORDS_FROM: Final = 4
 
 
 class DateFormat:
-    """`DateFormat("yyyy-MM-dd HH:mm:ss:SSS").text(seconds)`. ValueError for a pattern that it does
-    not know, with what is wrong."""
+    """`DateFormat("yyyy-MM-dd HH:mm:ss:SSS").text(seconds)`. ValueError, with the reason, for a
+    pattern that is not supported."""
 
     def __init__(self, pattern: str) -> None:
         self._parts = [_part(token) for token in _tokens(pattern)]

@@ -1,4 +1,4 @@
-"""Lines of JSON as records, in the form that `consume --format json` prints."""
+"""Lines of JSON as records, in the format of `consume --format json`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ FIELDS: Final = frozenset({"topic", "partition", "offset", "key", "value", "enco
 
 
 class BadLine(KafkaError):
-    """A line that is not such an object; says why."""
+    """A line that is not such an object; the text says why."""
 
 
 def record_of(topic: str, line: bytes) -> ProducerRecord:
-    """The record for `topic` that a line describes: an object with `value` and perhaps `key`,
-    `partition` and `"encoding": "base64"`. What `consume` adds, topic and offset, is passed over.
+    """The record for `topic` from a line: an object with `value` and optionally `key`, `partition`
+    and `"encoding": "base64"`. Topic and offset, which `consume` adds, are ignored.
     """
     try:
         row: Any = json.loads(line)
@@ -31,7 +31,7 @@ def record_of(topic: str, line: bytes) -> ProducerRecord:
         raise BadLine(f"unknown fields: {', '.join(sorted(unknown))}")
     partition = row.get("partition")
     if partition is not None and (type(partition) is not int or partition < 0):
-        raise BadLine(f"partition {partition!r} is no number of a partition")
+        raise BadLine(f"partition {partition!r} is not the number of a partition")
     encoding = row.get("encoding")
     if encoding not in (None, "base64"):
         raise BadLine(f"encoding {encoding!r} is not base64")

@@ -10,8 +10,8 @@ from kafka08.cli.json_lines import BadLine
 class KeySplitter:
     """Splits lines at the first `separator`; None: lines have no keys.
 
-    ignore_error   a line without the separator is a value without a key, as 0.8's ignore.error
-                   has it; otherwise it is a BadLine
+    ignore_error   a line without the separator is a value without a key, as with 0.8's
+                   ignore.error; otherwise it is a BadLine
     """
 
     def __init__(self, separator: str | None, *, ignore_error: bool = False) -> None:
@@ -36,8 +36,8 @@ class KeySplitter:
     def split_until_bad(
         self, lines: Iterable[bytes]
     ) -> tuple[list[tuple[bytes | None, bytes]], BadLine | None]:
-        """The pairs of the lines before the first that cannot be split, and what is wrong with
-        that one."""
+        """The pairs of the lines before the first bad one, and the error of that one; None if all
+        are good."""
         pairs = []
         for line in lines:
             try:

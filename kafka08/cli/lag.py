@@ -1,4 +1,4 @@
-"""What commands say about partitions that were never committed."""
+"""The message of commands about partitions without a committed offset."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 def say_never_committed(partitions: Iterable[PartitionOffsets]) -> None:
-    """Name the partitions without an offset in either store on stderr, if there are some."""
+    """Name the partitions without an offset in either store on stderr, if there are any."""
     found = [p.topic_partition for p in partitions if p.never_committed and p.log_end is not None]
     if found:
         click.echo(
             f"Never committed: {some_of(found)}; the lag counts from the log's start. A member "
-            "begins there with auto.offset.reset=smallest, at the log's end with largest",
+            "starts there with auto.offset.reset=smallest, at the log's end with largest",
             err=True,
         )

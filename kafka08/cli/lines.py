@@ -1,4 +1,4 @@
-"""Lines of a binary stream, handed on as they come and never cut."""
+"""Lines of a binary stream, passed on as they arrive and never cut."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from kafka08.errors import KafkaError
 
 READ_BYTES: Final = 64 * 1024
 LINE_BYTES_MAX: Final = 100 * 1024 * 1024
-"""Longer than any request that a broker takes by default (socket.request.max.bytes)."""
+"""Above the largest request that a broker accepts by default (socket.request.max.bytes)."""
 
 
 class LineTooLong(KafkaError):
-    """A line that no broker would take, so it is not read to its end."""
+    """A line that no broker would accept, so it is not read to its end."""
 
 
 class Source(Protocol):
     """A buffered binary stream."""
 
     def read1(self, size: int, /) -> bytes:
-        """Up to `size` bytes, as soon as there are some; empty at the end."""
+        """Up to `size` bytes, as soon as some are available; empty at the end."""
 
 
 def line_batches(source: Source, line_bytes_max: int = LINE_BYTES_MAX) -> Iterator[list[bytes]]:
-    """The lines of `source` without their ends (LF or CR LF), those that have arrived together in
-    one list of at least one; a last line without an end counts.
+    """The lines of `source` without their ends (LF or CR LF). Lines that arrive together are in one
+    list of at least one; a last line without an end counts.
 
-    Nobody waits for a line behind another one, and a line longer than READ_BYTES has a list to
-    itself, so that what is wrong with it touches no other. LineTooLong names its number.
+    No line waits for a later one. A line longer than READ_BYTES has a list of its own, so that its
+    errors do not affect others. LineTooLong names its number.
     """
     number = 1
     pieces: list[bytes] = []

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 class NothingToCheck(KafkaError):
-    """A directory that holds no partition and is no log directory."""
+    """A directory that is neither a partition's nor a log directory."""
 
 
 @click.group(cls=Commands, epilog=example("kafka08 log check /tmp/kafka-logs"))
 def log() -> None:
-    """Look into log segments and check log directories. Nothing is ever changed."""
+    """Dump log segments and check log directories. Changes nothing."""
 
 
 @log.command(
@@ -35,7 +35,7 @@ def log() -> None:
 )
 @click.option("--deep-iteration", is_flag=True, help="Show the messages inside compressed ones.")
 @click.option("--print-data-log", is_flag=True, help="Print keys and values.")
-@click.option("--verify-index-only", is_flag=True, help="For an index: only say what is wrong.")
+@click.option("--verify-index-only", is_flag=True, help="For an index: only print errors.")
 @json_option("A JSON object for each message or index entry, with its file.")
 def dump_files(
     files: tuple[Path, ...],
@@ -46,8 +46,8 @@ def dump_files(
 ) -> None:
     """Print .log, .index and .timeindex FILES as kafka.tools.DumpLogSegments does.
 
-    Segments with a time index as that of 0.10.2.2, others as that of 0.8.2.2. Exits 1 if a file is
-    none of these, or if --verify-index-only found something.
+    Segments with a time index are printed as by 0.10.2.2, others as by 0.8.2.2. Exits 1 if a file
+    is none of these, or if --verify-index-only found an error.
     """
     from kafka08.log.dump import LogDump
     from kafka08.log.names import INDEX_SUFFIXES, LOG_SUFFIX
@@ -74,7 +74,7 @@ def dump_files(
 
 
 def show_rows(dump: LogDump, path: Path) -> None:
-    """One object a line on stdout; what is no message on stderr."""
+    """Print one object per line on stdout, other lines on stderr."""
     for row in dump.rows(path):
         if isinstance(row, str):
             click.echo(f"{path}: {row}", err=True)
@@ -93,7 +93,7 @@ def show_rows(dump: LogDump, path: Path) -> None:
 def check(directories: tuple[Path, ...], as_json: bool) -> None:
     """Check log DIRECTORIES (a log.dir or single partitions): offsets, indexes and every CRC.
 
-    Exits 1 if there is a problem. What a running broker is just writing may look like one.
+    Exits 1 if there is a problem. Data that a running broker is just writing may look like one.
     """
     from kafka08.log.check import check_log
 
@@ -111,8 +111,8 @@ def check(directories: tuple[Path, ...], as_json: bool) -> None:
 
 
 def partition_directories(directory: Path) -> list[Path]:
-    """`directory` itself if it is a partition's, else those in it that are, sorted. Raises
-    NothingToCheck if there are none, unless it is the log.dir of a broker that has none yet."""
+    """`directory` itself if it is a partition's, else the partitions in it, sorted. Raises
+    NothingToCheck if there are none, unless it is the empty log.dir of a broker."""
     from kafka08.log.names import RECOVERY_POINT_CHECKPOINT
 
     if is_partition(directory):
@@ -124,8 +124,8 @@ def partition_directories(directory: Path) -> list[Path]:
 
 
 def is_partition(directory: Path) -> bool:
-    """Whether it holds a segment; or nothing but files, one of a segment under a wrong name, and
-    is called as a partition's directory is."""
+    """Whether it holds a segment; or only files, one of them a misnamed segment, and its own name
+    is that of a partition's directory."""
     from kafka08.log.names import INDEX_SUFFIXES, LOG_SUFFIX
 
     entries = list(directory.iterdir())

@@ -19,40 +19,38 @@ INTERVAL_SECONDS = 15.0
 PROBE_INTERVAL_SECONDS = 1.0
 PROBE_PATIENCE_SECONDS = 10.0
 STOP_SECONDS = 2.0
-"""What is being read when the command is stopped may take so long to end."""
+"""The longest wait for a read in progress when the command is stopped."""
 
 
 @click.command(epilog=example("kafka08 metrics --zookeeper localhost:2181 --listen 9308"))
-@click.option("--listen", type=click.IntRange(0, 65535), metavar="PORT", help="Serve them there.")
-@click.option(
-    "--host", default="127.0.0.1", show_default=True, help="Address that --listen is bound to."
-)
+@click.option("--listen", type=click.IntRange(0, 65535), metavar="PORT", help="Serve on this port.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address for --listen.")
 @click.option(
     "--interval",
     type=click.FloatRange(1.0, 3600.0),
     default=INTERVAL_SECONDS,
     show_default=True,
-    help="Seconds from one look at the cluster to the next.",
+    help="Seconds between two reads of the cluster.",
 )
 @click.option(
     "--probe",
     "topic",
     metavar="TOPIC",
-    help="Write a message to each partition of TOPIC in an interval, and read it back.",
+    help="Write a message to each partition of TOPIC periodically, and read it back.",
 )
 @click.option(
     "--probe-interval",
     type=click.FloatRange(0.05, 3600.0),
     default=PROBE_INTERVAL_SECONDS,
     show_default=True,
-    help="Seconds from one message of the probe to the next.",
+    help="Seconds between two messages of the probe.",
 )
 @click.option(
     "--probe-patience",
     type=click.FloatRange(0.1, 600.0),
     default=PROBE_PATIENCE_SECONDS,
     show_default=True,
-    help="A message of the probe that is not read after so many seconds is lost.",
+    help="A message of the probe that is not read within this time is lost.",
 )
 @zookeeper_option
 @handles_stop_signals
@@ -65,12 +63,11 @@ def metrics(
     probe_patience: float,
     zookeeper: str,
 ) -> None:
-    """Show the metrics of a cluster of any kind: brokers, partitions, groups of both stores.
+    """Show the metrics of a cluster of any kind: brokers, partitions, groups in both stores.
 
-    The names are those of kafka_exporter; beside them are how many seconds a group is late, and
-    Burrow's verdict. With --listen they are served for Prometheus until the command is stopped.
-    With --probe latency and losses are measured end to end, under kminion's names; without --listen
-    by one message.
+    The names are those of kafka_exporter; added are the lag of a group in seconds, and Burrow's
+    verdict. With --listen it serves them to Prometheus until it is stopped. With --probe it
+    measures latency and losses end to end, under kminion's names; without --listen by one message.
     """
     stopping = stop_event()
 
@@ -99,7 +96,7 @@ def metrics(
     stopping.wait()
     try:
         text = reading.result(STOP_SECONDS)
-    except Unfinished:  # it only reads, so nothing is half done
+    except Unfinished:  # it only reads, so nothing is left half done
         if listen is None:
             raise click.Abort from None
         return
@@ -108,7 +105,7 @@ def metrics(
 
 
 def open_probe(exporter: Exporter, topic: str, patience: float) -> Probe:
-    """A probe whose metrics `exporter` has from its next refresh on."""
+    """A probe whose metrics `exporter` includes from its next refresh on."""
     from kafka08.errors import NoBrokersAvailable
     from kafka08.exporter import Probe
     from kafka08.runtime.threads import THREADS
@@ -122,6 +119,6 @@ def open_probe(exporter: Exporter, topic: str, patience: float) -> Probe:
 
 
 def serve(exporter: Exporter, host: str, port: int) -> None:
-    """From now on, in other threads. ConfigError if the address cannot be had."""
+    """Serve from now on, in other threads. ConfigError if it cannot bind the address."""
     address = serve_http(exporter.app, host, port, "--listen")
     click.echo(f"Serving metrics at {address}/metrics", err=True)

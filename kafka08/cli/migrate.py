@@ -44,15 +44,15 @@ max_disagreement_option = click.option(
     "--max-disagreement",
     type=click.IntRange(0),
     metavar="N",
-    help="Refuse where the two stores are more than N messages apart.",
+    help="Refuse if the two stores are more than N messages apart.",
 )
-group_json_option = json_option("One JSON object a group.")
+group_json_option = json_option("One JSON object per group.")
 answer_option = click.option(
     "--answer-seconds",
     type=click.FloatRange(0),
     default=60.0,
     show_default=True,
-    help="How long to wait for the answers of live kafka08 members.",
+    help="How long to wait until live kafka08 members have answered.",
 )
 seconds_option = click.option(
     "--seconds",
@@ -62,7 +62,7 @@ seconds_option = click.option(
 allow_idle_option = click.option(
     "--allow-idle",
     is_flag=True,
-    help="Trust members that are not kafka08's although nothing moved.",
+    help="Trust other members than kafka08's even if no offset moved.",
 )
 retention_option = click.option(
     "--retention-minutes",
@@ -82,9 +82,9 @@ def group_options(function: Function) -> Function:
             "--groups-per-second",
             "rate",
             type=click.FloatRange(0, min_open=True),
-            help="Work on no more groups a second than this.",
+            help="Limit the number of groups per second.",
         ),
-        click.option("--all", "every", is_flag=True, help="All groups that ZooKeeper knows."),
+        click.option("--all", "every", is_flag=True, help="All groups in ZooKeeper."),
         click.argument("groups", nargs=-1, metavar="GROUP..."),
     ):
         function = option(function)
@@ -98,9 +98,9 @@ def migrate() -> None:
     """Move groups' offsets from ZooKeeper to the offsets topic while they run, and back.
 
     plan, start (both stores), verify, finish (Kafka alone), forget; rollback from any step;
-    handover to members with a coordinator. Each may be repeated. GROUP may be a pattern such as
-    'web-*'. Live kafka08 members switch by themselves; for others the properties to set are
-    printed.
+    handover to members with a coordinator. You can repeat each step. GROUP may be a pattern such as
+    'web-*'. Live kafka08 members switch by themselves; for others the command prints the
+    properties to set.
     """
 
 
@@ -110,7 +110,7 @@ def migrate() -> None:
 @group_json_option
 @group_options
 def plan(max_disagreement: int | None, retention_minutes: int, as_json: bool, **where: Any) -> None:
-    """Show both stores' offsets and what start would do. Changes nothing; exits 1 if start would
+    """Show both stores' offsets and the effect of start. Changes nothing; exits 1 if start would
     refuse."""
     from kafka08.migration.fleet import plan_groups
 
@@ -143,7 +143,7 @@ def start(
     as_json: bool,
     **where: Any,
 ) -> None:
-    """Note both stores in a journal, copy to Kafka whatever is newer in ZooKeeper, and have live
+    """Save both stores in a journal, copy newer offsets from ZooKeeper to Kafka, and have live
     members commit to both."""
     from kafka08.migration.fleet import start_groups
 
@@ -179,7 +179,7 @@ def start(
 @group_json_option
 @group_options
 def status(as_json: bool, **where: Any) -> None:
-    """Show how far a migration has come, what every member does, and whom it waits for."""
+    """Show the progress of a migration, the state of every member, and which ones it waits for."""
     from kafka08.migration import OffsetMigration
 
     failed = 0
@@ -209,7 +209,7 @@ def verify(
     as_json: bool,
     **where: Any,
 ) -> None:
-    """Watch both stores while the group runs; exits 1 with every problem found."""
+    """Watch both stores while the group runs; exits 1 with all problems."""
     from kafka08.migration import Watching
     from kafka08.migration.report import write_report
 
@@ -219,7 +219,7 @@ def verify(
         bad += show_error(outcome)
         if (found := outcome.result) is None:
             continue
-        bad += show_verification(found, as_json, "Verified: both stores say the same")
+        bad += show_verification(found, as_json, "Verified: both stores agree")
         if report is not None:
             several = len(where["groups"]) != 1 or where["every"]
             path = report.with_name(f"{report.name}-{found.group}.md") if several else report
@@ -243,7 +243,7 @@ def finish(
     as_json: bool,
     **where: Any,
 ) -> None:
-    """Have the members commit to Kafka alone, and show that ZooKeeper's offsets stand still."""
+    """Have the members commit to Kafka alone, and check that ZooKeeper's offsets stop moving."""
     from kafka08.migration import Watching
     from kafka08.migration.preview import preview_finish
 
@@ -265,7 +265,7 @@ def finish(
     type=click.Choice(["newest", "snapshot"]),
     default="newest",
     show_default=True,
-    help="newest: nothing is read twice; snapshot: both stores as before the migration, for a "
+    help="newest: no message is read twice; snapshot: both stores as before the migration, for a "
     "stopped group.",
 )
 @answer_option
@@ -273,7 +273,7 @@ def finish(
 @group_json_option
 @group_options
 def rollback(to: Any, answer_seconds: float, dry_run: bool, as_json: bool, **where: Any) -> None:
-    """Make ZooKeeper's offsets the ones that members go on from, and have live members do so."""
+    """Make members continue from ZooKeeper's offsets, and have live members commit there."""
     from kafka08.migration.preview import preview_rollback
 
     def step(migration: OffsetMigration) -> Rollback:
@@ -291,7 +291,7 @@ def rollback(to: Any, answer_seconds: float, dry_run: bool, as_json: bool, **whe
 @group_json_option
 @group_options
 def handover(as_json: bool, **where: Any) -> None:
-    """Tell whether members with a coordinator (KafkaConsumer) may take over, and what is to be done
+    """Check whether members with a coordinator (KafkaConsumer) may take over, and what to do
     before. Changes nothing; exits 1 if a group is not ready."""
     from kafka08.migration import OffsetMigration
 
@@ -309,7 +309,7 @@ def handover(as_json: bool, **where: Any) -> None:
 @group_json_option
 @group_options
 def forget(dry_run: bool, as_json: bool, **where: Any) -> None:
-    """Remove the journal of a migration that is finished or rolled back, and the snapshot in it."""
+    """Remove the journal of a finished or rolled back migration, with its snapshot."""
     from kafka08.migration import OffsetMigration
     from kafka08.migration.preview import preview_forget
 
@@ -334,9 +334,9 @@ def forget(dry_run: bool, as_json: bool, **where: Any) -> None:
     show_default=True,
     help="Seconds between two copies.",
 )
-@click.option("--rounds", type=click.IntRange(1), help="Copy so often; default: until the end.")
+@click.option("--rounds", type=click.IntRange(1), help="Number of copies; default: until the end.")
 @dry_run_option
-@json_option("One JSON object a copy.")
+@json_option("One JSON object per copy.")
 @admin_bootstrap_option
 @zookeeper_option
 def mirror(
@@ -348,10 +348,10 @@ def mirror(
     bootstrap: str | None,
     zookeeper: str,
 ) -> None:
-    """Commit to Kafka what members of GROUP that are not kafka08's commit to ZooKeeper, until the
-    migration goes on to finish or rollback. Stop it with Ctrl-C.
+    """Copy to Kafka the offsets that members of GROUP other than kafka08's commit to ZooKeeper,
+    until the migration continues with finish or rollback. Ctrl-C stops it.
 
-    To copy topics to another cluster see `kafka08 mirror`.
+    To copy topics to another cluster use `kafka08 mirror`.
     """
     from kafka08.migration import OffsetMigration
     from kafka08.migration.mirror import Mirror
@@ -373,7 +373,7 @@ def mirror(
 def preview(
     step: Callable[[OffsetMigration], Status], where: dict[str, Any], as_json: bool, would: str
 ) -> NoReturn:
-    """Show each group as it is before a step that it does not take."""
+    """Show the state of each group before a step that is not taken."""
     bad = 0
     for outcome in run_step(step, where):
         bad += show_error(outcome)
@@ -391,9 +391,9 @@ def opened(
     bootstrap: str | None,
     zookeeper: str,
 ) -> Iterator[tuple[Connections, list[str], Pace]]:
-    """The connections and the groups that the options mean."""
+    """The connections and groups selected by the options."""
     if bool(groups) == every:
-        raise click.UsageError("Name groups or patterns, or give --all.")
+        raise click.UsageError("Give groups or patterns, or --all.")
     from kafka08.migration.connections import Connections
     from kafka08.migration.fleet import find_groups
     from kafka08.pace import Pace
@@ -406,7 +406,7 @@ def opened(
 def run_step(
     step: Callable[[OffsetMigration], T], where: dict[str, Any], answer_seconds: float = 60.0
 ) -> Iterator[Outcome[T]]:
-    """The outcome of a step for each group, as they come."""
+    """The outcome of a step for each group, as soon as it is known."""
     from kafka08.migration.fleet import each_group
 
     with opened(**where) as (connections, groups, pace), progress(len(groups)) as tick:
@@ -419,7 +419,7 @@ def run_step(
 
 @contextmanager
 def progress(total: int) -> Iterator[Callable[[], None]]:
-    """A bar on a terminal's stderr when there are several groups."""
+    """A progress bar on a terminal's stderr if there are several groups."""
     if total < 2 or not sys.stderr.isatty():
         yield lambda: None
         return

@@ -1,4 +1,4 @@
-"""How the verbs of `kafka08 migrate` show what they found: results on stdout, talk on stderr."""
+"""The output of `kafka08 migrate`: results on stdout, messages on stderr."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ NOTHING = "No offsets are committed."
 
 
 def show_error(outcome: Outcome[Any]) -> bool:
-    """Tell the error of a group, if it met one; whether it did."""
+    """Print the error of a group, if there is one; returns whether there is."""
     if outcome.error is not None:
         say(f"Error: {outcome.group}: {outcome.error}")
     return outcome.error is not None
 
 
 def show_to_do(connections: Connections, group: str) -> None:
-    """What has to be done by hand now."""
+    """Print what remains to be done by hand."""
     from kafka08.migration import OffsetMigration
 
     with OffsetMigration(group=group, connections=connections) as migration:
@@ -52,7 +52,8 @@ def show_to_do(connections: Connections, group: str) -> None:
 
 
 def show_plan(plan: Plan, as_json: bool, retention_ms: int | None = None) -> None:
-    """The plan on stdout, the reasons to refuse on stderr. JSON has the time left in seconds."""
+    """The plan on stdout, the reasons for a refusal on stderr. In JSON the time left is in
+    seconds."""
     from kafka08.migration.facts import RETENTION_MS
     from kafka08.migration.sampling import hours_and_minutes
 
@@ -141,7 +142,7 @@ def show_status(status: Status, as_json: bool) -> None:
 
 
 def show_handover(found: Handover, as_json: bool) -> None:
-    """Where members with a coordinator will go on; what stands in the way, on stderr."""
+    """The offsets at which members with a coordinator will start; on stderr what blocks them."""
     rows = [(*tp, offset) for tp, offset in sorted(found.offsets.items())]
     if as_json:
         fields = {
@@ -163,7 +164,7 @@ def show_handover(found: Handover, as_json: bool) -> None:
 
 
 def show_verification(found: Verification, as_json: bool, success: str) -> bool:
-    """The table or the JSON on stdout, the rest on stderr; whether there are problems."""
+    """The table or the JSON on stdout, the rest on stderr; returns whether there are problems."""
     from kafka08.migration.report import COLUMNS, as_dict, rows
 
     if as_json:
@@ -183,7 +184,7 @@ def show_verification(found: Verification, as_json: bool, success: str) -> bool:
 
 
 def show_rollback(group: str, done: Rollback, as_json: bool, *, dry_run: bool = False) -> bool:
-    """What was written, or with `dry_run` would be; whether there are problems."""
+    """What was written, or with `dry_run` would be; returns whether there are problems."""
     if as_json:
         stores = {"zookeeper": done.to_zookeeper, "kafka": done.to_kafka}
         written = [

@@ -1,4 +1,4 @@
-"""`kafka08 mirror`: topics of one cluster copied into another. As MirrorMaker."""
+"""`kafka08 mirror`: copies topics of one cluster to another, like MirrorMaker."""
 
 from __future__ import annotations
 
@@ -49,38 +49,42 @@ ON_FAILURE: Final = ("abort", "skip")
     default=1,
     show_default=True,
     type=click.IntRange(1),
-    help="Producers, which the streams share.",
+    help="Producers, shared by the streams.",
 )
 @click.option(
     "--on-failure",
     type=click.Choice(ON_FAILURE),
     default="abort",
     show_default=True,
-    help="What follows when the target refuses a message for good.",
+    help="What to do when the target refuses a message permanently.",
 )
 @click.option(
     "--keep-partitions",
     is_flag=True,
-    help="To the partition of the same number, which the target must have; else by key.",
+    help="Keep partition numbers, which the target must have; else partition by key.",
 )
 @click.option(
     "--consumer-config",
     "--consumer.config",
     "consumer_config",
     type=click.Path(dir_okay=False),
-    help="A .properties file of the consumer at the source.",
+    help="A .properties file for the consumer at the source.",
 )
 @click.option(
     "--producer-config",
     "--producer.config",
     "producer_config",
     type=click.Path(dir_okay=False),
-    help="A .properties file of the producer at the target, with the new producer's keys.",
+    help="A .properties file for the producer at the target, with the new producer's keys.",
 )
-@click.option("--consumer-override", multiple=True, metavar="KEY=VALUE", help="Stronger than both.")
-@click.option("--producer-override", multiple=True, metavar="KEY=VALUE", help="Stronger than both.")
+@click.option(
+    "--consumer-override", multiple=True, metavar="KEY=VALUE", help="Overrides option and file."
+)
+@click.option(
+    "--producer-override", multiple=True, metavar="KEY=VALUE", help="Overrides option and file."
+)
 @json_option("One JSON object at the end: messages, bytes, skipped, resent.")
-@click.option("--progress", is_flag=True, help="Say each second how it goes, on stderr.")
+@click.option("--progress", is_flag=True, help="Print the progress each second, on stderr.")
 @handles_stop_signals
 def mirror(
     source_zookeeper: str | None,
@@ -99,12 +103,12 @@ def mirror(
     as_json: bool,
     progress: bool,
 ) -> None:
-    """Copy topics of one cluster to another until stopped, keys and their order kept.
+    """Copy topics of one cluster to another until stopped; keys and their order are kept.
 
-    It commits only what the target has acknowledged: after a crash some messages are copied again
-    and none is lost. A target that does not answer is waited for. SIGTERM and Ctrl-C commit what
-    was copied and leave the group. Offsets of consumer groups are not copied; `kafka08 migrate
-    mirror`, which copies them within a cluster, is another thing.
+    It commits only messages that the target has acknowledged: after a crash it copies some messages
+    again and loses none. While the target does not answer, it waits. SIGTERM and Ctrl-C commit the
+    copied messages and leave the group. It does not copy offsets of consumer groups; `kafka08
+    migrate mirror` does, within a cluster.
     """
     stopping = stop_event()
     from kafka08.consumer import ConsumerConfig
@@ -151,7 +155,7 @@ def read_filter(whitelist: str | None, blacklist: str | None) -> TopicFilter:
     from kafka08.consumer import Blacklist, Whitelist
 
     if (whitelist is None) == (blacklist is None):
-        raise click.UsageError("name one of: --whitelist, --blacklist")
+        raise click.UsageError("give one of: --whitelist, --blacklist")
     if whitelist == "":
         raise click.UsageError("--whitelist '' matches no topic")
     return Blacklist(blacklist or "") if whitelist is None else Whitelist(whitelist)
@@ -162,13 +166,13 @@ def given(options: dict[str, str | None]) -> dict[str, str]:
 
 
 def require(properties: dict[str, str], key: str, option: str, file: str) -> None:
-    """UsageError if no place has the key."""
+    """UsageError if the key is missing everywhere."""
     if key not in properties:
         raise click.UsageError(f"Missing option '{option}', or {key} in {file}.")
 
 
 def report(mirror: Mirror, stopping: threading.Event) -> None:
-    """Each second a line, until it stops."""
+    """Print a line each second until it stops."""
     before = 0
     while not stopping.wait(REPORT_SECONDS):
         messages = mirror.counts.messages

@@ -1,4 +1,4 @@
-"""Plans of where a stopped group goes on from, shown and carried out.
+"""Shows and executes plans of new offsets for a stopped group.
 
 For `kafka08 offsets set | reset | import` and `kafka08 group reset`.
 """
@@ -34,23 +34,23 @@ PLAN_COLUMNS: Final = (
 STORES: Final = {"both": "dual", "zookeeper": "zookeeper", "kafka": "kafka"}
 
 execute_option = click.option(
-    "--execute", is_flag=True, help="Do it. Without this the plan is shown and nothing changes."
+    "--execute", is_flag=True, help="Execute the plan. Without this it is only shown."
 )
 store_option = click.option(
     "--store",
     type=click.Choice(list(STORES)),
-    help="Members that read both stores go on from the larger offset: a rewind needs both. "
+    help="Members that read both stores continue from the larger offset: a rewind needs both. "
     "Default: both; kafka without --zookeeper, and for a group that only a coordinator knows.",
 )
 TARGETS: Final = "earliest|latest|TIME|OFFSET|+N|-N"
 TARGET_HELP: Final = (
-    "TIME as 2026-01-31T12:00[+01:00]; +N and -N shift by N messages, a partition that was never "
-    "committed from its log's start."
+    "TIME as 2026-01-31T12:00[+01:00]; +N and -N shift by N messages, or from the log's start in a "
+    "partition without a committed offset."
 )
 
 
 def connect() -> Connections:
-    """For --zookeeper and --bootstrap of the running command."""
+    """Connections for --zookeeper and --bootstrap of the running command."""
     from kafka08.migration.connections import Connections
 
     return Connections(*cluster_places())
@@ -67,7 +67,7 @@ def parse_position(text: str) -> tuple[Any, int]:
 
 
 def read_csv(file: Path) -> dict[TopicPartition, int]:
-    """The offsets of a plan as --export writes it: a line `topic,partition,offset` for each."""
+    """The offsets in a file of --export, which has a line `topic,partition,offset` for each."""
     from kafka08.structs import TopicPartition
 
     wanted = {}
@@ -84,7 +84,7 @@ def read_csv(file: Path) -> dict[TopicPartition, int]:
 
 
 def parse_target(text: str) -> tuple[Target, int]:
-    """(what, its number)."""
+    """(kind of target, its number)."""
     from kafka08.migration.reset import Target
 
     if text in {"earliest", "latest"}:
@@ -110,7 +110,7 @@ def carry_out(
     execute: bool,
     as_csv: bool = False,
 ) -> None:
-    """Show the plan; carry it out if that is wanted. Exits 1 if it is refused."""
+    """Show the plan; execute it with `execute`. Exits 1 if it is refused."""
     from kafka08.zk.migration_protocol import OffsetStorage
 
     rows = [
@@ -150,14 +150,14 @@ def show(
     unknown: Sequence[str] = (),
     partitions: Sequence[PartitionOffsets] = (),
 ) -> None:
-    """The rows on stdout; on stderr which of the `partitions` were never committed, and what is not
-    known. Exits 1 if something is not."""
+    """The rows on stdout; on stderr the `partitions` without a committed offset, and what is
+    unknown. Exits 1 if something is."""
     if as_json:
         click.echo(json.dumps(as_objects(headings, rows)))
     else:
         show_table(headings, rows, if_none=None if unknown else "No offsets are committed.")
     say_never_committed(partitions)
     for text in unknown:
-        click.echo(f"Not known: {text}", err=True)
+        click.echo(f"Unknown: {text}", err=True)
     if unknown:
         sys.exit(1)

@@ -40,8 +40,8 @@ LAG_COLUMNS = ("topic", "partitions", "never committed", "largest", "lag")
 
 @click.group(cls=Commands, epilog=example("kafka08 offsets get readers --zookeeper localhost:2181"))
 def offsets() -> None:
-    """Look at groups' committed offsets in both stores, and change those of stopped groups. Of
-    groups that have a coordinator, --bootstrap is enough."""
+    """Show groups' committed offsets in both stores, and change those of stopped groups. For groups
+    with a coordinator --bootstrap is enough."""
 
 
 @offsets.command(epilog=example("kafka08 offsets get readers --topic pages"))
@@ -52,8 +52,8 @@ def offsets() -> None:
 def get(
     group: str, topics: tuple[str, ...], as_json: bool, bootstrap: str | None, zookeeper: str | None
 ) -> None:
-    """Show both stores' offsets of GROUP in all partitions of its topics, and where the logs start
-    and end."""
+    """Show both stores' offsets of GROUP in all partitions of its topics, and the start and end of
+    the logs."""
     from kafka08.migration.group_offsets import GroupOffsets
 
     with connect() as connections:
@@ -68,17 +68,17 @@ def get(
 
 @offsets.command(epilog=example("kafka08 offsets lag readers --fail-above 10000"))
 @click.argument("group")
-@click.option("--fail-above", type=click.IntRange(0), metavar="N", help="Exit 1 if it is more.")
+@click.option("--fail-above", type=click.IntRange(0), metavar="N", help="Exit 1 if it is larger.")
 @json_option()
 @cluster_options
 def lag(
     group: str, fail_above: int | None, as_json: bool, bootstrap: str | None, zookeeper: str | None
 ) -> None:
-    """Show how many messages GROUP is behind, by topic, counted from the newer store. Exits 1 if
-    that is more than --fail-above, or not known.
+    """Show the lag of GROUP by topic, in messages, from the larger of both stores' offsets. Exits 1
+    if it exceeds --fail-above, or is unknown.
 
-    A partition that was never committed counts from its log's start: the lag is then a lower bound,
-    with which --fail-above fails.
+    A partition without a committed offset counts from its log's start: the lag is then a lower
+    bound, and --fail-above fails.
     """
     from kafka08.groups.lag import lag_by_topic
     from kafka08.migration.group_offsets import GroupOffsets
@@ -90,7 +90,7 @@ def lag(
             raise no_such_group(group, of_group.known_groups())
     topics = lag_by_topic(facts.partitions)
     rows = [lag_row(row, as_json) for row in topics]
-    nothing = () if rows else ("its lag: it has no offset of a partition that exists",)
+    nothing = () if rows else ("its lag: the group has no offset of an existing partition",)
     show(LAG_COLUMNS, rows, as_json, facts.unknown or nothing, facts.partitions)
     total, is_exact = sum(row.lag for row in topics), all(row.is_exact for row in topics)
     if not as_json:
@@ -100,7 +100,7 @@ def lag(
     if beyond_end:
         click.echo(
             f"Beyond the log's end: the offsets of {some_of(beyond_end)}; the topic was created "
-            f"again, or cut. kafka08 group explain {group} shows them",
+            f"again, or its log was truncated. kafka08 group explain {group} shows them",
             err=True,
         )
     if fail_above is None or (is_exact and total <= fail_above):
@@ -117,7 +117,7 @@ def lag_row(lag: TopicLag, as_json: bool) -> tuple[object, ...]:
 
 
 def offsets_row(p: PartitionOffsets, as_json: bool) -> tuple[object, ...]:
-    """A row of COLUMNS; for JSON also whether it was never committed."""
+    """A row of COLUMNS; in JSON also whether it was never committed."""
     row = (*p.topic_partition, p.zookeeper, p.kafka, p.log_start, p.log_end)
     return (*row, p.lag, p.never_committed) if as_json else (*row, p.lag_text)
 
@@ -126,7 +126,7 @@ def offsets_row(p: PartitionOffsets, as_json: bool) -> tuple[object, ...]:
 @click.argument("group")
 @click.argument("positions", nargs=-1, required=True, metavar="TOPIC:PARTITION=OFFSET...")
 @store_option
-@click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")
 @json_option()
 @cluster_options
 def set_(
@@ -138,7 +138,7 @@ def set_(
     bootstrap: str | None,
     zookeeper: str | None,
 ) -> None:
-    """Set offsets of the stopped GROUP: the next message that it reads of each partition."""
+    """Set offsets of the stopped GROUP: of the next message that it reads in each partition."""
     from kafka08.migration.group_offsets import GroupOffsets
 
     wanted = dict(parse_position(text) for text in positions)
@@ -172,11 +172,11 @@ def reset(
     bootstrap: str | None,
     zookeeper: str | None,
 ) -> None:
-    """Plan where the stopped GROUP goes on from, in all partitions of its topics, committed or not,
-    and do it with --execute.
+    """Plan new offsets for the stopped GROUP in all partitions of its topics, committed or not;
+    --execute commits them.
 
-    A time is met at the first message of that time or later where messages have timestamps (brokers
-    from 0.10.1 on), else at the start of the segment last written before it, as 0.8 can.
+    A time selects the first message of that time or later where messages have timestamps (brokers
+    from 0.10.1 on), else the start of the segment last written before it, as in 0.8.
     """
     from kafka08.migration.group_offsets import GroupOffsets
 
@@ -196,14 +196,14 @@ def reset(
     type=click.Choice(["json", "jvm"]),
     default="json",
     show_default=True,
-    help="jvm: that of ExportZkOffsets, one line for each offset of one store.",
+    help="jvm: that of ExportZkOffsets, one line per offset of one store.",
 )
 @click.option(
     "--store",
     type=click.Choice(["zookeeper", "kafka", "newest"]),
     default="zookeeper",
     show_default=True,
-    help="Whose offsets the format jvm has; json has both.",
+    help="The store for the format jvm; json has both.",
 )
 @admin_bootstrap_option
 @zookeeper_option
@@ -215,8 +215,8 @@ def export(
     bootstrap: str | None,
     zookeeper: str,
 ) -> None:
-    """Write the offsets of the GROUPs, of all that ZooKeeper knows if none is named. Exits 1 if a
-    group had to be left out because not all of its offsets could be read, or does not exist."""
+    """Write the offsets of the GROUPs, by default of all in ZooKeeper. Exits 1 if a group does not
+    exist, or is left out because some of its offsets are unreadable."""
     from kafka08.migration.connections import Connections
     from kafka08.migration.fleet import find_groups, read_groups
     from kafka08.migration.offset_files import to_json, to_jvm_lines
@@ -264,8 +264,8 @@ def import_(
     bootstrap: str | None,
     zookeeper: str | None,
 ) -> None:
-    """Plan to set what FILE says, ours or that of ExportZkOffsets; do it with --execute. Groups
-    that live, and offsets that are not in the log, are refused."""
+    """Plan to set the offsets in FILE, in our format or that of ExportZkOffsets; --execute commits
+    them. Refuses groups with live members, and offsets outside the log."""
     from kafka08.migration.group_offsets import GroupOffsets
     from kafka08.migration.offset_files import read_offsets
 
@@ -275,10 +275,8 @@ def import_(
             of_group = GroupOffsets(connections, group)
             plans.append((of_group, of_group.plan_set(wanted)))
             if left_out := of_group.left_out(wanted):
-                click.echo(
-                    f"Not in {file}, so left as it is: {group}: {some_of(left_out)}", err=True
-                )
-        # All or nothing, as far as can be seen beforehand.
+                click.echo(f"Not in {file}, so unchanged: {group}: {some_of(left_out)}", err=True)
+        # All or nothing, as far as it can be checked beforehand.
         possible = not any(plan.refusals for _, plan in plans)
         for of_group, plan in plans:
             carry_out(of_group, plan, store, as_json, execute=execute and possible)

@@ -1,4 +1,4 @@
-"""Options that several commands share, and how their values become configuration."""
+"""Options that several commands share, and their conversion to configuration."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def zookeeper_option(function: Function) -> Function:
 
 
 def client_zookeeper_option(function: Function) -> Function:
-    """The same for a command with --config, which may have it: see `read_client_config`."""
+    """The same for a command whose --config may have it: see `read_client_config`."""
     return _zookeeper_option(required=False)(function)
 
 
@@ -38,13 +38,13 @@ def _zookeeper_option(*, required: bool) -> Callable[[Function], Function]:
         show_envvar=True,
         required=required,
         metavar="HOST:PORT[,..][/chroot]",
-        help="Where ZooKeeper answers.",
+        help="The connect string of ZooKeeper.",
     )
 
 
 def client_bootstrap_option(function: Function) -> Function:
-    """--bootstrap HOST:PORT[,..], or KAFKA08_BOOTSTRAP, or in --config: see
-    `read_client_config`. --broker-list is what the JVM's producing tools call it."""
+    """--bootstrap HOST:PORT[,..], or KAFKA08_BOOTSTRAP, or in --config: see `read_client_config`.
+    The JVM's producing tools call it --broker-list."""
     return click.option(
         "--bootstrap",
         "--broker-list",
@@ -57,7 +57,7 @@ def client_bootstrap_option(function: Function) -> Function:
 
 
 def admin_bootstrap_option(function: Function) -> Function:
-    """--bootstrap HOST:PORT[,..], or KAFKA08_BOOTSTRAP, of a tool that goes by ZooKeeper."""
+    """--bootstrap HOST:PORT[,..], or KAFKA08_BOOTSTRAP, for a tool that uses ZooKeeper."""
     return click.option(
         "--bootstrap",
         envvar="KAFKA08_BOOTSTRAP",
@@ -68,7 +68,7 @@ def admin_bootstrap_option(function: Function) -> Function:
 
 
 def cluster_options(function: Function) -> Function:
-    """--bootstrap and --zookeeper of a tool that needs one of them: see `cluster_addresses`."""
+    """--bootstrap and --zookeeper for a tool that needs one of them: see `cluster_addresses`."""
     function = _zookeeper_option(required=False)(function)
     return click.option(
         "--bootstrap",
@@ -77,7 +77,7 @@ def cluster_options(function: Function) -> Function:
         envvar="KAFKA08_BOOTSTRAP",
         show_envvar=True,
         metavar="HOST:PORT[,..]",
-        help="Some brokers; with it ZooKeeper is not needed.",
+        help="Some brokers; replaces ZooKeeper.",
     )(function)
 
 
@@ -92,8 +92,8 @@ def cluster_places() -> tuple[str | None, str | None]:
 
 
 def prefers_bootstrap() -> bool:
-    """Whether the running command, which has --bootstrap and --zookeeper, is to go by the brokers
-    alone: only --bootstrap is given, or only that on the command line. UsageError without either.
+    """Whether the running command, with --bootstrap and --zookeeper, uses the brokers alone: only
+    --bootstrap is given, or only that on the command line. UsageError without either.
     """
     context = click.get_current_context()
     zookeeper, bootstrap = cluster_places()
@@ -103,10 +103,10 @@ def prefers_bootstrap() -> bool:
 
 
 def cluster_addresses(configured_zookeeper: str = "") -> list[tuple[str, int]]:
-    """Where the running command, which has --bootstrap and --zookeeper, finds brokers: --bootstrap,
-    else those that are registered in --zookeeper, or in that of its configuration. An option of the
-    command line is stronger than one of the environment. UsageError without any of them,
-    NoBrokersAvailable, ZooKeeperError."""
+    """Brokers for the running command with --bootstrap and --zookeeper: those of --bootstrap, else
+    those registered in --zookeeper or in the ZooKeeper of its configuration. The command line
+    overrides the environment. UsageError without any of them, NoBrokersAvailable,
+    ZooKeeperError."""
     from kafka08.client import parse_bootstrap
 
     context = click.get_current_context()
@@ -139,7 +139,7 @@ rack_option = click.option(
     is_flag=True,
     flag_value=False,
     default=True,
-    help="Disregard the racks of the brokers.",
+    help="Ignore the racks of the brokers.",
 )
 dry_run_option = click.option(
     "--dry-run", is_flag=True, help="Show what would be done, and change nothing."
@@ -153,7 +153,7 @@ def config_options(function: Function) -> Function:
         "overrides",
         multiple=True,
         metavar="KEY=VALUE",
-        help="Set one configuration key (repeat for more); stronger than --config.",
+        help="Set one configuration key (repeat for more); overrides --config.",
     )(function)
     return click.option(
         "--config",
@@ -168,12 +168,12 @@ def level_option(default: Level) -> Callable[[Function], Function]:
     return click.option(
         "--level",
         type=click.Choice(LEVELS),
-        help=f"The Kafka release that brokers speak as. Default: {default}.",
+        help=f"The Kafka release whose protocol brokers speak. Default: {default}.",
     )
 
 
 def level_keys(level: str | None) -> dict[str, str]:
-    """The broker keys that the option stands for; {} if it was not given."""
+    """The broker keys for the option; {} if it was not given."""
     return {} if level is None else {"api.level": level}
 
 
@@ -182,13 +182,13 @@ def profile_option(function: Function) -> Function:
     return click.option(
         "--profile",
         type=click.Choice(PROFILES),
-        help="safe: no unclean elections, and acks=-1 needs two in-sync replicas where there are "
-        "two. classic (the default): as 0.8.2.2.",
+        help="safe: no unclean elections, and acks=-1 needs two in-sync replicas if there are "
+        "two. classic (the default): as in 0.8.2.2.",
     )(function)
 
 
 def profile_keys(profile: str | None) -> dict[str, str]:
-    """The broker keys that the option stands for; {} if it was not given."""
+    """The broker keys for the option; {} if it was not given."""
     return {} if profile is None else {"kafka08.profile": profile}
 
 
@@ -198,8 +198,8 @@ def read_config(
     defaults: Mapping[str, str] = {},
     options: Mapping[str, str] = {},
 ) -> dict[str, str]:
-    """The keys of `defaults`, the file, the `options` of the command line and the overrides, each
-    stronger than the one before."""
+    """The keys of `defaults`, the file, the `options` of the command line and the overrides; later
+    ones override earlier ones."""
     properties = dict(defaults)
     if config_file is not None:
         properties.update(load_properties(config_file))
@@ -217,8 +217,8 @@ def read_client_config(
 ) -> dict[str, str]:
     """`read_config` of the running command, whose `option` (zookeeper, bootstrap) is `key`.
 
-    On the command line it is stronger than --config, in the environment weaker; UsageError if no
-    place has it.
+    On the command line it overrides --config, in the environment --config overrides it. UsageError
+    if it is missing everywhere.
     """
     context = click.get_current_context()
     given = context.params[option]
@@ -240,7 +240,7 @@ def read_client_config(
 
 
 def legal_topic(_: click.Context, parameter: click.Parameter, value: Names) -> Names:
-    """Callback of an argument that names one topic or several, whether they exist or not."""
+    """Callback of an argument with one or several topics, which need not exist."""
     names: tuple[str, ...] = (value,) if isinstance(value, str) else value or ()
     for name in names:
         if fault := fault_of(name):

@@ -1,4 +1,4 @@
-"""Where a command prints messages to: it knows how much of a pipe was read by the other end."""
+"""The descriptor to which a command prints messages; it knows how much of a pipe was read."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from typing import Final
 SHORTEST_PAUSE_S: Final = 0.0001
 LONGEST_PAUSE_S: Final = 0.05
 SINGLE_MESSAGES: Final = 100
-"""So many are written one by one: a reader that has read one and ends has used it."""
+"""This many messages are written one by one: a reader that reads one and ends has used it."""
 EARLY_MESSAGES: Final = 1000
-"""A reader like `head` rarely reads more than that before it ends."""
+"""A reader like `head` rarely reads more than this before it ends."""
 EARLY_GRACE_MS: Final = 5
-"""How long such a reader is given to end, after it has read everything."""
+"""How long such a reader may take to end after it has read everything."""
 
 
 class Outlet:
-    """A file descriptor that messages are printed to. Not thread-safe.
+    """A file descriptor for messages. Not thread-safe.
 
-    What is written to a pipe is not yet read: `kafka08 consume t | head -2` fills it with messages
-    that nobody sees. So the first writes have one message, and each write waits until the reader
-    has read it: what the reader left behind can be told apart from what it has read.
+    Data written to a pipe is not yet read: `kafka08 consume t | head -2` would fill it with
+    messages that no program sees. So the first writes have one message each, and each write waits
+    until the reader has read it: then the read messages are known when the reader ends.
     """
 
     def __init__(self, descriptor: int, at_once: int) -> None:
-        """`at_once`: how many messages a write may have when the reader keeps up."""
+        """`at_once`: the most messages in one write while the reader keeps up."""
         self._descriptor = descriptor
         self._is_pipe = stat.S_ISFIFO(os.fstat(descriptor).st_mode)
         self._most = at_once
         self._count = 0
         self.at_once = 1 if self._is_pipe else at_once
-        """How many messages to write next: after the single ones doubled with each write."""
+        """The number of messages for the next write: single ones first, then doubled each time."""
 
     def write(self, data: bytes, count: int, stopping: threading.Event) -> None:
-        """Write every byte of `count` messages, past all buffers. Of a pipe: return when its reader
-        has read them or `stopping` is set. BrokenPipeError if the reader ended before; OSError."""
+        """Write every byte of `count` messages, without buffering. To a pipe: return when its
+        reader has read them or `stopping` is set. BrokenPipeError if it ended before; OSError."""
         write_all(self._descriptor, data)
         self._count += count
         if self._is_pipe:
@@ -50,7 +50,7 @@ class Outlet:
                 self.at_once = min(2 * self.at_once, self._most)
 
     def check_reader(self, patience_ms: int = 0) -> None:
-        """BrokenPipeError if nobody reads any more, so that `| head` ends also in a quiet topic."""
+        """BrokenPipeError if the reader is gone, so that `| head` ends also in a quiet topic."""
         check_reader(self._descriptor, patience_ms)
 
     def _await_reader(self, stopping: threading.Event) -> None:
@@ -58,20 +58,20 @@ class Outlet:
         while self._unread():
             self.check_reader()
             if stopping.wait(pause_s):
-                self.check_reader(EARLY_GRACE_MS)  # Ctrl-C may have ended it too
+                self.check_reader(EARLY_GRACE_MS)  # Ctrl-C may have stopped it too
                 return
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
         is_early = SINGLE_MESSAGES < self._count <= EARLY_MESSAGES
         self.check_reader(EARLY_GRACE_MS if is_early else 0)
 
     def _unread(self) -> int:
-        """How many bytes wait in the pipe."""
+        """The number of unread bytes in the pipe."""
         answer = fcntl.ioctl(self._descriptor, termios.FIONREAD, struct.pack("i", 0))
         return int(struct.unpack("i", answer)[0])
 
 
 def check_reader(descriptor: int, patience_ms: int = 0) -> None:
-    """BrokenPipeError if nobody reads from this end's pipe, or stops reading in the next
+    """BrokenPipeError if the reader of this end's pipe is gone, or goes in the next
     `patience_ms`."""
     poll = select.poll()
     poll.register(descriptor, 0)
@@ -80,7 +80,7 @@ def check_reader(descriptor: int, patience_ms: int = 0) -> None:
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """Write every byte of `data`, past all buffers. Raises OSError."""
+    """Write every byte of `data`, without buffering. Raises OSError."""
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(descriptor, rest) :]

@@ -1,4 +1,4 @@
-"""`kafka08 partition reassign | elect`: where partitions are, and who leads them."""
+"""`kafka08 partition reassign | elect`: moves partitions and leaders."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ json_file = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 @click.group(cls=Commands, epilog=example("kafka08 partition elect --zookeeper localhost:2181"))
 def partition() -> None:
-    """Move partitions between brokers, and leaders back to preferred replicas."""
+    """Move partitions between brokers, and elect preferred replicas."""
 
 
 @partition.command(
@@ -65,12 +65,12 @@ def partition() -> None:
 @click.option(
     "--topics-file", type=json_file, help='The same as a file: {"topics":[{"topic":"t"}]}.'
 )
-@click.option("--brokers", metavar="ID[,..]", help="Where the topics shall be spread.")
+@click.option("--brokers", metavar="ID[,..]", help="Spread the topics over these brokers.")
 @rack_option
 @click.option("--execute", is_flag=True, help="Move; without it the plan is only shown.")
-@click.option("--verify", is_flag=True, help="Say how far the moves of --plan are.")
-@click.option("--wait", is_flag=True, help="With --execute: show progress until all is done.")
-@json_option("One JSON object: the plan, or with --verify or --wait how far the moves are.")
+@click.option("--verify", is_flag=True, help="Show the status of the moves in --plan.")
+@click.option("--wait", is_flag=True, help="With --execute: show progress until all are done.")
+@json_option("One JSON object: the plan, or with --verify or --wait the status of the moves.")
 @zookeeper_option
 def reassign(
     plan_file: Path | None,
@@ -86,13 +86,13 @@ def reassign(
 ) -> None:
     """Move partitions: by a plan file, or by a plan made for topics and brokers.
 
-    Shows what is and what would be, each as a file that can be given to --plan; the first is the
-    way back. --verify exits 1 if a move failed.
+    Shows the current and the proposed assignment, each as a file for --plan; the first one undoes
+    the move. --verify exits 1 if a move failed.
     """
     if (plan_file is None) == (brokers is None):
         raise click.UsageError("Give either --plan, or --brokers with --topic or --topics-file.")
     if verify and (execute or plan_file is None):
-        raise click.UsageError("--verify needs the --plan that was executed, and goes alone.")
+        raise click.UsageError("--verify needs the --plan that was executed, and nothing else.")
     with AdminClient(zookeeper) as admin:
         moves = (
             parsed(plan_file, parse_moves)
@@ -107,7 +107,7 @@ def reassign(
         absent = absent_brokers(moves, current, admin.live_brokers())
         if execute and absent:
             raise AdminError(
-                "\n".join([*absent, "Nothing was changed: start what is down, or name others."])
+                "\n".join([*absent, "Nothing was changed: start that broker, or use others."])
             )
         if as_json and not wait:
             plan = {"current": current, "proposed": moves}
@@ -118,7 +118,7 @@ def reassign(
         if not execute:
             for sentence in absent:
                 click.echo(f"WARNING: {sentence}", err=True)
-            click.echo("Nothing was changed; --execute does it.", err=True)
+            click.echo("Nothing was changed; --execute starts the moves.", err=True)
             return
         admin.move_partitions(moves)
         click.echo(f"Successfully started reassignment of {len(moves)} partitions.", err=as_json)
@@ -127,7 +127,7 @@ def reassign(
 
 
 def parsed(file: Path, parse: Callable[[str], T]) -> T:
-    """What `parse` makes of the text of a file; its AdminError names the file."""
+    """The result of `parse` for the text of a file; its AdminError names the file."""
     try:
         return parse(file.read_text(encoding="utf-8"))
     except UnicodeDecodeError:
@@ -152,7 +152,7 @@ def broker_ids(text: str) -> list[int]:
 
 
 def show_statuses(found: dict[TopicPartition, MoveStatus], as_json: bool) -> int:
-    """Print how far moves are, in the words of the JVM's tool; the exit code."""
+    """Print the status of moves, in the words of the JVM's tool; returns the exit code."""
     if as_json:
         click.echo(json.dumps({f"{tp.topic}-{tp.partition}": s.name for tp, s in found.items()}))
     else:
@@ -163,13 +163,14 @@ def show_statuses(found: dict[TopicPartition, MoveStatus], as_json: bool) -> int
 
 
 def show_plan(current: Moves, moves: Moves) -> None:
-    """What is and what would be, as the JVM's tool prints it."""
+    """Print the current and the proposed assignment as the JVM's tool does."""
     click.echo(f"Current partition replica assignment\n\n{format_moves(current)}")
     click.echo(f"\nProposed partition reassignment configuration\n\n{format_moves(moves)}\n")
 
 
 def show_progress(admin: AdminClient, moves: Moves, as_json: bool) -> int:
-    """Say how many are done whenever that changes, until none is under way; the exit code."""
+    """Print the number of finished moves whenever it changes, until all are done; returns the exit
+    code."""
     done = -1
     while True:
         found = admin.move_statuses(moves)
@@ -191,7 +192,7 @@ def show_progress(admin: AdminClient, moves: Moves, as_json: bool) -> int:
     help="Only this one (repeat for more); default: every partition of the cluster.",
 )
 @click.option(
-    "--file", "partitions_file", type=json_file, help="The same as the JVM tool's JSON file."
+    "--file", "partitions_file", type=json_file, help="The same as a JSON file of the JVM's tool."
 )
 @dry_run_option
 @json_option("One JSON object.")
@@ -203,7 +204,7 @@ def elect(
     as_json: bool,
     zookeeper: str,
 ) -> None:
-    """Give partitions back to their preferred replicas, where these are in sync."""
+    """Make preferred replicas the leaders where they are in sync."""
     wanted = [topic_partition(name) for name in names]
     if partitions_file is not None:
         wanted += parsed(partitions_file, parse_elections)

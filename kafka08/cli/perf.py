@@ -1,5 +1,5 @@
-"""`kafka08 perf`: how fast messages go in and out, in the columns of kafka-producer-perf-test and
-kafka-consumer-perf-test, under their options. Source: kafka.tools.ProducerPerformance,
+"""`kafka08 perf`: throughput of producers and consumers, with the columns and options of
+kafka-producer-perf-test and kafka-consumer-perf-test. Source: kafka.tools.ProducerPerformance,
 kafka.tools.ConsumerPerformance 0.8.2.2.
 """
 
@@ -15,7 +15,7 @@ from kafka08.cli.perf_produce import produce
 
 @click.group(cls=Commands, epilog=example("kafka08 perf produce --topics load --messages 1000000"))
 def perf() -> None:
-    """Measure how fast messages go in and out."""
+    """Measure the throughput of producers and consumers."""
 
 
 perf.add_command(produce)

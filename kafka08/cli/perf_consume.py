@@ -1,8 +1,8 @@
 """`kafka08 perf consume`: kafka-consumer-perf-test.
 
-Source: kafka.tools.ConsumerPerformance 0.8.2.2, from which this departs in three things: --messages
-are those of all threads together, the header of --show-detailed-stats names the thread's column
-too, and the default is one thread.
+Source: kafka.tools.ConsumerPerformance 0.8.2.2, with three differences: --messages counts those of
+all threads together, the header of --show-detailed-stats names the thread's column too, and the
+default is one thread.
 """
 
 from __future__ import annotations
@@ -45,26 +45,26 @@ DETAILED_HEADER: Final = (
     "time, thread.id, fetch.size, data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec"
 )
 LOOK_EVERY: Final = 1000
-"""After so many messages a thread looks at the clock."""
+"""The number of messages between two looks at the clock."""
 
 
 @click.command(epilog=example("kafka08 perf consume --topic load --messages 1000000"))
 @client_zookeeper_option
 @config_options
-@click.option("--topic", required=True, callback=legal_topic, help="What to read.")
-@click.option("--messages", type=click.IntRange(1), help="Stop after so many; default: all.")
-@click.option("--group", metavar="G", help="Default: a new one, removed at the end.")
+@click.option("--topic", required=True, callback=legal_topic, help="The topic to read.")
+@click.option("--messages", type=click.IntRange(1), help="Stop after this many; default: all.")
+@click.option("--group", metavar="G", help="The group; default: a temporary one.")
 @click.option("--fetch-size", default=MEGABYTE, show_default=True, type=click.IntRange(1))
 @click.option("--socket-buffer-size", default=2 * MEGABYTE, show_default=True,
               type=click.IntRange(0))  # fmt: skip
 @click.option("--num-fetch-threads", default=1, show_default=True, type=click.IntRange(1))
 @click.option("--threads", default=1, show_default=True, type=click.IntRange(1), help="Streams.")
-@click.option("--from-latest", is_flag=True, help="Where nothing is committed: only what comes.")
+@click.option("--from-latest", is_flag=True, help="Without committed offset: new messages only.")
 @figure_options
 def consume(**options: Any) -> None:
-    """Read a topic as a group's only member, as fast as it goes, and do nothing with it.
+    """Read a topic as a group's only member, as fast as possible, and discard the messages.
 
-    Ends after --messages or 5 s of silence (consumer.timeout.ms), which do not count.
+    Ends after --messages or after 5 s without one (consumer.timeout.ms), which do not count.
     """
     from kafka08.consumer import ConsumerConfig, ConsumerConnector
 
@@ -96,7 +96,7 @@ def consume(**options: Any) -> None:
 
 
 class Drain:
-    """Counts what streams hold, up to --messages of all of them."""
+    """Counts the messages of streams, up to --messages of all of them."""
 
     def __init__(self, options: dict[str, Any], fetch_size: int) -> None:
         self._limit = options["messages"] or sys.maxsize
@@ -119,7 +119,7 @@ class Drain:
         last = self.started
         try:
             for message in stream:
-                # Of all threads' messages: one call into C, so no two of them get one.
+                # A number among all threads' messages: one call into C, so each is unique.
                 number = next(numbers)
                 if number <= limit:
                     count += 1
@@ -139,7 +139,7 @@ class Drain:
             self.last = max(self.last, last)
 
     def summary(self) -> tuple[str, ...]:
-        """The columns of HEADER; the silence at the end is not in them."""
+        """The columns of HEADER; the timeout at the end is not included."""
         seconds = self.last - self.started
         return (
             self._dates.text(self.started),

@@ -1,4 +1,4 @@
-"""What both perf commands share: options of kafka.tools.PerfConfig 0.8.2.2, figures, threads."""
+"""Shared by both perf commands: options of kafka.tools.PerfConfig 0.8.2.2, figures, threads."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ MEGABYTE: Final = 1024 * 1024
 
 
 def figure_options(function: Function) -> Function:
-    """--reporting-interval, --show-detailed-stats, --date-format and --hide-header; and the names
-    of what only a JVM has, which are refused."""
+    """--reporting-interval, --show-detailed-stats, --date-format and --hide-header; and the options
+    for JVM reporters, which are refused."""
     for option in (
         json_option("Each line of figures as a JSON object; no header."),
         click.option(
@@ -44,19 +44,19 @@ def figure_options(function: Function) -> Function:
             show_default=True,
             metavar="PATTERN",
             callback=date_format,
-            help="As Java's SimpleDateFormat.",
+            help="A pattern of Java's SimpleDateFormat.",
         ),
         click.option(
             "--show-detailed-stats",
             is_flag=True,
-            help="A line of figures for each thread and --reporting-interval, as it goes.",
+            help="A line of figures per thread and --reporting-interval while it runs.",
         ),
         click.option(
             "--reporting-interval",
             default=5000,
             show_default=True,
             type=click.IntRange(1),
-            help="Messages of a thread between two such lines.",
+            help="Messages per thread between two such lines.",
         ),
     ):
         function = option(function)
@@ -66,7 +66,7 @@ def figure_options(function: Function) -> Function:
 def no_csv(_: click.Context, parameter: click.Parameter, value: object) -> None:
     if value:
         raise click.BadParameter(
-            "there is no CSV reporter here; --show-detailed-stats prints figures as it goes",
+            "there is no CSV reporter; use --show-detailed-stats for figures while it runs",
             param=parameter,
         )
 
@@ -79,14 +79,14 @@ def date_format(_: click.Context, parameter: click.Parameter, value: str) -> Dat
 
 
 def show_header(header: str, options: Mapping[str, Any]) -> None:
-    """Unless --hide-header or --json was given."""
+    """Print it unless --hide-header or --json was given."""
     if not options["hide_header"] and not options["as_json"]:
         click.echo(header)
 
 
 def show_line(header: str, fields: Sequence[object], *, as_json: bool) -> None:
-    """One line of figures; with `as_json` an object whose keys are the columns of `header`, words
-    joined by underscores."""
+    """Print one line of figures; with `as_json` an object whose keys are the columns of `header`,
+    words joined by underscores."""
     if not as_json:
         click.echo(", ".join(map(str, fields)))
         return
@@ -115,8 +115,8 @@ class Reports:
         self._last = (0, 0, time.time())
 
     def add(self, count: int, size: int) -> None:
-        """Say how far the thread is, and how fast it was since it last said so; nothing if it has
-        got no further."""
+        """Print the thread's total and its rate since the last report; nothing if no messages were
+        added."""
         now = time.time()
         last_count, last_size, since = self._last
         if count == last_count:
@@ -133,7 +133,7 @@ class Reports:
 def figures(
     size: int, recent_size: int, count: int, recent_count: int, seconds: float
 ) -> tuple[str, ...]:
-    """MB, MB.sec, nMsg, nMsg.sec: all so far, and the recent ones by the time that they took."""
+    """MB, MB.sec, nMsg, nMsg.sec: the totals, and the rates over the recent time."""
     seconds = max(1e-9, seconds)
     return (
         f"{size / MEGABYTE:.4f}",
@@ -144,7 +144,7 @@ def figures(
 
 
 def in_threads(count: int, run: Callable[[int], None]) -> None:
-    """`run(0)` to `run(count - 1)`, each in a thread; raises the first error there was."""
+    """`run(0)` to `run(count - 1)`, each in a thread; raises the first error."""
     errors: list[BaseException] = []
 
     def guarded(number: int) -> None:

@@ -1,8 +1,8 @@
 """`kafka08 perf produce`: kafka-producer-perf-test.
 
-Source: kafka.tools.ProducerPerformance 0.8.2.2, from which this departs in two things: the
-remainder of --messages by --threads is sent too, and --show-detailed-stats, which 0.8.2.2 takes and
-forgets, prints lines as the consumer's does.
+Source: kafka.tools.ProducerPerformance 0.8.2.2, with two differences: the remainder of --messages
+by --threads is sent too, and --show-detailed-stats, which 0.8.2.2 accepts and ignores, prints lines
+as the consumer's does.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ DETAILED_HEADER: Final = (
     "total.data.sent.in.nMsg, nMsg.sec"
 )
 SAMPLED_EVERY: Final = 1000
-"""Every so many messages one is timed until it is acknowledged."""
+"""One in this many messages is timed until it is acknowledged."""
 ID_DIGITS: Final = 10
 
 
@@ -53,8 +53,8 @@ ID_DIGITS: Final = 10
 )
 @client_bootstrap_option
 @config_options
-@click.option("--topics", required=True, help="Comma list of the topics, which take turns.")
-@click.option("--messages", required=True, type=click.IntRange(1), help="How many to each topic.")
+@click.option("--topics", required=True, help="Comma list of topics; messages go to them in turn.")
+@click.option("--messages", required=True, type=click.IntRange(1), help="Messages per topic.")
 @click.option("--message-size", default=100, show_default=True, type=click.IntRange(1))
 @click.option("--vary-message-size", is_flag=True, help="Sizes from 1 to --message-size.")
 @click.option("--batch-size", default=200, show_default=True, type=click.IntRange(1),
@@ -70,14 +70,14 @@ ID_DIGITS: Final = 10
               type=click.IntRange(0))  # fmt: skip
 @click.option("--sync", is_flag=True, help="Wait for each batch (old) or message (new).")
 @click.option("--new-producer", is_flag=True, help="KafkaProducer instead of the old Producer.")
-@click.option("--initial-message-id", type=int, help="Number the messages, from here on.")
+@click.option("--initial-message-id", type=int, help="Number the messages, starting here.")
 @click.option("--message-send-gap-ms", default=0, show_default=True, type=click.IntRange(0))
 @figure_options
 def produce(**options: Any) -> None:
-    """Send messages as fast as they go, in each of --threads with a producer of its own.
+    """Send messages as fast as possible, in each of --threads with a producer of its own.
 
     The last line has kafka-producer-perf-test's figures. With --new-producer a line on stderr adds
-    how long messages took from send to acknowledgement.
+    the latency from send to acknowledgement.
     """
     topics = options["topics"].split(",")
     for topic in topics:
@@ -102,7 +102,7 @@ def produce(**options: Any) -> None:
 
 
 class Load:
-    """What all threads of one run share: counts and latencies."""
+    """Shared by all threads of a run: counts and latencies."""
 
     def __init__(self, options: dict[str, Any], topics: list[str]) -> None:
         self.options = options
@@ -157,7 +157,7 @@ class Load:
 
 
 class OldSender:
-    """A context manager that gives `send`, on the old Producer."""
+    """A context manager that returns `send`, with the old Producer."""
 
     def __init__(self, load: Load) -> None:
         from kafka08.producer import CallbackHandler, Producer, ProducerConfig
@@ -198,7 +198,7 @@ class OldSender:
 
 
 class NewSender:
-    """The same on KafkaProducer; times some of the messages."""
+    """The same with KafkaProducer; times some of the messages."""
 
     def __init__(self, load: Load) -> None:
         from kafka08.producer import KafkaProducer, KafkaProducerConfig
@@ -243,7 +243,7 @@ class NewSender:
 
 
 def properties_of(options: dict[str, Any]) -> dict[str, str]:
-    """The producer's configuration; --config and --override are stronger than the options."""
+    """The producer's configuration; --config and --override override the options."""
     from kafka08.protocol.compression import CODECS
 
     acks, timeout = options["request_num_acks"], str(options["request_timeout_ms"])
@@ -282,8 +282,8 @@ def share_of(thread: int, threads: int, messages: int) -> range:
 
 
 def maker(options: dict[str, Any], thread: int) -> Callable[[str, int], bytes]:
-    """What makes the messages of a thread, `make(topic, number)`: numbered ones, as the JVM's tool
-    words them, or ones of x in the size wanted."""
+    """The function that makes the messages of a thread, `make(topic, number)`: numbered ones, in
+    the format of the JVM's tool, or ones of x in the wanted size."""
     size, first = options["message_size"], options["initial_message_id"]
     plain = b"x" * size
     if first is not None:

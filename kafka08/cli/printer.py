@@ -1,4 +1,4 @@
-"""Streams of messages onto a file descriptor, one thread each, until told to stop."""
+"""Prints streams of messages to a file descriptor, one thread each, until stopped."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ if TYPE_CHECKING:
     from kafka08.consumer import ConsumerConnector, KafkaStream, MessageBatch
 
 POLL_MS: Final = 100
-"""How often a stream without messages looks whether it should stop; the consumer.timeout.ms that
-the streams must have."""
+"""How often a stream without messages checks for a stop; the consumer.timeout.ms that the streams
+must have."""
 PRINTED_AT_ONCE: Final = BatchLimits(max_messages=4096, max_bytes=64 * 1024)
-"""What a pipe holds, so that a slow reader delays a stop little."""
+"""The size of a pipe's buffer, so that a slow reader hardly delays a stop."""
 
 
 class Printer:
-    """Prints each message as a line of its own, many at once, and commits what was printed.
+    """Prints each message as one line, in large writes, and commits printed messages.
 
-    Of a pipe that is what its reader has read. When the reader ends, the last batch is not
-    committed: how much of it was used is not known.
+    With a pipe these are the messages that its reader has read. When the reader ends, the last
+    batch is not committed, because it is unknown how much of it was used.
 
-    descriptor      where to; a reader that goes away ends the printing with BrokenPipeError
-    render          makes lines of a batch
-    max_messages    print exactly so many, if there are; None: no limit
-    idle_limit_ms   stop a stream after so much silence; < 0: never
-    skip_damaged    go on behind a message that cannot be read, instead of ending with its error
-    stopping        set from outside to end it
+    descriptor      the output; if its reader ends, printing ends with BrokenPipeError
+    render          renders a batch as lines
+    max_messages    the number of messages to print; None: no limit
+    idle_limit_ms   stop a stream after this time without a message; < 0: never
+    skip_damaged    skip an unreadable message instead of raising its error
+    stopping        set from outside to stop
 
     `count` messages were printed; `failure` is the first error of a stream, or None.
     """
@@ -59,8 +59,8 @@ class Printer:
         self._lock = threading.Lock()
 
     def run(self, connector: ConsumerConnector, streams: list[KafkaStream[bytes, bytes]]) -> None:
-        """Return after the limit, an error, silence, or when told to stop, with all committed that
-        was printed and (unless auto.commit.enable is off) nothing else."""
+        """Return after the limit, an error, a timeout, or when stopped. All printed messages are
+        committed then and (unless auto.commit.enable is off) no others."""
         allowance = Allowance(self._max_messages, PRINTED_AT_ONCE.max_messages, len(streams))
         threads = [
             threading.Thread(
@@ -80,7 +80,7 @@ class Printer:
             for batch in self._until_stopped(stream, allowance):
                 self._print(batch)
             if connector.config.auto_commit_enable:
-                connector.commit_offsets()  # the batch in hand as well: it is printed
+                connector.commit_offsets()  # including the last batch: it is printed
         except Exception as error:  # noqa: BLE001 - the root of a thread; the command raises it
             self.failure = self.failure or error
             self._stopping.set()
@@ -88,7 +88,7 @@ class Printer:
     def _until_stopped(
         self, stream: KafkaStream[bytes, bytes], allowance: Allowance
     ) -> Iterator[MessageBatch]:
-        """Batches, each to be printed as a whole."""
+        """Batches to be printed as a whole."""
         skipping = Skipping(is_wanted=self._skip_damaged)
         silent_ms = 0
         while not self._stopping.is_set():

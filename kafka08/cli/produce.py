@@ -1,4 +1,4 @@
-"""`kafka08 produce`: lines of text into a topic."""
+"""`kafka08 produce`: sends lines of text to a topic."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
     from kafka08.producer import KafkaProducer, Producer
 
 SLICES_PER_SECOND: Final = 20
-"""Parts of a second in which a limited rate is sent."""
+"""The number of parts of a second over which a limited rate is spread."""
 
 
 class LinesNotSent(KafkaError):
-    """Some lines were not acknowledged, or not read any more; names them by number."""
+    """Some lines were not acknowledged, or not read any more; the text has their numbers."""
 
 
 def not_empty(_: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
     if value == "":
-        raise click.BadParameter("it is empty, so no line can be split there", param=parameter)
+        raise click.BadParameter("it is empty; give at least one character", param=parameter)
     return value
 
 
@@ -58,7 +58,7 @@ def not_empty(_: click.Context, parameter: click.Parameter, value: str | None) -
     help="A file; default stdin.",
 )
 @click.option(
-    "--key-separator", callback=not_empty, help="Split each line here into key and value (once)."
+    "--key-separator", callback=not_empty, help="Split each line at its first one: key and value."
 )
 @click.option(
     "--ignore-error",
@@ -72,12 +72,12 @@ def not_empty(_: click.Context, parameter: click.Parameter, value: str | None) -
     default="text",
     help="json: objects as `consume --format json` prints them; key and partition are kept.",
 )
-@click.option("--new-producer", is_flag=True, help="By KafkaProducer and its keys, as with json.")
+@click.option("--new-producer", is_flag=True, help="Use KafkaProducer and its keys, as for json.")
 @click.option(
-    "--rate", type=click.FloatRange(0, min_open=True), help="At most so many messages a second."
+    "--rate", type=click.FloatRange(0, min_open=True), help="The most messages per second."
 )
 @json_option("One JSON object at the end: topic, sent.")
-@click.option("--progress", is_flag=True, help="Say each second how it goes, on stderr.")
+@click.option("--progress", is_flag=True, help="Print the progress each second, on stderr.")
 @handles_stop_signals
 def produce(
     topic: str,
@@ -91,11 +91,11 @@ def produce(
     progress: bool,
     **_: object,
 ) -> None:
-    """Send each line of the input as one message to TOPIC, as soon as it is there.
+    """Send each line of the input as one message to TOPIC, as soon as it arrives.
 
-    Unlike 0.8's producers it waits for the leader's acknowledgement (request.required.acks=1):
-    with 0.8's default of 0 a message that nobody took would be lost without a word. It stops at
-    the first line that is refused. SIGTERM and Ctrl-C wait for the lines under way, not for more.
+    Unlike 0.8's producers it waits for the leader's acknowledgement (request.required.acks=1): with
+    0.8's default of 0 a message that no broker accepted is lost silently. It stops at the first
+    line that is refused. SIGTERM and Ctrl-C wait for the lines in flight only.
     """
     stop = StopRequest()
     if form == "json" and key_separator is not None:
@@ -133,7 +133,7 @@ def produce(
 
 
 def await_answer(bootstrap: list[tuple[str, int]]) -> None:
-    """NoBrokersAvailable if none of them answers: an empty input alone would not find that out."""
+    """NoBrokersAvailable if none of them answers: with an empty input no request would tell."""
     from kafka08.client import ClusterClient
 
     with closing(ClusterClient(bootstrap)) as client:
@@ -164,7 +164,7 @@ def record_sender(topic: str, splitter: KeySplitter, form: str) -> RecordSender:
 
 
 def open_input(path: str) -> BufferedReader:
-    """The file, or stdin for `-`. Raises UsageError when stdin is closed, OSError."""
+    """The file, or stdin for `-`. Raises UsageError if stdin is closed, OSError."""
     if path != "-":
         return open(path, "rb")
     if sys.stdin is None:
@@ -173,8 +173,8 @@ def open_input(path: str) -> BufferedReader:
 
 
 class LineSender:
-    """Sends lines to `topic`, split into key and value at the first `separator`, and counts those
-    that were acknowledged."""
+    """Sends lines to `topic`, split into key and value at the first separator, and counts the
+    acknowledged ones."""
 
     def __init__(self, producer: Producer, topic: str, splitter: KeySplitter) -> None:
         self.count = 0
@@ -185,8 +185,8 @@ class LineSender:
         self._taken = 0
 
     def send(self, lines: list[bytes]) -> None:
-        """LinesNotSent, with the lines' numbers in the input, if some were not acknowledged or
-        cannot be split; those before a line that cannot be split were sent."""
+        """LinesNotSent, with line numbers of the input, if some were not acknowledged or cannot be
+        split; lines before one that cannot be split were sent."""
         from kafka08.producer import KeyedMessage
 
         first = self._taken + 1
@@ -209,7 +209,7 @@ class LineSender:
 
 
 class RecordSender:
-    """The same by KafkaProducer, for lines of text or of JSON."""
+    """The same with KafkaProducer, for lines of text or of JSON."""
 
     def __init__(
         self, producer: KafkaProducer, topic: str, splitter: KeySplitter, form: str
@@ -224,7 +224,7 @@ class RecordSender:
 
     def send(self, lines: list[bytes]) -> None:
         """LinesNotSent, with the number of the first line that was not stored; those before it
-        were, and some behind it may have been."""
+        were, and some after it may have been."""
         first = self._taken + 1
         self._taken += len(lines)
         futures = []

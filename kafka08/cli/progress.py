@@ -1,4 +1,4 @@
-"""What a command that sends says of it on the way."""
+"""The progress of a command that sends messages."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ REPORT_SECONDS: Final = 1.0
 
 
 class Progress:
-    """Now and then a line on stderr: how many messages, how fast, and how long the last ones took
-    until they were acknowledged. `shown` False: nothing."""
+    """Prints a line on stderr each second: number of messages, rate, and the longest time to an
+    acknowledgement. `shown` False: nothing."""
 
     def __init__(self, shown: bool, clock: Clock = SYSTEM_CLOCK) -> None:
         self._shown = shown

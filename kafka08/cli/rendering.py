@@ -1,4 +1,4 @@
-"""A batch of messages as lines of text, JSON or hexadecimal digits, each with its end."""
+"""Renders a batch of messages as lines of text, JSON or hexadecimal digits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from kafka08.consumer import MessageBatch
 
 ENCODE: Final = json.JSONEncoder(ensure_ascii=False).encode
-"""json.dumps, which makes an encoder for each call."""
+"""json.dumps would create an encoder for each call."""
 
 
 def as_text(batch: MessageBatch) -> bytes:
@@ -22,7 +22,7 @@ def as_text(batch: MessageBatch) -> bytes:
 
 
 def as_hex(batch: MessageBatch) -> bytes:
-    """topic, partition, offset, key and value between blanks."""
+    """topic, partition, offset, key and value, separated by blanks."""
     topic, partition = batch.topic_partition
     return b"".join(
         f"{topic} {partition} {offset} {in_hex(key)} {in_hex(value)}\n".encode()
@@ -35,7 +35,7 @@ def in_hex(data: bytes | None) -> str:
 
 
 def as_json(batch: MessageBatch) -> bytes:
-    """One object a line, see `json_line`."""
+    """One object per line, see `json_line`."""
     return b"".join(
         json_line(*batch.topic_partition, offset, key, value) + b"\n"
         for offset, key, value in zip(batch.offsets, batch.keys(), batch.values(), strict=True)
@@ -45,8 +45,8 @@ def as_json(batch: MessageBatch) -> bytes:
 def json_line(
     topic: str, partition: int, offset: int, key: bytes | None, value: bytes | None
 ) -> bytes:
-    """One object: topic, partition, offset, key, value; both in base64, and `"encoding"` to say
-    so, if either is not UTF-8."""
+    """One object: topic, partition, offset, key, value. If key or value is not UTF-8, both are in
+    base64 and the object has `"encoding"`."""
     row: dict[str, Any] = {"topic": topic, "partition": partition, "offset": offset}
     try:
         row["key"] = None if key is None else key.decode()
@@ -71,7 +71,7 @@ FIELDS: Final = "topksTKS%"
 
 
 def check_template(template: str) -> None:
-    """ValueError for a token that is not one, with those that are."""
+    """ValueError for an unknown token, with the list of known ones."""
     for percent, backslash in TOKEN.findall(template):
         if (percent and percent not in FIELDS) or (backslash and backslash not in ESCAPES):
             raise ValueError(
@@ -81,7 +81,7 @@ def check_template(template: str) -> None:
 
 
 def by_template(template: str) -> Callable[[MessageBatch], bytes]:
-    """Lines after a template as kcat's; `null` for null keys and values, nothing between lines."""
+    """Renders a template like kcat's; `null` for null keys and values, nothing between messages."""
     check_template(template)
 
     def render(batch: MessageBatch) -> bytes:
@@ -119,6 +119,6 @@ def filled(template: str, fields: dict[str, bytes]) -> bytes:
 
 
 def with_columns(*, key: bool, timestamp: bool) -> Callable[[MessageBatch], bytes]:
-    """The value, after the timestamp and the key that are wanted, with tabs between."""
+    """The value after the timestamp and the key, if wanted, separated by tabs."""
     columns = [column for column, wanted in (("%T", timestamp), ("%k", key)) if wanted]
     return by_template("\t".join([*columns, "%s"]) + "\n")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kafka08.pages.report import Kept
 
 LOOK_SECONDS = 1.0
-"""From one look at the cluster to the next."""
+"""Between two reads of the cluster."""
 
 
 @click.command(
@@ -30,14 +30,14 @@ LOOK_SECONDS = 1.0
     type=click.Path(dir_okay=False, path_type=Path),
     default=Path("report.html"),
     show_default=True,
-    help="The page. A report that is there is compared with, and then replaced.",
+    help="The HTML file. An existing report is compared with, then replaced.",
 )
 @click.option(
     "--seconds",
     type=click.FloatRange(0.0, 3600.0),
     default=2.0,
     show_default=True,
-    help="How long the cluster is looked at, once a second.",
+    help="How long to watch the cluster, reading it once a second.",
 )
 @click.option(
     "--log-dir", "log_dirs", multiple=True, metavar="DIR", help="A log directory on this machine."
@@ -46,15 +46,16 @@ LOOK_SECONDS = 1.0
 def report(output: Path, seconds: float, log_dirs: tuple[str, ...], zookeeper: str) -> None:
     """Write one HTML page about a cluster: brokers, topics, groups, and what the doctor finds.
 
-    Rates count from the report that --output replaces, and its lines over time go on; the first
-    report counts from its own first look. The page needs no network.
+    Rates count from the report that --output replaces, and its charts continue; in a first report
+    they count from its own first read. The page needs no network.
     """
     from kafka08.pages import page_of, read_report
 
     earlier = read_report(output)
     if earlier is not None and earlier.connect != zookeeper:
         click.echo(
-            f"{output} is a report of {earlier.connect}: nothing of it is compared with.", err=True
+            f"{output} is a report of {earlier.connect}, so the new one is not compared with it.",
+            err=True,
         )
         earlier = None
 
@@ -75,7 +76,7 @@ def report(output: Path, seconds: float, log_dirs: tuple[str, ...], zookeeper: s
 def read(
     zookeeper: str, earlier: Kept | None, seconds: float, log_directories: Sequence[str]
 ) -> Overview:
-    """Look at the cluster for so long, then ask the doctor. Raises ZooKeeperError."""
+    """Read the cluster for this long, then run the doctor's checks. Raises ZooKeeperError."""
     from kafka08.doctor import SnapshotReader, findings_of
     from kafka08.exporter import Watch
     from kafka08.pages import Overview, Trends
@@ -104,7 +105,7 @@ def read(
 
 
 def replace(path: Path, text: str) -> None:
-    """A reader finds the old page or the new one, never a part. OSError as `open`."""
+    """Replace the file atomically: readers get the old page or the new one. OSError as `open`."""
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         partial.write_text(text, encoding="utf-8")

@@ -15,16 +15,16 @@ from kafka08.cli.signals import settle_stop_signals
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "demo": ("kafka08.cli.demo:demo", "Load, consume, migrate and read real text, verified."),
     "up": ("kafka08.cli.up:up", "Run a local cluster, in the foreground or detached."),
-    "status": ("kafka08.cli.up:status", "Say where the cluster answers and how each broker is."),
+    "status": ("kafka08.cli.up:status", "Show the cluster's addresses and its brokers' states."),
     "down": ("kafka08.cli.up:down", "Stop the cluster."),
     "zookeeper": ("kafka08.cli.zookeeper:zookeeper", "Run one ZooKeeper server."),
-    "broker": ("kafka08.cli.broker:broker", "Run one broker, and look at those there are."),
+    "broker": ("kafka08.cli.broker:broker", "Run one broker, and look at a cluster's brokers."),
     "topic": ("kafka08.cli.topic:topic", "Create, list, describe, alter and delete topics."),
     "partition": ("kafka08.cli.partition:partition", "Move partitions and their leaders."),
     "produce": ("kafka08.cli.produce:produce", "Send lines of text to a topic."),
     "consume": ("kafka08.cli.consume:consume", "Print the messages of topics, as a group member."),
     "mirror": ("kafka08.cli.mirror:mirror", "Copy topics of one cluster to another."),
-    "group": ("kafka08.cli.group:group", "Look at consumer groups, and explain what is wrong."),
+    "group": ("kafka08.cli.group:group", "Look at consumer groups, and explain problems."),
     "doctor": ("kafka08.cli.doctor:doctor", "Say what is wrong with a cluster, and what to do."),
     "metrics": ("kafka08.cli.metrics:metrics", "Show or serve a cluster's metrics, groups too."),
     "top": ("kafka08.cli.top:top", "Watch brokers, topics and groups, live."),
@@ -33,12 +33,12 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "migrate": ("kafka08.cli.migrate:migrate", "Move groups' offsets to Kafka and back, live."),
     "offsets": ("kafka08.cli.offsets:offsets", "Look at committed offsets, and change them."),
     "completion": ("kafka08.cli.completion:completion", "Print the shell's completion script."),
-    "perf": ("kafka08.cli.perf:perf", "Measure how fast messages go in and out."),
-    "log": ("kafka08.cli.log:log", "Look into log segments and check log directories."),
+    "perf": ("kafka08.cli.perf:perf", "Measure the throughput of producers and consumers."),
+    "log": ("kafka08.cli.log:log", "Dump log segments and check log directories."),
     "simulate": ("kafka08.cli.simulate:simulate", "Run a whole cluster from one seed, simulated."),
     "spark": ("kafka08.cli.spark:spark", "Copy topics to files and back with PySpark."),
 }
-"""Name → (where the command is, its line in the help)."""
+"""Name → (the command's location, its line in the help)."""
 
 
 COMPLETE_VARIABLE: Final = "_KAFKA08_COMPLETE"

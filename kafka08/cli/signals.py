@@ -1,8 +1,8 @@
-"""What SIGTERM, SIGINT and SIGHUP do to a command.
+"""The effect of SIGTERM, SIGINT and SIGHUP on a command.
 
 They interrupt it as Ctrl-C does, from its first import on (`interrupt_on_stop_signals`). A command
-that stops in its own way is marked with `handles_stop_signals`; for it they are held until it asks
-for a `stop_event` or a `StopRequest`.
+that stops in its own way is marked with `handles_stop_signals`; signals for it are held until it
+asks for a `stop_event` or a `StopRequest`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _handling: set[Callable[..., Any]] = set()
 
 
 def handles_stop_signals(callback: Callback) -> Callback:
-    """Mark a command's function: its first statement but imports takes the signals over."""
+    """Mark a command's function: its first statement after imports takes over the signals."""
     _handling.add(callback)
     return callback
 
@@ -31,9 +31,8 @@ def handles_stop_signals(callback: Callback) -> Callback:
 def settle_stop_signals(
     ctx: click.Context, command: click.Command | None, arguments: list[str]
 ) -> None:
-    """Let signals interrupt the command that is about to run, or, of a group, the subcommand that
-    `arguments` begin with. Those that are marked keep them held. KeyboardInterrupt if one came
-    before."""
+    """Let signals interrupt the command that is about to run, or the subcommand at the start of
+    `arguments`. For marked ones they stay held. KeyboardInterrupt if a signal came before."""
     commands = [command]
     if isinstance(command, click.Group) and arguments:
         commands.append(command.get_command(ctx, arguments[0]))
@@ -42,8 +41,8 @@ def settle_stop_signals(
 
 
 def interrupt_on_stop_signals() -> None:
-    """Make SIGTERM and SIGHUP end the command the way Ctrl-C does, so that everything is put away.
-    KeyboardInterrupt if one came before."""
+    """Let SIGTERM and SIGHUP end the command as Ctrl-C does, so that it cleans up.
+    KeyboardInterrupt if a signal came before."""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
@@ -54,7 +53,7 @@ def interrupt_on_stop_signals() -> None:
 
 
 def stop_event() -> threading.Event:
-    """An event that the signals set, and that is set if one came before.
+    """An event that the signals set; it is set at once if a signal came before.
 
     A second SIGINT raises KeyboardInterrupt as usual, for a stop that hangs.
     """
@@ -76,9 +75,9 @@ class Stopped(Exception):
 
 
 class StopRequest:
-    """Lets the signals break off a wait, but nothing that is being done between two waits.
+    """Lets the signals interrupt waits, but not the work between two waits.
 
-    A second SIGINT raises KeyboardInterrupt at once, wherever it finds the program.
+    A second SIGINT raises KeyboardInterrupt at once, wherever the program is.
     """
 
     def __init__(self) -> None:
@@ -89,7 +88,7 @@ class StopRequest:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Around a wait: raises Stopped out of it, or before it when the signal came earlier."""
+        """For a wait: raises Stopped out of it, or before it if the signal came earlier."""
         self._waiting = True
         try:
             if self._came:

@@ -1,4 +1,4 @@
-"""`kafka08 simulate`: a whole cluster in one process, run by run, each named by its seed."""
+"""`kafka08 simulate`: whole clusters in one process, run after run, each named by its seed."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ LEVELS = ("0.10.2", "0.9.0")
 
 
 @click.command(epilog=example("kafka08 simulate --seed 7 --runs 20"))
-@click.option("--seed", type=click.IntRange(0), help="Seed of the first run; drawn unless given.")
+@click.option("--seed", type=click.IntRange(0), help="Seed of the first run; default: random.")
 @click.option(
     "--runs",
     type=click.IntRange(1),
-    help="Runs, of one seed after the other.",
+    help="Number of runs, with consecutive seeds.",
 )
 @click.option(
-    "--minutes", type=click.FloatRange(0), help="Begin runs for so long, instead of a number."
+    "--minutes", type=click.FloatRange(0), help="Start runs for this long, instead of a number."
 )
 @click.option(
     "--profile",
@@ -48,22 +48,22 @@ LEVELS = ("0.10.2", "0.9.0")
     is_flag=True,
     help="The members of the group are KafkaConsumers, on brokers of level 0.9.0 or 0.10.2.",
 )
-@click.option("--replay", is_flag=True, help="Print all that happened, line by line.")
+@click.option("--replay", is_flag=True, help="Print all events, line by line.")
 @click.option(
     "--shrink",
     is_flag=True,
-    help="Make failing runs smaller, and write what is left to simulate-SEED.json.",
+    help="Reduce failing runs, and write the reduced plan to simulate-SEED.json.",
 )
 @click.option(
     "--plan",
     "plan_file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Run the plan of this file, as --shrink writes it, with --seed.",
+    help="Run the plan in this file, written by --shrink, with --seed.",
 )
 @click.option(
     "--timeline",
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
-    help="Write the last run as a page for the browser.",
+    help="Write the last run as an HTML page.",
 )
 @json_option("A JSON object for each run.")
 def simulate(
@@ -80,9 +80,9 @@ def simulate(
 ) -> None:
     """Run brokers and clients on simulated time, network, disks and ZooKeeper.
 
-    Everything that happens in a run follows from its seed: faults, delays, and who runs when. One
+    The seed decides everything that happens in a run: faults, delays, and the order of tasks. One
     line per run; a run that breaks a rule prints the rule, and the command that repeats the run.
-    Exit code 1 if there was one.
+    Exits 1 if there was one.
     """
     if replay and as_json:
         raise click.UsageError("use one of --replay and --json")
@@ -90,7 +90,7 @@ def simulate(
         raise click.UsageError("use one of --plan and --coordinated")
     if plan_file is not None and seed is None:
         raise click.UsageError("--plan needs the --seed of its run")
-    # What brokers log about faults is theirs, not the run's.
+    # The logs of brokers about faults belong to the run, not to this command.
     logging.getLogger().setLevel(logging.CRITICAL + 1)
     given = None if plan_file is None else _read_plan(plan_file)
     failed = 0
@@ -131,7 +131,7 @@ def _read_plan(file: Path) -> Plan:
 
 
 def _shrink(plan: Plan, outcome: Outcome, *, as_json: bool) -> Plan:
-    """The smaller plan, in a file, with its story on the terminal."""
+    """Write the reduced plan to a file, and print the reduction; returns the plan."""
     end = time.process_time() + SHRINK_SECONDS
     shrunk = Shrinker(
         plan,

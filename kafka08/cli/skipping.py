@@ -1,4 +1,4 @@
-"""Messages that cannot be read: `kafka08 consume --skip-message-on-error` skips them."""
+"""Skips unreadable messages: `kafka08 consume --skip-message-on-error`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from kafka08.errors import InvalidMessage
 from kafka08.structs import TopicPartition
 
 Skipped: TypeAlias = tuple[TopicPartition, int]
-"""Partition, and the offset where reading goes on."""
+"""Partition, and the offset at which reading continues."""
 
 
 class Skipping:
     """For the reader of one stream or partition.
 
-    A message is read a second time before it is skipped: it may have been damaged on its way. Each
-    one that is skipped is named on stderr.
+    A message is read a second time before it is skipped: it may have been damaged in transit. Each
+    skipped one is reported on stderr.
     """
 
     def __init__(self, *, is_wanted: bool) -> None:
@@ -26,8 +26,8 @@ class Skipping:
         self._seen: int | None = None
 
     def meet(self, error: InvalidMessage, skip: Callable[[], Skipped | None]) -> None:
-        """Return to read on: again from the message that `error` is about, or behind it once `skip`
-        has done so. Raises `error` if nothing may be skipped, or if `skip` could not."""
+        """Return to continue: with the message that `error` is about, or after it once `skip` has
+        skipped it. Raises `error` if skipping is off, or if `skip` could not."""
         behind = offset_behind(error.__cause__)
         if not self._is_wanted or behind is None:
             raise error
@@ -40,5 +40,5 @@ class Skipping:
         tp, next_offset = skipped
         say(
             f"WARNING: Skipped a damaged message of {tp}: {error.__cause__}. "
-            f"Reading goes on at offset {next_offset}"
+            f"Reading continues at offset {next_offset}"
         )

@@ -1,4 +1,4 @@
-"""`kafka08 spark read | write`: topics to files and back, on a Spark of this machine."""
+"""`kafka08 spark read | write`: topics to files and back, with Spark on this machine."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def spark() -> None:
 
 
 def spark_options(function: Function) -> Function:
-    """What both verbs take."""
+    """The options of both commands."""
     for option in (
         click.option("--cores", default=2, show_default=True, type=click.IntRange(1)),
-        click.option("--dry-run", is_flag=True, help="Show the plan and do nothing."),
+        click.option("--dry-run", is_flag=True, help="Show the plan and change nothing."),
         json_option("One JSON object at the end."),
         click.option(
             "--format",
@@ -63,25 +63,25 @@ def spark_options(function: Function) -> Function:
     epilog=example("kafka08 spark read pages --range 0:100:200 --format json --output pages")
 )
 @click.argument("topic", callback=legal_topic)
-@click.option("--output", required=True, help="A directory to be made, on any system Spark knows.")
+@click.option("--output", required=True, help="A directory to create, on any system Spark knows.")
 @click.option(
     "--range",
     "ranges",
     multiple=True,
     metavar="PARTITION:FROM:UNTIL",
-    help="Offsets from FROM (inclusive) until UNTIL (exclusive); default: all there are.",
+    help="Offsets from FROM (inclusive) to UNTIL (exclusive); default: all.",
 )
-@click.option("--group", help="Start where this group stands, and do not move it.")
+@click.option("--group", help="Start at this group's offsets, without changing them.")
 @click.option(
     "--storage",
     default="zookeeper",
     show_default=True,
     type=click.Choice(("zookeeper", "kafka")),
-    help="Where the group's offsets are.",
+    help="The store of the group's offsets.",
 )
-@click.option("--max-records", type=click.IntRange(1), help="Cut ranges into tasks of so many.")
+@click.option("--max-records", type=click.IntRange(1), help="The most offsets per task.")
 @click.option(
-    "--text/--binary", default=None, help="Key and value as UTF-8; default except in parquet."
+    "--text/--binary", default=None, help="Key and value as UTF-8; default except for parquet."
 )
 @spark_options
 def read(
@@ -103,7 +103,7 @@ def read(
 
     options = kafka_options()
     if ranges and group:
-        raise click.UsageError("--range and --group both say where to start")
+        raise click.UsageError("use one of --range and --group")
     if ranges:
         options["offsetRanges"] = json.dumps([[topic, *parse_range(text)] for text in ranges])
     else:
@@ -139,7 +139,7 @@ def read(
 )
 @click.argument("topic", callback=legal_topic)
 @click.option("--input", "path", required=True, help="Files or a directory of them.")
-@click.option("--key", help="Column with the keys; default: none.")
+@click.option("--key", help="Column with the keys; default: no keys.")
 @click.option("--value", default="value", show_default=True, help="Column with the values.")
 @spark_options
 def write(
@@ -153,7 +153,7 @@ def write(
     cores: int,
     **_: object,
 ) -> None:
-    """Append rows of files to TOPIC, at least once each, by the hash of the key."""
+    """Append rows of files to TOPIC, at least once each, partitioned by the hash of the key."""
     from kafka08.spark.transfer import open_files, write_to_topic
 
     options = kafka_options()
@@ -175,7 +175,7 @@ def write(
 
 
 def kafka_options() -> dict[str, str]:
-    """The running command's cluster and Kafka keys, as options of the source."""
+    """The running command's cluster and Kafka keys, as options of the data source."""
     keys = read_client_config("bootstrap", "bootstrap.servers")
     keys.pop("zookeeper.connect", None)
     return {f"kafka.{name}": value for name, value in keys.items()}
@@ -190,7 +190,7 @@ def parse_range(text: str) -> list[int]:
 
 
 def show_plan(planned: list[OffsetRange]) -> None:
-    """One line a task, and how much that is."""
+    """Print one line per task, with its size."""
     for number, of_task in enumerate(planned):
         click.echo(f"task {number}: {of_task}, {of_task.size} offsets", err=True)
     click.echo(f"{len(planned)} tasks, {sum(r.size for r in planned)} offsets", err=True)
@@ -198,7 +198,7 @@ def show_plan(planned: list[OffsetRange]) -> None:
 
 @contextmanager
 def local_spark(cores: int) -> Iterator[SparkSession]:
-    """A quiet Spark for the time of the block; what it logs is told only if it fails."""
+    """A Spark session for the block; its log is printed only if it fails."""
     from kafka08.embedded.java import find_java
     from kafka08.embedded.spark_java import make_java_home
     from kafka08.spark.session import local_session

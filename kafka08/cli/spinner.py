@@ -1,4 +1,4 @@
-"""A spinner on stderr while ZooKeeper or a broker keeps the command waiting. On terminals only."""
+"""A spinner on stderr while the command waits for ZooKeeper or a broker. On terminals only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Final, TextIO
 
 AFTER_SECONDS: Final = 1.0
-"""A wait that is shorter is not worth a word."""
+"""Shorter waits show nothing."""
 STEP_SECONDS: Final = 0.1
 FRAMES: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 PLAIN_FRAMES: Final = "|/-\\"
@@ -19,7 +19,7 @@ ERASE_LINE: Final = "\r\x1b[K"
 
 
 def show_waits() -> None:
-    """Turn a spinner in every long wait for ZooKeeper or a broker, if stderr is a terminal."""
+    """Show a spinner in every long wait for ZooKeeper or a broker, if stderr is a terminal."""
     if sys.stderr is not None and sys.stderr.isatty():
         from kafka08.waiting import announce_with
 
@@ -27,22 +27,22 @@ def show_waits() -> None:
 
 
 class Spinner:
-    """Shows the wait that has lasted longest, from `after_s` on; when none is left that long, the
-    line is empty again. A wait costs its thread no more than two changes of a dict: one thread,
-    started at the first wait, looks at them."""
+    """Shows the longest wait once it has lasted `after_s`; without one the line is empty again. A
+    wait costs its thread two changes of a dict: one thread, started at the first wait, reads
+    them."""
 
     def __init__(self, terminal: TextIO, after_s: float = AFTER_SECONDS) -> None:
         self._terminal = terminal
         self._after_s = after_s
         self._waits: dict[object, tuple[float, object]] = {}
-        """key → (since when, in monotonic seconds; for whom)."""
+        """key → (start in monotonic seconds, name of the peer)."""
         self._begun = threading.Event()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
     @contextmanager
     def wait_for(self, who: object) -> Iterator[None]:
-        """Around a wait, in any thread."""
+        """For a wait, in any thread."""
         key = object()
         self._waits[key] = time.monotonic(), who
         if self._thread is None:
@@ -67,7 +67,7 @@ class Spinner:
             self._turn()
 
     def _turn(self) -> None:
-        """Until no wait is as long."""
+        """Turn until there is no such wait."""
         unicode = (self._terminal.encoding or "").lower().startswith("utf")
         shown = False
         for frame in itertools.cycle(FRAMES if unicode else PLAIN_FRAMES):

@@ -1,5 +1,5 @@
-"""What the library logs, as the talk of a command: warnings on stderr, each once in a while; and
-the colours of what a command says."""
+"""The library's log on stderr: warnings, without quick repetitions; and the colours of a command's
+messages."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DETAILED_FORMAT: Final = "%(asctime)s %(levelname)s [%(threadName)s] %(name)s: %
 
 
 def set_up_stderr_logging() -> None:
-    """Let warnings of kafka08 be heard on stderr; those of four tries in a row only once."""
+    """Print warnings of kafka08 on stderr; the same one only once in REPEAT_SECONDS."""
     talk = Talk(logging.WARNING)
     talk.addFilter(OnceInAWhile())
     talk.setFormatter(logging.Formatter(FORMAT))
@@ -38,7 +38,8 @@ def set_up_stderr_logging() -> None:
 
 
 def show_from(level: int) -> None:
-    """Show the log from `level` on; below warnings with time, thread and logger, and every text."""
+    """Print log lines from `level` on; below warning with time, thread and logger, and all of
+    them."""
     logging.getLogger("kafka08").setLevel(level)
     for talk in logging.getLogger().handlers:
         if isinstance(talk, Talk):
@@ -72,14 +73,14 @@ def coloured(text: str) -> str:
 
 
 class Talk(logging.Handler):
-    """Writes to whatever stderr is at that time, so that progress bars can move out of the way."""
+    """Writes to the current stderr, so that progress bars can move out of the way."""
 
     def emit(self, record: logging.LogRecord) -> None:
         say(self.format(record))
 
 
 class OnceInAWhile(logging.Filter):
-    """Keeps back a text that was let through less than REPEAT_SECONDS ago."""
+    """Drops a text that was printed less than REPEAT_SECONDS ago."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Rows under headings: columns of text for a terminal, and the same rows as JSON has them."""
+"""Rows under headings: columns of text for a terminal, and the same rows for JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kafka08.cli.stderr_logging import wanted_colour
 ELLIPSIS: Final = "…"
 GAP: Final = "  "
 SHORTEST: Final = 12
-"""A cell is not shortened below this: it could not be told from others any more."""
+"""The least width of a shortened cell: a shorter one could not be told from others."""
 
 
 def show_rows(
@@ -25,7 +25,7 @@ def show_rows(
     *,
     if_none: str | None = None,
 ) -> None:
-    """The rows as a JSON list of objects, or as a table."""
+    """Print the rows as a JSON list of objects, or as a table."""
     if as_json:
         show_json(as_objects(headings, rows))
     else:
@@ -33,15 +33,15 @@ def show_rows(
 
 
 def show_json(value: object) -> None:
-    """One line of JSON on stdout."""
+    """Print one line of JSON on stdout."""
     click.echo(json.dumps(value))
 
 
 def show_table(
     headings: Sequence[str], rows: Sequence[Sequence[object]], *, if_none: str | None = None
 ) -> None:
-    """The table on stdout; without rows nothing there, and `if_none` on stderr. A terminal gets it
-    in its width, with the headings in bold; a file or pipe gets every cell as it is."""
+    """Print the table on stdout; without rows, `if_none` on stderr. On a terminal it fits the width
+    and has bold headings; in a file or pipe every cell is complete."""
     if rows:
         heads, lines = layout(headings, rows, terminal_width())
         for head in heads:
@@ -53,7 +53,7 @@ def show_table(
 
 
 def terminal_width() -> int | None:
-    """The columns of the terminal that stdout is, or None."""
+    """The width of the terminal on stdout, or None."""
     if sys.stdout is None or not sys.stdout.isatty():
         return None
     return shutil.get_terminal_size().columns
@@ -97,7 +97,7 @@ def line_width(widths: Sequence[int]) -> int:
 
 def fitted(widths: Sequence[int], least: Sequence[int], width: int) -> list[int]:
     """The widths of columns, the widest ones narrowed until a line has at most `width` columns.
-    None becomes narrower than SHORTEST or its heading, so a line may stay too long."""
+    No column becomes narrower than SHORTEST or its heading, so a line may stay too long."""
     narrowed = list(widths)
     floors = [min(w, max(SHORTEST, low)) for w, low in zip(widths, least, strict=True)]
     excess = line_width(narrowed) - width
@@ -123,6 +123,6 @@ def shortened(text: str, width: int) -> str:
 def as_objects(
     headings: Sequence[str], rows: Iterable[Sequence[object]]
 ) -> list[dict[str, object]]:
-    """Each row by its headings, with underscores for their blanks."""
+    """Each row by its headings, whose blanks become underscores."""
     names = [heading.replace(" ", "_") for heading in headings]
     return [dict(zip(names, row, strict=True)) for row in rows]

@@ -1,4 +1,4 @@
-"""Points in time as `kafka08 consume` takes them."""
+"""Points in time as arguments of `kafka08 consume`."""
 
 from __future__ import annotations
 

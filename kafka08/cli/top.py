@@ -44,16 +44,16 @@ KEYS: Final = {
     type=click.FloatRange(0.5, 3600.0),
     default=INTERVAL_SECONDS,
     show_default=True,
-    help="Seconds from one look at the cluster to the next.",
+    help="Seconds between two reads of the cluster.",
 )
-@click.option("--once", is_flag=True, help="Look twice, a second apart, print it, and end.")
+@click.option("--once", is_flag=True, help="Read twice, a second apart, print the result, and end.")
 @json_option("One JSON object, with --once.")
 @zookeeper_option
 def top(interval: float, once: bool, as_json: bool, zookeeper: str) -> None:
     """Watch a cluster: brokers, topics by rate, groups by lag with Burrow's verdict.
 
     Keys: b, t, g change the page, enter opens a group, s sorts, / filters, space pauses, q ends.
-    Without a terminal it does as with --once.
+    Without a terminal it works as with --once.
     """
     from kafka08.exporter import Watch
 
@@ -67,7 +67,7 @@ def top(interval: float, once: bool, as_json: bool, zookeeper: str) -> None:
 
 
 def show(summary: Summary, *, as_json: bool) -> None:
-    """Print it once: JSON, or the tables."""
+    """Print the summary once: as JSON, or as tables."""
     if as_json:
         click.echo(json.dumps(asdict(summary)))
         return
@@ -82,7 +82,7 @@ def show(summary: Summary, *, as_json: bool) -> None:
 
 
 def live(watch: Watch, interval: float, connect: str) -> None:
-    """Until q is pressed."""
+    """Run until q is pressed."""
     from rich.console import Console
     from rich.live import Live
 
@@ -122,10 +122,10 @@ def live(watch: Watch, interval: float, connect: str) -> None:
 
 
 class Looks(Closeable):
-    """Looks again and again in another thread, so that keys are answered meanwhile.
+    """Reads the cluster periodically in another thread, so that keys get an immediate response.
 
-    ended   a descriptor that can be read when a look has ended
-    fault   why the last look failed; None if it did not
+    ended   a descriptor that is readable after a read has ended
+    fault   why the last read failed; None if it succeeded
     """
 
     def __init__(self, watch: Watch, interval: float) -> None:
@@ -138,17 +138,17 @@ class Looks(Closeable):
         self.fault: str | None = None
 
     def close(self) -> None:
-        """A look that is under way is left behind: it only reads. So is the pipe then."""
+        """Abandons a read in progress, which changes nothing, and then also the pipe."""
         if self._look is None:
             os.close(self.ended)
             os.close(self._end)
 
     def seconds_left(self) -> float:
-        """Until `turn` has something to do; while a look is under way, until `ended` says so."""
+        """Until `turn` has something to do; during a read, until `ended` is readable."""
         return IDLE_SECONDS if self._look is not None else max(0.0, self._next - time.monotonic())
 
     def turn(self, *, paused: bool) -> bool:
-        """Begin a look that is due, unless `paused`; whether one has ended well meanwhile."""
+        """Start a read that is due, unless `paused`; whether one has succeeded meanwhile."""
         if self._look is not None:
             return self._take()
         if time.monotonic() >= self._next:
@@ -168,7 +168,7 @@ class Looks(Closeable):
             return False
         os.read(self.ended, 1)
         look, self._look = self._look, None
-        # A large cluster is looked at less often.
+        # A large cluster is read less often.
         cost = time.process_time() - self._began
         self._next = time.monotonic() + max(self._interval, cost / CPU_SHARE_MAX)
         try:
@@ -182,8 +182,8 @@ class Looks(Closeable):
 
 @contextmanager
 def keyboard(wake: int) -> Iterator[ReadKey]:
-    """Reads single keys from the terminal, which is as it was afterwards. `wake` is a descriptor
-    that breaks off the wait for a key once it can be read."""
+    """Reads single keys from the terminal, and restores it at the end. `wake` is a descriptor that
+    interrupts the wait for a key when it is readable."""
     descriptor = sys.stdin.fileno()
     before = termios.tcgetattr(descriptor)
     try:
@@ -194,8 +194,8 @@ def keyboard(wake: int) -> Iterator[ReadKey]:
 
 
 class ReadKey:
-    """The next key by its name in KEYS, or itself; "" if none comes in so many seconds, or before
-    `wake` can be read. Several may come in one piece: they are kept."""
+    """The next key by its name in KEYS, or itself; "" on timeout or when `wake` is readable. Keys
+    that arrive together are kept for later calls."""
 
     def __init__(self, descriptor: int, wake: int) -> None:
         self._descriptor = descriptor

@@ -65,12 +65,12 @@ def create(
 ) -> None:
     """Create the topic NAME.
 
-    With --bootstrap alone the controller does it; brokers take that from level 0.10.2 on.
+    With --bootstrap alone the controller creates it, which needs brokers of level 0.10.2 or later.
     """
     if replica_assignment is not None:
         for count in ("partitions", "replication_factor"):
             if context.get_parameter_source(count) is not ParameterSource.DEFAULT:
-                raise click.UsageError("--replica-assignment stands instead of the two counts.")
+                raise click.UsageError("--replica-assignment cannot be used with the two counts.")
     overrides = parse_overrides(config, "--config")
     chosen = None if replica_assignment is None else parse_assignment(replica_assignment)
     absent: list[str] = []
@@ -109,7 +109,7 @@ def create(
 @json_option("One JSON list.")
 @cluster_options
 def list_(as_json: bool, zookeeper: str | None, bootstrap: str | None) -> None:
-    """List all topics, sorted. With --zookeeper it shows which are marked for deletion."""
+    """List all topics, sorted. With --zookeeper it shows the ones marked for deletion."""
     doomed: list[str] = []
     if prefers_bootstrap():
         with broker_admin(bootstrap) as admin:
@@ -151,14 +151,13 @@ def describe(
 ) -> None:
     """Describe the topics NAMES, or all: partitions, leader, replicas, ISR, overrides.
 
-    With both filters of partitions it shows those that either selects. With --bootstrap alone it
+    With both partition filters it shows partitions that pass either. With --bootstrap alone it
     shows no overrides.
     """
     by_partition = under_replicated_partitions or unavailable_partitions
     if topics_with_overrides and by_partition:
         raise click.UsageError(
-            "--topics-with-overrides shows topics and the other filters show partitions; "
-            "use one kind."
+            "--topics-with-overrides shows topics, the other filters show partitions; use one kind."
         )
     by_brokers = prefers_bootstrap()
     if by_brokers and topics_with_overrides:
@@ -189,7 +188,7 @@ topic.add_command(offsets)
 @topic.command(epilog=example("kafka08 topic alter words --config retention.ms=3600000"))
 @click.argument("name", callback=legal_topic)
 @click.option("--config", "config", multiple=True, metavar="KEY=VALUE", help="Set an override.")
-@click.option("--delete-config", multiple=True, metavar="KEY", help="Drop an override.")
+@click.option("--delete-config", multiple=True, metavar="KEY", help="Remove an override.")
 @click.option("--partitions", type=click.IntRange(1), help="Raise the number of partitions.")
 @rack_option
 @click.option("--dry-run", is_flag=True, help="Check everything and change nothing.")
@@ -252,7 +251,8 @@ def delete(
 ) -> None:
     """Ask the controller to delete the topic NAME (it must have delete.topic.enable=true).
 
-    With --bootstrap alone it waits until the topic is gone; brokers take that from level 0.10.2 on.
+    With --bootstrap alone it waits until the topic is deleted, which needs brokers of level 0.10.2
+    or later.
     """
     is_gone = False
     if prefers_bootstrap():
@@ -275,10 +275,10 @@ def delete(
 
 
 def broker_admin(bootstrap: str | None) -> BrokerAdmin:
-    assert bootstrap is not None, "prefers_bootstrap says that there is one"
+    assert bootstrap is not None, "prefers_bootstrap checks this"
     return BrokerAdmin(parse_bootstrap(bootstrap))
 
 
 def zookeeper_admin(zookeeper: str | None) -> AdminClient:
-    assert zookeeper is not None, "prefers_bootstrap says that there is one"
+    assert zookeeper is not None, "prefers_bootstrap checks this"
     return AdminClient(zookeeper)

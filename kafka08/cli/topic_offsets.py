@@ -1,4 +1,4 @@
-"""`kafka08 topic offsets`: where the logs of partitions start and end. As GetOffsetShell."""
+"""`kafka08 topic offsets`: the start and end of partitions' logs, like GetOffsetShell."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ TIMES: Final = {
 }
 
 Answer = list[int] | KafkaError
-"""Offsets, descending, or why they are not known."""
+"""Offsets, descending, or the error."""
 
 
 def time_of(_: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
-    """A time as the Offsets request has it."""
+    """A time as in the Offsets request."""
     if value is None or value in TIMES:
         return None if value is None else TIMES[value]
     if value.isdecimal():
@@ -56,7 +56,7 @@ def time_of(_: click.Context, parameter: click.Parameter, value: str | None) -> 
 
 
 def numbers_of(_: click.Context, parameter: click.Parameter, value: str | None) -> list[int] | None:
-    """`0,3,4` as numbers of partitions."""
+    """`0,3,4` as partition numbers."""
     if value is None:
         return None
     texts = value.split(",")
@@ -72,7 +72,7 @@ def numbers_of(_: click.Context, parameter: click.Parameter, value: str | None) 
     "time_ms",
     callback=time_of,
     metavar="earliest|latest|TIME",
-    help="One offset of each partition. TIME as 2026-01-31T12:00[+01:00], or in ms since 1970.",
+    help="One offset per partition. TIME as 2026-01-31T12:00[+01:00], or in ms since 1970.",
 )
 @click.option("--partitions", callback=numbers_of, metavar="0,1", help="Only these partitions.")
 @click.option(
@@ -81,7 +81,7 @@ def numbers_of(_: click.Context, parameter: click.Parameter, value: str | None) 
     type=click.IntRange(1),
     default=1,
     show_default=True,
-    help="With --time: up to so many, the first offsets of segments before that time.",
+    help="With --time: up to this many, the base offsets of segments before that time.",
 )
 @click.option(
     "--format",
@@ -102,11 +102,11 @@ def offsets(
     as_json: bool,
     **_: object,
 ) -> None:
-    """Show where the logs of the topics NAMES, or of all, start and end; no group is needed.
+    """Show the start and end of the logs of the topics NAMES, or of all; needs no group.
 
-    With --time one offset of each partition instead. A time is met as exactly as 0.8 can: at the
-    start of the newest segment that was last written before it; a time to come has the log end.
-    Exits 1 if an offset is not known.
+    With --time it shows one offset of each partition instead, as exactly as 0.8 can: the start of
+    the newest segment last written before that time; for a future time the log end. Exits 1 if an
+    offset is unknown.
     """
     if as_json and form == "jvm":
         raise click.UsageError("use one of --json and --format jvm")
@@ -132,12 +132,12 @@ def offsets(
 def ask(
     names: Sequence[str], partitions: Sequence[int] | None, times: Sequence[int], max_offsets: int
 ) -> dict[TopicPartition, list[Answer]]:
-    """partition → an answer for each of `times`."""
+    """partition → the offsets for each of `times`."""
     from kafka08.client import ClusterClient
     from kafka08.client.log_offsets import offsets_or_errors
 
     with closing(ClusterClient(cluster_addresses(), client_id="kafka08-topic-offsets")) as cluster:
-        # Of all topics: one that is asked for by name may be created by that.
+        # Metadata of all topics: a request for a topic by name may create it.
         wanted = wanted_partitions(cluster.refresh(), names, partitions)
         found = [
             offsets_or_errors(cluster, dict.fromkeys(wanted, time), max_offsets) for time in times
@@ -148,7 +148,7 @@ def ask(
 def wanted_partitions(
     metadata: ClusterMetadata, names: Sequence[str], numbers: Sequence[int] | None
 ) -> list[TopicPartition]:
-    """The partitions with these `numbers` (None: all) of the topics named (none: all), sorted.
+    """The partitions with these `numbers` (None: all) of the named topics (none: all), sorted.
     Raises UnknownTopicOrPartition, and the error of a topic."""
     wanted = []
     for topic in sorted(set(names) or metadata.topics):
@@ -165,13 +165,13 @@ def wanted_partitions(
 
 
 def bounds(start: Answer, end: Answer) -> tuple[int | None, int | None, int | None]:
-    """Log start, log end, and how many offsets lie between them; None for what is not known."""
+    """Log start, log end, and the number of offsets between them; None if unknown."""
     first, last = (a[0] if isinstance(a, list) and a else None for a in (start, end))
     return first, last, None if first is None or last is None else last - first
 
 
 def cell(answer: Answer, max_offsets: int, as_json: bool) -> int | str | list[int] | None:
-    """The offset, or several of them; None if there is none before that time, or none known."""
+    """The offset, or several; None if there is none before that time, or it is unknown."""
     if not isinstance(answer, list):
         return None
     if max_offsets == 1:
@@ -187,12 +187,12 @@ def show(headings: Sequence[str], rows: Sequence[Sequence[object]], as_json: boo
 
 
 def report_unknown(answers: Mapping[TopicPartition, Sequence[Answer]]) -> int:
-    """Say on stderr what could not be found out; the exit code."""
+    """Print on stderr which offsets are unknown, and why; returns the exit code."""
     unknown = {
         tp: next((a for a in of_tp if not isinstance(a, list)), None)
         for tp, of_tp in answers.items()
     }
     failed = {tp: error for tp, error in unknown.items() if error is not None}
     for tp, error in failed.items():
-        click.echo(f"Not known: {tp}: {error}", err=True)
+        click.echo(f"Unknown: {tp}: {error}", err=True)
     return 1 if failed else 0

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from kafka08.embedded.detached import ClusterDirectory, ClusterState
 
 ZOOKEEPER_PORT, FIRST_BROKER_PORT = 2181, 9092
-"""Where people look first; others are taken if these are not free."""
+"""The usual ports; if they are taken, other ones are used."""
 _POLL_SECONDS = 0.05
 
 data_dir_option = click.option(
@@ -49,7 +49,7 @@ data_dir_option = click.option(
     show_envvar=True,
     type=click.Path(file_okay=False, path_type=Path),
     help="The cluster's directory; default: that of the user's detached cluster or, if none runs "
-    "there, of the cluster started last by a plain `up`.",
+    "there, of the cluster last started by a plain `up`.",
 )
 
 
@@ -64,13 +64,13 @@ data_dir_option = click.option(
     envvar="KAFKA08_DATA_DIR",
     show_envvar=True,
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where ZooKeeper and the brokers keep their data. Default: a temporary directory; with "
-    "--detach, one for each user.",
+    help="The directory of ZooKeeper's and the brokers' data. Default: a temporary one; with "
+    "--detach, one per user.",
 )
-@click.option("--detach", is_flag=True, help="Return when it is ready, and let it run.")
+@click.option("--detach", is_flag=True, help="Return when the cluster is ready; it keeps running.")
 @level_option(NEWEST)
 @profile_option
-@json_option("One JSON object: what status --json prints.")
+@json_option("One JSON object, as from status --json.")
 @config_options
 @handles_stop_signals
 @click.pass_context
@@ -87,10 +87,10 @@ def up(
 ) -> None:
     """Run ZooKeeper and some brokers until SIGTERM or Ctrl-C, or, detached, until `kafka08 down`.
 
-    The keys given go to every broker, except broker.id, port, advertised.port and
-    zookeeper.connect, which are each broker's own. If a cluster runs in the directory already, says
-    where it answers and starts nothing. When a broker dies, the others go on; the commands below
-    do the same to a broker of a cluster that runs.
+    The given keys apply to every broker, except broker.id, port, advertised.port and
+    zookeeper.connect, which each broker has for itself. If a cluster runs in the directory already,
+    it prints its addresses and starts nothing. When a broker dies, the others continue; the
+    commands below stop or start a broker of a running cluster.
     """
     if ctx.invoked_subcommand is not None:
         interrupt_on_stop_signals()
@@ -136,9 +136,9 @@ broker_command("kill", "Kill the broker ID: SIGKILL, as a crash would.")
 @click.command(epilog=example('eval "$(kafka08 status --env)"'))
 @data_dir_option
 @json_option("One JSON object.")
-@click.option("--env", "as_env", is_flag=True, help="Shell lines that set the other commands up.")
+@click.option("--env", "as_env", is_flag=True, help="Shell lines that configure other commands.")
 def status(data_dir: Path | None, as_json: bool, as_env: bool) -> None:
-    """Say where the cluster answers and how each broker is; exits 1 if none runs."""
+    """Show the cluster's addresses and the state of each broker; exits 1 if none runs."""
     directory = open_directory(data_dir)
     state = directory.running()
     if state is None:
@@ -160,7 +160,7 @@ def status(data_dir: Path | None, as_json: bool, as_env: bool) -> None:
 @data_dir_option
 @json_option("One JSON object.")
 def down(data_dir: Path | None, as_json: bool) -> None:
-    """Stop the cluster cleanly. Its data stays for the next `up` on the directory, unless that was
+    """Stop the cluster cleanly. Its data stays for the next `up` on the directory, unless it is
     temporary."""
     directory = open_directory(data_dir)
     stopped = directory.stop()
@@ -169,19 +169,19 @@ def down(data_dir: Path | None, as_json: bool) -> None:
     if stopped is None:
         say_that_none_runs(directory)
         return
-    stays = "its data stays there" if directory.path.exists() else "its data was temporary"
+    stays = "its data is still there" if directory.path.exists() else "its data was temporary"
     click.echo(f"Stopped the cluster in {directory.path}; {stays}.", err=True)
 
 
 def open_directory(data_dir: Path | None) -> ClusterDirectory:
-    """Of the cluster that a command is about."""
+    """The directory of the cluster that a command is about."""
     from kafka08.embedded.detached import ClusterDirectory, find_directory
 
     return find_directory() if data_dir is None else ClusterDirectory(data_dir)
 
 
 def open_own_directory(data_dir: Path | None) -> ClusterDirectory:
-    """Of a cluster that is to be started detached."""
+    """The directory of a cluster to be started detached."""
     from kafka08.embedded.detached import ClusterDirectory, default_directory
 
     return ClusterDirectory(data_dir or default_directory())
@@ -193,8 +193,8 @@ def keys_for_all(
     profile: str | None,
     level: str | None = None,
 ) -> dict[str, str]:
-    """The keys given without those that each broker has for itself. The file of one broker may have
-    them; an override of them is BadParameter, for it would have no effect."""
+    """The given keys without those that each broker has for itself. A broker's own file may have
+    them; an override of one is BadParameter, for it would have no effect."""
     from kafka08.embedded.broker import OWN_KEYS
 
     for key in parse_overrides(overrides):
@@ -207,17 +207,16 @@ def keys_for_all(
 
 
 def say_that_none_runs(directory: ClusterDirectory) -> None:
-    """And why, if the last one left word."""
+    """Say so, with the last error in the log of the previous cluster."""
     click.echo(f"No cluster runs in {directory.path}", err=True)
     if (error := directory.last_error()) is not None:
-        click.echo(f"{directory.log} says of the last one: {error}", err=True)
+        click.echo(f"The last error in {directory.log}: {error}", err=True)
 
 
 def run(
     brokers: int, config: dict[str, str], data_dir: Path | None, stopping: threading.Event
 ) -> None:
-    """Be the process that the cluster belongs to. A signal that comes while it starts stops it when
-    it has."""
+    """Run the cluster in this process. A signal during its start takes effect after the start."""
     from kafka08.embedded import EmbeddedCluster
     from kafka08.embedded.detached import ClusterDirectory, remember_foreground
 
@@ -226,9 +225,9 @@ def run(
     directory = None if data_dir is None else ClusterDirectory(data_dir)
     if directory is not None and not directory.claim():
         show(await_ready(directory))
-        click.echo("It runs already: nothing was started.", err=True)
+        click.echo("The cluster is running already: nothing was started.", err=True)
         return
-    # A start that is broken off may leave a process behind that the guard does not know of yet.
+    # An interrupted start may leave a process behind that the guard does not know yet.
     ports = [ZOOKEEPER_PORT, *range(FIRST_BROKER_PORT, FIRST_BROKER_PORT + brokers)]
     cluster = EmbeddedCluster(brokers, config, data_dir, ports=ports)
     if directory is None:
@@ -238,7 +237,7 @@ def run(
     try:
         with cluster:
             if stopping.is_set():
-                # Not announced: whoever waits for it must not take it for ready.
+                # Not announced: waiting processes must not take it for ready.
                 click.echo("Stopped while it was starting.", err=True)
             else:
                 supervise(cluster, directory, stopping)
@@ -249,7 +248,7 @@ def run(
 def supervise(
     cluster: EmbeddedCluster, directory: ClusterDirectory, stopping: threading.Event
 ) -> None:
-    """Let a cluster that has started run, and say what becomes of its brokers."""
+    """Watch a started cluster, and report the ends of its brokers."""
     from kafka08.embedded.control import ControlServer
     from kafka08.embedded.supervisor import Supervisor
 
@@ -263,16 +262,16 @@ def supervise(
 def start_detached(
     directory: ClusterDirectory, brokers: int, config: dict[str, str]
 ) -> ClusterState:
-    """The cluster of the directory, started if need be. ClickException if it does not come up."""
+    """The cluster of the directory, started if needed. ClickException if it does not start."""
     if directory.running() is not None:
-        click.echo("It runs already: nothing was started.", err=True)
+        click.echo("The cluster is running already: nothing was started.", err=True)
         return await_ready(directory)
     directory.path.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "kafka08.cli", "up", f"--brokers={brokers}"]
     command.append(f"--data-dir={directory.path}")
     command += [f"--override={key}={value}" for key, value in config.items()]
     directory.log.write_text("")
-    with directory.log.open("a") as output:  # another `up` on the directory may write there as well
+    with directory.log.open("a") as output:  # another `up` on the directory may write to it as well
         owner = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -297,7 +296,8 @@ def start_detached(
 
 
 def await_ready(directory: ClusterDirectory) -> ClusterState:
-    """The cluster that another process runs there, once it is ready. ClickException if it ends."""
+    """Wait until the cluster that another process runs there is ready. ClickException if it
+    ends."""
     while (state := directory.running()) is not None:
         if state.is_ready:
             return state
@@ -306,7 +306,7 @@ def await_ready(directory: ClusterDirectory) -> ClusterState:
 
 
 def show(state: ClusterState) -> None:
-    """Where it answers, where its data is, lines to go on with, and how each broker is."""
+    """Print addresses, data directory, lines to continue with, and the state of each broker."""
     if click.get_current_context().params.get("as_json"):
         show_json(asdict(state))
         return
@@ -325,14 +325,14 @@ def show(state: ClusterState) -> None:
 
 
 def show_broker(directory: Path, broker: BrokerState, *, err: bool = True) -> None:
-    """How it is and, if it does not run, what starts it again."""
+    """Print its state and, if it does not run, the command that starts it again."""
     click.echo(str(broker), err=err)
     if broker.condition != "running":
         click.echo(f"Start it again: {restart_command(broker.id, directory)}", err=err)
 
 
 def restart_command(broker: int, directory: Path) -> str:
-    """As the user may type it here."""
+    """The command, as short as possible."""
     try:
         is_found = open_directory(None).path == directory
     except (KafkaError, OSError):  # a user without a home, say

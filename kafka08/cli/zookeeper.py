@@ -27,7 +27,7 @@ def zookeeper() -> None:
     default="zookeeper-data",
     show_default=True,
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where its data lives; made if absent.",
+    help="The directory of its data; created if needed.",
 )
 @handles_stop_signals
 def start_zookeeper(port: int, host: str, data_dir: Path) -> None:
@@ -38,6 +38,6 @@ def start_zookeeper(port: int, host: str, data_dir: Path) -> None:
     if stopping.is_set():
         return
     with ZooKeeperServer(data_dir, port=port, host=host) as server:
-        click.echo(f"ZooKeeper answers at {server.connect_string}", err=True)
+        click.echo(f"ZooKeeper is running at {server.connect_string}", err=True)
         while not stopping.wait(POLL_SECONDS):
             server.check_alive()

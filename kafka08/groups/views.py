@@ -62,7 +62,7 @@ class GroupView(ABC):
 
     def all_is_well(self) -> str:
         owned = sum(self.owner(p) is not None for p in self.partitions)
-        return f"All is well: {len(self.members_as_dicts())} members own {owned} partitions."
+        return f"No problems: {len(self.members_as_dicts())} members own {owned} partitions."
 
     def row(self, partition: PartitionFacts) -> dict[str, Any]:
         """None where there is nothing."""

@@ -271,8 +271,8 @@ def test_a_pattern_that_matches_nothing_is_said(kafka08: Commands) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "name one of: TOPIC, --whitelist, --blacklist"),
-        (("t", "--whitelist", "t"), "name one of: TOPIC, --whitelist, --blacklist"),
+        ((), "give one of: TOPIC, --whitelist, --blacklist"),
+        (("t", "--whitelist", "t"), "give one of: TOPIC, --whitelist, --blacklist"),
         (("a b",), "topic name a b is illegal"),
         (("--whitelist", ""), "--whitelist '' matches no topic"),
         (("--whitelist", "["), "topic pattern '[': an unclosed character class"),
@@ -299,4 +299,4 @@ def test_a_zookeeper_that_is_not_there_is_explained(kafka08: Commands) -> None:
     brief = ("--override", "zookeeper.connection.timeout.ms=200")
     done = kafka08("consume", "t", "--zookeeper", "127.0.0.1:1", *brief, code=1)
     assert "127.0.0.1:1 within 200 ms (127.0.0.1:1: connection refused)" in done.err
-    assert "Try: see that ZooKeeper runs there" in done.err
+    assert "Try: check that ZooKeeper is running at that address" in done.err

@@ -112,7 +112,10 @@ def test_a_partition_that_does_not_exist_is_not_waited_for(
         (("t", "--partition", 0, "--group", "g"), "--group cannot be used with --partition"),
         (("t", "--partition", 0, "--from-beginning"), "--from-beginning cannot be used with"),
         (("--partition", 0), "--partition needs a TOPIC"),
-        (("t", "--partition", 0, "--offset", "end"), "'end' is not N, -N, earliest or latest"),
+        (
+            ("t", "--partition", 0, "--offset", "end"),
+            "'end' is not N, -N, earliest, latest or @TIME",
+        ),
     ],
     ids=lambda value: " ".join(map(str, value)) if isinstance(value, tuple) else None,
 )
@@ -145,7 +148,7 @@ def test_a_damaged_message_can_be_passed(kafka08: Commands, inspect: Inspector) 
     consume = ("consume", topic, "--partition", 0, *TO_END)
     done = kafka08(*consume, code=1)
     assert b"a\n" == done.out
-    assert "go on behind it with --offset 2" in done.err
+    assert "continue after it with --offset 2" in done.err
     assert b"c\n" == kafka08(*consume, "--offset", 2).out
 
 

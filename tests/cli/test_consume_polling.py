@@ -177,7 +177,7 @@ def test_a_limit_in_a_log_with_gaps(end: int, printed: bytes, tmp_path: Path) ->
 def test_what_needs_brokers_of_0_9_says_so(commands: Commands) -> None:
     """And what cannot be read."""
     for words, expected in (
-        (("--offset", "@noon"), "is not N, -N, earliest or latest, nor @TIME"),
+        (("--offset", "@noon"), "is not N, -N, earliest, latest or @TIME"),
         (("--until", "tomorrow"), "is not N, @TIME or end"),
         (("--format", "xml"), "is not one of text, json, hex"),
         (("--format", "%x"), "%t topic, %p partition"),

@@ -16,8 +16,8 @@ ALL = ("--whitelist", ".*")
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (WHOLE, "name one of: --whitelist, --blacklist"),
-        ((*WHOLE, *ALL, "--blacklist", "x"), "name one of: --whitelist, --blacklist"),
+        (WHOLE, "give one of: --whitelist, --blacklist"),
+        ((*WHOLE, *ALL, "--blacklist", "x"), "give one of: --whitelist, --blacklist"),
         ((*WHOLE, "--whitelist", ""), "--whitelist '' matches no topic"),
         ((*TARGET, *GROUP, *ALL), "Missing option '--source-zookeeper', or zookeeper.connect in"),
         ((*SOURCE, *GROUP, *ALL), "Missing option '--target-bootstrap', or bootstrap.servers in"),

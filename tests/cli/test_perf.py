@@ -87,8 +87,8 @@ def test_details_come_as_it_goes(kafka08: Commands, inspect: Inspector, kafka08_
 @pytest.mark.parametrize(
     ("option", "said"),
     [
-        (["--csv-reporter-enabled"], "there is no CSV reporter here; --show-detailed-stats"),
-        (["--metrics-dir", "d"], "there is no CSV reporter here"),
+        (["--csv-reporter-enabled"], "there is no CSV reporter; use --show-detailed-stats"),
+        (["--metrics-dir", "d"], "there is no CSV reporter"),
         (["--date-format", "w"], "the letter w is not one of yMEadDHkKhmsS"),
         (["--reporting-interval", "0"], "--reporting-interval"),
     ],

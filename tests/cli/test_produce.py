@@ -105,7 +105,7 @@ def test_brokers_that_are_not_there_are_named_once(kafka08: Commands) -> None:
     assert "Error: lines 1 to 2: " in done.err
     assert "cannot connect to 127.0.0.1:1: " in done.err
     assert "Connection refused" in done.err
-    assert "Try: see that a broker runs there" in done.err
+    assert "Try: check that a broker is running at that address" in done.err
     assert 1 == done.err.count("WARNING: MetadataRequest")
 
 
@@ -116,7 +116,7 @@ def test_no_input_for_brokers_that_are_not_there_is_a_failure(
     """A script whose input is empty must not take a dead cluster for a live one."""
     done = kafka08("produce", "t", "--bootstrap", "127.0.0.1:1", *options, code=1)
     assert "cannot connect to 127.0.0.1:1: " in done.err
-    assert "Try: see that a broker runs there" in done.err
+    assert "Try: check that a broker is running at that address" in done.err
 
 
 @pytest.mark.parametrize(

@@ -166,7 +166,7 @@ def test_a_cluster_that_died_says_why(kafka08: Commands, tmp_path: Path) -> None
     log.write_text("ZooKeeper  localhost:2181\nError: broker 0 ended:\n  more\n  its last line\n")
     for verb, code in (("status", 1), ("down", 0)):
         said = kafka08(verb, code=code).stderr
-        assert f"{log} says of the last one: Error: broker 0 ended\n  its last line\n" in said
+        assert f"The last error in {log}: Error: broker 0 ended\n  its last line\n" in said
 
 
 def test_down_while_it_starts_is_no_start(kafka08: Commands, tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ def test_a_stranger_is_not_stopped(tmp_path: Path) -> None:
     owner.claim()
     with subprocess.Popen(["/bin/sleep", "60"]) as stranger:
         owner._write(ClusterState(stranger.pid, "earlier", str(tmp_path)))
-        with pytest.raises(KafkaError, match=f"names process {stranger.pid}, which is not it"):
+        with pytest.raises(KafkaError, match=f"names process {stranger.pid}, which is another one"):
             ClusterDirectory(tmp_path).stop()
         assert stranger.poll() is None
         stranger.kill()

@@ -73,7 +73,7 @@ def test_the_plan_alone(brokers: Topics, tmp_path: Path) -> None:
     ("arguments", "fault"),
     [
         (["--range", "0:1"], "--range '0:1' is not of the form PARTITION:FROM:UNTIL"),
-        (["--range", "0:1:2", "--group", "g"], "--range and --group both say where to start"),
+        (["--range", "0:1:2", "--group", "g"], "use one of --range and --group"),
         (["--range", "0:5:2"], "starts behind its end"),
     ],
 )
