@@ -1,8 +1,8 @@
-"""Writing: the old `Producer` of 0.8 (sync and async) and the new `KafkaProducer`.
+"""The producers: the old `Producer` of 0.8 (sync and async) and the new `KafkaProducer`.
 
-The old one: start with `producer`; `event_handler` does the work, on columns (`encoded`), `routing`
-chooses partitions, `async_queue` is what async adds. The new one: start with `kafka_producer`;
-`accumulator` keeps what was accepted as batches (`batch`), `sender` sends them over
+The old one: start with `producer`; `event_handler` sends messages in columns (`encoded`), `routing`
+chooses partitions, `async_queue` adds the async mode. The new one: start with `kafka_producer`;
+`accumulator` keeps accepted records in batches (`batch`), `sender` sends them through
 `network_client`.
 """
 

@@ -1,8 +1,8 @@
-"""RecordAccumulator: what was accepted and not yet sent, a queue of batches per partition.
+"""RecordAccumulator: accepted records that are not sent yet, in a queue of batches per partition.
 
-`buffer.memory` is shared by all partitions: a batch takes batch.size of it (or what its one large
-record needs) when it is opened, and gives it back when it is completed; who finds none left waits.
-One lock for everything; nothing here does I/O. Source:
+All partitions share `buffer.memory`: a batch reserves batch.size of it (or the size of its single
+large record) when it is opened, and releases it when it is completed; callers block when none is
+left. There is one lock, and no I/O. Source:
 org.apache.kafka.clients.producer.internals.RecordAccumulator 0.8.2.2.
 """
 
@@ -22,19 +22,19 @@ from kafka08.runtime import WAIT_SECONDS_MAX, ClientRuntime
 from kafka08.structs import NO_OFFSET, Broker, TopicPartition
 
 NO_BATCH: Final = RecordBatch(TopicPartition("", -1), compression.NONE, 0, 0.0)
-"""`open` of a queue without an open batch: it has no room for anything."""
+"""`open` of a queue without an open batch: it has no room for any record."""
 NEVER: Final = float("inf")
 PACKED_TOGETHER_BYTES: Final = 256 << 10
-"""Compressed batches that travel together have so many bytes unpacked, at most: brokers pack them
-anew as one message, which must not become larger than they take."""
+"""The most uncompressed bytes of compressed batches that are sent together: brokers compress them
+again as one message, which must not exceed their limit."""
 
 
 class PartitionQueue:
     """The batches of one partition, oldest first; `open` is the last of them, or NO_BATCH.
     `open.append` may be called without the lock.
 
-    leader      who leads it as far as known; kept up to date by the sender
-    in_flight   requests with batches of it that are not answered
+    leader      the known leader, kept up to date by the sender
+    in_flight   the number of unanswered requests with its batches
     """
 
     __slots__ = ("batches", "in_flight", "leader", "open", "tp")
@@ -47,18 +47,18 @@ class PartitionQueue:
         self.in_flight = 0
 
     def close_open(self) -> None:
-        """Nothing more goes into the last batch."""
+        """Close the last batch: it accepts no more records."""
         self.open.close()
         self.open = NO_BATCH
 
 
 @dataclass(slots=True)
 class Readiness:
-    """What the sender may do now.
+    """What the sender can send now.
 
-    leaders         brokers for which at least one batch may be sent
-    unknown_leaders topics with a batch to send and no broker to send it to
-    wait_s          seconds until time alone makes a further batch sendable
+    leaders         brokers for which at least one batch is sendable
+    unknown_leaders topics with a batch to send, but without a known leader
+    wait_s          seconds until another batch becomes sendable by time alone
     """
 
     leaders: set[Broker] = field(default_factory=set)
@@ -69,9 +69,9 @@ class Readiness:
 class RecordAccumulator:
     """Thread-safe. `lock` also guards the batches' open phase and the queues' leaders.
 
-    on_batch   called, without the lock, when a batch came that the waiting sender has not seen
+    on_batch   called, without the lock, for a new batch that the waiting sender does not know
     ordered    max.in.flight.requests.per.connection=1: a partition with a request in flight waits,
-               also when its leader has moved meanwhile
+               even if its leader has moved
     """
 
     def __init__(
@@ -102,24 +102,24 @@ class RecordAccumulator:
         self._first = 0
         self.closed = False
         self.sender_waits = False
-        """The sender has looked and is about to wait: it must hear of a new batch."""
+        """The sender has called `ready` and may be waiting: it must be notified of a new batch."""
 
     @property
     def free_bytes(self) -> int:
-        """How much of buffer.memory nobody holds."""
+        """The unreserved part of buffer.memory."""
         return self._free
 
     @property
     def incomplete_count(self) -> int:
-        """Batches that were opened and are not completed."""
+        """The number of batches that were opened and are not completed."""
         return len(self._incomplete)
 
     def queue(self, tp: TopicPartition) -> PartitionQueue:
-        """The queue of `tp`, made if need be; the caller holds the lock."""
+        """The queue of `tp`, created if needed; the caller holds the lock."""
         return self._queues.setdefault(tp, PartitionQueue(tp))
 
     def queues(self) -> Collection[PartitionQueue]:
-        """All of them; the caller holds the lock."""
+        """All queues; the caller holds the lock."""
         return self._queues.values()
 
     # ---------------------------------------------------------------------------- filling it
@@ -133,9 +133,9 @@ class RecordAccumulator:
         callback: Callback | None,
         block_s: float,
     ) -> RecordFuture:
-        """Add a record of `size` bytes as an entry, opening a batch if need be; its future.
+        """Add a record of `size` bytes as an entry, opening a batch if needed; returns its future.
 
-        `queue.open.append` alone does the common case, when the open batch has room. Raises
+        `queue.open.append` alone handles the common case, an open batch with room. Raises
         BufferExhausted after `block_s` without enough memory, and ProducerClosed.
         """
         with self.lock:
@@ -146,13 +146,13 @@ class RecordAccumulator:
                 return future  # another thread has just opened a batch
             needed = max(self._batch_size, size)
             self._await_memory(needed, block_s)
-            # While this thread waited, another one may have opened a batch with room left.
+            # While this thread waited, another one may have opened a batch with room.
             future = queue.open.append(key, value, callback)
             if future is not None:
                 return future
             full = queue.open
             future = self._open(queue, needed).append(key, value, callback)
-            assert future is not None, "a new batch has room for the record that it is made for"
+            assert future is not None, "a new batch has room for its first record"
             wake = self._must_wake(queue)
         if wake:
             self._on_batch()
@@ -163,7 +163,7 @@ class RecordAccumulator:
     def append_set(
         self, queue: PartitionQueue, data: Buffer, count: int, block_s: float
     ) -> RecordBatch:
-        """Add a set of `count` records, not compressed, as a batch of its own."""
+        """Add an uncompressed set of `count` records as a batch of its own."""
         with self.lock:
             self._check_open()
             self._await_memory(len(data), block_s)
@@ -180,7 +180,7 @@ class RecordAccumulator:
         return batch
 
     def _open(self, queue: PartitionQueue, needed: int) -> RecordBatch:
-        """A new open batch of `needed` bytes; the memory must be there."""
+        """A new open batch of `needed` bytes; the caller has checked the memory."""
         self._free -= needed
         batch = RecordBatch(
             queue.tp, self._codec, needed, self._runtime.monotonic(), runtime=self._runtime
@@ -196,15 +196,15 @@ class RecordAccumulator:
         self._incomplete.add(batch)
 
     def _must_wake(self, queue: PartitionQueue) -> bool:
-        """Whether the sender waits and does not know that this queue is ready. It does from the
-        second full batch on, and is then waiting for the network."""
+        """Whether the sender is waiting and does not know that this queue is ready. It knows from
+        the second full batch on, and then waits for the network."""
         if not self.sender_waits or len(queue.batches) > 2:
             return False
         self.sender_waits = False
         return True
 
     def _await_memory(self, wanted: int, block_s: float) -> None:
-        """Until `wanted` bytes are free."""
+        """Wait until `wanted` bytes are free."""
         if self._free >= wanted:
             return
         deadline = self._runtime.monotonic() + block_s
@@ -212,13 +212,13 @@ class RecordAccumulator:
         try:
             if self.sender_waits:
                 self.sender_waits = False
-                self._on_batch()  # a queue may be ready now only because memory has run out
+                self._on_batch()  # the lack of memory may have made a queue sendable
             while self._free < wanted:
                 left = deadline - self._runtime.monotonic()
                 if left <= 0:
                     raise BufferExhausted(
-                        f"no {wanted} bytes of buffer.memory, {self._buffer_memory} bytes, became "
-                        f"free within {block_s * 1000:.0f} ms (max.block.ms)"
+                        f"buffer.memory ({self._buffer_memory} bytes) had no {wanted} bytes free "
+                        f"within {block_s * 1000:.0f} ms (max.block.ms)"
                     )
                 self._freed.wait(min(left, WAIT_SECONDS_MAX))
                 self._check_open()
@@ -232,9 +232,9 @@ class RecordAccumulator:
     # --------------------------------------------------------------------------- emptying it
 
     def ready(self, now: float) -> Readiness:
-        """Which leaders can be sent to, as far as this side is concerned; the caller holds the
-        lock. A batch is sendable when it is full or has lingered, when somebody waits for memory
-        or in `flush`, and after `close`; never while it backs off."""
+        """The leaders with sendable batches; the caller holds the lock. A batch is sendable when it
+        is full or has lingered, while a thread waits for memory or in `flush`, and after `close`;
+        never during its backoff."""
         found = Readiness()
         urgent = self._waiting > 0 or self._flushing > 0 or self.closed
         for queue in self._queues.values():
@@ -250,9 +250,9 @@ class RecordAccumulator:
         return found
 
     def drain(self, broker: Broker, max_bytes: int, now: float) -> list[list[RecordBatch]]:
-        """Take what is sendable to `broker`, at least one batch and at most about `max_bytes`;
-        the caller holds the lock. One list per partition: batches that follow each other can
-        travel as one set. Partitions take turns at being first."""
+        """Take sendable batches for `broker`, at least one and at most about `max_bytes`; the
+        caller holds the lock. One list per partition: consecutive batches can be sent as one set.
+        Partitions take turns at being first."""
         urgent = self._waiting > 0 or self._flushing > 0 or self.closed
         led = [q for q in self._queues.values() if q.leader == broker and q.batches]
         self._first += 1
@@ -283,13 +283,13 @@ class RecordAccumulator:
         return drained
 
     def put_back(self, batches: Iterable[RecordBatch]) -> None:
-        """Return batches of one partition to the front of their queue, in the order given."""
+        """Return batches of one partition to the front of their queue, in the given order."""
         returned = list(batches)
         with self.lock:
             self._queues[returned[0].tp].batches.extendleft(reversed(returned))
 
     def answered(self, tp: TopicPartition) -> None:
-        """A request with batches of `tp` is not in flight any more."""
+        """A request with batches of `tp` is no longer in flight."""
         with self.lock:
             self._queues[tp].in_flight -= 1
 
@@ -299,7 +299,7 @@ class RecordAccumulator:
         base_offset: int = NO_OFFSET,
         error: KafkaError | None = None,
     ) -> None:
-        """Complete batches that were sent as one set stored at `base_offset`, or that failed."""
+        """Complete batches that were stored as one set at `base_offset`, or that failed."""
         done = list(batches)
         with self.lock:
             self._incomplete.difference_update(done)
@@ -313,7 +313,7 @@ class RecordAccumulator:
                 base_offset += count
 
     def take_overdue(self, ready_before: float, reachable: Collection[Broker]) -> list[RecordBatch]:
-        """Remove batches that could have been sent before that time, had their leader been known
+        """Remove batches that could have been sent before that time if their leader had been known
         and among `reachable`."""
         overdue: list[RecordBatch] = []
         with self.lock:
@@ -330,7 +330,7 @@ class RecordAccumulator:
         return overdue
 
     def _wait_s(self, batch: RecordBatch, now: float, urgent: bool) -> float:
-        """Seconds until `batch`, the first of its queue, may be sent; 0 or less: now."""
+        """Seconds until `batch`, the first of its queue, becomes sendable; 0 or less: now."""
         if batch.attempts:
             return batch.retry_at - now
         if urgent or not batch.is_open:
@@ -340,7 +340,7 @@ class RecordAccumulator:
     # ------------------------------------------------------------------------------ its ends
 
     def begin_flush(self) -> list[RecordBatch]:
-        """From now on nothing lingers; what `end_flush` must wait for."""
+        """End lingering from now on; returns the batches for `end_flush` to wait for."""
         with self.lock:
             self._flushing += 1
             return list(self._incomplete)
@@ -350,7 +350,8 @@ class RecordAccumulator:
             self._flushing -= 1
 
     def close(self) -> None:
-        """Accept nothing more; who waits for memory gets ProducerClosed. What is there stays."""
+        """Accept no more records; threads that wait for memory get ProducerClosed. Accepted records
+        stay."""
         with self.lock:
             self.closed = True
             for queue in self._queues.values():
@@ -358,7 +359,7 @@ class RecordAccumulator:
             self._freed.notify_all()
 
     def take_all(self) -> list[RecordBatch]:
-        """Remove every batch that is not completed, also those in flight: the producer gives up."""
+        """Remove every incomplete batch, also those in flight: the producer gives up."""
         with self.lock:
             for queue in self._queues.values():
                 queue.close_open()
@@ -367,7 +368,7 @@ class RecordAccumulator:
 
 
 def may_travel_with(batch: RecordBatch, first: RecordBatch, together: int) -> bool:
-    """Whether `batch` may be part of the set that begins with `first` and has `together` bytes."""
+    """Whether `batch` fits into the set that begins with `first` and has `together` bytes."""
     if batch.alone or first.alone:
         return False
     return batch.codec == compression.NONE or together + batch.reserved <= PACKED_TOGETHER_BYTES

@@ -1,4 +1,4 @@
-"""The queue of producer.type=async, and the thread that empties it.
+"""The queue of producer.type=async, and its thread.
 
 Source: kafka.producer.async.ProducerSendThread, kafka.producer.Producer.asyncSend 0.8.2.2.
 """
@@ -25,13 +25,13 @@ Handle = Callable[[Sequence[KeyedMessage]], None]
 
 class AsyncQueue:
     """Thread-safe. Messages wait until there are `batch_count` of them, or the first of them has
-    waited `max_s`; then `handle` gets them, in order, in the queue's own thread. When more whole
-    batches have gathered meanwhile it gets them together, while they are BACKLOG_BYTES at most:
-    the JVM sends them one by one, which here would cost three thread switches each.
+    waited `max_s`; then the queue's own thread passes them to `handle`, in order. If several full
+    batches are waiting, it passes them together, up to BACKLOG_BYTES: the JVM passes them one by
+    one, which here would cost three thread switches each.
 
-    max_count          length of the queue; what is being sent is not in it any more
-    enqueue_timeout_s  how long `put` waits for room; None: without end, 0: not at all
-    on_drop            called with the topic of a message for which there was no room
+    max_count          length of the queue, without the messages that are being sent
+    enqueue_timeout_s  how long `put` waits for room; None: without limit, 0: not at all
+    on_drop            called with the topic of a message that found no room
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class AsyncQueue:
         self._waiting = 0
         self._closed = False
         if hooks is None:
-            self.put = self._put  # type: ignore[method-assign]  # one call less a message
+            self.put = self._put  # type: ignore[method-assign]  # saves a call per message
         self._task = runtime.spawn(self._run, name="ProducerSendThread-")
 
     @property
@@ -74,8 +74,8 @@ class AsyncQueue:
         return self._count
 
     def put(self, message: KeyedMessage) -> None:
-        """Add a message. Raises QueueFull if there was no room in time, ProducerClosed, and what
-        the hooks raise."""
+        """Add a message. Raises QueueFull without room in time, ProducerClosed, and the hooks'
+        errors."""
         assert self._hooks is not None
         message = checked(self._hooks.before_enqueue(message))
         try:
@@ -86,7 +86,8 @@ class AsyncQueue:
         self._hooks.after_enqueue(message, True)
 
     def close(self) -> None:
-        """Accept nothing more, send what is there, end. From a hook it does not wait."""
+        """Accept no more messages, send the queued ones, end. Called from a hook, it does not
+        wait."""
         with self._lock:
             self._closed = True
             self._changed.notify()
@@ -95,7 +96,7 @@ class AsyncQueue:
             self._task.join()
 
     def _put(self, message: KeyedMessage) -> None:
-        self._acquire()  # half the price of a with statement
+        self._acquire()  # half the cost of a with statement
         try:
             if self._count >= self._max_count or self._closed:
                 self._await_room(message)
@@ -113,8 +114,8 @@ class AsyncQueue:
             self._release()
 
     def _await_room(self, message: KeyedMessage) -> None:
-        """Woken when the queue is half empty, so that threads do not take turns message by
-        message; any room will do when the time is up."""
+        """Wait for room. Threads are notified when the queue is half empty, so that they do not
+        take turns for each message; on timeout any room is enough."""
         timeout_s = self._enqueue_timeout_s
         deadline = None if timeout_s is None else self._runtime.monotonic() + timeout_s
         self._waiting += 1
@@ -139,7 +140,7 @@ class AsyncQueue:
         logger.info("Shutdown ProducerSendThread complete")
 
     def _next_batch(self) -> FlatMessages:
-        """Wait for a batch; empty when the queue is closed and empty."""
+        """Wait for a batch; empty if the queue is closed and empty."""
         with self._lock:
             while not self._count and not self._closed:
                 self._changed.wait()
@@ -156,7 +157,7 @@ class AsyncQueue:
             return batch
 
     def _take(self) -> FlatMessages:
-        """The full batches, as many as go together; if there is none, what there is."""
+        """The full batches that can go together; without a full one, all messages."""
         if not self._full:
             rest, self._filling = self._filling, []
             return FlatMessages(rest)
@@ -195,7 +196,7 @@ class AsyncQueue:
         hook: Callable[[list[KeyedMessage]], list[KeyedMessage] | None],
         messages: list[KeyedMessage],
     ) -> list[KeyedMessage]:
-        """What the hook makes of the messages; themselves if it fails or makes nothing."""
+        """The hook's result for the messages; the messages if it fails or returns nothing."""
         try:
             changed = hook(messages)
         except Exception:  # the user's code: it must not cost the messages
@@ -205,7 +206,7 @@ class AsyncQueue:
 
 
 def size_of(messages: FlatMessages) -> int:
-    """Bytes (or characters) of the messages' values; as if too many where they have no length."""
+    """Bytes (or characters) of the messages' values; above the limit if one has no length."""
     try:
         return sum(map(len, messages.column("message")))
     except TypeError:
@@ -213,14 +214,14 @@ def size_of(messages: FlatMessages) -> int:
 
 
 def checked(message: object) -> KeyedMessage:
-    """`message`; TypeError if it is not one: it would put the fields of the others out of step."""
+    """`message`; TypeError for another type, whose fields would shift those of the others."""
     if not isinstance(message, KeyedMessage):
-        raise TypeError(f"a KeyedMessage is sent, not a {type(message).__name__}")
+        raise TypeError(f"send takes a KeyedMessage, not a {type(message).__name__}")
     return message
 
 
 def lost(messages: list[KeyedMessage], error: Exception) -> list[KeyedMessage]:
-    """Which of `messages` were not sent."""
+    """The messages that were not sent."""
     if not isinstance(error, FailedToSend):
         return messages
     return [message for message in error.messages if isinstance(message, KeyedMessage)]

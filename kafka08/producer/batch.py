@@ -1,4 +1,4 @@
-"""RecordBatch: the records of one partition that are sent, stored and answered together."""
+"""RecordBatch: records of one partition that are sent, stored and acknowledged together."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 Append = Callable[..., Any]
 Callback = Callable[[RecordMetadata | None, KafkaError | None], Any]
-"""`callback(metadata, error)`: one of the two is None."""
+"""`callback(metadata, error)`: one of the two arguments is None."""
 
 
 def refuse(key: object, value: object, callback: object = None) -> None:
@@ -27,13 +27,13 @@ def refuse(key: object, value: object, callback: object = None) -> None:
 
 
 class RecordBatch:
-    """Records in the order they were accepted. Opened and closed under the accumulator's lock;
+    """Records in the order of acceptance. Opened and closed under the accumulator's lock;
     `append` needs none.
 
-    append       add a record, see kernel.SetBuilder: its future, or None where there is no room
-    reserved     bytes of buffer.memory that it holds until it is completed
-    created      when it was made (monotonic seconds)
-    attempts     failed tries so far; the next one not before `retry_at`
+    append       adds a record, see kernel.SetBuilder; returns its future, or None without room
+    reserved     bytes of buffer.memory that it reserves until it is completed
+    created      when it was created (monotonic seconds)
+    attempts     failed attempts so far; the next one is not before `retry_at`
     alone        send it in a message set of its own, see Sender
     base_offset  offset of its first record, once `done`; NO_OFFSET on error and with acks=0
     error        why it was not stored (or may not have been), once `done`
@@ -74,7 +74,7 @@ class RecordBatch:
         count: int = 0,
         runtime: ClientRuntime = THREADS,
     ) -> None:
-        """Closed, with `count` records in the set `data`, until `open` gives it a builder."""
+        """Closed, with `count` records in the set `data`, until `open` creates a builder."""
         self.tp = tp
         self.codec = codec
         self.reserved = reserved
@@ -98,13 +98,13 @@ class RecordBatch:
         self.is_done = False
 
     def open(self, place_type: type[kernel.Place]) -> None:
-        """Let records in, up to `reserved` bytes of them; `append` returns `place_type`s."""
+        """Accept records, up to `reserved` bytes; `append` returns `place_type`s."""
         self._builder = kernel.SetBuilder(self.reserved, self, place_type)
         self.append = self._builder.append
         self.is_open = True
 
     def close(self) -> None:
-        """Let no more records in."""
+        """Accept no more records."""
         builder = self._builder
         if builder is not None:
             self.is_open = False
@@ -114,32 +114,32 @@ class RecordBatch:
 
     @classmethod
     def failed(cls, tp: TopicPartition, error: KafkaError) -> RecordBatch:
-        """A batch of a record that was not accepted: done, with that error."""
+        """A batch for a record that was not accepted: done, with that error."""
         batch = cls(tp, compression.NONE, 0, 0.0)
         batch.complete(NO_OFFSET, error)
         return batch
 
     @property
     def count(self) -> int:
-        """How many records it has, once it is closed."""
+        """The number of its records, once it is closed."""
         return self._count
 
     def message_set(self) -> Buffer:
-        """The set as it is sent; any thread, once the batch is closed. The first call packs it."""
+        """The set to send; any thread, once the batch is closed. The first call compresses it."""
         assert not self.is_open, "an open batch is not sent"
         with self._lock:
             assert self._data is not None, "a batch that is done has no set"
             return self._packed(self._data)
 
     def pack(self) -> None:
-        """Compress, if it has to be: so that whoever fills the buffer pays, not the sender. The
-        sender may be faster, and even have the answer."""
+        """Compress, if configured, in the thread that fills the batch instead of the sender's. The
+        sender may be faster, and may even have the response already."""
         with self._lock:
             if self._data is not None:
                 self._packed(self._data)
 
     def _packed(self, data: Buffer) -> Buffer:
-        """The set as it is sent; the caller holds the lock."""
+        """The set to send; the caller holds the lock."""
         if self.codec != compression.NONE and not self._is_packed:
             packed = compression.compress(self.codec, data)
             self._data = kernel.wrap(packed, self._count - 1, self.codec)
@@ -148,7 +148,7 @@ class RecordBatch:
         return data
 
     def records(self) -> list[ProducerRecord]:
-        """Its records as they were serialized; none once it is completed."""
+        """Its serialized records; empty once it is completed."""
         with self._lock:
             data = self._data
         if data is None:
@@ -157,7 +157,7 @@ class RecordBatch:
         return [ProducerRecord(self.tp.topic, m.value, m.key, self.tp.partition) for m in decoded]
 
     def complete(self, base_offset: int, error: KafkaError | None = None) -> None:
-        """Tell everybody who waits, then call the callbacks in order. Called once."""
+        """Notify waiting threads, then call the callbacks in order. Called once."""
         with self._lock:
             self.base_offset, self.error = base_offset, error
             self._data = None
@@ -184,7 +184,7 @@ class RecordBatch:
             call()
 
     def when_done(self, call: Callable[[], Any]) -> None:
-        """`call()` once it is done, in the sender's thread; at once if it is."""
+        """Call `call()` once it is done, in the sender's thread; at once if it is done."""
         with self._lock:
             if not self.is_done:
                 self._late_callbacks.append(call)
@@ -192,26 +192,26 @@ class RecordBatch:
         call()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until it is done; False if that took more than `timeout` seconds."""
+        """Wait until it is done; False after `timeout` seconds."""
         with self._lock:
             if self.is_done:
                 return True
             if self._event is None:
-                self._event = self.runtime.event()  # only now: most batches nobody waits for
+                self._event = self.runtime.event()  # created late: few batches are waited for
             event = self._event
         return event.wait(timeout)
 
     def metadata(self, index: int) -> RecordMetadata:
-        """Where record `index` of a batch that is done was stored; raises its error."""
+        """The metadata of record `index` of a batch that is done; raises its error."""
         if self.error is not None:
-            # Records share it: without this each raise would add to the traceback of the last.
+            # The records share it: without this each raise would extend the last traceback.
             raise self.error.with_traceback(None)
         offset = NO_OFFSET if self.base_offset == NO_OFFSET else self.base_offset + index
         return RecordMetadata(self.tp.topic, self.tp.partition, offset)
 
 
 def first_late(batches: Iterable[RecordBatch], timeout: float | None) -> RecordBatch | None:
-    """Wait until all are done, `timeout` seconds in all; the first that was not done in time."""
+    """Wait until all are done, `timeout` seconds in all; returns the first that is late."""
     deadline: float | None = None
     for batch in batches:
         left = timeout
@@ -225,4 +225,4 @@ def first_late(batches: Iterable[RecordBatch], timeout: float | None) -> RecordB
 
 
 _new_metadata = tuple.__new__
-"""Half the time of RecordMetadata(…): one of these is made for every callback."""
+"""Half the time of RecordMetadata(…): one is created for every callback."""

@@ -1,8 +1,8 @@
-"""BrokerChannel: one connection of the sender to a broker, on a socket that never blocks.
+"""BrokerChannel: one non-blocking connection of the sender to a broker.
 
-Requests go out in order and are answered in order. Any error closes the channel and hands its
-requests in flight to its owner, who fails them or sends them again. kafka08.protocol reads and
-writes frames; `NetworkClient` waits for sockets. Source:
+Responses arrive in the order of the requests. Any error closes the channel and returns its requests
+in flight to its owner, which fails them or sends them again. kafka08.protocol reads and writes
+frames; `NetworkClient` waits for sockets. Source:
 org.apache.kafka.common.network.Selector 0.8.2.2.
 """
 
@@ -34,10 +34,10 @@ class State(Enum):
 
 @dataclass(slots=True, eq=False)
 class InFlightRequest:
-    """A request without a response so far. `context` belongs to the caller.
+    """A request without a response yet. `context` belongs to the caller.
 
-    answered  False for a request that the broker does not answer (acks=0): done when it is written
-    deadline  monotonic seconds by which the answer must be there
+    answered  False for a request without a response (acks=0): it is done when it is written
+    deadline  monotonic seconds by which the response must have arrived
     """
 
     request: type[Request]
@@ -51,17 +51,17 @@ class InFlightRequest:
 
 @dataclass(slots=True, frozen=True)
 class ClientResponse:
-    """`response` to a request; None if it has none by design."""
+    """`response` to a request; None for a request without a response."""
 
     sent: InFlightRequest
     response: Response | None
 
 
 class BrokerChannel:
-    """See the module. `error` says why it is closed, None before it was first opened.
+    """A channel to one broker. `error` is why it is closed; None before it was first opened.
 
-    retry_at   a closed channel is not opened again before (monotonic seconds)
-    used_at    when something was last sent or received
+    retry_at   a closed channel is not opened again before this time (monotonic seconds)
+    used_at    when it last sent or received something
     """
 
     def __init__(
@@ -94,11 +94,11 @@ class BrokerChannel:
 
     @property
     def wants_write(self) -> bool:
-        """Whether it waits for the socket to become writable."""
+        """Whether it waits until the socket is writable."""
         return self.state is State.CONNECTING or bool(self._outbox)
 
     def open(self) -> None:
-        """Begin to connect. Looking up the name may block, nothing else. ConnectionFailed."""
+        """Start to connect. Only the name lookup may block. ConnectionFailed."""
         assert self.state is State.CLOSED
         try:
             self._connecting = self._runtime.start_connect(
@@ -121,15 +121,15 @@ class BrokerChannel:
             self.state = State.OPEN
 
     def send(self, request: Request, sent: InFlightRequest) -> None:
-        """Queue a request behind the others and write what the socket takes. ConnectionFailed,
-        and ProtocolError for what cannot be encoded; `sent` is not in flight then."""
+        """Queue a request and write as much as the socket accepts. ConnectionFailed, and
+        ProtocolError for a request that cannot be encoded; `sent` is not in flight then."""
         frame = codec.encode_request(request, sent.correlation_id, self._client_id)
         self.in_flight.append(sent)
         self._outbox.append((memoryview(frame), sent))
 
     def write(self, now: float) -> list[ClientResponse]:
-        """Finish connecting, or write what the socket takes; requests without an answer that are
-        out now. ConnectionFailed."""
+        """Finish connecting, or write as much as the socket accepts; returns the requests without a
+        response that are completely written. ConnectionFailed."""
         assert self.stream is not None
         if self.state is State.CONNECTING:
             self._finish_connecting()
@@ -155,7 +155,7 @@ class BrokerChannel:
         return done
 
     def read(self, now: float) -> list[ClientResponse]:
-        """The answers that have arrived whole. ConnectionFailed, ProtocolError."""
+        """The complete responses that have arrived. ConnectionFailed, ProtocolError."""
         assert self.stream is not None
         self.used_at = now
         answers: list[ClientResponse] = []
@@ -174,7 +174,7 @@ class BrokerChannel:
 
     def _answer(self, payload: memoryview) -> ClientResponse:
         if not self.in_flight or not self.in_flight[0].answered:
-            raise ProtocolError(f"from {self}: an answer that nobody asked for")
+            raise ProtocolError(f"from {self}: a response without a request")
         sent = self.in_flight[0]
         try:
             answered_id, response = codec.decode_response(sent.request, payload, sent.version)
@@ -182,14 +182,15 @@ class BrokerChannel:
             raise ProtocolError(f"from {self}: {error}") from error
         if answered_id != sent.correlation_id:
             raise ProtocolError(
-                f"from {self}: answer {answered_id} where the one to request "
-                f"{sent.correlation_id} was due"
+                f"from {self}: response {answered_id}, although the next one is to request "
+                f"{sent.correlation_id}"
             )
         self.in_flight.popleft()
         return ClientResponse(sent, response)
 
     def close(self, error: KafkaError | None, retry_at: float) -> list[InFlightRequest]:
-        """Close; the requests that were in flight, oldest first. They may have been carried out."""
+        """Close; returns the requests in flight, oldest first, which the broker may have
+        handled."""
         lost = list(self.in_flight)
         self.in_flight.clear()
         self._outbox.clear()

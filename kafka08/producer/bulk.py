@@ -1,7 +1,7 @@
-"""Many records by one call: cut into batches by their sizes alone, without a look at each.
+"""Many records in one call: cut into batches by their sizes alone.
 
-Nothing is done per record but what the kernel and the interpreter's own loops do, so this is
-several times the speed of single sends.
+Only the kernel and the interpreter's built-in loops touch single records, so this is several times
+as fast as single sends.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ Values = Sequence[bytes | None]
 
 
 class Bulk:
-    """One call's way into the accumulator; collects the stretches that its future is made of.
+    """The batches of one call; collects the stretches for its future.
 
-    After a stretch could not be taken for want of memory, what follows is not taken either: the
-    records of a partition would change their order.
+    After a stretch is refused for want of memory, the rest is refused too: otherwise the records of
+    a partition would change their order.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Bulk:
         values: Values,
         places: Sequence[int] | None = None,
     ) -> None:
-        """Send records that follow each other, each batch to the next of `queues`."""
+        """Send consecutive records, each batch to the next of `queues`."""
         ends = list(accumulate(map(_length, values)))
         if keys is not None:
             ends = [a + b for a, b in zip(ends, accumulate(map(_length, keys)), strict=True)]
@@ -70,8 +70,8 @@ class Bulk:
         places: Sequence[int],
         send: Callable[[PartitionQueue, int, int, int], RecordBatch],
     ) -> None:
-        """Cut records into batches; `ends[i]` is the bytes of keys and values up to record i's end.
-        `send(queue, start, end, size)` makes the batch of records [start, end)."""
+        """Cut records into batches; `ends[i]` is the size of keys and values up to record i's end.
+        `send(queue, start, end, size)` creates the batch of records [start, end)."""
         start = 0
         while start < len(ends):
             end = batch_end(ends, start, self._batch_bytes)
@@ -102,7 +102,7 @@ class Bulk:
 
 
 def batch_end(ends: Sequence[int], start: int, batch_bytes: int) -> int:
-    """The end of the longest batch that begins with record `start`: one record at least."""
+    """The end of the longest batch that starts with record `start`: at least one record."""
     before = ends[start - 1] if start else 0
     low, high = start + 1, min(len(ends), start + batch_bytes // EMPTY_ENTRY_BYTES + 1)
     while low < high:
@@ -115,7 +115,7 @@ def batch_end(ends: Sequence[int], start: int, batch_bytes: int) -> int:
 
 
 def by_partition(keys: Values, route: TopicRoute) -> dict[PartitionQueue, list[int]]:
-    """The places of records, by the queue that their keys choose (no key: in turn)."""
+    """Record indexes by the queue for their keys (no key: in turn)."""
     places: dict[PartitionQueue, list[int]] = {}
     queues, count = route.queues, len(route.queues)
     for place, key in enumerate(keys):
@@ -136,8 +136,8 @@ def queue_of(route: TopicRoute, topic: str, partition: int) -> PartitionQueue:
 
 def too_large(size: int, limit: int) -> RecordTooLarge:
     return RecordTooLarge(
-        f"a record of {size} bytes, its {EMPTY_ENTRY_BYTES} bytes of header included, is larger "
-        f"than max.request.size or buffer.memory allow: {limit}"
+        f"a record of {size} bytes, including {EMPTY_ENTRY_BYTES} bytes of header, is larger than "
+        f"max.request.size or buffer.memory allow: {limit}"
     )
 
 
@@ -146,7 +146,7 @@ def as_bytes(value: object) -> bytes:
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)
     raise TypeError(
-        f"a key or value of type {type(value).__name__}: give bytes, or a serializer for it"
+        f"keys and values must be bytes, not {type(value).__name__}: configure a serializer"
     )
 
 

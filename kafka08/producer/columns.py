@@ -1,6 +1,6 @@
-"""Arrow columns as records: message sets are built from the columns' buffers, without objects.
+"""Arrow columns as records: builds message sets from the columns' buffers, without objects.
 
-The one module of this room that needs pyarrow; imported when columns are sent.
+The only module of this package that needs pyarrow; imported on first use.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ def add_columns(
     partition: int | None,
     block_s: float,
 ) -> None:
-    """Send the rows of a RecordBatch or Table with a column `value` and perhaps `key` and
+    """Send the rows of a RecordBatch or Table with a column `value` and optionally `key` and
     `partition`. ValueError for other columns, UnknownTopicOrPartition."""
     names = set(table.schema.names)
     if VALUE not in names or names - {KEY, VALUE, PARTITION}:
         raise ValueError(
-            f"columns {', '.join(table.schema.names)}: there must be {VALUE!r}, and may be "
-            f"{KEY!r} and {PARTITION!r}"
+            f"columns {', '.join(table.schema.names)}: {VALUE!r} is required, {KEY!r} and "
+            f"{PARTITION!r} are optional, no others are known"
         )
     first = 0
     for rows in table.to_batches() if isinstance(table, pyarrow.Table) else [table]:
@@ -49,7 +49,7 @@ def add_columns(
 def _by_queue(
     rows: Any, places: range, route: TopicRoute, topic: str, partition: int | None
 ) -> Iterator[tuple[Iterator[PartitionQueue], Any, Sequence[int]]]:
-    """Rows with the queues that they go to and their places in the call."""
+    """Rows with their queues and their positions in the call."""
     if partition is not None:
         yield repeat(queue_of(route, topic, partition)), rows, places
         return
@@ -106,7 +106,7 @@ def _add_rows(
 
 
 def _buffers(column: Any) -> tuple[Any, Any, Any]:
-    """Offsets, data and validity, as the kernel wants them."""
+    """Offsets, data and validity, in the form that the kernel takes."""
     validity, offsets, data = column.buffers()
     return offsets, b"" if data is None else data, validity
 

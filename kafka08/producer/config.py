@@ -32,7 +32,7 @@ QUEUE_KEYS: Final = frozenset(
         "callback.handler",
     }
 )
-"""Keys that only producer.type=async looks at."""
+"""Keys that only producer.type=async uses."""
 ENCODERS: Final[dict[str, Callable[[ProducerConfig], Encoder]]] = {
     "kafka.serializer.DefaultEncoder": lambda _: DefaultEncoder(),
     "kafka.serializer.StringEncoder": lambda config: StringEncoder(config.serializer_encoding),
@@ -47,7 +47,7 @@ PARTITIONERS: Final[dict[str, Callable[[ProducerConfig], Partitioner]]] = {
 class ProducerConfig(Config):
     """Configuration of a Producer. Times are milliseconds, sizes are bytes.
 
-    The three `….class` keys take the Java names that Kafka ships or `module:callable`.
+    The three `….class` keys take the names of Kafka's Java classes or `module:callable`.
     """
 
     ALIASES: ClassVar[dict[str, str]] = {
@@ -140,12 +140,12 @@ class ProducerConfig(Config):
 
     @property
     def without_effect(self) -> list[str]:
-        """The queue's keys too where there is no queue."""
+        """The queue's keys too if there is no queue."""
         unused = self.given & QUEUE_KEYS if self.producer_type == "sync" else frozenset()
         return sorted({*super().without_effect, *unused})
 
     def plugin_of(self, name: str, value: str | None) -> Callable[..., Any] | None:
-        """The callable that key `name` has as its value; None if it is absent."""
+        """The callable named by the value of key `name`; None if the key is not set."""
         return None if value is None else plugin(name, value, {}, self)
 
     @property
@@ -153,7 +153,7 @@ class ProducerConfig(Config):
         return parse_bootstrap(self.metadata_broker_list, "metadata.broker.list")
 
     def codec_of(self, topic: str) -> int:
-        """The number of the codec that messages for `topic` are compressed with, 0 for none."""
+        """The number of the compression codec for `topic`, 0 for none."""
         try:
             codec = compression.by_name(self.compression_codec)
         except ValueError as error:

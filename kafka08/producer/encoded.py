@@ -1,7 +1,7 @@
-"""Encoded: messages with their keys and values as bytes, column by column.
+"""Encoded: messages with keys and values as bytes, in columns.
 
-A batch is handled by whole columns, with loops of the interpreter's own, because a few calls for
-each message would cost several times what building and sending the message set does.
+Batches are processed column by column, with the interpreter's built-in loops, because a few calls
+per message would cost several times as much as building and sending the message set.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ TEXT: Final = frozenset({str})
 class Encoded(NamedTuple):
     """Columns of the same length, in the order of the messages.
 
-    places     which messages of the call they are
-    topics     where they go
-    chosen_by  what the partitioner gets; None leaves the choice to chance
-    keys       as they are stored
-    values     likewise
+    places     indexes of the messages in the call
+    topics     their topics
+    chosen_by  the partitioner's argument; None: a random partition
+    keys       the encoded keys
+    values     the encoded values
     """
 
     places: Sequence[int]
@@ -39,14 +39,14 @@ class Encoded(NamedTuple):
 
     @classmethod
     def of(cls, messages: Sequence[KeyedMessage], encoder: Encoder, key_encoder: Encoder) -> Self:
-        """ValueError: a message has no topic. TypeError: a topic is not str, or an encoder gave no
-        bytes. An encoder's own error passes through."""
+        """ValueError: a message has no topic. TypeError: a topic is not a str, or an encoder did
+        not return bytes. An encoder's own error is raised as it is."""
         flat = FlatMessages.of(messages)
         topics, keys = flat.column("topic"), flat.column("key")
         if not all(topics):
             raise ValueError("a message needs a topic")
         if not are_of(TEXT, topics):
-            raise TypeError("a message's topic is a str")
+            raise TypeError("a message's topic must be a str")
         return cls(
             range(len(flat)),
             topics,
@@ -57,34 +57,34 @@ class Encoded(NamedTuple):
 
     @classmethod
     def joined(cls, parts: Iterable[Encoded]) -> Self:
-        """The messages of all parts, of which there must be one, behind each other."""
+        """The messages of all parts (at least one), concatenated."""
         columns: Iterable[Any] = zip(*parts, strict=True)
         return cls(*(list(chain.from_iterable(column)) for column in columns))
 
     def at(self, numbers: Collection[int]) -> Self:
-        """The rows of these numbers, which rise."""
+        """The rows with these ascending indexes."""
         if len(numbers) == len(self.places):
             return self
         columns: Iterable[Any] = ([column[n] for n in numbers] for column in self)
         return type(self)(*columns)
 
     def pairs(self) -> Iterator[KeyAndValue]:
-        """Keys and values, as the kernel takes them."""
+        """Keys and values, in the form that the kernel takes."""
         return zip(self.keys, self.values, strict=True)
 
 
 def encoded(column: Sequence[Any], encoder: Encoder) -> Sequence[bytes | None]:
-    """`column` as bytes; None stays None, and bytes need no call of the DefaultEncoder."""
+    """`column` as bytes; None stays None, and bytes skip the DefaultEncoder."""
     if are_of(NULLS_AND_BYTES if type(encoder) is DefaultEncoder else NULLS, column):
         return column
     made = [None if field is None else encoder(field) for field in column]
     if not are_of(NULLS_AND_BUFFERS, made):
-        raise TypeError(f"the encoder {encoder!r} must give bytes")
+        raise TypeError(f"the encoder {encoder!r} must return bytes")
     return made
 
 
 def chosen_by(keys: Sequence[Any], partition_keys: Sequence[Any]) -> Sequence[Any]:
-    """The partition key, where there is one, instead of the key."""
+    """The partition key if there is one, else the key."""
     if are_of(NULLS, partition_keys):
         return keys
     return [k if p is None else p for k, p in zip(keys, partition_keys, strict=True)]

@@ -1,6 +1,6 @@
-"""From objects to bytes: `encoder(object) -> bytes`, for values and for keys.
+"""Encoders convert objects to bytes: `encoder(object) -> bytes`, for values and for keys.
 
-Configured by Java class name (`kafka.serializer.StringEncoder`), by `module:callable`, or handed to
+Configured by Java class name (`kafka.serializer.StringEncoder`), by `module:callable`, or passed to
 the Producer as any callable. Never called for None, which is sent as null. Source:
 kafka.serializer.Encoder 0.8.2.2.
 """
@@ -17,7 +17,7 @@ Encoder = Callable[[Any], bytes | None]
 
 
 class DefaultEncoder:
-    """Bytes as they are; TypeError for anything else."""
+    """Bytes unchanged; TypeError for anything else."""
 
     def __call__(self, value: bytes | bytearray | memoryview) -> bytes:
         if not isinstance(value, bytes | bytearray | memoryview):
@@ -29,7 +29,7 @@ class DefaultEncoder:
 
 
 class StringEncoder:
-    """Text in the charset `encoding`, which may be spelled as in Java (`UTF8`, `ISO-8859-1`)."""
+    """Text in the charset `encoding`, by its name in Java (`UTF8`, `ISO-8859-1`) or in Python."""
 
     def __init__(self, encoding: str = "UTF8") -> None:
         try:

@@ -1,8 +1,8 @@
-"""Messages in, requests out: encode, choose partitions, one request per leader, retry what failed.
+"""EventHandler: encodes messages, chooses partitions, sends one request per leader, and retries.
 
-Source: kafka.producer.async.DefaultEventHandler 0.8.2.2, from which this departs twice: a message
-that cannot be routed does not hold up the others of its batch, and what no further try can cure
-(too large, illegal topic, a partitioner that fails) is not tried again.
+Source: kafka.producer.async.DefaultEventHandler 0.8.2.2, with two differences: a message that
+cannot be routed does not delay the others of its batch, and permanent errors (too large, illegal
+topic, a failing partitioner) are not retried.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from kafka08.topic_name import fault_of
 
 logger = logging.getLogger(__name__)
 
-"""Reasons that the text of a FailedToSend gives; its `messages` hold everything."""
+"""The most reasons in the text of a FailedToSend; its `messages` are complete."""
 
 
 Batch = dict[TopicPartition, Encoded]
-"""What one request carries, each partition's in the order it was given."""
+"""The content of one request, each partition's messages in their given order."""
 Failures = list[tuple[Encoded, KafkaError]]
 
 
 class EventHandler:
-    """Sends batches, one at a time; its caller serializes."""
+    """Sends batches, one at a time; the caller ensures that."""
 
     def __init__(
         self,
@@ -68,14 +68,14 @@ class EventHandler:
         self._refreshed: float | None = None
 
     def handle(self, messages: Sequence[KeyedMessage]) -> None:
-        """Send all of `messages`, those that fail up to message.send.max.retries times more.
+        """Send all of `messages`, with up to message.send.max.retries retries for failed ones.
 
         Within a partition they keep their order. FailedToSend if some were not acknowledged (acks
-        0: not written to a socket); they may still have been stored, if only the answer was lost.
+        0: not written to a socket); they may still be stored, if only the response was lost.
 
-        With producer.type=sync, what an encoder or the partitioner raises passes through, and so
-        does ValueError for a message without a topic; from the first try nothing was sent then.
-        With async such a message is one of those that fail, and the others are sent.
+        With producer.type=sync, errors of an encoder or the partitioner are raised as they are, and
+        so is ValueError for a message without a topic; in the first attempt nothing was sent then.
+        With async such a message counts as failed, and the others are sent.
         """
         outstanding, given_up = self._encoded(messages)
         for tries in range(1, self._config.message_send_max_retries + 2):
@@ -99,7 +99,7 @@ class EventHandler:
     # ------------------------------------------------------------------------------- encoding
 
     def _encoded(self, messages: Sequence[KeyedMessage]) -> tuple[Encoded, Failures]:
-        """What may be sent of `messages`, and what cannot be whatever is tried."""
+        """The sendable messages, and those that can never be sent."""
         failures: Failures = []
         try:
             all_ = Encoded.of(messages, self._encoder, self._key_encoder)
@@ -118,7 +118,7 @@ class EventHandler:
         return (all_.at(legal) if faults else all_), failures
 
     def _encoded_one_by_one(self, messages: Sequence[KeyedMessage]) -> tuple[Encoded, Failures]:
-        """Likewise, when one of them at least cannot be encoded.
+        """The same if at least one message cannot be encoded.
 
         Source: DefaultEventHandler.serialize."""
         good: list[Encoded] = [Encoded.of((), self._encoder, self._key_encoder)]
@@ -126,7 +126,7 @@ class EventHandler:
         for place, message in enumerate(messages):
             try:
                 one = Encoded.of((message,), self._encoder, self._key_encoder)
-            except Exception as error:  # the user's code, or what it was given
+            except Exception as error:  # the user's encoder, or its argument
                 self._stats.not_serialized()
                 logger.exception("Error serializing message for topic %s", message.topic)
                 bad = Encoded((place,), (str(message.topic),), (None,), (None,), (None,))
@@ -138,7 +138,7 @@ class EventHandler:
     # ------------------------------------------------------------------------------- metadata
 
     def _back_off(self, outstanding: Encoded, tries: int) -> None:
-        """Wait for the election that may be under way, then look who leads now."""
+        """Wait for an election that may be in progress, then look up the leaders again."""
         logger.info(
             "Back off for %d ms before retrying send. Remaining retries = %d",
             self._config.retry_backoff_ms,
@@ -158,7 +158,7 @@ class EventHandler:
             self._refresh(self._topics)
 
     def _refresh(self, topics: Iterable[str]) -> None:
-        """A failure is only logged: old metadata may still serve, and the next try tells."""
+        """A failure is only logged: old metadata may still do, and the next attempt will tell."""
         try:
             self._cluster.refresh(topics)
         except KafkaError as error:
@@ -168,7 +168,7 @@ class EventHandler:
     # -------------------------------------------------------------------------------- sending
 
     def _dispatch(self, outstanding: Encoded) -> Failures:
-        """Send once, to all leaders at the same time; what failed, and why."""
+        """Send once, to all leaders at the same time; returns what failed, and why."""
         batches, failures = self._collated(outstanding)
         acks = self._config.request_required_acks
         with ExitStack() as connections:
@@ -199,7 +199,7 @@ class EventHandler:
         return failures
 
     def _collated(self, outstanding: Encoded) -> tuple[dict[Broker, Batch], Failures]:
-        """Batches by leader, and what has no partition or no leader now."""
+        """Batches by leader, and the messages without a partition or leader now."""
         topics = set(outstanding.topics)
         try:
             metadata = self._cluster.known(topics)
@@ -222,9 +222,9 @@ class EventHandler:
         metadata: ClusterMetadata,
         failures: Failures,
     ) -> Mapping[TopicPartition, Collection[int]]:
-        """Which messages go to which partition; `failures` gets those that have none now."""
+        """Message indexes by partition; `failures` gets those without a partition now."""
         if len(topics) == 1 and are_of(NULLS, outstanding.chosen_by):
-            # All of them go where the first one goes, and most calls end here.
+            # All of them go to the partition of the first one; most calls end here.
             [topic] = topics
             try:
                 partition = self._router.partition_of(topic, None, metadata.partitions(topic))
@@ -275,7 +275,7 @@ class EventHandler:
             assert isinstance(response, ProduceResponse)
             results = produce_results(response)
             if results.keys() != batch.keys():
-                raise ProtocolError(f"from {connection}: not the partitions that were sent")
+                raise ProtocolError(f"from {connection}: other partitions than those requested")
         except KafkaError as error:
             return failed(broker, batch, error)
         failures: Failures = []
@@ -300,7 +300,7 @@ def failed(broker: Broker, batch: Batch, error: KafkaError) -> Failures:
 def failed_to_send(
     messages: Sequence[KeyedMessage], failures: Failures, tries: int
 ) -> FailedToSend:
-    """The error that names what was not sent: how many, which topics and why, and the messages."""
+    """The error for unsent messages: how many, which topics and why, and the messages."""
     reasons: Counter[tuple[str, str]] = Counter()
     for part, error in failures:
         reasons.update(zip(part.topics, repeat(str(error)), strict=False))

@@ -1,8 +1,8 @@
 """FlatMessages: many messages as one list of their fields.
 
-Tens of thousands of KeyedMessages in a queue are as many objects for the garbage collector to look
-at, again and again: that takes longer than everything else that is done to them. The fields
-themselves, bytes, text and numbers, it passes over.
+Tens of thousands of KeyedMessages in a queue are objects that the garbage collector traverses again
+and again, which takes longer than all other work on them. It does not track the fields themselves:
+bytes, text and numbers.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ WIDTH: Final = len(KeyedMessage._fields)
 
 
 class FlatMessages(Sequence[KeyedMessage]):
-    """`fields`: those of the first message, those of the second, and so on. KeyedMessages are made
-    of them when they are looked at."""
+    """`fields`: those of the first message, those of the second, and so on. Access by index or
+    iteration creates KeyedMessages."""
 
     __slots__ = ("fields",)
 
     def __init__(self, fields: list[Any]) -> None:
-        assert len(fields) % WIDTH == 0, "all of them must be KeyedMessages"
+        assert len(fields) % WIDTH == 0, "all messages must be KeyedMessages"
         self.fields = fields
 
     @classmethod
     def of(cls, messages: Sequence[KeyedMessage]) -> FlatMessages:
-        """`messages` themselves if they are flat already."""
+        """The same object if `messages` are flat already."""
         if isinstance(messages, FlatMessages):
             return messages
         return cls([field for message in messages for field in message])

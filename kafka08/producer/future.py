@@ -1,4 +1,4 @@
-"""Futures of the new producer. Light: they point into a batch, and only the batch waits."""
+"""Futures of the new producer. They are small references into a batch; only the batch waits."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ logger = logging.getLogger(__name__)
 
 
 class RecordFuture(kernel.Place):
-    """What will become of one record; after concurrent.futures.Future, without cancelling.
+    """The result of one record; like concurrent.futures.Future, without cancelling.
 
-    Made by the kernel: record `index` of the batch `owner`. Any number of threads may wait.
+    Created by the kernel: record `index` of the batch `owner`. Any number of threads may wait.
     """
 
     __slots__ = ()
@@ -28,21 +28,21 @@ class RecordFuture(kernel.Place):
         return is_done
 
     def result(self, timeout: float | None = None) -> RecordMetadata:
-        """Where the record was stored. Raises what went wrong (an ApiError or ClientError), and
-        TimeoutError if it is not known within `timeout` seconds."""
+        """The metadata of the stored record. Raises its error (an ApiError or ClientError), and
+        TimeoutError if the result is not known within `timeout` seconds."""
         await_batch(self.owner, timeout)
         metadata: RecordMetadata = self.owner.metadata(self.index)
         return metadata
 
     def exception(self, timeout: float | None = None) -> KafkaError | None:
-        """What `result` would raise; None if the record was stored."""
+        """The error that `result` would raise; None if the record was stored."""
         await_batch(self.owner, timeout)
         error: KafkaError | None = self.owner.error
         return error
 
     def add_done_callback(self, callback: Callable[[RecordFuture], Any]) -> None:
-        """`callback(self)` in the sender's thread once it is done, or at once if it is. What it
-        raises is logged."""
+        """Call `callback(self)` in the sender's thread once it is done, or at once if it is done.
+        Errors of the callback are logged."""
         self.owner.when_done(lambda: _call(callback, self))
 
     def __repr__(self) -> str:
@@ -52,8 +52,8 @@ class RecordFuture(kernel.Place):
 
 
 class Stretch(NamedTuple):
-    """Records of one call that went into one batch, from its record `start` on. `places` says
-    which records of the call they are."""
+    """Records of one call that are in one batch, from its record `start` on. `places` are their
+    indexes in the call."""
 
     batch: RecordBatch
     start: int
@@ -61,8 +61,8 @@ class Stretch(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """Records that were stored one behind the other, the first at `offset` (NO_OFFSET with acks=0).
-    `places` says which records of the call they are."""
+    """Records with consecutive offsets, the first at `offset` (NO_OFFSET with acks=0). `places` are
+    their indexes in the call."""
 
     tp: TopicPartition
     offset: int
@@ -70,7 +70,7 @@ class Stored(NamedTuple):
 
 
 class BatchFuture:
-    """What will become of the records that one call sent."""
+    """The results of the records of one call."""
 
     __slots__ = ("_stretches",)
 
@@ -82,7 +82,7 @@ class BatchFuture:
 
     def result(self, timeout: float | None = None) -> list[Stored]:
         """Where they were stored. When all are done, raises the first error if there is one;
-        TimeoutError if they are not within `timeout` seconds."""
+        TimeoutError if they are not done within `timeout` seconds."""
         error = self.exception(timeout)
         if error is not None:
             raise error.with_traceback(None)
@@ -100,7 +100,8 @@ class BatchFuture:
         return next((error for _, error in self.failures(timeout)), None)
 
     def failures(self, timeout: float | None = None) -> list[tuple[Sequence[int], KafkaError]]:
-        """Which records of the call were not stored (or may not have been), and why."""
+        """Indexes in the call of records that were not stored (or may not have been), with
+        errors."""
         late = first_late((stretch.batch for stretch in self._stretches), timeout)
         if late is not None:
             raise _unknown(late)
@@ -114,7 +115,7 @@ def await_batch(batch: RecordBatch, timeout: float | None) -> None:
 
 
 def _unknown(batch: RecordBatch) -> TimeoutError:
-    return TimeoutError(f"{batch.tp}: it is not known in time what became of the record")
+    return TimeoutError(f"{batch.tp}: the result of the record is not known in time")
 
 
 def _call(callback: Callable[[RecordFuture], Any], future: RecordFuture) -> None:

@@ -1,4 +1,4 @@
-"""Interceptors of the new producer: see every record on its way out, and what became of it.
+"""Interceptors of the new producer: called for every record and for its result.
 
 Source: org.apache.kafka.clients.producer.ProducerInterceptor 0.10.
 """
@@ -17,21 +17,21 @@ logger = logging.getLogger(__name__)
 
 
 class ProducerInterceptor(Protocol):
-    """What it raises is logged, and the record goes on as if it had not been asked."""
+    """Its errors are logged, and the record continues as if it had not been called."""
 
     def on_send(self, record: ProducerRecord) -> ProducerRecord:
-        """The record to send instead, before it is serialized. In the thread that calls send."""
+        """The record to send in its place, before serialization. In the thread that calls send."""
 
     def on_acknowledgement(self, metadata: RecordMetadata | None, error: KafkaError | None) -> None:
-        """The record was stored, or was not: one of the two is None. In the sender's thread,
-        before the record's own callback."""
+        """The record was stored or failed: one of the two arguments is None. In the sender's
+        thread, before the record's own callback."""
 
     def close(self) -> None:
         """The producer was closed."""
 
 
 class Interceptors:
-    """A chain: each is given what the one before it returned."""
+    """A chain: each gets the record that the one before it returned."""
 
     def __init__(self, chain: Sequence[ProducerInterceptor]) -> None:
         self._chain = chain
@@ -45,7 +45,7 @@ class Interceptors:
         return record
 
     def around(self, callback: Callback | None) -> Callback | None:
-        """A callback that tells the chain, and then calls `callback`."""
+        """A callback that calls the chain, and then `callback`."""
         if not self._chain:
             return callback
 
@@ -64,5 +64,5 @@ class Interceptors:
         for interceptor in self._chain:
             try:
                 interceptor.close()
-            except Exception:  # the user's code: the others are to be closed too
+            except Exception:  # the user's code: the other interceptors must be closed too
                 logger.exception("Error closing %r", interceptor)

@@ -1,4 +1,4 @@
-"""The new producer: `send` returns at once, a thread of its own does the rest.
+"""The new producer: `send` returns at once, and a thread of its own sends.
 
     with KafkaProducer(KafkaProducerConfig({"bootstrap.servers": "localhost:9092"})) as producer:
         future = producer.send(ProducerRecord("pages", b"hello", key=b"front"))
@@ -49,17 +49,17 @@ from kafka08.topic_name import fault_of
 logger = logging.getLogger(__name__)
 
 NO_PARTITION: Final = -1
-"""Partition in the future of a record that failed before one was chosen."""
-"""Partitions that the text of a FailedToSend gives; its `messages` hold everything."""
+"""The partition of a record that failed before one was chosen."""
+"""The most partitions in the text of a FailedToSend; its `messages` are complete."""
 
 
 class KafkaProducer(Closeable):
     """Thread-safe. Records of one thread for one partition keep their order, unless a retry
     overtakes: max.in.flight.requests.per.connection=1 prevents that.
 
-    `key_serializer`, `value_serializer`, `partitioner` and `interceptors` win over the configured
-    ones. Close it: what was accepted is sent then; an abandoned producer sends nothing more once
-    the program ends.
+    `key_serializer`, `value_serializer`, `partitioner` and `interceptors` override the configured
+    ones. Close it to send all accepted records; without `close` it stops sending when the program
+    ends.
     """
 
     def __init__(
@@ -120,18 +120,17 @@ class KafkaProducer(Closeable):
         )
         self._is_closed = False
         self._interceptors_closed = runtime.lock()
-        """Taken once, by whoever closes them."""
+        """Taken once, by the thread that closes them."""
         self._sender.start()
 
     @property
     def free_bytes(self) -> int:
-        """How much of buffer.memory is not taken."""
+        """The unreserved part of buffer.memory."""
         return self._accumulator.free_bytes
 
     def metrics(self) -> dict[str, dict[str, float]]:
-        """What became of the records so far, by Java's names: `producer-metrics`, and
-        `producer-topic-metrics.<topic>` for each topic. Rates and means are of the last 30 to 60
-        seconds; times are in ms."""
+        """Metrics under Java's names: `producer-metrics`, and `producer-topic-metrics.<topic>` for
+        each topic. Rates and means cover the last 30 to 60 seconds; times are in ms."""
         now = self._runtime.monotonic()
         found = {
             "producer-metrics": {
@@ -152,13 +151,13 @@ class KafkaProducer(Closeable):
     # -------------------------------------------------------------------------------- sending
 
     def send(self, record: ProducerRecord, callback: Callback | None = None) -> RecordFuture:
-        """Accept `record` to be sent. `callback(metadata, error)` is called in the sender's thread
-        when it is known what became of it, in order within a partition.
+        """Accept `record` for sending. `callback(metadata, error)` is called in the sender's thread
+        with its result, in order within a partition.
 
         Waits up to max.block.ms for the topic's metadata, and as long for memory. Every error of
         Kafka goes to the future and to the callback: BufferExhausted, RecordTooLarge, an unknown
-        topic, what brokers answer. Raised are ProducerClosed, TypeError for what is not bytes (of
-        the topic: text), and what a serializer or the partitioner raises.
+        topic, errors of brokers. It raises ProducerClosed, TypeError for a key or value that is not
+        bytes (or a topic that is not text), and errors of a serializer or the partitioner.
         """
         topic, value, key, partition = record
         route = self._routes.get(topic)
@@ -181,9 +180,9 @@ class KafkaProducer(Closeable):
         *,
         partition: int | None = None,
     ) -> BatchFuture:
-        """Accept many records of one topic, as `send` does each of them, at several times its
-        speed. Records without a key go to one partition a batch at a time, not in turn. Raises as
-        `send` does; nothing was accepted then."""
+        """Accept many records of one topic, as `send` does for each of them, several times as fast.
+        Records without a key go to one partition per batch, not in turn. Raises what `send` raises;
+        no record was accepted then."""
         if keys is not None and len(keys) != len(values):
             raise ValueError(f"{len(keys)} keys for {len(values)} values")
         if not self._is_plain:
@@ -208,14 +207,14 @@ class KafkaProducer(Closeable):
         return BatchFuture(bulk.stretches)
 
     def send_columns(self, topic: str, table: Any, *, partition: int | None = None) -> BatchFuture:
-        """Accept the rows of a pyarrow RecordBatch or Table: column `value`, perhaps `key` and
-        `partition`, of bytes or text and of whole numbers. Otherwise as `send_many`.
+        """Accept the rows of a pyarrow RecordBatch or Table with the column `value`, and optionally
+        `key` and `partition`: bytes or text, and integers. Otherwise like `send_many`.
 
-        Needs pyarrow. Serializers, interceptors and partitioners of your own do not see columns:
+        Needs pyarrow. Your serializers, interceptors and partitioners do not see columns:
         ValueError if the producer has some."""
         if not self._is_plain:
-            raise ValueError("columns go past serializers, interceptors and your partitioner")
-        from kafka08.producer.columns import add_columns  # only who has columns has pyarrow
+            raise ValueError("columns bypass serializers, interceptors and your partitioner")
+        from kafka08.producer.columns import add_columns  # only users of columns have pyarrow
 
         bulk = self._bulk()
         try:
@@ -227,8 +226,8 @@ class KafkaProducer(Closeable):
         return BatchFuture(bulk.stretches)
 
     def flush(self, timeout: float | None = None) -> None:
-        """Send now what was accepted before this call, and wait until it is known what became of
-        it: the futures tell. TimeoutError after `timeout` seconds."""
+        """Send all records accepted before this call now, and wait for their results, which the
+        futures have. TimeoutError after `timeout` seconds."""
         waiting = self._accumulator.begin_flush()
         try:
             self._network.wake_up()
@@ -239,24 +238,24 @@ class KafkaProducer(Closeable):
             self._accumulator.end_flush()
 
     def partitions_for(self, topic: str) -> tuple[PartitionInfo, ...]:
-        """The partitions of `topic`, with leaders and replicas, as far as known. Raises as the
-        future of `send` does: RequestTimeout, InvalidTopic."""
+        """The partitions of `topic`, with leaders and replicas, by current metadata. Raises the
+        errors of the future of `send`: RequestTimeout, InvalidTopic."""
         self._await_route(topic)
         return self._metadata.cluster.partitions(topic)
 
     def close(self, timeout: float | None = None) -> None:
-        """Accept nothing more, send everything that was accepted, and end. May be called again.
+        """Accept no more records, send all accepted ones, and end. May be called again.
 
-        After `timeout` seconds (0: at once) give up: FailedToSend, whose `messages` are the records
-        that were not acknowledged, as serialized; some may have been stored. Their futures and
-        callbacks get ProducerClosed: at once, or when the thread comes back that is held up by a
-        name server, say. From within a callback it does not wait, nor raise.
+        After `timeout` seconds (0: at once) give up: FailedToSend, whose `messages` are the
+        unacknowledged records, serialized; some may be stored. Their futures and callbacks get
+        ProducerClosed: at once, or as soon as the sender's thread returns from a blocking call such
+        as a name lookup. Called from a callback it neither waits nor raises.
         """
         self._accumulator.close()
         self._network.wake_up()
         if self._is_closed or self._sender.is_current:
             return
-        # Without a lock: a signal handler may close what its own thread is closing.
+        # Without a lock: a signal handler may close it while its own thread is closing it.
         self._sender.join(timeout)
         if self._sender.is_alive:
             self._sender.give_up()
@@ -270,8 +269,8 @@ class KafkaProducer(Closeable):
     # ------------------------------------------------------------------------------ its parts
 
     def _send_with_care(self, record: ProducerRecord, callback: Callback | None) -> RecordFuture:
-        """`send` for the first record of a topic, for a partition that is given, and for a
-        producer with serializers, interceptors or a partitioner of the user's."""
+        """`send` for the first record of a topic, for a record with a partition, and for a producer
+        with serializers, interceptors or a partitioner of the user's."""
         record = self._interceptors.on_send(record)
         callback = self._interceptors.around(callback)
         topic, value, key, _ = record
@@ -310,7 +309,7 @@ class KafkaProducer(Closeable):
         value: Buffer | None,
         callback: Callback | None,
     ) -> RecordFuture:
-        """Into a new batch, if need be after waiting for memory."""
+        """Append to a new batch, after waiting for memory if needed."""
         key, value = (None if f is None else as_bytes(f) for f in (key, value))
         size = EMPTY_ENTRY_BYTES + len(key or b"") + len(value or b"")
         if size > self._record_bytes_max:
@@ -336,23 +335,23 @@ class KafkaProducer(Closeable):
         )
 
     def _await_route(self, topic: str) -> TopicRoute:
-        """The route of `topic`, asking for its metadata if need be (which may create it).
+        """The route of `topic`; requests its metadata if needed (which may create it).
 
-        RequestTimeout after max.block.ms, with what was answered last; InvalidTopic at once;
-        TypeError for what is not text; ProducerClosed.
+        RequestTimeout after max.block.ms, with the last error; InvalidTopic at once; TypeError for
+        a topic that is not text; ProducerClosed.
         """
         route = self._routes.get(topic)
         if route is not None:
             return route
         if not isinstance(topic, str):
-            raise TypeError(f"a topic is a str, not a {type(topic).__name__}")
+            raise TypeError(f"a topic must be a str, not a {type(topic).__name__}")
         if fault := fault_of(topic):
             raise InvalidTopic(fault)
         with self._metadata.awaited(topic) as version:
             return self._answered_route(topic, version)
 
     def _answered_route(self, topic: str, version: int) -> TopicRoute:
-        """The route of `topic` as soon as an answer after `version` has it."""
+        """The route of `topic` as soon as a response after `version` has it."""
         deadline = self._runtime.monotonic() + self.config.metadata_block_s
         while True:
             if self._accumulator.closed:
@@ -368,14 +367,14 @@ class KafkaProducer(Closeable):
             if answered and info is not None and info.error is InvalidTopic:
                 raise InvalidTopic(f"topic {topic}")
             if left <= 0:
-                why = "no broker answered" if info is None else f"the last answer was {info.error}"
+                why = "no broker answered" if info is None else f"the last error was {info.error}"
                 raise RequestTimeout(
                     f"no metadata of topic {topic} within "
                     f"{self.config.metadata_block_s * 1000:.0f} ms: {why}"
                 )
 
     def _update_routes(self, cluster: ClusterMetadata) -> None:
-        """Follow new metadata. In the sender's thread."""
+        """Apply new metadata. In the sender's thread."""
         with self._accumulator.lock:
             for topic, info in cluster.topics.items():
                 if not info.partitions:
@@ -391,9 +390,9 @@ class KafkaProducer(Closeable):
 
 BULK_BATCH_BYTES: Final = 128 << 10
 GIVE_UP_SECONDS: Final = 1.0
-"""How long `close` waits for a sender that has been told to give up."""
+"""How long `close` waits for a sender that gives up."""
 CLOSED_POLL_SECONDS: Final = 0.5
-"""How soon who waits for metadata sees that the producer was closed."""
+"""How often a thread that waits for metadata checks whether the producer was closed."""
 
 
 def sender_settings(config: KafkaProducerConfig) -> SenderSettings:
@@ -408,8 +407,8 @@ def sender_settings(config: KafkaProducerConfig) -> SenderSettings:
 
 
 def bulk_batch_bytes(config: KafkaProducerConfig) -> int:
-    """Room of the batches that one call fills: what batch.size is for, waiting for more records,
-    they never do. Some of them must fit into the buffer."""
+    """The batch size of one call with many records. Unlike batch.size it need not leave room for
+    later records. Several of them must fit into the buffer."""
     room = max(config.batch_size, min(BULK_BATCH_BYTES, config.buffer_memory // 16))
     return min(room, config.max_request_size, config.buffer_memory)
 
@@ -423,14 +422,14 @@ def serialized(serializer: Serializer | None, topic: str, value: Any) -> bytes |
 
 
 def all_bytes(values: Sequence[Any]) -> Values:
-    """`values` with everything in it bytes or None; TypeError."""
+    """`values` if all are bytes or None; else TypeError."""
     if set(map(type, values)) <= {bytes, type(None)}:
         return values
     return [None if value is None else as_bytes(value) for value in values]
 
 
 def failed(tp: TopicPartition, error: KafkaError, callback: Callback | None) -> RecordFuture:
-    """The future of a record that was not accepted; its callback is told here and now."""
+    """The future of a record that was not accepted; calls its callback at once."""
     batch = RecordBatch.failed(tp, error)
     future = RecordFuture(batch, 0)
     if callback is not None:
@@ -444,7 +443,7 @@ def failed_call(topic: str, partition: int | None, places: range, error: KafkaEr
 
 
 def not_sent(records: Sequence[ProducerRecord]) -> FailedToSend:
-    """The error that names what was given up: how many for which partitions, and the records."""
+    """The error for unsent records: how many for which partitions, and the records."""
     counts: dict[TopicPartition, int] = {}
     for record in records:
         tp = TopicPartition(record.topic, record.partition or 0)

@@ -1,7 +1,7 @@
 """KafkaProducerConfig: every key of the new producer.
 
 Defaults and ranges are those of org.apache.kafka.clients.producer.ProducerConfig 0.8.2.2; keys that
-came with 0.9 have its defaults.
+0.9 added have its defaults.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _DEFAULT_PARTITIONERS: Final = (
 class KafkaProducerConfig(Config):
     """Configuration of a KafkaProducer. Times are milliseconds, sizes are bytes.
 
-    Serializers, partitioner and interceptors take Java's names or `module:callable`.
+    Serializers, partitioner and interceptors take names of Java classes or `module:callable`.
     """
 
     bootstrap_servers: str = key(doc="host:port,host:port of brokers to learn the others from.")
@@ -118,7 +118,7 @@ class KafkaProducerConfig(Config):
 
     @property
     def required_acks(self) -> int:
-        """`acks` as the protocol has it."""
+        """`acks` as a number of the protocol."""
         return -1 if self.acks == "all" else int(self.acks)
 
     @property
@@ -127,19 +127,19 @@ class KafkaProducerConfig(Config):
 
     @property
     def memory_block_s(self) -> float:
-        """How long send waits for memory, in seconds."""
+        """How long send may wait for memory, in seconds."""
         if self.block_on_buffer_full is None:
             return self.max_block_ms / 1000
         return float("inf") if self.block_on_buffer_full else 0.0
 
     @property
     def metadata_block_s(self) -> float:
-        """How long send waits for metadata, in seconds."""
+        """How long send may wait for metadata, in seconds."""
         limit = self.metadata_fetch_timeout_ms
         return (self.max_block_ms if limit is None else limit) / 1000
 
     def serializers(self) -> tuple[Serializer | None, Serializer | None]:
-        """Of keys and of values; None where bytes are taken as they are."""
+        """The serializers of keys and of values; None for plain bytes."""
         made = [
             plugin(name, value, _SERIALIZERS, self)
             for name, value in (
@@ -151,12 +151,12 @@ class KafkaProducerConfig(Config):
         return key_, value_
 
     def partitioner(self) -> RecordPartitioner | None:
-        """The configured one; None for the default."""
+        """The configured partitioner; None for the default."""
         if self.partitioner_class in _DEFAULT_PARTITIONERS:
             return None
         return plugin("partitioner.class", self.partitioner_class, {}, self)
 
     def interceptors(self) -> list[object]:
-        """New interceptors, in the order named."""
+        """New interceptors, in the configured order."""
         names = filter(None, map(str.strip, self.interceptor_classes.split(",")))
         return [plugin("interceptor.classes", name, {}, self)() for name in names]

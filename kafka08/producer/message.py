@@ -1,4 +1,4 @@
-"""What the old producer is given to send."""
+"""KeyedMessage: a message for the old producer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class KeyedMessage(NamedTuple):
 
     message        the value, for the encoder; None is a null value (to compaction: a deletion)
     key            for the key encoder, stored with the message; None is a null key
-    partition_key  what to choose the partition by, instead of `key`; not stored
+    partition_key  chooses the partition in place of `key`; not stored
     """
 
     topic: str

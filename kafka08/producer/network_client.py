@@ -1,4 +1,4 @@
-"""NetworkClient: the sender's connections to all brokers, waited for together.
+"""NetworkClient: the sender's connections to all brokers, with one poller.
 
 Source: org.apache.kafka.clients.NetworkClient 0.8.2.2.
 """
@@ -24,19 +24,19 @@ CONNECT_SECONDS_MAX: Final = 10.0
 
 @dataclass(slots=True, frozen=True)
 class LostRequests:
-    """A channel closed with `sent` in flight, oldest first; the broker may have handled each.
-    `error` belongs to the first of them, the others only lost their connection."""
+    """A channel was closed with `sent` in flight, oldest first; the broker may have handled each.
+    `error` is that of the first one; the others only lost their connection."""
 
     sent: list[InFlightRequest]
     error: KafkaError
 
 
 class NetworkClient:
-    """Used by the sender's thread alone, but for `wake_up`.
+    """Used by the sender's thread alone, except `wake_up`.
 
-    max_in_flight    requests on one connection that are not answered
-    reconnect_s      wait before an address that failed is tried again
-    max_idle_s       a connection that was not used for so long is closed; 0 or less: never
+    max_in_flight    the most unanswered requests of one connection
+    reconnect_s      backoff before a failed address is tried again
+    max_idle_s       connections unused for this time are closed; 0 or less: never
     """
 
     def __init__(
@@ -63,24 +63,25 @@ class NetworkClient:
         self._lost: list[LostRequests] = []
 
     def wake_up(self) -> None:
-        """End the `poll` that waits, or the next one, at once. Any thread."""
+        """End the current `poll`, or the next one, at once. Any thread."""
         self._poller.wake_up()
 
     def is_ready(self, address: Address, now: float) -> bool:
-        """Whether a request can be sent there; if not, begin to connect when that is due."""
+        """Whether a request can be sent there; if not, start to connect once the backoff is
+        over."""
         channel = self._channel(address)
         if channel.state is State.CLOSED and now >= channel.retry_at:
             self._open(channel, now)
         return channel.state is State.OPEN and len(channel.in_flight) < self._max_in_flight
 
     def is_open(self, address: Address) -> bool:
-        """Whether there is a connection."""
+        """Whether it is connected."""
         channel = self._channels.get(address)
         return channel is not None and channel.state is State.OPEN
 
     def least_loaded(self, addresses: Iterable[Address], now: float) -> Address | None:
-        """The one with the fewest requests in flight that can be sent to; else begin to connect to
-        the one that failed longest ago, unless a connection is on its way. None: not yet."""
+        """The ready address with the fewest requests in flight. Without one, start to connect to
+        the one that failed longest ago, unless a connection is being opened; None."""
         channels = [self._channel(address) for address in addresses]
         usable = [c for c in channels if c.state is State.OPEN and self.is_ready(c.address, now)]
         if usable:
@@ -100,8 +101,8 @@ class NetworkClient:
         deadline: float,
         answered: bool,
     ) -> InFlightRequest:
-        """Send to an address that is ready. What is not answered (or, if it has no answer, not
-        written) by `deadline` comes back from `poll` as lost."""
+        """Send to a ready address. A request without a response (or, with acks=0, not written) by
+        `deadline` is returned from `poll` as lost."""
         channel = self._channels[address]
         sent = InFlightRequest(
             type(request),
@@ -116,7 +117,8 @@ class NetworkClient:
         return sent
 
     def poll(self, timeout_s: float) -> list[ClientResponse | LostRequests]:
-        """Write and read what can be, waiting up to `timeout_s` for the first of it."""
+        """Write and read without blocking, after waiting up to `timeout_s` until that is
+        possible."""
         events: list[ClientResponse | LostRequests] = []
         now = self._runtime.monotonic()
         for channel in self._live():
@@ -135,11 +137,11 @@ class NetworkClient:
 
     @property
     def connection_count(self) -> int:
-        """Connections that are open, or being opened."""
+        """The number of connections that are open or being opened."""
         return sum(1 for _ in self._live())
 
     def close(self) -> None:
-        """Close everything for good, whatever is in flight."""
+        """Close all connections, whatever is in flight."""
         for channel in list(self._live()):
             self._close(channel, ConnectionFailed(f"closed {channel}"), 0.0)
         self._poller.close()
@@ -170,7 +172,7 @@ class NetworkClient:
             self._close(channel, error, now + self._reconnect_s)
 
     def _watch(self, channel: BrokerChannel) -> None:
-        """Tell the poller what the channel waits for; it may have another stream by now."""
+        """Update the poller's interest in the channel, which may have a new stream."""
         assert channel.stream is not None
         is_open = channel.state is State.OPEN
         self._poller.watch(channel.stream, channel, read=is_open, write=channel.wants_write)
@@ -178,14 +180,15 @@ class NetworkClient:
     def _step(
         self, channel: BrokerChannel, *, read: bool, write: bool, now: float
     ) -> list[ClientResponse | LostRequests]:
-        """Write and read; a channel that fails is closed, with what it gave before that kept."""
+        """Write and read; a channel that fails is closed, and its responses before that are
+        kept."""
         done: list[ClientResponse | LostRequests] = []
         try:
             if read:
                 done += channel.read(now)
             if write:
                 if channel.state is State.CONNECTING:
-                    self._forget(channel)  # its next address has another stream
+                    self._forget(channel)  # the next connection has another stream
                 done += channel.write(now)
         except (ConnectionFailed, ProtocolError) as error:
             self._close(channel, error, now + self._reconnect_s)
@@ -207,7 +210,7 @@ class NetworkClient:
         return list(lost)
 
     def _next_timer(self, now: float) -> float:
-        """When the next channel is late, idle or may be opened again."""
+        """When the next channel times out, is idle or may be opened again."""
         times = [float("inf")]
         for channel in self._channels.values():
             if channel.state is State.CONNECTING:
@@ -226,7 +229,7 @@ class NetworkClient:
             retry_at = now + self._reconnect_s
             if channel.state is State.CONNECTING:
                 if now >= channel.connect_by:
-                    failed = ConnectionFailed(f"cannot connect to {channel}: no answer")
+                    failed = ConnectionFailed(f"cannot connect to {channel}: timed out")
                     self._close(channel, failed, retry_at)
             elif channel.in_flight:
                 first = channel.in_flight[0]
@@ -241,7 +244,7 @@ class NetworkClient:
 
 
 def without_frames(error: BaseException | None) -> None:
-    """Let the error go of the frames it passed: futures keep it, and frames keep whole requests."""
+    """Drop the error's traceback: futures keep the error, and its frames would keep requests."""
     while error is not None:
         error.__traceback__ = None
         error = error.__cause__

@@ -1,7 +1,7 @@
-"""From a key to a partition: `partitioner(key, partitions) -> partition`. Keys are not encoded yet.
+"""Partitioners choose a partition for a key, before it is encoded: `partitioner(key, partitions)`.
 
-`partitions` counts all partitions of the topic, leaderless ones too, so that a key stays where it
-is while a broker is down. Never called for None. Source: kafka.producer.Partitioner 0.8.2.2.
+`partitions` counts all partitions of the topic, leaderless ones too, so that a key keeps its
+partition while a broker is down. Never called for None. Source: kafka.producer.Partitioner 0.8.2.2.
 """
 
 from __future__ import annotations
@@ -15,24 +15,23 @@ from kafka08.hashing import java_bytes_hash, java_string_hash, partition_of
 Partitioner = Callable[[Any, int], int]
 
 _LIKE_BYTES: Final = (bytes, bytearray, memoryview)
-"""A tuple: a union would be made anew for every key."""
+"""A tuple: a union type would be created for every key."""
 
 
 class DefaultPartitioner:
-    """abs(Java's hashCode of the key) % partitions: a JVM producer with the same keys puts them in
-    the same partitions.
+    """abs(Java's hashCode of the key) % partitions: the same partition as from a JVM producer.
 
-    str             as java.lang.String
-    int             as Integer where it fits one, else as Long
-    bytes and such  as Arrays.hashCode. (The JVM's own hash of a byte[] is its address, so its
-                    DefaultPartitioner scatters such keys at random.)
+    str               as java.lang.String
+    int               as Integer if it fits, else as Long
+    bytes and others  as Arrays.hashCode. (The JVM's own hash of a byte[] is its address, so its
+                      DefaultPartitioner scatters such keys at random.)
 
-    TypeError for other types: their hash would be nobody else's.
+    TypeError for other types, since no other producer could compute their hash.
     """
 
     def __call__(self, key: Any, partitions: int) -> int:
         if type(key) is int and -INT_MAX <= key <= INT_MAX:
-            return abs(key) % partitions  # what comes of it below, without four calls
+            return abs(key) % partitions  # the same result without four calls
         return partition_of(java_hash(key), partitions)
 
 

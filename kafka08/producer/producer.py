@@ -7,8 +7,8 @@
     }))
     producer.send(KeyedMessage("pages", "hello", key="front"))
 
-In async mode `send` only enqueues, and `close` sends what is left. With the default of 0.8,
-`request.required.acks=0`, nobody tells whether a message arrived. Source:
+In async mode `send` only enqueues, and `close` sends the rest. With 0.8's default of
+`request.required.acks=0` a message that no broker accepted is lost silently. Source:
 kafka.producer.Producer 0.8.2.2.
 """
 
@@ -33,25 +33,25 @@ from kafka08.runtime import ClientRuntime
 from kafka08.runtime.threads import THREADS
 
 ANSWER_SLACK_MS: Final = 2000
-"""How much longer than request.timeout.ms the producer waits for an answer. The JVM's gives up at
-the same moment as the leader does and so never learns that the time was up (error 7)."""
+"""Added to request.timeout.ms to get the timeout of a response. The JVM's producer gives up at the
+same moment as the leader, so it never gets the leader's RequestTimedOut (error 7)."""
 
 
 class Handler(Protocol):
-    """What sends messages: an EventHandler, or the one that event.handler names."""
+    """Sends messages: an EventHandler, or the class named by event.handler."""
 
     def handle(self, messages: Sequence[KeyedMessage]) -> None:
-        """Send them all; FailedToSend names those that could not be. One call at a time."""
+        """Send all; FailedToSend has those that failed. One call at a time."""
 
     def close(self) -> None:
-        """Nothing more comes."""
+        """Called after the last `handle`."""
 
 
 class Producer(Closeable):
     """Thread-safe. In sync mode one batch is sent at a time.
 
-    `encoder`, `key_encoder`, `partitioner`, `event_handler` and `callback_handler` win over the
-    configured classes; the first three are the default event handler's.
+    `encoder`, `key_encoder`, `partitioner`, `event_handler` and `callback_handler` override the
+    configured classes; the default event handler uses the first three.
     """
 
     def __init__(
@@ -93,13 +93,13 @@ class Producer(Closeable):
     def send(self, messages: KeyedMessage | Iterable[KeyedMessage]) -> None:
         """Send one message or many.
 
-        Sync: those for the same leader in one request. Raises FailedToSend, whose `messages` are
-        those not acknowledged after all tries (a retry can store a message twice), ProducerClosed,
-        and what an encoder or the partitioner raises.
+        Sync: messages for the same leader go in one request. Raises FailedToSend, whose `messages`
+        were not acknowledged after all retries (a retry can store a message twice), ProducerClosed,
+        and errors of an encoder or the partitioner.
 
-        Async: enqueue them one by one. Raises QueueFull when there is no room for one of them (none
-        behind it is enqueued then), and ProducerClosed. What goes wrong later is logged, and told
-        to the callback handler.
+        Async: enqueue them one by one. Raises QueueFull without room for one of them (and does not
+        enqueue the rest), and ProducerClosed. Later errors are logged and passed to the callback
+        handler.
         """
         queue = self._queue
         if queue is not None:
@@ -133,8 +133,7 @@ class Producer(Closeable):
         return f"<Producer to {config.metadata_broker_list}, {config.producer_type}{ended}>"
 
     def close(self) -> None:
-        """Close once the send that may be under way is done, and the queue is empty. May be called
-        again."""
+        """Close, after the current send is done and the queue is empty. May be called again."""
         if self._queue is not None:
             self._queue.close()
         with self._lock:

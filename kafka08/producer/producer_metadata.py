@@ -1,4 +1,4 @@
-"""ProducerMetadata: which topics the new producer writes to, and how old its picture of them is.
+"""ProducerMetadata: the topics that the new producer writes to, and the age of their metadata.
 
 Source: org.apache.kafka.clients.producer.internals.Metadata 0.8.2.2.
 """
@@ -15,12 +15,12 @@ from kafka08.runtime import WAIT_SECONDS_MAX, ClientRuntime
 
 
 class ProducerMetadata:
-    """Thread-safe. The sender asks brokers and calls `update` or `failed`; others wait.
+    """Thread-safe. The sender requests metadata and calls `update` or `failed`; others wait.
 
-    bootstrap    addresses to ask while no broker is known, and beside those that are
-    max_age_s    the picture is renewed when it is older
-    backoff_s    shortest time between two questions
-    on_update    called with each new picture, in the sender's thread, before anybody is told
+    bootstrap    addresses for requests while no broker is known, and in addition to known ones
+    max_age_s    the age at which metadata is refreshed
+    backoff_s    shortest time between two requests
+    on_update    called with new metadata, in the sender's thread, before waiting threads wake up
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class ProducerMetadata:
     ) -> None:
         self.cluster = ClusterMetadata()
         self.version = 0
-        """How many answers have come."""
+        """The number of responses so far."""
         self._bootstrap = list(bootstrap)
         self._max_age_s = max_age_s
         self._backoff_s = backoff_s
@@ -42,35 +42,35 @@ class ProducerMetadata:
         self._runtime = runtime
         self._changed = runtime.condition()
         self._topics: set[str] = set()
-        """Those that were ever known: there may be records for them."""
+        """Topics that were ever known: there may be records for them."""
         self._waiting: Counter[str] = Counter()
-        """How many threads wait for a topic."""
+        """The number of threads that wait for each topic."""
         self._updates_wanted = 0
         self._updates_wanted_when_asked = 0
         self._updates_served = 0
-        """Requests for an update so far, of these before the last question, and of these answered:
-        what is wanted while a question is under way, its answer may not know yet."""
+        """The number of update requests so far, of those before the last metadata request, and of
+        those that its response covers: it may miss one that was made while it was in flight."""
         self._asked_at = float("-inf")
         self._updated_at = float("-inf")
 
     @property
     def topics(self) -> list[str]:
-        """The topics to ask for."""
+        """The topics of the next metadata request."""
         with self._changed:
             return sorted(self._topics.union(self._waiting))
 
     @property
     def addresses(self) -> list[tuple[str, int]]:
-        """Where to ask: the brokers known, then those of bootstrap.servers: when all known ones are
-        gone at once, these are the only way back."""
+        """The addresses for it: the known brokers, then bootstrap.servers, which are the only way
+        back when all known brokers are gone."""
         known = {(broker.host, broker.port): None for broker in self.cluster.brokers.values()}
         return list(known | dict.fromkeys(self._bootstrap))
 
     @contextmanager
     def awaited(self, topic: str) -> Iterator[int]:
-        """Somebody waits for `topic` in this block: ask for it too, as soon as may be. Gives the
-        version that does not know it yet. Once nobody waits and no answer knew it, the topic is not
-        asked for again."""
+        """While the block waits for `topic`, request it too, as soon as possible. Yields the
+        version that does not have it yet. When no thread waits and no response had it, it is not
+        requested again."""
         with self._changed:
             self._waiting[topic] += 1
             self._updates_wanted += 1
@@ -82,12 +82,12 @@ class ProducerMetadata:
                 self._waiting -= Counter([topic])
 
     def request_update(self) -> None:
-        """The picture is wrong somewhere: ask as soon as the backoff allows."""
+        """The metadata is out of date: request it again after the backoff."""
         with self._changed:
             self._updates_wanted += 1
 
     def due_in(self, now: float) -> float:
-        """Seconds until the next question is due; 0 or less: now, infinity: there is no topic."""
+        """Seconds until the next request is due; 0 or less: now, infinity: there is no topic."""
         with self._changed:
             if not self._topics and not self._waiting:
                 return float("inf")
@@ -97,13 +97,13 @@ class ProducerMetadata:
             return due - now
 
     def asking(self, now: float) -> None:
-        """A question is on its way."""
+        """A metadata request is in flight."""
         with self._changed:
             self._asked_at = now
             self._updates_wanted_when_asked = self._updates_wanted
 
     def update(self, response: MetadataResponse, now: float) -> None:
-        """Take an answer. A topic that somebody waits for in vain is asked for again."""
+        """Apply a response. A missing topic that a thread waits for is requested again."""
         with self._changed:
             self.cluster = self.cluster.updated(response)
             self._on_update(self.cluster)
@@ -116,7 +116,7 @@ class ProducerMetadata:
             self._changed.notify_all()
 
     def await_update(self, version: int, timeout_s: float) -> bool:
-        """Wait for an answer after `version`; False if none came in time."""
+        """Wait for a response after `version`; False on timeout."""
         deadline = self._runtime.monotonic() + timeout_s
         with self._changed:
             while self.version <= version:

@@ -1,4 +1,4 @@
-"""What the new producer is given to send, and what it tells of it."""
+"""ProducerRecord and RecordMetadata: a record for the new producer, and where it was stored."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class ProducerRecord(NamedTuple):
 
     value      for the value serializer; None is a null value (to compaction: a deletion)
     key        for the key serializer, stored with the message; None is a null key
-    partition  where it goes; None leaves the choice to the partitioner
+    partition  its partition; None: the partitioner chooses
     """
 
     topic: str
@@ -20,7 +20,7 @@ class ProducerRecord(NamedTuple):
 
 
 class RecordMetadata(NamedTuple):
-    """Where a record was stored. `offset` is NO_OFFSET with acks=0: nobody told."""
+    """Where a record was stored. `offset` is NO_OFFSET with acks=0, which has no response."""
 
     topic: str
     partition: int

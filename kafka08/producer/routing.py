@@ -1,4 +1,4 @@
-"""Which partition a message goes to. Pure, but for the dice.
+"""Chooses the partition of a message. Pure, except for the random source.
 
 Source: DefaultEventHandler.getPartition 0.8.2.2.
 """
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 class Router:
-    """Keyed messages go where the partitioner says. The others of a topic all go to one partition,
-    drawn among those that have a leader and kept until `forget`, as 0.8 does."""
+    """The partitioner decides for messages with a key. The others of a topic all go to one
+    partition, drawn among those with a leader and kept until `forget`, as in 0.8."""
 
     def __init__(self, partitioner: Partitioner, rng: Random) -> None:
         self._partitioner = partitioner
@@ -27,16 +27,16 @@ class Router:
         self._kept: dict[str, int] = {}
 
     def forget(self) -> None:
-        """Draw anew for messages without a key: metadata was refreshed."""
+        """Draw again for messages without a key: metadata was refreshed."""
         self._kept.clear()
 
     def partition_of(self, topic: str, chosen_by: Any, partitions: Sequence[PartitionInfo]) -> int:
         """The partition of a message for `topic`, which has `partitions` (by ascending number).
-        `chosen_by` is its partition key, else its key; None leaves the choice to chance.
+        `chosen_by` is its partition key, else its key; None: a random partition.
 
-        UnknownTopicOrPartition: there are none, or the partitioner's answer is not among them.
-        LeaderNotAvailable: a partition must be drawn and none has a leader. What the partitioner
-        raises passes through.
+        UnknownTopicOrPartition: there are none, or the partitioner returned another number.
+        LeaderNotAvailable: a partition must be drawn and none has a leader. Errors of the
+        partitioner are raised as they are.
         """
         if not partitions:
             raise UnknownTopicOrPartition(f"topic {topic} has no partitions")
@@ -54,6 +54,6 @@ class Router:
         if topic not in self._kept:
             led = [info.partition for info in partitions if info.leader != NO_LEADER]
             if not led:
-                raise LeaderNotAvailable(f"no partition of topic {topic}")
+                raise LeaderNotAvailable(f"no partition of topic {topic} has a leader")
             self._kept[topic] = self._rng.choice(led)
         return self._kept[topic]

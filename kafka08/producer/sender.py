@@ -1,13 +1,11 @@
-"""The sender: one thread that takes batches from the accumulator and sends them to their leaders.
+"""Sender: a thread that takes batches from the accumulator and sends them to their leaders.
 
-Each round: which leaders have something, which of them can be sent to, one request for each of
-those; then wait for answers. An answer completes batches, or returns them to the front of their
-queue while there are tries left. Source:
-org.apache.kafka.clients.producer.internals.Sender 0.8.2.2, from which this departs in one thing:
-batches of a partition that wait behind each other travel as one message set, up to
-max.request.size (compressed ones: PACKED_TOGETHER_BYTES). If the broker refuses such a set for good
-(one message too large, say), each of its batches is sent once more by itself, so that it fails for
-its own sins only.
+Each round collects the leaders with sendable batches, sends one request to each that is ready, then
+waits for responses. A response completes batches, or returns them to the front of their queue if
+they may be retried. Source: org.apache.kafka.clients.producer.internals.Sender 0.8.2.2, with one
+difference: consecutive batches of a partition are sent as one message set, up to max.request.size
+(compressed ones: PACKED_TOGETHER_BYTES). If the broker refuses such a set permanently (one message
+is too large, say), each of its batches is sent once more by itself, so that only the bad one fails.
 """
 
 from __future__ import annotations
@@ -44,7 +42,7 @@ from kafka08.structs import NO_OFFSET, Broker, TopicPartition
 logger = logging.getLogger(__name__)
 
 Batches = dict[TopicPartition, list[RecordBatch]]
-"""What one request carries: the batches of each partition, in order."""
+"""The content of one request: the batches of each partition, in order."""
 METADATA_TIMEOUT_S: Final = 10.0
 
 
@@ -52,10 +50,10 @@ METADATA_TIMEOUT_S: Final = 10.0
 class SenderSettings:
     """acks               0, 1 or -1
     ack_timeout_ms     how long a leader may wait for its followers
-    request_timeout_s  how long the answer may take, and a batch may wait for its leader
-    retries            further tries after the first one
-    backoff_s          wait before a further try
-    max_request_bytes  size of a request, one batch at least
+    request_timeout_s  the timeout of a response, and of a batch that waits for its leader
+    retries            attempts after the first one
+    backoff_s          wait before a retry
+    max_request_bytes  size of a request; at least one batch
     """
 
     acks: int
@@ -67,8 +65,8 @@ class SenderSettings:
 
 
 class Sender:
-    """Owns the channels; everything but `start`, `give_up`, `unsent`, `join` and
-    what is asked of its task is that task's alone."""
+    """Owns the channels. Only its own task may use it, except for `start`, `give_up`, `unsent`,
+    `join` and the task's properties."""
 
     def __init__(
         self,
@@ -100,22 +98,22 @@ class Sender:
 
     @property
     def is_current(self) -> bool:
-        """Whether its own task asks."""
+        """Whether the caller is its own task."""
         return self._runtime.current_task() is self._task
 
     def join(self, timeout: float | None) -> None:
-        """Wait until it ended, or `timeout` seconds."""
+        """Wait until it has ended, at most `timeout` seconds."""
         assert self._task is not None
         self._task.join(timeout)
 
     def give_up(self) -> None:
-        """End soon, whatever is left; `unsent` tells it then. Any thread."""
+        """End soon without sending the rest, which `unsent` returns then. Any thread."""
         self._giving_up = True
         self._network.wake_up()
 
     def unsent(self) -> list[ProducerRecord]:
-        """What was given up, as it was serialized, by partition: while the thread has not ended,
-        all that is not acknowledged now. Any thread, after `give_up` or the thread's end."""
+        """The records that were given up, serialized, by partition; before the thread's end, all
+        unacknowledged ones. Any thread, after `give_up` or the thread's end."""
         if self.is_alive:
             return [r for batch in self._accumulator.take_all() for r in batch.records()]
         return self._unsent
@@ -126,7 +124,7 @@ class Sender:
         try:
             while not self._giving_up and not self._is_finished():
                 self.run_once()
-        except Exception:  # the thread's root: nobody may wait for ever on its account
+        except Exception:  # the thread's root: no thread may wait for it for ever
             logger.exception("Uncaught error in the producer's sender")
         self._accumulator.close()
         self._network.close()
@@ -157,7 +155,7 @@ class Sender:
                 self._lost(event)
 
     def _send_to(self, broker: Broker, now: float) -> None:
-        """Send what is sendable to a leader that can be sent to."""
+        """Send sendable batches to a leader, if its connection is ready."""
         settings = self._settings
         with self._accumulator.lock:
             drained = self._accumulator.drain(broker, settings.max_request_bytes, now)
@@ -183,17 +181,17 @@ class Sender:
                 self._failed(parts, error)
 
     def _ask_for_metadata(self, now: float) -> float:
-        """Ask a broker if that is due; seconds until it will be."""
+        """Request metadata if it is due; returns seconds until it will be."""
         if self._metadata_in_flight:
             return float("inf")
         due_in, topics = self._metadata.due_in(now), self._metadata.topics
         if due_in > 0:
             return due_in
         if not topics:
-            return float("inf")  # who waited has just given up; to ask for none is to ask for all
+            return float("inf")  # the waiting thread gave up; no topics would mean all topics
         address = self._network.least_loaded(self._metadata.addresses, now)
         if address is None:
-            return float("inf")  # a connection is on its way, or a timer of `channels` tells
+            return float("inf")  # a connection is being opened, or `channels` has a timer
         self._metadata.asking(now)
         self._metadata_in_flight = True
         self._network.send(
@@ -207,7 +205,7 @@ class Sender:
 
     def _expire(self, now: float) -> float:
         """Fail batches that have waited for a leader, or a connection to it, for longer than
-        request.timeout.ms; seconds until the next look."""
+        request.timeout.ms; returns seconds until the next check."""
         if now < self._expire_at:
             return self._expire_at - now
         timeout_s = self._settings.request_timeout_s
@@ -215,12 +213,12 @@ class Sender:
         brokers = self._metadata.cluster.brokers.values()
         reachable = {b for b in brokers if self._network.is_open((b.host, b.port))}
         for batch in self._accumulator.take_overdue(now - timeout_s, reachable):
-            text = f"{batch.tp}: no leader could be sent to within {timeout_s * 1000:.0f} ms"
+            text = f"{batch.tp}: no leader was reachable within {timeout_s * 1000:.0f} ms"
             self.metrics.failed([batch], now)
             self._accumulator.complete([batch], error=RequestTimeout(text))
         return self._expire_at - now if self._accumulator.incomplete_count else float("inf")
 
-    # -------------------------------------------------------------------------------- answers
+    # ------------------------------------------------------------------------------ responses
 
     def _answered(self, answer: ClientResponse) -> None:
         response, batches = answer.response, answer.sent.context
@@ -238,7 +236,7 @@ class Sender:
         results = produce_results(response)
         for tp, parts in batches.items():
             if tp not in results:
-                self._failed(parts, ProtocolError(f"{tp} is missing in the leader's answer"))
+                self._failed(parts, ProtocolError(f"the leader's response has no {tp}"))
                 continue
             error = error_of(results[tp].error_code, str(tp))
             if error is None:
@@ -247,8 +245,8 @@ class Sender:
                 self._failed(parts, error)
 
     def _lost(self, lost: LostRequests) -> None:
-        """The connection is gone. The newest request comes first, so that what goes back to the
-        front of the queues ends up in the order it was sent in."""
+        """The connection is lost. The newest request is handled first, so that batches return to
+        the front of their queues in the original order."""
         self._metadata.request_update()
         for sent in reversed(lost.sent):
             self._lost_one(sent, lost.error if sent is lost.sent[0] else None)
@@ -258,14 +256,16 @@ class Sender:
             self._metadata_in_flight = False
             return
         for parts in sent.context.values():
-            self._failed(parts, error or ConnectionFailed("an earlier request cost the connection"))
+            self._failed(
+                parts, error or ConnectionFailed("an earlier request closed the connection")
+            )
 
     def _stored(self, parts: Sequence[RecordBatch], base_offset: int) -> None:
         self._accumulator.answered(parts[0].tp)
         self._accumulator.complete(parts, base_offset)
 
     def _failed(self, parts: Sequence[RecordBatch], error: KafkaError) -> None:
-        """Send again what may be; the rest is completed with the error."""
+        """Retry where possible; complete the other batches with the error."""
         self._accumulator.answered(parts[0].tp)
         if needs_metadata(error):
             self._metadata.request_update()
@@ -294,7 +294,7 @@ class Sender:
 
 
 def joined(parts: Sequence[RecordBatch]) -> Buffer:
-    """The message sets of batches that travel as one."""
+    """The message sets of batches, joined into one."""
     if len(parts) == 1:
         return parts[0].message_set()
     return b"".join(batch.message_set() for batch in parts)

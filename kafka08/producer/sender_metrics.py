@@ -1,6 +1,6 @@
-"""SenderMetrics: what became of a producer's records, under Java's names.
+"""SenderMetrics: a producer's metrics, under Java's names.
 
-The sender counts batches and requests, never single records. Rates and means are of the last 30 to
+The sender counts batches and requests, never single records. Rates and means cover the last 30 to
 60 seconds. Source: Sender.SenderMetrics and RecordAccumulator 0.10.2.2.
 """
 
@@ -37,7 +37,7 @@ class TopicMetrics:
 
 
 class SenderMetrics:
-    """Written by the sender's task, read by any. Times go in as monotonic seconds and come out in
+    """Written by the sender's task, read by any. Arguments are monotonic seconds, results are in
     ms, as in Java."""
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class SenderMetrics:
         self._latency_ms = Mean()
 
     def sent(self, drained: Iterable[Sequence[RecordBatch]], now: float) -> None:
-        """A request with these batches, those of each partition together, is under way."""
+        """A request with these batches (a sequence per partition) is in flight."""
         records = 0
         for parts in drained:
             for batch in parts:
@@ -65,7 +65,7 @@ class SenderMetrics:
         self._records_per_request.add(records, now)
 
     def answered(self, seconds: float, now: float) -> None:
-        """A request was answered after so long."""
+        """A response arrived `seconds` after its request."""
         self._latency_ms.add(seconds * 1000, now)
 
     def retried(self, batches: Iterable[RecordBatch], now: float) -> None:
@@ -86,7 +86,7 @@ class SenderMetrics:
         return self._all, metrics
 
     def values(self, now: float) -> Values:
-        """Of all topics together."""
+        """The metrics of all topics together."""
         return {
             **self._all.values(now),
             "request-rate": self._requests.per_second(now),

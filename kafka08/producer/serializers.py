@@ -1,6 +1,6 @@
-"""From objects to bytes for the new producer: `serializer(topic, object) -> bytes | None`.
+"""Serializers of the new producer: `serializer(topic, object) -> bytes | None`.
 
-Configured by Java class name, by `module:callable`, or handed to the KafkaProducer as any callable.
+Configured by Java class name, by `module:callable`, or passed to the KafkaProducer as any callable.
 Never called for None, which is sent as null. Source:
 org.apache.kafka.common.serialization.Serializer 0.8.2.2.
 """
@@ -14,7 +14,7 @@ Serializer = Callable[[str, Any], bytes | None]
 
 
 def serialize_bytes(topic: str, value: bytes | bytearray | memoryview) -> bytes:
-    """Bytes as they are (ByteArraySerializer); TypeError for anything else."""
+    """Bytes unchanged (ByteArraySerializer); TypeError for anything else."""
     if not isinstance(value, bytes | bytearray | memoryview):
         raise TypeError(
             f"ByteArraySerializer takes bytes, not {type(value).__name__}: set key.serializer or "

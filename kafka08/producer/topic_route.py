@@ -1,4 +1,4 @@
-"""TopicRoute: the way from a topic to its partitions' queues, as the last metadata has it."""
+"""TopicRoute: the queues of a topic's partitions, by current metadata."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from kafka08.structs import NO_LEADER
 
 
 class TopicRoute:
-    """Replaced by a new one at each metadata update; the queues stay the same objects. Only `turns`
-    changes.
+    """A metadata update creates a new one; the queues stay the same objects. Only `turns` changes.
 
     partitions  all of the topic, by number
     queues      theirs, in the same order
-    turns       the queues records without a key go to, in turn and without end: those of
-                partitions that have a leader, or all if none has
+    turns       an endless cycle of queues for records without a key: those of partitions with a
+                leader, or all if none has one
     """
 
     __slots__ = ("partitions", "queues", "turns")

@@ -271,7 +271,7 @@ def test_hooks_see_what_failed() -> None:
         (KeyedMessage("t", 5), "StringEncoder takes str"),
         (KeyedMessage("t", "x", key=0.5), "the partitioner failed"),
         (KeyedMessage("", "x"), "needs a topic"),
-        (KeyedMessage(b"t", "x"), "topic is a str"),  # type: ignore[arg-type]
+        (KeyedMessage(b"t", "x"), "topic must be a str"),  # type: ignore[arg-type]
         (KeyedMessage("bad!", "x"), "InvalidTopic"),
     ],
 )

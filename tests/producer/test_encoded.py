@@ -49,7 +49,7 @@ def test_a_type_that_the_encoder_refuses() -> None:
 
 def test_an_encoder_that_gives_no_bytes() -> None:
     """It is found before anything is sent."""
-    with pytest.raises(TypeError, match="must give bytes"):
+    with pytest.raises(TypeError, match="must return bytes"):
         Encoded.of([KeyedMessage("t", "v")], lambda value: value, DEFAULT)
 
 
