@@ -1,10 +1,10 @@
 """A partition on disk: segments of messages with sparse indexes, recovery, retention, checks.
 
 Start reading at `log.py` (one partition), then `segment.py` and `offset_index.py` (its files),
-`loader.py` and `recovery.py` (what happens after a crash), `manager.py` (all of them) and
-`cleaning.py` (compaction; `cleaner_plan.py` decides, `cleaner.py` chooses the log). Nothing
-here has a thread or a timer; clock, disk, directory and background work are passed in. The files
-are those of Kafka 0.8.2.2, which can be started on them and the other way round.
+`loader.py` and `recovery.py` (after a crash), `manager.py` (all logs of a broker) and `cleaning.py`
+(compaction; `cleaner_plan.py` decides, `cleaner.py` chooses the log). Nothing here has a thread or
+a timer; clock, disk, directory and background work are passed in. The files are those of Kafka
+0.8.2.2: either broker can start on the other's.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a log leaves to its owner, because it may block or must wait: fsync and delayed deletes.
+"""The work that a log delegates, because it may block or must wait: fsync and delayed deletes.
 
-A log has no thread and no timer. It makes a `PendingFlush` or names a task, and the `Background`
-it was given decides where and when that runs; the broker's uses native threads and its wheel.
+A log has no thread and no timer. It creates a `PendingFlush` or a task, and its `Background`
+decides where and when that runs; the broker's uses native threads and its timing wheel.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ from kafka08.runtime.disk import Close, Syncable
 
 
 class PendingFlush:
-    """An fsync that has been decided on. `sync` may run in any thread: it touches nothing but
-    open files, so the log may be deleted meanwhile. `complete` belongs to the thread of the log
-    and moves its recovery point.
+    """An fsync that is due. `sync` may run in any thread: it uses only open files, so the log may
+    be deleted meanwhile. `complete` runs in the log's own thread and advances its recovery point.
 
     name    of the log, for errors
-    files   what is to be synced, in this order: segments, and the directory for new names in it
+    files   the files to sync, in this order: segments, and the directory for new names in it
     """
 
     def __init__(self, name: str, files: Sequence[Syncable], complete: Callable[[], None]) -> None:
@@ -28,7 +27,7 @@ class PendingFlush:
         self.complete = complete
 
     def sync(self) -> None:
-        """Wait until all of it is on disk; StorageError if it cannot be."""
+        """Wait until all files are on disk; StorageError if a sync fails."""
         with storage_errors("sync", self._name):
             for file in self._files:
                 file.sync()
@@ -43,28 +42,28 @@ class PendingFlush:
         return PendingFlush(self._name, self._files, complete)
 
     def run(self) -> None:
-        """Both halves, here and now."""
+        """Both steps, here and now."""
         self.sync()
         self.complete()
 
 
 class Background(Protocol):
-    """Runs what a log must not wait for."""
+    """Runs work that must not block a log."""
 
     def flush_soon(self, flush: PendingFlush) -> None:
-        """Run `flush.sync()` where blocking does not hurt, then `flush.complete()` at home."""
+        """Run `flush.sync()` where it may block, then `flush.complete()` in the log's thread."""
 
     def run_later(self, delay_ms: int, task: Callable[[], None]) -> None:
-        """Run `task` (a few unlinks) in `delay_ms`. It need not survive the process: what it
-        leaves undone, the next load does."""
+        """Run `task` (a few unlinks) in `delay_ms`. It need not survive the process: the next load
+        finishes it."""
 
     def close_soon(self, close: Close) -> None:
-        """Close a deleted file where blocking does not hurt. Called from any thread, by a
-        destructor (see `File.close_by`)."""
+        """Close a deleted file where closing may block. Called from any thread, by a destructor
+        (see `File.close_by`)."""
 
 
 class Inline:
-    """Everything at once: for tools and tests that have no runtime."""
+    """Runs everything at once: for tools and tests without a runtime."""
 
     def flush_soon(self, flush: PendingFlush) -> None:
         flush.run()

@@ -1,20 +1,20 @@
 """The full consistency check of a partition's directory; changes nothing.
 
-Used by `kafka08 log check` and after every test that touches a log. What must hold:
+Used by `kafka08 log check` and after every test that changes a log. The rules:
 
-1. Files are named after base offsets; nothing is left of an interrupted compaction.
+1. Files are named after base offsets; no files of an interrupted compaction are left.
 2. Every entry is whole, its size and CRC are right, its codec is known.
 3. Offsets ascend through a segment, from its base offset on, and from segment to segment.
 4. Messages inside a wrapper ascend, and the last has the wrapper's offset (in magic 1, where they
-   count from it: the first is not below 0). A wrapper of magic 1 that the producer stamped has the
-   largest timestamp inside.
-5. An index has whole entries that ascend, each names the first entry at or above its offset,
-   and behind the last one there are only zeros.
-6. So has a time index; each entry names the first message or wrapper with its timestamp, and none
-   before has a later one.
+   are relative to it: the first is not below 0). A wrapper of magic 1 with CreateTime has the
+   largest timestamp of its messages.
+5. An index has whole, ascending entries; each points to the first entry at or above its offset,
+   and only zeros follow the last one.
+6. The same holds for a time index; each entry names the first message or wrapper with its
+   timestamp, and none before has a later one.
 
-It reads the files as they are: on a log that is in use, an append or a delete that happens
-meanwhile may show as a problem.
+It reads the files as they are: on a log in use, a concurrent append or delete may show as a
+problem.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from kafka08.runtime.system_disk import SYSTEM_DISK
 
 
 class Problem(NamedTuple):
-    """Something that does not hold. `position` is a byte of the file, -1 if it is about no byte."""
+    """A violation. `position` is a byte position in the file, -1 if there is none."""
 
     path: Path
     position: int
@@ -61,8 +61,8 @@ class Problem(NamedTuple):
 
 
 def check_log(directory: Path, disk: Disk = SYSTEM_DISK) -> list[Problem]:
-    """Every problem found in a partition's directory, in the order of its files; empty if it is
-    sound. StorageError if it cannot be read."""
+    """All problems in a partition's directory, in the order of its files; empty for a sound log.
+    StorageError if it cannot be read."""
     return list(_problems(Path(directory), disk))
 
 
@@ -70,7 +70,7 @@ def _problems(directory: Path, disk: Disk) -> Iterator[Problem]:
     next_offset = 0
     for path in files_in(disk, directory):
         if path.name.endswith((CLEANED_SUFFIX, SWAP_SUFFIX)):
-            yield Problem(path, -1, "left by a compaction that did not finish")
+            yield Problem(path, -1, "left over from an interrupted compaction")
         elif path.suffix in INDEX_SUFFIXES and not exists(disk, path.with_suffix(LOG_SUFFIX)):
             yield Problem(path, -1, "an index without messages")
         elif path.suffix == LOG_SUFFIX and not path.name.endswith(DELETED_SUFFIX):
@@ -183,7 +183,7 @@ class _SegmentCheck:
             try:
                 found = find_entry(self._file, self.path, position, self._size, timestamp_ms)
             except CorruptLog:
-                return  # said already
+                return  # already reported
             if found is None or found[1] != entry.offset:
                 text = f"{entry} is not the first message with that timestamp or a later one"
                 yield Problem(self.time_path, at, text)
@@ -211,14 +211,14 @@ def _size_problems(path: Path, content: bytes, entry_bytes: int) -> Iterator[Pro
 
 
 def _entry_places(content: bytes, entry_bytes: int) -> range:
-    """Where the entries of an index start, up to the zeros at its end."""
+    """The start positions of an index's entries, up to the zeros at its end."""
     used = len(content.rstrip(b"\0"))
     used += -used % entry_bytes
     return range(0, min(used, len(content) - entry_bytes + 1), entry_bytes)
 
 
 def _wrapper_problem(wrapper: memoryview) -> str | None:
-    """Why a wrapper is not what its offset and its timestamp say."""
+    """Why a wrapper's content contradicts its offset or timestamp; None if it does not."""
     try:
         entry = next(kernel.entries(wrapper))
         inner = message_set.unpack(entry.codec, entry.value or b"")

@@ -5,8 +5,8 @@
     topic 0 1234             topic, partition, offset, one blank between them
     other-topic 3 0
 
-Written whole to <name>.tmp, synced and renamed, so a reader finds the old text or the new one; the
-directory is synced after that, so a power failure does not bring the old text back.
+Written to <name>.tmp, synced and renamed, so a reader finds the old text or the new one; the
+directory is synced after that, so that a power failure does not restore the old text.
 Source: kafka.server.OffsetCheckpoint 0.8.2.2.
 """
 
@@ -51,7 +51,8 @@ class OffsetCheckpoint:
         remove(disk, self._temporary)
 
     def create(self) -> None:
-        """Make the file, empty, if there is none: 0.8.2.2 has each of its files from the start."""
+        """Create the file, empty, if it is missing: 0.8.2.2 has each of its files from the
+        start."""
         create_file(self._disk, self.path)
 
     def read(self) -> dict[TopicPartition, int]:
@@ -65,7 +66,7 @@ class OffsetCheckpoint:
             raise CorruptLog(f"{self.path} is not an offset checkpoint: {error}") from None
 
     def write(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Replace all entries. On return the new text is on disk; StorageError if it is not."""
+        """Replace all entries. They are on disk on return; StorageError otherwise."""
         with storage_errors("write", self._temporary):
             file = self._disk.open(self._temporary, OpenMode.REPLACE)
             file.pwrite(render(offsets).encode(), 0)
@@ -82,7 +83,7 @@ def render(offsets: Mapping[TopicPartition, int]) -> str:
 
 
 def parse(text: str) -> dict[TopicPartition, int]:
-    """The entries of a checkpoint's text; ValueError says what is wrong with it."""
+    """The entries in a checkpoint's text; ValueError says what is wrong."""
     lines = text.splitlines()
     if not lines:
         return {}

@@ -1,8 +1,8 @@
-"""CleanedSegment: the file of survivors that a cleaning writes, and its way into the log.
+"""CleanedSegment: the output file of a cleaning, until it replaces the original segments.
 
-    0042.log.cleaned   being written; a crash leaves it to be deleted by the next load
-    0042.log.swap      complete and on disk; from here on the next load finishes the swap
-    0042.log           in the place of those it was made of
+    0042.log.cleaned   being written; after a crash the next load deletes it
+    0042.log.swap      complete and on disk; after a crash the next load finishes the swap
+    0042.log           in place of its originals
 
 and the same for .index and .timeindex. Source: kafka.log.Cleaner.cleanSegments and
 Log.replaceSegments 0.8.2.2 and 0.10.2.2.
@@ -27,7 +27,7 @@ from kafka08.runtime.system_disk import SYSTEM_DISK
 
 
 class CleanedSegment:
-    """Made empty; `append` and `finish` may run in a native thread, everything else at home.
+    """Created empty; `append` and `finish` may run in a native thread, the rest in the log's own.
 
     size             bytes of messages so far
     has_timestamps   whether there is a time index
@@ -52,7 +52,7 @@ class CleanedSegment:
         self._time_path = time_index_file(directory, base_offset)
         self._index_interval_bytes = index_interval_bytes
         self._max_index_bytes = index_bytes - index_bytes % INDEX_ENTRY_BYTES
-        # The last entry has its place kept.
+        # Room for the last entry is reserved.
         self._max_time_bytes = index_bytes - index_bytes % TIME_ENTRY_BYTES - TIME_ENTRY_BYTES
         self._crash = crash
         self._disk = disk
@@ -68,8 +68,8 @@ class CleanedSegment:
             self._times_out = open_file(disk, path, OpenMode.REPLACE)
 
     def append(self, survivors: Buffer) -> None:
-        """Write entries that follow those before. StorageError; CorruptLog if the segment would
-        outgrow the 32 bits of its index (only what was compressed before can)."""
+        """Write the next entries. StorageError; CorruptLog if the segment would exceed the 32 bits
+        of its index (only decompressed messages can)."""
         if self.size + len(survivors) > INT_MAX:
             raise CorruptLog(f"{self._log_path} would have more than {INT_MAX} bytes unpacked")
         with storage_errors("write", self._log_path):
@@ -78,8 +78,8 @@ class CleanedSegment:
         self.size += len(survivors)
 
     def finish(self, modified_ns: int) -> None:
-        """Put everything on disk. The messages keep the time at which they were written, which
-        retention of tombstones and lookups by time go by."""
+        """Sync all files. They keep the modification time of the originals, which retention of
+        tombstones and lookups by time use."""
         with storage_errors("write", self._index_path):
             self._index_out.pwrite(self._index, 0)
             self._index_out.sync()
@@ -94,7 +94,7 @@ class CleanedSegment:
         sync_directory(self._disk, self._directory)
 
     def begin_swap(self) -> None:
-        """From now on this segment counts, and no longer those that it replaces."""
+        """From now on this segment is valid in place of the ones that it replaces."""
         self._crash(crashpoints.CLEANED_WRITTEN)
         self._rename(CLEANED_SUFFIX, SWAP_SUFFIX)
         # Before the originals go: a load deletes *.cleaned.
@@ -102,12 +102,12 @@ class CleanedSegment:
         self._crash(crashpoints.SWAP_BEGUN)
 
     def finish_swap(self) -> None:
-        """Take the names of the first segment that was replaced; it has none any more."""
+        """Take the names of the first replaced segment, whose files are gone."""
         self._crash(crashpoints.SWAP_REPLACED)
         self._rename(SWAP_SUFFIX, "")
 
     def discard(self) -> None:
-        """Delete what was written. Does nothing after `begin_swap`."""
+        """Delete the output. Does nothing after `begin_swap`."""
         remove(self._disk, _with(self._log_path, CLEANED_SUFFIX))
         remove(self._disk, _with(self._index_path, CLEANED_SUFFIX))
         if self._times_out is not None:
@@ -116,7 +116,7 @@ class CleanedSegment:
     def _rename(self, old: str, new: str) -> None:
         rename(self._disk, _with(self._log_path, old), _with(self._log_path, new))
         self._crash(crashpoints.SWAP_LOG_RENAMED)
-        # The index comes last: a load rebuilds both where it is missing.
+        # The index comes last: a load rebuilds both indexes if it is missing.
         if self._times_out is not None:
             rename(self._disk, _with(self._time_path, old), _with(self._time_path, new))
         rename(self._disk, _with(self._index_path, old), _with(self._index_path, new))
@@ -133,7 +133,7 @@ class CleanedSegment:
             ):
                 first = first_inner_offset(rest[at:]) if codec else offset
                 relative = -1 if first is None else first - self.base_offset
-                # No CRC covers an offset: one that a disk has changed may be any number.
+                # No CRC covers an offset: a damaged one may be any number.
                 if len(self._index) < self._max_index_bytes and 0 < relative <= INT_MAX:
                     self._index += INDEX_ENTRY.pack(relative, self.size + position + at)
                     if len(self._times) < self._max_time_bytes:
@@ -142,7 +142,7 @@ class CleanedSegment:
             self._since_index = found.since_last_index
             position += found.valid_bytes
             if found.error is not None:
-                # 0.8: a CRC that is wrong stays so; whoever reads the message must see it.
+                # 0.8: a wrong CRC is kept, so that the reader of the message sees it.
                 skipped = entry_bytes(survivors[position:]) or len(survivors)
                 position += skipped
                 self._since_index += skipped

@@ -1,6 +1,6 @@
-"""LogCleaner: cleans the filthiest compacted log of a LogManager, again and again.
+"""LogCleaner: cleans the filthiest compacted log of a LogManager, one after the other.
 
-It has no thread and no timer: its owner calls `clean_one` until there is nothing to do, and again
+It has no thread and no timer: its owner calls `clean_one` until no log is dirty, and again
 after log.cleaner.backoff.ms. Several callers (log.cleaner.threads) get different logs.
 Source: kafka.log.LogCleaner and kafka.log.LogCleanerManager 0.8.2.2.
 """
@@ -40,7 +40,7 @@ Committed = Callable[[TopicPartition], int]
 
 
 def everything(_topic_partition: TopicPartition) -> int:
-    """Where there are no other replicas, or nobody knows."""
+    """Used where there are no other replicas, or where they are unknown."""
     return LONG_MAX
 
 
@@ -48,15 +48,16 @@ class LogCleaner:
     """Cleans the logs of `manager` whose cleanup.policy is compact.
 
     committed     partition → the offset below which it will never be truncated: its high watermark.
-                  Nothing above is looked at, or a message would go for one that may vanish
-    native        runs the jobs that read, map and copy; the event loop goes on meanwhile
-    throttle      shared by all cleanings; None: as fast as it goes
+                  Messages above it are ignored: a truncation may remove the one that superseded
+                  another
+    native        runs the jobs that read, map and copy, without blocking the event loop
+    throttle      shared by all cleanings; None: no limit
 
-    messages_unkeyed   messages dropped so far because they had no key
-    last_stats         of the last cleaning that was finished, None before
+    messages_unkeyed   number of messages dropped so far because they had no key
+    last_stats         of the last finished cleaning, None before
 
-    A log that cannot be cleaned is set aside, with an error that says why, until it has rolled
-    another segment; the others go on. (0.8.2.2's cleaner ends for good.)
+    A log that cannot be cleaned is skipped, with an error that says why, until it has rolled
+    another segment; the other logs are still cleaned. (0.8.2.2's cleaner thread dies.)
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class LogCleaner:
 
     @property
     def uncleanable(self) -> int:
-        """Logs that could not be cleaned and are left out until they roll."""
+        """The number of logs that could not be cleaned and are skipped until they roll."""
         return len(self._set_aside)
 
     def clean_one(self) -> bool:
@@ -124,7 +125,7 @@ class LogCleaner:
         )
 
     def _forget_deleted(self) -> None:
-        """Drop the entries of deleted logs. A new log of the same name is another log."""
+        """Drop the entries of deleted logs; a new log of the same name must not inherit them."""
         logs = self._manager.logs
         self._set_aside = {
             topic_partition: (one, offset)
@@ -139,7 +140,7 @@ class LogCleaner:
         return measure(topic_partition, facts, first_dirty)
 
     def _end_offset(self, one: Log, first_dirty: int) -> int:
-        """Where a cleaning ends: at the HW, or where the first dirty segment begins that is younger
+        """The end of a cleaning: the HW, or the start of the first dirty segment that is younger
         than min.compaction.lag.ms."""
         end_offset = self._committed(one.topic_partition)
         lag_ms = one.config.min_compaction_lag_ms

@@ -1,7 +1,7 @@
-"""The cleaner's native jobs: read a piece of a sealed segment, map its keys or copy its survivors.
+"""The cleaner's native jobs: read a chunk of a sealed segment, map its keys or copy its survivors.
 
-Each works on what it is given: an open file, an offset map, an output. The loops over messages are
-kernel calls without the GIL, so jobs run in a native thread while the event loop goes on.
+Each works only on its arguments: an open file, an offset map, an output. The loops over messages
+are kernel calls without the GIL, so jobs run in a native thread beside the event loop.
 Source: kafka.log.Cleaner.buildOffsetMapForSegment and cleanInto 0.8.2.2 and 0.10.2.2.
 """
 
@@ -24,7 +24,7 @@ from kafka08.runtime.disk import File
 
 
 class Source(NamedTuple):
-    """A sealed segment as jobs see it. The file stays open as long as somebody has this."""
+    """A sealed segment, as jobs see it. The file stays open as long as this object lives."""
 
     path: Path
     file: File
@@ -32,8 +32,8 @@ class Source(NamedTuple):
 
 
 class MappedChunk(NamedTuple):
-    """`position` is where the next chunk starts; `refused` the offset of the first message that
-    found no room in the map, -1 if all did."""
+    """`position` is where the next chunk starts; `refused` the offset of the first message for
+    which the map had no room, -1 if all fit."""
 
     position: int
     refused: int
@@ -58,7 +58,7 @@ def map_chunk(
 ) -> MappedChunk:
     """Put the keys of a chunk's messages from `from_offset` on into the map.
 
-    StorageError if it cannot be read, CorruptLog if what was read is no sound set.
+    StorageError if it cannot be read, CorruptLog if it is not a valid message set.
     """
     chunk, end = _read(source, position, chunk_bytes)
     try:
@@ -82,8 +82,8 @@ def clean_chunk(
 ) -> CleanedChunk:
     """Append the survivors of a chunk to `cleaned`. Errors as map_chunk.
 
-    keep_wrappers   what survives of a wrapper is packed again, and a wrapper of which all survive
-                    stays as it is (0.10)
+    keep_wrappers   the survivors of a wrapper are compressed again, and a wrapper whose messages
+                    all survive is copied (0.10)
     """
     chunk, end = _read(source, position, chunk_bytes)
     written = read = kept = unkeyed = 0
@@ -108,7 +108,7 @@ def clean_chunk(
 
 
 def _whole_pieces(part: memoryview, codec: int, keep_wrappers: bool) -> Iterator[memoryview]:
-    """The plain entries of a run; with `keep_wrappers` those of a wrapper in one piece."""
+    """The plain entries of a run; with `keep_wrappers` those of one wrapper together."""
     if codec and keep_wrappers:
         yield memoryview(bytearray().join(plain_entries(part)))
     else:
@@ -133,11 +133,11 @@ def _packed(entry: memoryview, survivors: memoryview) -> Buffer:
 
 
 def plain_entries(entries: memoryview, depth: int = 0) -> Iterator[memoryview]:
-    """The uncompressed entries of a set, those in wrappers unpacked, in order, in pieces; all with
-    absolute offsets.
+    """The uncompressed entries of a set, those in wrappers decompressed, in order, in pieces; all
+    with absolute offsets.
 
-    # 0.8: what comes out of a wrapper is written back as it is, uncompressed.
-    ValueError for a wrapper that cannot be unpacked.
+    # 0.8: messages of a wrapper are written back uncompressed.
+    ValueError for a wrapper that cannot be decompressed.
     """
     if depth > MAX_NESTING:
         raise ValueError(f"more than {MAX_NESTING} levels of compressed messages")
@@ -158,8 +158,8 @@ def plain_entries(entries: memoryview, depth: int = 0) -> Iterator[memoryview]:
 
 
 def _read(source: Source, position: int, chunk_bytes: int) -> tuple[memoryview, int]:
-    """The whole entries in about `chunk_bytes` from `position` on, at least one, and where they
-    end in the file."""
+    """The whole entries in about `chunk_bytes` from `position` on, at least one, and their end
+    position in the file."""
     chunk = _pread(source, position, max(chunk_bytes, ENTRY_HEADER_BYTES))
     first = entry_bytes(chunk)
     if first is not None and first > len(chunk):

@@ -1,5 +1,5 @@
-"""What the cleaner decides, from numbers alone: which log, which segments together, which
-tombstones.
+"""The cleaner's decisions, from numbers alone: which log, which segments to merge, which
+tombstones to drop.
 
     |  clean: cleaned before  |  dirty: sealed since  |  active: never cleaned  |
     log start          first dirty offset         active base                 log end
@@ -19,9 +19,9 @@ from kafka08.config import INT_MAX
 from kafka08.structs import TopicPartition
 
 SLOT_BYTES: Final = 24
-"""Of the offset map: an MD5 and an offset."""
+"""Bytes of an offset map's slot: an MD5 and an offset."""
 MAX_CHUNK_BYTES: Final = 1 << 20
-"""What one native call reads at most, unless one message is larger."""
+"""The most bytes that one native call reads, unless a single message is larger."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,16 +39,16 @@ class CleanerConfig:
 
     @property
     def max_slots(self) -> int:
-        """Slots of the largest map."""
+        """The number of slots of the largest map."""
         return min(self.map_bytes // SLOT_BYTES, INT_MAX)
 
     @property
     def max_keys(self) -> int:
-        """Keys that the largest map takes; one slot at least stays free."""
+        """The number of keys in the largest map; at least one slot stays free."""
         return max(1, min(int(self.max_slots * self.load_factor), self.max_slots - 1))
 
     def map_size(self, messages: int) -> tuple[int, int]:
-        """(slots, keys) of a map for at most so many messages: no larger than needed."""
+        """(slots, keys) of the smallest map for at most `messages` messages."""
         keys = max(1, min(messages, self.max_keys))
         slots = math.ceil(keys / self.load_factor) + 1
         return max(keys + 1, min(slots, self.max_slots)), keys
@@ -65,7 +65,7 @@ class SealedSegment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DirtyLog:
-    """How much of a log's sealed bytes was not cleaned yet."""
+    """The share of a log's sealed bytes that was not cleaned yet."""
 
     topic_partition: TopicPartition
     first_dirty_offset: int
@@ -80,9 +80,9 @@ class DirtyLog:
 
 
 def first_dirty_offset(checkpoint: int | None, log_start_offset: int, active_base: int) -> int:
-    """Where cleaning goes on: at the checkpoint, if it lies within the sealed part of the log.
+    """The start of the next cleaning: the checkpoint, if it lies within the sealed part of the log.
 
-    0.8.2.2's cleaner dies of any other checkpoint; here the log is cleaned from its start again.
+    0.8.2.2's cleaner dies of any other checkpoint; here the log is cleaned again from its start.
     """
     if checkpoint is None or not log_start_offset <= checkpoint <= active_base:
         return log_start_offset
@@ -92,7 +92,7 @@ def first_dirty_offset(checkpoint: int | None, log_start_offset: int, active_bas
 def measure(
     topic_partition: TopicPartition, sealed: Sequence[SealedSegment], first_dirty: int
 ) -> DirtyLog:
-    """Weigh a log. A segment that is partly dirty is dirty."""
+    """Measure a log. A segment that is partly dirty counts as dirty."""
     clean = sum(segment.size for segment in sealed if segment.end_offset <= first_dirty)
     total = sum(segment.size for segment in sealed)
     return DirtyLog(topic_partition, first_dirty, clean, total - clean)
@@ -108,12 +108,12 @@ def filthiest(logs: Iterable[tuple[DirtyLog, float]]) -> DirtyLog | None:
 def group_segments(
     segments: Sequence[SealedSegment], max_bytes: int, max_index_bytes: int
 ) -> list[tuple[int, int]]:
-    """Which segments become one: half-open ranges of positions in `segments`, all of them, in
+    """The segments to merge: half-open ranges of indexes in `segments`, covering all of them, in
     order.
 
     The sums of a group stay below `max_bytes` and `max_index_bytes`, so that segments do not
-    shrink with each pass, and its offsets within the 32 bits of an index. A segment that is larger
-    by itself is a group by itself.
+    shrink with each pass, and its offsets within the 32 bits of an index. A segment that exceeds a
+    limit by itself is a group of its own.
     """
     groups: list[tuple[int, int]] = []
     start = 0
@@ -133,14 +133,14 @@ def group_segments(
 
 
 def last_clean(sealed: Sequence[SealedSegment], first_dirty: int) -> int | None:
-    """Position in `sealed` of the last segment that begins below `first_dirty`; None if none."""
+    """Index in `sealed` of the last segment that starts below `first_dirty`; None if none."""
     count = bisect_right(sealed, first_dirty - 1, key=lambda segment: segment.base_offset)
     return count - 1 if count else None
 
 
 def delete_horizon_ms(last_clean_modified_ms: int | None, delete_retention_ms: int) -> int:
-    """Segments last written at or before this time have tombstones that are old enough to go: it
-    lies delete.retention.ms before the last write to the clean part."""
+    """Tombstones may be dropped from segments last written at or before this time: it lies
+    delete.retention.ms before the last write to the clean part."""
     if last_clean_modified_ms is None:
         return 0
     return last_clean_modified_ms - delete_retention_ms
@@ -151,7 +151,7 @@ def keeps_tombstones(
 ) -> bool:
     """Whether tombstones in a segment must stay in this pass.
 
-    In the dirty part always: only in the pass that maps a tombstone do the values of its key go,
-    and the map may be too small to hold it in this one. 0.8.2.2 looks at the time alone.
+    In the dirty part always: the values of a tombstone's key are dropped only in the pass that maps
+    the tombstone, and this pass's map may be too small for it. 0.8.2.2 looks at the time alone.
     """
     return segment.end_offset > first_dirty or modified_ms > horizon_ms

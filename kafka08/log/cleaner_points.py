@@ -1,7 +1,7 @@
-"""CleanerPoints: up to which offset each log was cleaned, on disk as cleaner-offset-checkpoint.
+"""CleanerPoints: the offset up to which each log was cleaned, in cleaner-offset-checkpoint files.
 
-One file per log directory, written after each cleaning and when a point falls. Points are base
-offsets of segments, for 0.8.2.2's cleaner dies of others. Source: kafka.log.LogCleanerManager.
+One file per log directory, written after each cleaning and when a point is lowered. Points are base
+offsets of segments, since 0.8.2.2's cleaner dies of others. Source: kafka.log.LogCleanerManager.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ logger = logging.getLogger(__name__)
 class CleanerPoints:
     """The cleaner's checkpoints in `directories` (log.dirs).
 
-    A file that cannot be read counts as empty, with a warning: all it costs is that its logs are
-    cleaned from their start again. StorageError if one cannot be written.
+    A file that cannot be read counts as empty, with a warning: its logs are cleaned again from
+    their start. StorageError if one cannot be written.
     """
 
     def __init__(
@@ -39,53 +39,53 @@ class CleanerPoints:
         }
         self._points = {path: _read(file) for path, file in self._files.items()}
         self._left: dict[Path, set[TopicPartition]] = {path: set() for path in directories}
-        """Deleted logs whose points are still in the files."""
+        """Deleted logs with points still in the files."""
 
     def create_files(self) -> None:
-        """Make the files, empty, where there are none: once there is a cleaner."""
+        """Create missing files, empty: once there is a cleaner."""
         for file in self._files.values():
             file.create()
 
     def get(self, directory: Path, topic_partition: TopicPartition) -> int | None:
-        """Up to where a log was cleaned (exclusive), None if it never was."""
+        """The offset up to which a log was cleaned (exclusive), None if it never was."""
         return self._points[directory].get(topic_partition)
 
     def record(self, directory: Path, topic_partition: TopicPartition, offset: int) -> None:
-        """The log was cleaned up to `offset`, where a segment begins."""
+        """The log was cleaned up to `offset`, the base offset of a segment."""
         self._points[directory][topic_partition] = offset
         self._write(directory)
 
     def lower(self, directory: Path, topic_partition: TopicPartition, offset: int) -> None:
-        """What is above `offset` is going to be written anew."""
+        """Offsets above `offset` are about to be written again."""
         point = self.get(directory, topic_partition)
         if point is not None and point > offset:
             self.record(directory, topic_partition, offset)
 
     def forget(self, directory: Path, topic_partition: TopicPartition) -> None:
-        """The log begins anew."""
+        """The log starts over."""
         self.forget_deleted(directory, topic_partition)
         self.settle(directory, topic_partition)
 
     def forget_deleted(self, directory: Path, topic_partition: TopicPartition) -> None:
-        """The log is gone. Its point may stay in the file until `settle`: no other log has it, and
-        to write all points for each of many deleted logs takes seconds."""
+        """The log was deleted. Its point may stay in the file until `settle`, since no other log
+        has it, and writing all points for each of many deleted logs would take seconds."""
         if self._points[directory].pop(topic_partition, None) is not None:
             self._left[directory].add(topic_partition)
 
     def settle(self, directory: Path, topic_partition: TopicPartition) -> None:
-        """On return the file has no point of a deleted log of this name: one is going to be made,
-        which must not inherit it after a crash."""
+        """Remove points of deleted logs of this name from the file: a new one is about to be
+        created, which must not inherit them after a crash."""
         if topic_partition in self._left[directory]:
             self._write(directory)
 
     def settle_all(self) -> None:
-        """On return the files have no point of a deleted log."""
+        """Remove the points of all deleted logs from the files."""
         for directory, left in self._left.items():
             if left:
                 self._write(directory)
 
     def keep(self, directory: Path, topic_partitions: Container[TopicPartition]) -> None:
-        """Drop the points of logs that are not there: one made anew must not inherit them."""
+        """Drop the points of missing logs: a new log of the same name must not inherit them."""
         points = self._points[directory]
         self._points[directory] = {tp: at for tp, at in points.items() if tp in topic_partitions}
 
@@ -98,5 +98,5 @@ def _read(file: OffsetCheckpoint) -> dict[TopicPartition, int]:
     try:
         return file.read()
     except CorruptLog as error:
-        logger.warning("%s; compacted logs in there are cleaned from their start again", error)
+        logger.warning("%s; its compacted logs are cleaned again from their start", error)
         return {}

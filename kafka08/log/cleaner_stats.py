@@ -1,4 +1,4 @@
-"""CleanerStats: what one cleaning did. Source: kafka.log.CleanerStats 0.8.2.2."""
+"""CleanerStats: counts of one cleaning. Source: kafka.log.CleanerStats 0.8.2.2."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ MEGABYTE: Final = 1 << 20
 class CleanerStats:
     """Counts of one pass over the log `name`, whose dirty part was [first_dirty, end) offsets.
 
-    bytes_read, messages_read       of all segments that were copied; messages as they are, unpacked
-    bytes_written, messages_kept    of the copies
+    bytes_read, messages_read       in all copied segments; messages of wrappers count singly
+    bytes_written, messages_kept    in the copies
     messages_unkeyed                dropped because they have no key
-    map_bytes, map_seconds          of the dirty segments, for the offset map
-    map_use                         how full the map got, of all the memory it may take; 0 to 1
-    seconds                         of the whole pass, waits included
+    map_bytes, map_seconds          for the offset map of the dirty segments
+    map_use                         the share of the map's maximal memory that was used; 0 to 1
+    seconds                         of the whole pass, including waits
     """
 
     name: str

@@ -1,12 +1,12 @@
-"""Cleaning: one pass over one log, in which each key keeps the last of its messages.
+"""Cleaning: one pass over one log, after which each key has only its last message.
 
 1. Map: the dirty segments are read, and each key's last offset goes into the offset map.
-2. Clean: every segment from the log start to where the map ends is copied without the messages
-   that have a later one of their key there, and without tombstones that are old enough. Small
-   segments become one. Each copy takes the place of its originals when it is on disk.
+2. Clean: every segment from the log start to the end of the map is copied, without messages that a
+   later one of their key supersedes, and without old tombstones. Small segments are merged. Each
+   copy replaces its originals once it is on disk.
 
-Offsets never change. A pass that ends half way has lost nothing: what it replaced is cleaner, and
-the next pass does the rest. Source: kafka.log.Cleaner 0.8.2.2.
+Offsets never change. An interrupted pass loses nothing: the segments that it replaced are clean,
+and the next pass does the rest. Source: kafka.log.Cleaner 0.8.2.2.
 """
 
 from __future__ import annotations
@@ -44,26 +44,26 @@ NOT_REFUSED: Final = -1
 
 
 class RunNative(Protocol):
-    """Runs a job that leaves the event loop alone, and waits for it; may switch."""
+    """Runs a job without blocking the event loop, and waits for it; may switch."""
 
     def __call__(self, call: Callable[..., T], *args: object) -> T: ...
 
 
 def run_here(call: Callable[..., T], *args: object) -> T:
-    """Where nobody else is waiting."""
+    """Runs it in this thread, where blocking is allowed."""
     return call(*args)
 
 
 class CleaningAborted(Exception):
-    """The log was truncated, closed or deleted meanwhile; nothing is wrong with it."""
+    """The log was truncated, closed or deleted meanwhile; this is not an error."""
 
 
 class CleaningFailed(Exception):
-    """The log cannot be cleaned as it is, or there is no room for the copy; it is as before."""
+    """The log cannot be cleaned, or there is no disk space for the copy; it is unchanged."""
 
 
 def sealed_facts(cleaned_log: Log, end_offset: int = LONG_MAX) -> list[SealedSegment]:
-    """A log's sealed segments as the plan sees them, those that end at or below `end_offset`."""
+    """A log's sealed segments for the plan, those that end at or below `end_offset`."""
     segments = cleaned_log.sealed_segments
     bases = [*(segment.base_offset for segment in segments), cleaned_log.active_base_offset]
     return [
@@ -76,13 +76,13 @@ def sealed_facts(cleaned_log: Log, end_offset: int = LONG_MAX) -> list[SealedSeg
 class Cleaning:
     """A pass over `cleaned_log` from `first_dirty_offset` on; `run` once.
 
-    end_offset where it ends at the latest, at the end of a segment
+    end_offset its upper limit, the end of a segment
     native     runs the jobs that read, map and copy
-    throttle   counts what is read and written, and sleeps
+    throttle   counts bytes read and written, and sleeps
     crash      see kafka08.log.crashpoints
 
-    Between its steps others may use the log as they like: what they append is not looked at, and
-    after a truncation the pass ends by itself.
+    Between its steps the log may be used: the pass ignores appended messages, and ends by itself
+    after a truncation.
     """
 
     def __init__(
@@ -110,13 +110,13 @@ class Cleaning:
         self.stats = CleanerStats(cleaned_log.name, first_dirty_offset)
 
     def run(self) -> int:
-        """Clean, and return the offset up to which the log is clean: where a segment begins.
+        """Clean; returns the offset up to which the log is clean, the base offset of a segment.
 
         May switch. CleaningAborted, CleaningFailed; StorageError if a disk failed during a swap,
         after which the log must not be used any more.
 
-        A segment with more keys than the map can take is cleaned in several rounds, each of which
-        maps a stretch of it. (0.8.2.2's cleaner dies of it.)
+        A segment with more keys than the map can hold is cleaned in several rounds, each with a
+        map of a part of it. (0.8.2.2's cleaner dies of it.)
         """
         stats = self.stats
         logger.info("Beginning cleaning of log %s.", self._log.name)
@@ -142,8 +142,8 @@ class Cleaning:
     # Map
 
     def _build_map(self, start: int) -> tuple[kernel.OffsetMap, int, bool]:
-        """A map of the messages from `start` on, the offset it reaches (exclusive), and whether a
-        segment begins there. Whole segments are taken while they fit."""
+        """A map of the messages from `start` on, its end offset (exclusive), and whether a segment
+        starts there. Adds whole segments while they fit."""
         segments = self._log.sealed_segments
         facts = self._facts()
         offset_map = kernel.OffsetMap(*self._config.map_size(self._end_offset - start))
@@ -180,7 +180,7 @@ class Cleaning:
     # Clean
 
     def _clean_below(self, end_offset: int, offset_map: kernel.OffsetMap) -> None:
-        """Clean every segment that begins below `end_offset`."""
+        """Clean every segment that starts below `end_offset`."""
         config = self._log.config
         facts = [fact for fact in self._facts() if fact.base_offset < end_offset]
         segments = self._log.sealed_segments
@@ -260,11 +260,11 @@ class Cleaning:
     # Others
 
     def _facts(self) -> list[SealedSegment]:
-        """The segments that this pass is about, as they are by now."""
+        """The current sealed segments of this pass."""
         return sealed_facts(self._log, self._end_offset)
 
     def _step(self, call: Callable[..., T], *args: object) -> T:
-        """One native job. Others ran meanwhile."""
+        """Run one native job. Other tasks run meanwhile."""
         try:
             result = self._native(call, *args)
         except (StorageError, CorruptLog) as error:

@@ -1,7 +1,7 @@
-"""What one log is configured with: the broker's defaults under the topic's overrides.
+"""LogConfig: the configuration of one log: the broker's defaults with the topic's overrides.
 
-Source: kafka.log.LogConfig 0.8.2.2 and 0.10.2.2; keys, types, ranges and the level from which on a
-key exists are in kafka08.topic_config.
+Source: kafka.log.LogConfig 0.8.2.2 and 0.10.2.2; keys, types, ranges and the first level of each
+key are in kafka08.topic_config.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from kafka08.topic_config import KEYS_AT, TIMESTAMP_TYPES, parse_stored_config
 HOUR_MS: Final = 3_600_000
 LOG_APPEND_TIME: Final = TIMESTAMP_TYPES[1]
 BROKER_CODECS: Final = {"producer": None, "uncompressed": compression.NONE}
-"""What compression.type means beside the names of codecs; None: what the producer chose."""
+"""Values of compression.type besides the names of codecs; None: the producer's codec."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogConfig:
     """Settings of one log; the field `segment_bytes` is the topic key `segment.bytes`. A topic's
-    may have any value of their type.
+    values may lie outside of the broker's ranges.
 
     level                  decides which keys exist and what they mean
     segment_bytes          a segment that would grow above this is rolled first; also the largest
@@ -41,22 +41,22 @@ class LogConfig:
     retention_ms           segments that are older are deleted; see retention_limit_ms
     retention_bytes        size a log is cut back to, from its oldest segment (negative: unlimited)
     max_message_bytes      largest entry, its 12-byte header included
-    cleanup_policy         "delete", "compact" or, from 0.10.2 on, both. 0.8: any other word is
+    cleanup_policy         "delete", "compact" or, from 0.10.2 on, both. 0.8: any other value means
                            "compact"
     delete_retention_ms, min_cleanable_dirty_ratio, min_compaction_lag_ms      read by the cleaner
     file_delete_delay_ms   how long files of deleted segments stay as *.deleted
-    min_insync_replicas    read by the partition; None: the topic does not say
-    unclean_leader_election_enable     read out of ZooKeeper by those who need it, when they do
+    min_insync_replicas    used by the partition; None: not set by the topic
+    unclean_leader_election_enable     the controller reads it from ZooKeeper when needed
     message_format_version, message_timestamp_type, message_timestamp_difference_max_ms,
-    compression_type       what a leader makes of a produced set, from 0.10.2 on
+    compression_type       how a leader stores a produced set, from 0.10.2 on
     preallocate, leader_replication_throttled_replicas, follower_replication_throttled_replicas
                            without effect
 
-    Made of these:
+    Derived:
 
-    rules          what a topic asks of produced messages; None below 0.10.2
-    target_codec   of compression_type; None: the producer's
-    gives_time     whether the broker gives the timestamps
+    rules          the checks of produced messages; None below 0.10.2
+    target_codec   from compression_type; None: the producer's
+    gives_time     whether the broker sets the timestamps (LogAppendTime)
     """
 
     level: Level = Level.V0_8_2
@@ -113,17 +113,17 @@ class LogConfig:
 
     @property
     def has_timestamps(self) -> bool:
-        """Whether segments have time indexes, and messages a time that they go by."""
+        """Whether messages have timestamps, and segments time indexes."""
         return self.rules is not None
 
     @property
     def magic(self) -> int:
-        """The message format that a leader stores."""
+        """The message format in which a leader stores."""
         return 0 if self.rules is None else self.rules.magic
 
     @property
     def format_setting(self) -> str:
-        """The broker's key that decides the message format, and its value."""
+        """The broker's key, with its value, that decides the message format."""
         if self.rules is None:
             return f"api.level {self.level}"
         return f"log.message.format.version {self.message_format_version}"
@@ -138,23 +138,22 @@ class LogConfig:
 
     @property
     def deletes(self) -> bool:
-        """Whether retention works on it."""
+        """Whether retention applies."""
         if self.level < Level.V0_10_2:
             return not self.compact
         return "delete" in self.cleanup_policy.split(",")
 
     @property
     def compact(self) -> bool:
-        """Whether the cleaner works on it. 0.8: every policy but `delete` is compaction."""
+        """Whether the cleaner applies. 0.8: every policy but `delete` is compaction."""
         if self.level < Level.V0_10_2:
             return self.cleanup_policy != "delete"
         return "compact" in self.cleanup_policy.split(",")
 
     def number(self, data: Buffer, base_offset: int, now_ms: int) -> kernel.SetSummary | None:
-        """Number a set from `base_offset` where it lies, if that is all that `prepare` would do to
-        it: plain, of the topic's magic, with nothing to refuse. Its last entry may be cut: then the
-        summary has fewer bytes. None if it is another, which is then still to be prepared: nothing
-        but offsets was written."""
+        """Number a set in place from `base_offset`, if `prepare` would do nothing else: an
+        uncompressed, valid set of the topic's magic. Its last entry may be cut off: then the
+        summary has fewer bytes. Otherwise None, and only offsets were written: call `prepare`."""
         rules = self.rules
         if len(data) > self.segment_bytes:
             return None
@@ -170,11 +169,11 @@ class LogConfig:
                 if summary.magics != 1 << rules.magic:
                     return None
         except ValueError:
-            return None  # `prepare` meets the same error and says what it means
+            return None  # `prepare` finds the same error and reports it
         return None if summary.codec or not summary.count else summary
 
     def prepare(self, data: Buffer, base_offset: int, now_ms: int) -> message_set.PreparedSet:
-        """What a leader appends of a produced set, numbered from `base_offset`; `data` must be
+        """A produced set as a leader appends it, numbered from `base_offset`; `data` must be
         writable. Errors as `message_set.prepare` and, from 0.10.2 on, `validation.prepare`. May run
         in a native thread."""
         if self.rules is None:
@@ -192,18 +191,18 @@ class LogConfig:
         )
 
     def from_stored(self, topic: str, overrides: Mapping[str, str]) -> Self:
-        """This configuration under a topic's overrides as ZooKeeper holds them; what cannot be read
-        stays as it is here (see parse_stored_config)."""
+        """This configuration with a topic's overrides from ZooKeeper; invalid ones are ignored (see
+        parse_stored_config)."""
         values: dict[str, Any] = {
             name.replace(".", "_"): value
             for name, value in parse_stored_config(topic, overrides, self.level).items()
         }
-        # Below 0 an entry would lead to the first message of a segment, which lookups find without.
+        # Below 0 an entry would point to a segment's first message, which needs no entry.
         interval = max(0, values.get("index_interval_bytes", self.index_interval_bytes))
         return replace(self, **values | {"index_interval_bytes": interval})
 
     def __str__(self) -> str:
-        """As the broker logs it: `segment.bytes -> 1073741824, …`."""
+        """The text for the broker's log: `segment.bytes -> 1073741824, …`."""
         names = (one.name.replace("_", ".") for one in fields(self))
         return ", ".join(
             f"{name} -> {getattr(self, name.replace('.', '_'))}"

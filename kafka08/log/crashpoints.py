@@ -1,8 +1,8 @@
-"""Named places at which a test can let the process "die".
+"""Named points at which a test can simulate a crash.
 
-Whoever opens a log may pass a callable; it is called with one of the names below, each standing
-between two effects on disk. A test raises from it, forgets the objects, opens the directory again
-and checks it. The default does nothing.
+The opener of a log may pass a callable, which is called with one of the names below, each between
+two effects on disk. A test raises from it, drops the objects, opens the directory again and checks
+it. The default does nothing.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ ROLL_SEALED: Final = "roll.sealed"
 ROLL_LOG_CREATED: Final = "roll.log_created"
 """The new .log exists without its .index."""
 ROLL_CREATED: Final = "roll.created"
-"""Both new files exist; nothing was written to them."""
+"""Both new files exist; they are empty."""
 FLUSH_SYNCED: Final = "flush.synced"
-"""The files are on disk; the recovery point does not say so yet."""
+"""The files are on disk; the recovery point is not updated yet."""
 TRUNCATE_SEGMENTS_DELETED: Final = "truncate.segments_deleted"
-"""Later segments are gone; the one that holds the target still has its old end."""
+"""Later segments are gone; the one that contains the target still has its old end."""
 TRUNCATE_INDEX_CUT: Final = "truncate.index_cut"
-"""The index is cut; the messages are not."""
+"""The index is truncated; the messages are not."""
 DELETE_LOG_RENAMED: Final = "delete.log_renamed"
 """A segment's .log is renamed; its .index still has the old name."""
 CLEANED_WRITTEN: Final = "clean.written"
-"""Survivors are on disk as *.cleaned; what they were made of is in place."""
+"""The cleaned segment is on disk as *.cleaned; its originals are in place."""
 SWAP_LOG_RENAMED: Final = "swap.log_renamed"
 """The cleaned .log has its next name (*.swap, or the final one); its .index has the old one."""
 SWAP_BEGUN: Final = "swap.begun"
-"""Cleaned and replaced segments are both there; the cleaned one, *.swap, is what counts."""
+"""Cleaned and replaced segments both exist; the cleaned one, *.swap, is valid."""
 SWAP_REPLACED: Final = "swap.replaced"
 """The replaced segments are renamed; the cleaned one still is *.swap."""
 CHECKPOINT_WRITTEN: Final = "checkpoint.written"
 """The temporary file is complete; the old checkpoint is still in place."""
 LOAD_MARKER_REMOVED: Final = "load.marker_removed"
-"""The clean-shutdown marker is gone; no log was opened yet."""
+"""The clean-shutdown marker is gone; no log is open yet."""
 SHUTDOWN_CLOSED: Final = "shutdown.closed"
 """All logs are closed and checkpointed; the clean-shutdown marker is not written yet."""
 
 
 def never(_name: str) -> None:
-    """The hook of production: no crash."""
+    """The default: no crash."""

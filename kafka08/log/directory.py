@@ -22,10 +22,10 @@ from kafka08.runtime.system_disk import SYSTEM_DISK
 
 
 class LogDirectory:
-    """A log directory that this process owns until `release`. Made if it is missing.
+    """A log directory that this process owns until `release`. Created if missing.
 
     `was_clean` says whether the last owner stopped cleanly (a new directory counts as unclean:
-    there is nothing to recover). StorageError if it cannot be used or somebody else holds it.
+    there is nothing to recover). StorageError if it cannot be used or another broker has locked it.
     """
 
     def __init__(
@@ -47,21 +47,21 @@ class LogDirectory:
         self.recovery_points.create()
 
     def partition_directories(self) -> list[Path]:
-        """Every directory inside, sorted by name; each must be a partition's."""
+        """Every directory in it, sorted by name; each must be a partition's."""
         with storage_errors("list", self.path):
             return self._disk.directories_in(self.path)
 
     def remove_marker(self) -> None:
-        """From now on this directory is not cleanly shut down. On return that is on disk: a marker
-        that a power failure brings back would let the next start skip recovery."""
+        """Mark this directory as not cleanly shut down. That is on disk on return: if a power
+        failure restored the marker, the next start would skip recovery."""
         remove(self._disk, self._marker)
         sync_directory(self._disk, self.path)
         self._crash(crashpoints.LOAD_MARKER_REMOVED)
 
     def write_marker(self) -> None:
-        """Say that every log in here was flushed, closed and checkpointed."""
+        """Record that every log here was flushed, closed and checkpointed."""
         create_file(self._disk, self._marker)
 
     def release(self) -> None:
-        """Unlock. Does nothing the second time."""
+        """Unlock. A second call does nothing."""
         self._lock.release()

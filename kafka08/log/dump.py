@@ -1,11 +1,11 @@
-"""Segment files as text, line for line what `kafka.tools.DumpLogSegments` prints: that of 0.10.2.2
-for a segment with a time index, that of 0.8.2.2 for others.
+"""Dumps segment files, line for line as `kafka.tools.DumpLogSegments`: that of 0.10.2.2 for a
+segment with a time index, that of 0.8.2.2 for others.
 
     dump = LogDump(deep_iteration=True)
     for line in dump.lines(path): print(line)                            # stdout, file by file
     for line in dump.complaints(): print(line, file=sys.stderr)          # once, at the end
 
-Nothing is changed: unlike the original this does not open indexes for writing.
+It changes nothing: unlike the original it does not open indexes for writing.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ DEFAULT_MAX_MESSAGE_BYTES: Final = 5 << 20
 
 
 Row = dict[str, int | str | None]
-"""What a dump says of one message or index entry, in the order of its columns."""
+"""A message or index entry, in the order of its columns."""
 
 
 class _Found(NamedTuple):
@@ -74,7 +74,7 @@ class _Found(NamedTuple):
 
 
 def _text(data: bytes) -> str:
-    """How keys and values print: UTF-8, as StringDecoder reads it."""
+    """Keys and values as StringDecoder prints them: as UTF-8."""
     return data.decode("utf-8", "replace")
 
 
@@ -87,8 +87,8 @@ def _column(item: tuple[str, int | str | None]) -> str:
 
 
 class LogDump:
-    """Dumps .log, .index and .timeindex files with one set of options, and remembers what was wrong
-    with them.
+    """Dumps .log, .index and .timeindex files with one set of options, and collects their
+    errors.
 
     print_data_log      keys and values too, as UTF-8
     deep_iteration      the messages inside wrappers instead of the wrappers
@@ -117,8 +117,7 @@ class LogDump:
         self._lost_offsets: dict[Path, list[tuple[int, int]]] = {}
 
     def lines(self, path: Path) -> Iterator[str]:
-        """The dump of one file; nothing for a file that is none of them. CorruptLog,
-        StorageError."""
+        """The dump of one file; empty for other types of files. CorruptLog, StorageError."""
         if path.suffix in {LOG_SUFFIX, *INDEX_SUFFIXES}:
             yield f"Dumping {path}"
         if path.suffix == LOG_SUFFIX:
@@ -127,8 +126,8 @@ class LogDump:
             yield row if isinstance(row, str) else " ".join(map(_column, row.items()))
 
     def rows(self, path: Path) -> Iterator[Row | str]:
-        """The same as values: name → value of each message or index entry, and text for what is no
-        message. CorruptLog, StorageError."""
+        """The same as values: name → value for each message or index entry, and text for other
+        lines. CorruptLog, StorageError."""
         if path.suffix == LOG_SUFFIX:
             yield from self._log_rows(path)
         elif path.suffix == INDEX_SUFFIX:
@@ -137,7 +136,7 @@ class LogDump:
             yield from self._time_index_rows(path)
 
     def complaints(self) -> Iterator[str]:
-        """What did not fit in the files dumped so far, the last finding of each file first."""
+        """The errors in the files dumped so far, the last one of each file first."""
         for path, mismatches in self._mismatches.items():
             yield f"Mismatches in :{path.absolute()}"
             for index_offset, log_offset in reversed(mismatches):
@@ -228,26 +227,26 @@ class LogDump:
             if first is None and not relative and not position:
                 return  # a pre-allocated index of an empty segment
             if first is None:
-                raise CorruptLog(f"{path}: entry {number} leads to byte {position}, no message")
+                raise CorruptLog(f"{path}: entry {number} points to byte {position}, no message")
             offset = base_offset + relative
             if first != offset:
                 self._mismatches.setdefault(path, []).append((offset, first))
             if relative == 0 and number > 0:
-                return  # zeros behind the last entry
+                return  # zeros after the last entry
             if not self._verify_index_only:
                 yield {"offset": offset, "position": position}
 
     def _first_offset(self, file: File, path: Path, position: int, size: int) -> int | None:
-        """The offset of the first message at `position`, unpacked; None if there is no entry."""
+        """The offset of the first message at `position`, decompressed; None without an entry."""
         for start, chunk, entry in self._entries(file, path, position, size):
             for found in _messages(path, start, chunk, entry, deep=True):
                 return found.offset
         return None
 
     def _time_index_rows(self, path: Path) -> Iterator[Row]:
-        """Each entry is looked for from where the index leads; its timestamp is to be the largest
-        of the messages inside. Zeros behind the last entry are left out, where 0.10.2.2 complains
-        of them."""
+        """Looks for each entry from the position in the index on; its timestamp must be the largest
+        of the messages there. Zeros after the last entry are left out, where 0.10.2.2 reports
+        errors."""
         base_offset = base_offset_of(path)
         log_path = path.with_suffix(LOG_SUFFIX)
         file = open_file(self._disk, log_path, OpenMode.READ)
@@ -273,7 +272,7 @@ class LogDump:
             before_ms = timestamp_ms
 
     def _places(self, path: Path, base_offset: int) -> list[IndexEntry]:
-        """What an index says, if there is one."""
+        """The entries of the index, if there is one."""
         content = read_file(self._disk, path) if exists(self._disk, path) else b""
         whole = content[: len(content) // INDEX_ENTRY_BYTES * INDEX_ENTRY_BYTES]
         entries = INDEX_ENTRY.iter_unpack(whole)
@@ -295,8 +294,8 @@ class LogDump:
     def _entries(
         self, file: File, path: Path, start: int, size: int
     ) -> Iterator[tuple[int, memoryview, kernel.MessageAndOffset]]:
-        """(position in the file, the bytes `entry.position` counts in, entry) of each whole entry
-        from `start` on, up to one whose sizes cannot be."""
+        """(position in the file, the bytes to which `entry.position` refers, entry) of each whole
+        entry from `start` on, up to one with impossible sizes."""
         chunk_bytes = CHUNK_BYTES
         while start < size:
             with storage_errors("read", path):
@@ -336,9 +335,9 @@ def _messages(
 ) -> Iterator[_Found]:
     """The entry itself, or every message inside it; all with the outermost entry's position.
 
-    shift     what is added to the entry's offset
-    wrapper   of magic 1, in which the entry is: its timestamp type counts, and its timestamp if the
-              broker gave it
+    shift     is added to the entry's offset
+    wrapper   of magic 1, which contains the entry: its timestamp type applies, and with
+              LogAppendTime its timestamp
     """
     if entry.codec not in CODEC_NAMES:
         raise CorruptLog(f"{path} at byte {position}: {entry.codec} is an unknown codec")

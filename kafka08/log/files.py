@@ -1,7 +1,6 @@
-"""The one place for disk errors: what the disk raises, OSError, comes out of this room as
-errors.StorageError.
+"""Disk errors: turns OSError from the disk into errors.StorageError, for this whole package.
 
-Every use of a Disk or a File happens in a function of this module or under `storage_errors`.
+Every use of a Disk or a File is in a function of this module or under `storage_errors`.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from kafka08.runtime.disk import Disk, File, OpenMode, Syncable
 
 
 def storage_error(action: str, path: object, error: OSError) -> StorageError:
-    """What the broker is told when the operating system refused: action, path, reason."""
+    """The error for the broker: action, path, and the operating system's reason."""
     return StorageError(f"cannot {action} {path}: {error.strerror or error}")
 
 
@@ -29,19 +28,19 @@ def storage_errors(action: str, path: object) -> Iterator[None]:
 
 
 def open_file(disk: Disk, path: Path, mode: OpenMode) -> File:
-    """The open file; missing ones are made only by CREATE and REPLACE."""
+    """The open file; only CREATE and REPLACE create a missing one."""
     with storage_errors("open", path):
         return disk.open(path, mode)
 
 
 def open_directory(disk: Disk, path: Path) -> Syncable:
-    """A directory, to sync the names in it."""
+    """A directory, to sync its names."""
     with storage_errors("open", path):
         return disk.open_directory(path)
 
 
 def create_file(disk: Disk, path: Path) -> None:
-    """Make a file, empty, if it is missing."""
+    """Create a file, empty, if it is missing."""
     with storage_errors("create", path):
         disk.open(path, OpenMode.CREATE)
 
@@ -66,30 +65,30 @@ def file_size(file: File, path: Path) -> int:
 
 
 def modified_ns(disk: Disk, path: Path) -> int:
-    """When the file was last written, in ns since 1970."""
+    """The file's modification time, in ns since 1970."""
     with storage_errors("read the time of", path):
         return disk.modified_ns(path)
 
 
 def modified_ms(disk: Disk, path: Path) -> int:
-    """As `modified_ns`, in ms: what retention and time lookups go by."""
+    """As `modified_ns`, in ms: for retention and time lookups."""
     return modified_ns(disk, path) // 1_000_000
 
 
 def rename(disk: Disk, old: Path, new: Path) -> None:
-    """Give a file another name, replacing whatever had it."""
+    """Rename a file, replacing another of that name."""
     with storage_errors("rename", old):
         disk.rename(old, new)
 
 
 def remove(disk: Disk, path: Path) -> None:
-    """Delete a file if it is there."""
+    """Delete a file if it exists."""
     with storage_errors("delete", path):
         disk.remove(path)
 
 
 def make_directories(disk: Disk, path: Path) -> None:
-    """Make a directory, and those above it, if they are missing."""
+    """Create a directory and its parents, if missing."""
     with storage_errors("create", path):
         disk.make_directories(path)
 

@@ -1,4 +1,4 @@
-"""IndexFile: what the indexes of a segment have in common, fixed entries in one file.
+"""IndexFile: the common part of a segment's indexes, fixed-size entries in one file.
 
 An index carries no checksum: after a crash it is rebuilt from the messages. That of an active
 segment is pre-allocated (a sparse file, zeros after the last entry) and trimmed to its entries when
@@ -17,17 +17,17 @@ from kafka08.runtime.disk import Disk, File, OpenMode
 from kafka08.runtime.system_disk import SYSTEM_DISK
 
 PAGE_BYTES: Final = 4096
-"""Room is given to a pre-allocated index so much at a time."""
+"""The unit in which blocks are allocated to a pre-allocated index."""
 
 
 class IndexFile:
-    """An index file of entries of `entry_bytes`. Opens the file as it is, or makes an empty one;
+    """An index file of entries of `entry_bytes`. Opens the file as it is, or creates an empty one;
     `grow` makes it writable.
 
-    entries    how many are used
-    capacity   how many there is room for; 0 until `grow`
+    entries    the number of used entries
+    capacity   the number of entries with room; 0 until `grow`
 
-    A mapped file is closed: of the many thousand indexes of a broker none takes a descriptor. It is
+    A mapped file is closed, so that the many thousand indexes of a broker take no descriptors. It is
     opened again for what a map cannot do, which is rare. Not thread-safe.
     """
 
@@ -53,7 +53,7 @@ class IndexFile:
             self.seal()
 
     def _begin(self, last: bytes | None) -> None:
-        """Take in the bytes of the last entry; None if there is none."""
+        """Set the last entry from its bytes; None if there is none."""
         raise NotImplementedError
 
     def truncate_to(self, offset: int) -> None:
@@ -72,14 +72,14 @@ class IndexFile:
         self.capacity = max(max_bytes // self.entry_bytes, self.entries + 1)
         file = self.opened()
         with storage_errors("pre-allocate", self.path):
-            # Shorter first: what lies behind the last entry must read as zeros.
+            # Shorter first: the file must read as zeros after the last entry.
             file.truncate(self.size)
             file.truncate(self.capacity * self.entry_bytes)
         self._allocated = self.size
         self._map_file(file, self.capacity)
 
     def seal(self) -> None:
-        """Trim the file to its entries and accept no more; what a rolled or closed index is."""
+        """Trim the file to its entries and accept no more: for rolled and closed indexes."""
         file = self.opened()
         self._unmap()
         self.capacity = 0
@@ -87,7 +87,7 @@ class IndexFile:
             file.truncate(self.size)
 
     def size_problem(self) -> str | None:
-        """Why the file cannot be one of whole entries; None if it can."""
+        """Why the file's size is wrong; None if it is right."""
         with storage_errors("measure", self.path):
             size = self._disk.size(self.path)
         if size % self.entry_bytes:
@@ -95,22 +95,22 @@ class IndexFile:
         return None
 
     def opened(self) -> File:
-        """The file, open for writing; to sync it, say."""
+        """The file, open for writing, for example to sync it."""
         return open_file(self._disk, self.path, OpenMode.UPDATE)
 
     def close(self) -> None:
-        """Trim the file and let go of it."""
+        """Trim the file and close it."""
         if self._map is not None and self.capacity:
             self.seal()
         self._unmap()
 
     def forget(self) -> None:
-        """Let go of the file as it is: it was deleted."""
+        """Close the file as it is: it was deleted."""
         self._unmap()
         self.capacity = 0
 
     def _keep(self, entries: int) -> None:
-        """Overwrite the entries behind the first `entries` with zeros. The index must have been
+        """Overwrite the entries after the first `entries` with zeros. The index must have been
         grown."""
         assert self.capacity, "truncate of a sealed index"
         dropped = bytes((self.entries - entries) * self.entry_bytes)
@@ -130,8 +130,8 @@ class IndexFile:
         self._map = None
 
     def _allocate_page(self) -> None:
-        """Give the next page real blocks: a store into a hole of a full disk would kill the
-        process by a signal, this raises instead."""
+        """Allocate blocks for the next page: on a full disk a store into a hole would kill the
+        process by a signal, while this raises an error."""
         file = self.opened()
         size = min(PAGE_BYTES, self.capacity * self.entry_bytes - self._allocated)
         with storage_errors("extend", self.path):
@@ -139,8 +139,8 @@ class IndexFile:
         self._allocated += size
 
     def _used_entries(self, file: File) -> int:
-        """How many entries come before the zeros that a crash left at the end. Read, not mapped: a
-        load from a hole of a map takes a page, and on a full tmpfs it kills the process."""
+        """The number of entries before the zeros that a crash left at the end. Read, not mapped: a
+        load from a mapped hole takes a page, and on a full tmpfs it kills the process."""
         unused = bytes(self.entry_bytes)
         if not self.entries or self._read_entry(file, self.entries - 1) != unused:
             return self.entries

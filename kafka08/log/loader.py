@@ -1,8 +1,8 @@
-"""Opening a partition's directory: finish what was interrupted, recover what was not flushed.
+"""Opens a partition's directory: finishes interrupted operations, recovers unflushed segments.
 
 Source: kafka.log.Log.loadSegments and recoverLog 0.8.2.2. Where that refuses to start because of an
-index that a failed start left pre-allocated, or any other index that cannot be right, this rebuilds
-the index.
+index that a failed start left pre-allocated, or because of any other wrong index, this rebuilds the
+index.
 """
 
 from __future__ import annotations
@@ -64,14 +64,14 @@ def load_segments(
 ) -> Loaded:
     """Open every segment; check and repair those that may be damaged.
 
-    These are: all from the one that holds `recovery_point` on (none after a clean shutdown), any
-    whose index is missing or cannot be right, and an active one whose tail is not whole. If an
-    unflushed segment had to be cut, or ends before the next one begins, those after it are deleted.
+    These are: all from the one with `recovery_point` on (none after a clean shutdown), any whose
+    index is missing or wrong, and an active one whose tail is not whole. If an unflushed segment is
+    truncated, or ends before the next one starts, those after it are deleted.
 
     may_have_gaps   offsets may be missing between segments: the log is or was compacted
 
-    A power failure may leave the name of a rolled segment, and of the one before it a size of some
-    time ago. 0.8.2.2 keeps both then, and with them a hole in the offsets.
+    A power failure may leave the name of a rolled segment, with an older size of the one before it.
+    0.8.2.2 keeps both then, and with them a gap in the offsets.
     """
     _finish_interrupted(disk, directory)
     bases = _base_offsets(disk, directory)
@@ -109,7 +109,7 @@ def load_segments(
                 end,
             )
             _delete_after(segments, number)
-            # A power failure must not bring them back behind messages written later.
+            # A power failure must not restore them after messages written later.
             sync_directory(disk, directory)
             break
     active = segments[-1]
@@ -121,7 +121,7 @@ def load_segments(
 
 
 def _end_of(segment: LogSegment, found: Recovered) -> int:
-    """The next offset after a segment's sound messages."""
+    """The next offset after a segment's valid messages."""
     return max(found.last_offset + 1, segment.base_offset)
 
 
@@ -140,7 +140,7 @@ def _recover(
 
 
 def _delete_after(segments: list[LogSegment], number: int) -> None:
-    """Delete the segments behind one that was cut: their offsets would leave a hole."""
+    """Delete the segments after a truncated one: their offsets would leave a gap."""
     while len(segments) > number + 1:
         segment = segments.pop()
         logger.warning("Deleting %s, which follows the corruption.", segment.log_path)
@@ -162,14 +162,14 @@ def _finish_interrupted(disk: Disk, directory: Path) -> None:
                 _remove_replaced(disk, directory, path)
                 for suffix in INDEX_SUFFIXES:
                     remove(disk, target.with_suffix(suffix))
-                # They must not come back beside the segment that replaces them.
+                # They must not reappear beside the segment that replaces them.
                 sync_directory(disk, directory)
                 rename(disk, path, target)
 
 
 def _remove_replaced(disk: Disk, directory: Path, swap: Path) -> None:
-    """Delete the segments that a cleaned one was also made of: those that begin after it and at or
-    below its last offset. 0.8.2.2 leaves them, and so two segments with the same offsets."""
+    """Delete the other originals of a cleaned segment: those that start after it and at or below
+    its last offset. 0.8.2.2 leaves them, and so two segments with the same offsets."""
     file = open_file(disk, swap, OpenMode.READ)
     size = file_size(file, swap)
     with storage_errors("read", swap):
@@ -184,7 +184,7 @@ def _remove_replaced(disk: Disk, directory: Path, swap: Path) -> None:
 
 
 def _base_offsets(disk: Disk, directory: Path) -> list[int]:
-    """Base offsets of the segments there, ascending. An index without messages is deleted."""
+    """Base offsets of the segments, ascending. An index without messages is deleted."""
     bases = []
     for path in files_in(disk, directory):
         if path.name.endswith(LOG_SUFFIX):

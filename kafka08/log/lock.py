@@ -17,7 +17,7 @@ from kafka08.runtime.system_disk import SYSTEM_DISK
 class DirectoryLock:
     """Holds `.lock` of a log directory from construction to `release`; the file stays.
 
-    StorageError if somebody else holds it.
+    StorageError if another process or thread holds it.
     """
 
     def __init__(self, directory: Path, disk: Disk = SYSTEM_DISK) -> None:
@@ -32,5 +32,5 @@ class DirectoryLock:
                 ) from None
 
     def release(self) -> None:
-        """Let others in. Does nothing the second time."""
+        """Unlock. A second call does nothing."""
         self._lock.release()

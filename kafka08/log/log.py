@@ -4,10 +4,10 @@
     next offset to be written        = log end offset (LEO)
     everything below is on disk      = recovery point, start <= recovery point <= LEO
 
-Offsets ascend but may have gaps (compaction). A `Log` is used by one thread (the broker's hub); it
-never waits except for the disk: appends go to the page cache, the fsync of a rolled segment and
-deletes are handed to its `Background`; `flush` waits. So do the appends for flush.messages, unless
-the caller sees to it: `flush=False`, and then what `owed_flush` gives. Source:
+Offsets ascend but may have gaps (compaction). A `Log` is used by one thread (the broker's hub). It
+waits only for the disk: appends go to the page cache, the fsync of a rolled segment and deletes go
+to its `Background`; `flush` waits. So do appends with flush.messages, unless the caller passes
+`flush=False` and runs the result of `owed_flush`. Source:
 kafka.log.Log 0.8.2.2 and 0.10.2.2.
 """
 
@@ -57,7 +57,7 @@ from kafka08.runtime.system_disk import SYSTEM_DISK
 logger = logging.getLogger(__name__)
 
 DrawJitter = Callable[[int], int]
-"""limit → a number in [0, limit); how a segment's roll jitter is drawn."""
+"""limit → a random number in [0, limit), for a segment's roll jitter."""
 NOTHING_APPENDED = AppendInfo(-1, -1, 0, 0)
 
 
@@ -66,31 +66,31 @@ def no_jitter(_limit: int) -> int:
 
 
 class Log:
-    """The log in `directory` (made if missing), named `<topic>-<partition>`.
+    """The log in `directory` (created if missing), named `<topic>-<partition>`.
 
     clock            wall time, for segment ages and flush intervals
     recovery_point   everything below is known to be on disk and is not checked again
-    clean_shutdown   the last owner closed the log; nothing is checked but the very end
-    was_cleaned      the cleaner was here, so offsets may be missing between segments
-    disk             where the files are
-    background       where fsync and delayed deletes run
+    clean_shutdown   the last owner closed the log; only its very end is checked
+    was_cleaned      the cleaner has worked on it, so offsets may be missing between segments
+    disk             the file system
+    background       runs fsync and delayed deletes
     draw_jitter      random source of segment.jitter.ms
     crash            see kafka08.log.crashpoints
 
-    `_name_changes` counts the files made in `directory` (and that it was made itself);
+    `_name_changes` counts the files created in `directory` (and the directory itself);
     `_synced_name_changes` is how many of these a completed flush has put on disk. Two flushes may
-    be under way at once, so each syncs the directory until one of them has completed.
+    run at once, so each syncs the directory until one of them has completed.
 
-    `_cut_unsynced`: the active segment was cut, and no completed flush has put that on disk. Were
-    the cut undone by a power failure after a roll, two segments would hold the same offsets.
+    `_cut_unsynced`: the active segment was truncated, and no completed flush has put that on disk.
+    If a power failure undid the truncation after a roll, two segments would have the same offsets.
 
-    is_being_cleaned   a cleaner is at work; retention waits
+    is_being_cleaned   a cleaner works on it; retention waits
 
-    `sealed_changes` rises with everything that cuts or deletes sealed segments; a cleaning under
-    way is void then.
+    `sealed_changes` rises when sealed segments are truncated or deleted; a cleaning in progress
+    aborts then.
 
     Opening may read the whole log (recovery) and may do so in any thread; afterwards one thread at
-    a time. Raises StorageError, or CorruptLog for file names that are no segments.
+    a time. Raises StorageError, or CorruptLog for misnamed segment files.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class Log:
             "Completed load of log %s with log end offset %d", self.name, self._log_end_offset
         )
 
-    # What it is
+    # Properties
 
     @property
     def name(self) -> str:
@@ -165,7 +165,7 @@ class Log:
 
     @property
     def log_end(self) -> LogOffset:
-        """The LEO and where it lies."""
+        """The LEO with its position."""
         active = self._active
         return LogOffset(self._log_end_offset, active.base_offset, active.size)
 
@@ -181,7 +181,7 @@ class Log:
 
     @property
     def segment_facts(self) -> list[SegmentFacts]:
-        """The segments as retention sees them, oldest first."""
+        """The segments for retention policies, oldest first."""
         return [
             SegmentFacts(segment.base_offset, segment.size, segment.newest_ms)
             for segment in self._segments
@@ -189,21 +189,21 @@ class Log:
 
     @property
     def sealed_segments(self) -> list[LogSegment]:
-        """The segments that take no more appends, oldest first; what a cleaner may replace."""
+        """The segments that accept no more appends, oldest first; a cleaner may replace them."""
         return self._segments[:-1]
 
     @property
     def active_base_offset(self) -> int:
-        """Where the segment that takes the appends begins."""
+        """The base offset of the active segment."""
         return self._active.base_offset
 
     def base_offset_of(self, offset: int) -> int:
-        """Where the segment begins that `offset` falls into; the log start if it is below."""
+        """The base offset of the segment of `offset`; the log start if it is below."""
         return self._bases[max(0, bisect_right(self._bases, offset) - 1)]
 
     @property
     def is_closed(self) -> bool:
-        """Closed or deleted."""
+        """Whether it was closed or deleted."""
         return self._closed
 
     # Appending
@@ -211,10 +211,10 @@ class Log:
     def append(
         self, message_set_data: Buffer, now_ms: int | None = None, *, flush: bool = True
     ) -> AppendInfo:
-        """Append what a producer sent: validate, number in place (or repack), one write.
+        """Append a produced set: validate, number in place (or recompress), one write.
 
-        `message_set_data` must be writable and is changed. `now_ms` is the present time, for those
-        that append to many logs at once. Raises InvalidMessage, InvalidTimestamp,
+        `message_set_data` must be writable and is changed. `now_ms` is the current time, for a
+        caller that appends to many logs at once. Raises InvalidMessage, InvalidTimestamp,
         MessageSizeTooLarge, MessageSetSizeTooLarge or UnknownError with nothing appended, and
         StorageError.
         """
@@ -235,14 +235,14 @@ class Log:
     def append_prepared(
         self, prepared: message_set.PreparedSet, *, flush: bool = True
     ) -> AppendInfo:
-        """Append a set that `config.prepare` numbered from the present LEO.
+        """Append a set that `config.prepare` numbered from the current LEO.
 
-        For those that prepare elsewhere (repacking in a native thread); nothing may have been
-        appended or truncated since.
+        For callers that prepare elsewhere (compression in a native thread); the log must not have
+        changed since.
         """
         assert not prepared.count or prepared.first_offset == self._log_end_offset, (
-            f"{self.name}: a set numbered from {prepared.first_offset} does not go to "
-            f"{self._log_end_offset}"
+            f"{self.name}: a set numbered from {prepared.first_offset} does not start at the log "
+            f"end offset {self._log_end_offset}"
         )
         return self._append_numbered(prepared, self._clock.time_ms(), flush)
 
@@ -258,8 +258,8 @@ class Log:
         return AppendInfo(first_offset, last_offset, count, len(data), prepared.log_append_time_ms)
 
     def append_as_follower(self, message_set_data: Buffer, *, flush: bool = True) -> AppendInfo:
-        """Append what was fetched from the leader, offsets as they are; a partial entry at the end
-        is left out.
+        """Append a set fetched from the leader, keeping its offsets; a partial last entry is left
+        out.
 
         Raises InvalidMessage (CRC, size, or offsets that do not ascend from the LEO on),
         MessageSizeTooLarge or MessageSetSizeTooLarge with nothing appended, and StorageError.
@@ -287,7 +287,7 @@ class Log:
         active = self._active
         first_offset, last_offset = self._log_end_offset, summary.last_offset
         if active.size and last_offset - active.base_offset > INT_MAX:
-            # The indexes count offsets from the base in 32 bits.
+            # The indexes store offsets relative to the base in 32 bits.
             self.roll(max(first_offset, last_offset - INT_MAX) if config.has_timestamps else None)
         data = memoryview(message_set_data)[: summary.size]
         now_ms = self._clock.time_ms()
@@ -295,8 +295,8 @@ class Log:
         return AppendInfo(first_offset, last_offset, summary.count, summary.size)
 
     def may_owe_flush(self, message_set_data: Buffer) -> bool:
-        """Whether an append of this set may make the fsync of flush.messages due; a compressed one
-        may hold any number of messages."""
+        """Whether an append of this set may make an fsync by flush.messages due; a compressed one
+        may contain any number of messages."""
         most = len(message_set_data) // EMPTY_ENTRY_BYTES
         return (
             self._unflushed_messages + most >= self.config.flush_messages
@@ -304,8 +304,8 @@ class Log:
         )
 
     def owed_flush(self) -> PendingFlush | None:
-        """The fsync that flush.messages asks for before the last append is acknowledged; None if
-        it does not."""
+        """The fsync that flush.messages requires before the last append is acknowledged; None if
+        it requires none."""
         due = self._unflushed_messages >= self.config.flush_messages
         return self.begin_flush() if due else None
 
@@ -328,7 +328,7 @@ class Log:
         config = self.config
         largest_ms = summary.max_timestamp_ms
         if segment.size:
-            # The age: between timestamps, or if the first message has none between clock times.
+            # The age: by timestamps, or if the first message has none by clock times.
             first_ms = segment.first_ms
             age_ms = now_ms - segment.created_ms if first_ms < 0 else largest_ms - first_ms
             if (
@@ -369,12 +369,11 @@ class Log:
     # Reading
 
     def read(self, offset: int, max_bytes: int, max_offset: int | None = None) -> LogSlice:
-        """Up to `max_bytes` from the first entry at or above `offset`, out of one segment.
+        """Up to `max_bytes` from the first entry at or above `offset`, from one segment.
 
-        `max_offset` ends the slice before the entry at or above it. At the LEO, or if nothing but
-        deleted messages is left up to it, the slice is empty. OffsetOutOfRange below the log start
-        or above the LEO; UnknownError for a negative size or a `max_offset` below `offset`, as
-        0.8.2.2 answers.
+        `max_offset` ends the slice before the entry at or above it. At the LEO, or if all messages
+        up to it are deleted, the slice is empty. OffsetOutOfRange below the log start or above the
+        LEO; UnknownError for a negative size or a `max_offset` below `offset`, as from 0.8.2.2.
         """
         active = self._active
         log_end_offset = self._log_end_offset
@@ -406,7 +405,7 @@ class Log:
         )
 
     def position_of(self, offset: int) -> LogOffset:
-        """Where `offset` lies; OffsetOutOfRange outside of log start to LEO."""
+        """The position of `offset`; OffsetOutOfRange outside of log start to LEO."""
         return self.read(offset, 0).log_offset
 
     def offsets_before(self, time_ms: int, max_offsets: int) -> list[int]:
@@ -437,7 +436,7 @@ class Log:
     # Flushing
 
     def begin_flush(self) -> PendingFlush | None:
-        """An fsync of everything below the LEO that is not on disk yet; None if all is."""
+        """An fsync of everything below the LEO that is not on disk yet; None if everything is."""
         up_to = self._log_end_offset
         if up_to <= self.recovery_point and not self._cut_unsynced:
             return None
@@ -470,17 +469,17 @@ class Log:
         return PendingFlush(str(self.directory), files, complete)
 
     def flush(self) -> None:
-        """Wait until everything below the LEO is on disk; it is the new recovery point."""
+        """Wait until everything below the LEO is on disk: it is the new recovery point."""
         flush = self.begin_flush()
         if flush is not None:
             flush.run()
 
-    # Cutting and deleting
+    # Truncating and deleting
 
     def delete_old_segments(self, policy: RetentionPolicy) -> int:
-        """Delete what `policy` says has expired; returns how many segments that were.
+        """Delete expired segments by `policy`; returns their number.
 
-        If all are to go, the log rolls first. Readers of deleted segments go on undisturbed.
+        If all of them are expired, the log rolls first. Readers of deleted segments can continue.
         """
         facts = self.segment_facts
         count = deletable(policy, facts, self._clock.time_ms())
@@ -492,11 +491,11 @@ class Log:
         return count
 
     def replace_segments(self, old: Sequence[LogSegment], cleaned: CleanedSegment) -> None:
-        """Put `cleaned`, which is finished, in the place of `old`: sealed segments of this log,
-        adjacent, the first of the same base offset. Readers of them go on undisturbed.
+        """Replace `old` by `cleaned`, which is finished. `old` are adjacent sealed segments of this
+        log, the first with the same base offset. Their readers can continue.
 
-        After a crash at any point the next load finds the old ones or the new one. After a
-        StorageError that is so as well, but this log must not be used any more.
+        After a crash at any point the next load finds the old ones or the new one. The same holds
+        after a StorageError, but this log must not be used any more.
         """
         start = self._segments.index(old[0])
         end = start + len(old)
@@ -510,11 +509,11 @@ class Log:
         self._bases.insert(start, cleaned.base_offset)
 
     def truncate_to(self, offset: int) -> None:
-        """Drop everything at or above `offset`; it is the new LEO, unless it was lower already.
+        """Drop everything at or above `offset`, which becomes the LEO unless that is lower already.
 
-        The recovery point moves down with it and must be checkpointed before anything is appended
-        again: LogManager.truncate_to does both. CorruptLog, with nothing dropped, if the place
-        cannot be found.
+        The recovery point moves down with it and must be checkpointed before the next append:
+        LogManager.truncate_to does both. CorruptLog, with nothing dropped, if the position cannot
+        be found.
         """
         assert offset >= 0, f"cannot truncate to a negative offset ({offset})"
         if offset > self._log_end_offset:
@@ -534,7 +533,7 @@ class Log:
             self.sealed_changes += 1
         if keep < len(self._segments):
             self._delete_segments(keep, len(self._segments))
-            # A power failure must not bring the old segments back behind messages written later.
+            # A power failure must not restore the old segments after messages written later.
             sync_directory(self.disk, self.directory)
         self._crash(crashpoints.TRUNCATE_SEGMENTS_DELETED)
         self._active = self._segments[-1]
@@ -546,7 +545,7 @@ class Log:
         self.recovery_point = min(offset, self.recovery_point)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Delete every message; the log goes on, empty, at `offset`."""
+        """Delete every message; the log continues, empty, at `offset`."""
         logger.info("Truncating log %s fully, to start at offset %d.", self.name, offset)
         self._truncations += 1
         self.sealed_changes += 1
@@ -559,15 +558,15 @@ class Log:
         self.recovery_point = min(offset, self.recovery_point)
 
     def close(self) -> None:
-        """Trim the indexes. What was not flushed is left to the operating system."""
+        """Trim the indexes. The operating system writes unflushed messages."""
         self._closed = True
         for segment in self._segments:
             segment.close()
 
     def delete(self, renamed: Path | None = None) -> None:
-        """Remove the directory and everything in it, at once. With `renamed` give it that name
-        instead: whoever keeps this object until the directory is removed has the pages of its files
-        freed elsewhere (Background.close_soon)."""
+        """Remove the directory and everything in it, at once. With `renamed`, rename it instead:
+        keep this object until the directory is removed, then Background.close_soon frees the pages
+        of its files."""
         self._closed = True
         for segment in self._segments:
             segment.forget()
@@ -581,9 +580,8 @@ class Log:
     def _delete_segments(self, start: int, end: int) -> None:
         """Take segments[start:end] out of the log, rename their files, delete them later.
 
-        A tail goes from its end and a head from its start, so what a death half-way leaves has no
-        hole. 0.8.2.2 truncates from the start of the tail.
-        """
+        A tail is deleted from its end and a head from its start, so that a crash leaves no gap.
+        0.8.2.2 truncates from the start of the tail."""
         segments = self._segments[start:end]
         if end == len(self._segments):
             segments.reverse()
@@ -625,7 +623,7 @@ class Log:
 
 
 def _end_before(segment: LogSegment, offset: int, position: int, max_offset: int) -> int:
-    """Position at which a slice from `offset` ends so that `max_offset` is not in it."""
+    """The end position of a slice from `offset` that must not include `max_offset`."""
     if max_offset < offset:
         raise UnknownError(
             f"Attempt to read with a maximum offset ({max_offset}) less than the start offset "

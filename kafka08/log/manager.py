@@ -1,6 +1,6 @@
-"""All logs of a broker: one or more log directories, each with its lock, marker and checkpoint.
+"""LogManager: all logs of a broker in one or more log directories, with locks and checkpoints.
 
-The broker's runtime decides when: `load` at start, then `retain`, `flush_dirty` and
+The broker's runtime calls `load` at start, then `retain`, `flush_dirty` and
 `checkpoint_recovery_points` at their intervals, `shutdown` at the end.
 Source: kafka.log.LogManager 0.8.2.2.
 """
@@ -39,12 +39,12 @@ from kafka08.structs import TopicPartition
 logger = logging.getLogger(__name__)
 
 NAME_BYTES_MAX: Final = 255
-"""Of a file or a directory."""
+"""The longest name of a file or directory."""
 LOGS_PER_TURN: Final = 200
-"""Logs looked at between two pauses."""
+"""The number of logs between two pauses."""
 
 DrawUnique = Callable[[], str]
-"""Draws what makes the name of a deleted directory unique."""
+"""Returns a unique part for the name of a deleted directory."""
 LoadJob = Callable[[], Log]
 """Opens one log; independent of all others, so jobs may run in several threads."""
 RunJobs = Callable[[Sequence[LoadJob]], Iterable[Log]]
@@ -55,14 +55,14 @@ def run_one_by_one(jobs: Sequence[LoadJob]) -> Iterable[Log]:
 
 
 class LogManager:
-    """The logs under `directories` (log.dirs), which are made if missing and locked at once.
+    """The logs under `directories` (log.dirs), which are created if missing and locked at once.
 
-    topic_configs   topic → its overrides as ZooKeeper holds them
+    topic_configs   topic → its overrides in ZooKeeper
     retention       the policy of each log, from its configuration
-    pause           called between turns of what looks at every log; may let others run
+    pause           called periodically in loops over all logs; may let other tasks run
     draw_unique     from 0.10.2 on: directories of deleted logs are renamed, and removed later or by
                     the next load; None: they are removed at once, and load refuses renamed ones
-    The rest is handed to every `Log`.
+    The other arguments are passed to every `Log`.
 
     Raises ConfigError for a directory named twice and StorageError for one that cannot be used or
     is held by another broker. One thread uses a manager.
@@ -98,13 +98,13 @@ class LogManager:
         self._draw_unique = draw_unique
         self.logs: dict[TopicPartition, Log] = {}
         self._topics: dict[str, set[Log]] = {}
-        """The logs of each topic."""
+        """topic → its logs."""
         self._flushing: set[Log] = set()
         self.flush_times = Timings()
-        """Of the fsyncs of all logs, in ms, native thread and queue included."""
+        """The times of all fsyncs, in ms, including the wait for a native thread."""
         self._log_counts: Counter[Path] = Counter()
         self._checkpointed: dict[Path, Mapping[TopicPartition, int]] = {}
-        """The recovery points that a crash would leave, of deleted logs too."""
+        """The recovery points on disk, of deleted logs too."""
         paths = [Path(directory) for directory in directories]
         if len({disk.real_path(path) for path in paths}) < len(paths):
             raise ConfigError(f"Duplicate log directory found: {', '.join(map(str, paths))}")
@@ -119,21 +119,21 @@ class LogManager:
 
     @property
     def directories(self) -> list[Path]:
-        """The log directories, in the order given."""
+        """The log directories, in the given order."""
         return [directory.path for directory in self._directories]
 
     # Start and end
 
     def load(self, run: RunJobs = run_one_by_one) -> None:
-        """Open every log. `run` is given one job per log and may spread them over threads:
+        """Open every log. `run` gets one job per log and may run them in threads:
 
             with ThreadPoolExecutor(4) as pool:
                 manager.load(lambda jobs: pool.map(lambda job: job(), jobs))
 
-        The clean-shutdown marker is removed before the first file is opened: a start that fails
-        half way must not be taken for a clean stop by the next one, ours or the JVM's.
-        Raises CorruptLog for directories and files that are no logs, ConfigError for logs of a
-        newer format, and StorageError; the locks are released then.
+        The clean-shutdown marker is removed before the first file is opened: the next start, ours
+        or the JVM's, must not take a failed start for a clean stop. Raises CorruptLog for foreign
+        directories and files, ConfigError for logs of a newer format, and StorageError; the locks
+        are released then.
         """
         logger.info("Loading logs.")
         try:
@@ -170,9 +170,9 @@ class LogManager:
         return jobs
 
     def _refuse_newer_formats(self) -> None:
-        """ConfigError for a log with magic 1 where the broker stores magic 0: consumers of such a
-        broker cannot read it. A topic's own message.format.version may be lowered. 0.10.2.2 starts,
-        and so does 0.8.2.2."""
+        """ConfigError for a log with magic 1 where the broker stores magic 0: its consumers could
+        not read it. A topic's own message.format.version may be lowered. 0.10.2.2 and 0.8.2.2 start
+        in this case."""
         default = self._default_config
         if default.magic:
             return
@@ -205,9 +205,9 @@ class LogManager:
             )
 
     def shutdown(self) -> None:
-        """Flush and close every log, checkpoint, leave the clean-shutdown marker, unlock.
+        """Flush and close every log, checkpoint, write the clean-shutdown marker, unlock.
 
-        StorageError if a flush fails; the directories are unlocked without a marker then.
+        StorageError if a flush fails; then the directories are unlocked without a marker.
         """
         logger.info("Shutting down.")
         try:
@@ -248,8 +248,8 @@ class LogManager:
         return created
 
     def delete(self, topic_partition: TopicPartition) -> bool:
-        """Remove a partition's log and directory; False if there was none. At once, or, with a
-        `draw_unique`, in file.delete.delay.ms: until then the directory has another name."""
+        """Remove a partition's log and directory; False if there is none. At once, or, with
+        `draw_unique`, after file.delete.delay.ms, during which the directory is renamed."""
         removed = self.logs.pop(topic_partition, None)
         if removed is None:
             return False
@@ -275,8 +275,8 @@ class LogManager:
         return True
 
     def _renamed(self, removed: Log) -> Path | None:
-        """What the directory of a deleted log is called; None if it is removed at once, as one of a
-        name that would be too long."""
+        """The directory's new name; None if it is removed at once, as one whose new name would be
+        too long."""
         if self._draw_unique is None:
             return None
         name = deleted_directory(removed.topic_partition, self._draw_unique())
@@ -294,11 +294,11 @@ class LogManager:
         self._topics.setdefault(one.topic_partition.topic, set()).add(one)
 
     def config_of(self, topic: str) -> LogConfig:
-        """The configuration of a topic's logs: its overrides over the broker's defaults."""
+        """The configuration of a topic's logs: the broker's defaults with its overrides."""
         return self._configs.get(topic, self._default_config)
 
     def update_topic_config(self, topic: str, overrides: Mapping[str, str]) -> None:
-        """Apply a topic's changed overrides ({}: none any more) to its logs, present and future."""
+        """Apply a topic's changed overrides ({}: none) to its logs, present and future."""
         config = self._default_config.from_stored(topic, overrides)
         self._configs[topic] = config
         for one in self._topics.get(topic, ()):
@@ -307,9 +307,9 @@ class LogManager:
     def truncate_to(
         self, offsets: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, CorruptLog]:
-        """Truncate logs (those that exist) and checkpoint, so that a crash cannot leave a recovery
-        point above what was cut and written anew. Returns those that are as they were, because
-        they cannot be read."""
+        """Truncate logs (the existing ones) and checkpoint, so that a crash cannot leave a recovery
+        point above offsets that were truncated and written again. Returns those that could not be
+        truncated, because they cannot be read."""
         refused = {}
         for topic_partition, offset in offsets.items():
             found = self.logs.get(topic_partition)
@@ -323,7 +323,7 @@ class LogManager:
         return refused
 
     def truncate_fully_and_start_at(self, topic_partition: TopicPartition, offset: int) -> None:
-        """Empty a log (if it exists), let it go on at `offset`, and checkpoint."""
+        """Empty a log (if it exists), continue it at `offset`, and checkpoint."""
         found = self.logs.get(topic_partition)
         if found is not None:
             self.cleaner_points.forget(found.directory.parent, topic_partition)
@@ -331,22 +331,22 @@ class LogManager:
         self.checkpoint_recovery_points()
 
     def _lower_cleaner_point(self, one: Log, offset: int) -> None:
-        """What comes into the log above `offset` was never cleaned."""
+        """Offsets above `offset` will be written again and are not cleaned."""
         if offset <= one.log_end_offset:
             base_offset = one.base_offset_of(offset)
             self.cleaner_points.lower(one.directory.parent, one.topic_partition, base_offset)
 
     def _is_checkpointed_too_high(self, one: Log) -> bool:
-        """Whether the checkpoint has a recovery point above this log's: of a deleted log of that
-        name, or of a truncation that a crash interrupted. After another crash, what is appended
-        below it would be trusted without a check. 0.8.2.2 leaves it so."""
+        """Whether the checkpoint has a recovery point above this log's: that of a deleted log of
+        the same name, or from before an interrupted truncation. After another crash, messages
+        appended below it would be trusted without a check. 0.8.2.2 leaves it so."""
         points = self._checkpointed.get(one.directory.parent, {})
         return points.get(one.topic_partition, 0) > one.recovery_point
 
-    # What has to be done now and then
+    # Periodic work
 
     def _in_turns(self) -> Iterator[Log]:
-        """Every log, while it is here. `pause` is called now and then, so logs may come and go."""
+        """Every log that still exists. `pause` is called periodically, so logs may come and go."""
         for number, one in enumerate(list(self.logs.values()), 1):
             if number % LOGS_PER_TURN == 0:
                 self._pause()
@@ -354,7 +354,7 @@ class LogManager:
                 yield one
 
     def retain(self) -> int:
-        """Delete what has expired in every log whose policy says so; returns the segments."""
+        """Delete expired segments in every log with retention; returns their number."""
         deleted = 0
         for one in self._in_turns():
             if one.config.deletes and not one.is_being_cleaned:
@@ -363,7 +363,7 @@ class LogManager:
 
     def flush_dirty(self) -> int:
         """Start an fsync of each log whose flush.ms has passed, unless the last one started here is
-        still under way (a slow disk must not collect them); returns how many were started."""
+        still running (they must not pile up on a slow disk); returns their number."""
         started = 0
         now_ms = self._clock.time_ms()
         for one in self._in_turns():
@@ -377,7 +377,7 @@ class LogManager:
         return started
 
     def checkpoint_recovery_points(self) -> None:
-        """Write the recovery points of every directory; on return they are on disk."""
+        """Write the recovery points of every directory; they are on disk on return."""
         points: dict[Path, dict[TopicPartition, int]] = {path: {} for path in self.directories}
         for topic_partition, one in self.logs.items():
             points[one.directory.parent][topic_partition] = one.recovery_point

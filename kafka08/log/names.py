@@ -7,8 +7,8 @@
         00000000000000000042.log                messages from offset 42 on
         00000000000000000042.index              sparse offset → position map of that file
         00000000000000000042.timeindex          sparse map timestamp → offset (0.10.1)
-        *.deleted                               out of the log, removed later
-        *.cleaned, *.swap                       a compaction that was under way
+        *.deleted                               not in the log any more, removed later
+        *.cleaned, *.swap                       a compaction in progress
     <log.dir>/<topic>-<partition>.<32 hex digits>-delete/
                                                 a deleted partition, removed later (from 0.10.2 on)
 
@@ -45,22 +45,22 @@ _BASE_OFFSET: Final = re.compile(r"[0-9]{1,20}")
 
 
 def log_file(directory: Path, base_offset: int) -> Path:
-    """The file of the segment's messages."""
+    """The path of the segment's messages."""
     return directory / f"{base_offset:020d}{LOG_SUFFIX}"
 
 
 def index_file(directory: Path, base_offset: int) -> Path:
-    """The file of the segment's index."""
+    """The path of the segment's index."""
     return directory / f"{base_offset:020d}{INDEX_SUFFIX}"
 
 
 def time_index_file(directory: Path, base_offset: int) -> Path:
-    """The file of the segment's time index."""
+    """The path of the segment's time index."""
     return directory / f"{base_offset:020d}{TIME_INDEX_SUFFIX}"
 
 
 def segment_files(directory: Path, base_offset: int) -> tuple[Path, ...]:
-    """All files that a segment may have."""
+    """The paths of all files that a segment may have."""
     return (
         log_file(directory, base_offset),
         index_file(directory, base_offset),
@@ -82,7 +82,7 @@ def partition_directory(topic_partition: TopicPartition) -> str:
 
 
 def deleted_directory(topic_partition: TopicPartition, unique: str) -> str:
-    """The name of the partition's directory once it is deleted. Source: Log.logDeleteDirName
+    """The name of the partition's directory after its deletion. Source: Log.logDeleteDirName
     0.10.2.2."""
     return f"{partition_directory(topic_partition)}.{unique}-delete"
 
@@ -93,10 +93,10 @@ def is_deleted_directory(path: Path) -> bool:
 
 
 def parse_partition_directory(path: Path) -> TopicPartition:
-    """The partition that a directory belongs to: its name is split at the last `-`.
+    """The partition of a directory: its name is split at the last `-`.
 
-    Raises CorruptLog for any other directory (`lost+found`, say). 0.8: a broker does not start on
-    a log.dir that holds such a directory; neither do we, but we name it.
+    Raises CorruptLog for any other directory (`lost+found`, say). 0.8: a broker does not start with
+    such a directory in a log.dir; neither does ours, but its error names the directory.
     """
     match = _PARTITION_DIRECTORY.fullmatch(path.name)
     if match is None:

@@ -50,12 +50,12 @@ class OffsetIndex(IndexFile):
 
     @property
     def is_full(self) -> bool:
-        """No room for another entry; always so until `grow`."""
+        """No room for another entry; always True until `grow`."""
         return self.entries >= self.capacity
 
     def takes(self, offset: int, position: int) -> bool:
-        """Whether an entry has the bits for them. No CRC covers an offset: one that a disk has
-        changed may be any number."""
+        """Whether they fit into an entry. No CRC covers an offset: a damaged one may be any
+        number."""
         return 0 < offset - self.base_offset <= INT_MAX and position <= INT_MAX
 
     def append(self, offset: int, position: int) -> None:
@@ -105,8 +105,8 @@ class OffsetIndex(IndexFile):
         return IndexEntry(self.base_offset + (value >> 32), value & LOW_32)
 
     def _entries_view(self) -> MutableSequence[int]:
-        """The mapped entries. A sealed index is mapped by its first lookup, so that a log of many
-        segments holds neither mappings nor descriptors for those that nobody reads."""
+        """The mapped entries. A sealed index is mapped at its first lookup, so that a log of many
+        segments has no mappings or descriptors for unused ones."""
         if self._view is None:
             self._map_file(self.opened(), self.entries)
         assert self._view is not None

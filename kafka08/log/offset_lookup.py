@@ -1,4 +1,4 @@
-"""Which offset a log had at a time: at the grain of segments, and by message timestamps."""
+"""Offsets by time: by segments' modification times, and by message timestamps."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def offsets_before(
     time_ms: int,
     max_offsets: int,
 ) -> list[int]:
-    """Up to `max_offsets` offsets at which a segment (or the log end) starts, descending, from the
-    latest on that was last written at or before `time_ms`.
+    """Up to `max_offsets` base offsets of segments (or the log end), descending, from the latest
+    one that was last written at or before `time_ms`.
 
-    LATEST_OFFSET begins with the log end, EARLIEST_OFFSET with the log start. Empty if everything
-    is younger. The granularity is the segment, its time the file's modification time; UnknownError
-    for a negative number of offsets. Source: kafka.server.KafkaApis.fetchOffsetsBefore 0.8.2.2.
+    LATEST_OFFSET starts with the log end, EARLIEST_OFFSET with the log start. Empty if everything
+    is newer. A segment's time is the modification time of its file. UnknownError for a negative
+    number of offsets. Source: kafka.server.KafkaApis.fetchOffsetsBefore 0.8.2.2.
     """
     if max_offsets < 0:
         raise UnknownError(f"negative number of offsets: {max_offsets}")
@@ -50,8 +50,8 @@ def offset_at_time(segments: Sequence[LogSegment], time_ms: int) -> TimestampOff
     """The first message with a timestamp of `time_ms` or later, and its timestamp; None if there is
     none. CorruptLog if the messages cannot be read.
 
-    0.10.2.2 looks into one segment alone: one that has no timestamps and was written after
-    `time_ms` hides all behind it. Here the search goes on. Source: kafka.log.Log.
+    0.10.2.2 searches one segment alone: one without timestamps that was written after `time_ms`
+    hides all later ones. Here the search continues. Source: kafka.log.Log.
     fetchOffsetsByTimestamp 0.10.2.2.
     """
     for segment in segments:

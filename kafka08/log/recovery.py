@@ -1,7 +1,8 @@
-"""Reading a message file after a crash: how far it is sound, and what its index should say.
+"""Reads a message file after a crash: finds its valid part and the entries of its index.
 
 Works on an open file and plain numbers, in kernel calls of at most one chunk, so it may run in a
-native thread while other logs recover in others. Source: kafka.log.LogSegment.recover 0.8.2.2 and
+native thread while other threads recover other logs. Source: kafka.log.LogSegment.recover 0.8.2.2
+and
 0.10.2.2.
 """
 
@@ -24,15 +25,14 @@ CHUNK_BYTES: Final = 1 << 20
 
 
 class Recovered(NamedTuple):
-    """What was found.
+    """The result of a recovery.
 
-    valid_bytes    end of the last sound entry, as a position in the file
-    last_offset    its offset; -1 if there is no sound entry
-    index_entries  the entries of a fresh index
-    problem        why the bytes behind valid_bytes are no entry; None if there are none
-    time_entries   for each entry of the index, what the time index says then: the largest timestamp
-                   so far
-    largest        the largest timestamp and what has it; NO_TIMESTAMP and -1 if there is none
+    valid_bytes    end position of the last valid entry in the file
+    last_offset    its offset; -1 if there is no valid entry
+    index_entries  the entries of a new index
+    problem        why the bytes after valid_bytes are not an entry; None if there are none
+    time_entries   for each entry of the index, that of the time index: the largest timestamp so far
+    largest        the largest timestamp and its offset; NO_TIMESTAMP and -1 if there is none
     """
 
     valid_bytes: int
@@ -54,9 +54,9 @@ def recover_messages(
 ) -> Recovered:
     """Check the first `size` bytes of a message file from the entry at `start` on.
 
-    An entry ends the sound part if it is cut short, fails its CRC, is above `max_entry_bytes`, or
-    if its offset does not ascend (from `lowest_offset` on): 0.8.2.2 looks at offsets only where it
-    makes an index entry, and empties the whole segment then. Raises OSError.
+    An entry ends the valid part if it is cut short, fails its CRC, exceeds `max_entry_bytes`, or
+    if its offset does not ascend (from `lowest_offset` on): 0.8.2.2 checks offsets only where it
+    adds an index entry, and then empties the whole segment. Raises OSError.
     """
     index: list[IndexEntry] = []
     times: list[TimestampOffset] = []
@@ -95,8 +95,8 @@ def recover_messages(
 
 
 def _first_fall(entries: memoryview, lowest_offset: int) -> int | None:
-    """Position of the first entry whose offset is below `lowest_offset` or not above the one
-    before it; None if all ascend."""
+    """Position of the first entry whose offset is below `lowest_offset` or not above that of the
+    entry before; None if all ascend."""
     with suppress(kernel.UnknownCodec):
         summary = kernel.validate(entries, INT_MAX)
         if not summary.count or (summary.monotonic and summary.first_offset >= lowest_offset):
@@ -112,7 +112,7 @@ def _first_fall(entries: memoryview, lowest_offset: int) -> int | None:
 
 
 def entry_bytes(chunk: memoryview) -> int | None:
-    """Bytes of the entry that starts the chunk; None if not even its header is there."""
+    """The size of the entry at the start of the chunk; None if its header is incomplete."""
     if len(chunk) < ENTRY_HEADER_BYTES:
         return None
     return ENTRY_HEADER_BYTES + int(ENTRY_HEADER.unpack_from(chunk)[1])
@@ -125,10 +125,10 @@ def _extend_index(
     points: list[tuple[int, int, int]],
     fall: int | None,
 ) -> int | None:
-    """Add the index points of a chunk that begins at `start` of the file, those before `fall`.
+    """Add the index entries of a chunk that starts at `start` in the file, up to `fall`.
 
     A wrapper is indexed by its first inner offset. Returns the position in the chunk of the first
-    point that does not ascend or cannot be unpacked; else `fall`.
+    one that does not ascend or cannot be decompressed; else `fall`.
     """
     for at, offset, codec in points:
         if fall is not None and at >= fall:
@@ -145,9 +145,9 @@ def _extend_index(
 
 
 def first_inner_offset(wrapper: memoryview) -> int | None:
-    """Offset of the first message inside the wrapper that starts `wrapper`; None if its start
-    cannot be unpacked. One of magic 0 takes little memory, whatever is in it; the offsets in one of
-    magic 1 count from its last message."""
+    """Offset of the first message inside the wrapper at the start of `wrapper`; None if it cannot
+    be decompressed that far. For magic 0 this needs little memory, whatever the wrapper contains;
+    the offsets in one of magic 1 are relative to its last message."""
     try:
         entry = next(kernel.entries(wrapper))
         if entry.magic:

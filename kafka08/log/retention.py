@@ -1,7 +1,7 @@
-"""Which segments may go. Policies are pure: they see facts about segments and count.
+"""Retention policies: which segments to delete. Pure functions of facts about segments.
 
-A policy names how many of the *oldest* segments to delete; a log has no holes. Kafka's two are
-here and are applied one after the other; any object with `expired` will do.
+A policy returns how many of the *oldest* segments to delete; a log has no gaps between segments.
+Kafka's two policies are here and are applied one after the other; any object with `expired` works.
 Source: kafka.log.LogManager.cleanupExpiredSegments and cleanupSegmentsToMaintainSize 0.8.2.2,
 kafka.log.Log.deleteOldSegments 0.10.2.2.
 """
@@ -16,8 +16,8 @@ from kafka08.log.config import LogConfig
 
 
 class SegmentFacts(NamedTuple):
-    """base offset, bytes of messages, and the time that the age counts from (ms since 1970): that
-    of the last write, or from 0.10.2 on the largest timestamp, if there is one."""
+    """base offset, bytes of messages, and the start of its age (ms since 1970): the last write, or
+    from 0.10.2 on the largest timestamp, if there is one."""
 
     base_offset: int
     size: int
@@ -25,13 +25,13 @@ class SegmentFacts(NamedTuple):
 
 
 class RetentionPolicy(Protocol):
-    """Decides what a log no longer needs."""
+    """Decides which segments a log no longer needs."""
 
     def expired(self, segments: Sequence[SegmentFacts], now_ms: int) -> int:
-        """How many segments, from the oldest on, to delete: 0 to len(segments).
+        """The number of segments to delete, from the oldest on: 0 to len(segments).
 
-        The last of `segments` is the active one. It may be counted too (the log rolls first), but
-        an empty active segment is kept whatever the answer.
+        The last of `segments` is the active one. It may be included (the log rolls first), but an
+        empty active segment is kept in any case.
         """
 
 
@@ -40,7 +40,7 @@ PolicyFor = Callable[[LogConfig], RetentionPolicy]
 
 @dataclass(frozen=True, slots=True)
 class TimeRetention:
-    """Delete while the oldest segment is more than `retention_ms` old.
+    """Delete while the oldest segment is older than `retention_ms`.
 
     0.8: a negative value does not mean "for ever"; every segment is older than -1 ms. From 0.9 on
     it does, see LogConfig.retention_limit_ms.
@@ -59,7 +59,7 @@ class TimeRetention:
 
 @dataclass(frozen=True, slots=True)
 class SizeRetention:
-    """Delete while what is left still has at least `retention_bytes`; negative: never."""
+    """Delete while the rest still has at least `retention_bytes`; negative: never."""
 
     retention_bytes: int
 
@@ -80,7 +80,7 @@ class SizeRetention:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Several policies in order, each over what the ones before it left."""
+    """Several policies in order, each applied to the rest of the ones before."""
 
     policies: tuple[RetentionPolicy, ...]
 
@@ -97,7 +97,7 @@ def kafka_retention(config: LogConfig) -> RetentionPolicy:
 
 
 def deletable(policy: RetentionPolicy, segments: Sequence[SegmentFacts], now_ms: int) -> int:
-    """`policy.expired`, held to its contract: an empty active segment stays."""
+    """`policy.expired`, limited: an empty active segment stays."""
     count = policy.expired(segments, now_ms)
     assert 0 <= count <= len(segments), f"{policy} expired {count} of {len(segments)} segments"
     if count == len(segments) and segments[-1].size == 0:

@@ -41,29 +41,29 @@ from kafka08.runtime.disk import Disk, OpenMode
 from kafka08.runtime.system_disk import SYSTEM_DISK
 
 FIRST_SCAN_BYTES: Final = 8 << 10
-"""First read of a scan: what lies between two index entries of small sets fits."""
+"""The first read of a scan: usually reaches the next index entry."""
 NEXT_SCAN_BYTES: Final = 64 << 10
 
 
 class LogSegment:
-    """The open segment of `directory` that starts at `base_offset`; its files are made if missing.
+    """The open segment of `directory` that starts at `base_offset`; missing files are created.
 
-    size           bytes of messages; bytes that a failed write left behind are not counted
-    created_ms     when this object was made: the age that rolls a segment starts anew with every
-                   start of the broker (0.8)
-    jitter_ms      taken off the age at which this segment is rolled
-    is_full        whether an index has no room for another entry; of the active segment only
-    time_index     None below 0.10.2, and then nothing here goes by timestamps
+    size           bytes of messages, without the remains of a failed write
+    created_ms     when this object was created: the age for rolling starts over with every start of
+                   the broker (0.8)
+    jitter_ms      subtracted from the age at which this segment is rolled
+    is_full        whether an index has no room for another entry; for the active segment only
+    time_index     None below 0.10.2; then timestamps are not used
 
     With a time index:
 
-    first_ms       the timestamp from which the segment's age counts: of its first message, or while
-                   the broker that wrote them runs the largest of the first set; NO_TIMESTAMP if
-                   there is none. Of the active segment only
-    largest        the largest timestamp so far and what has it; as far as the time index knows it,
-                   until the segment is active
+    first_ms       the timestamp at which the segment's age starts: that of its first message, or
+                   while the broker that wrote them runs the largest of the first set; NO_TIMESTAMP
+                   if there is none. For the active segment only
+    largest        the largest timestamp so far and its offset; until the segment is active, as far
+                   as the time index has it
 
-    Only the active segment is appended to; `activate` makes it so. Not thread-safe.
+    Only the active segment accepts appends; `activate` makes it so. Not thread-safe.
     """
 
     __slots__ = ("_bytes_since_index", "_disk", "_index_interval_bytes",
@@ -109,12 +109,12 @@ class LogSegment:
 
     @property
     def last_modified_ms(self) -> int:
-        """When messages were last written or cut."""
+        """When messages were last written or truncated."""
         return modified_ms(self._disk, self.log_path)
 
     @property
     def newest_ms(self) -> int:
-        """The segment's time for retention: its largest timestamp, or if it has none that of the
+        """The segment's time for retention: its largest timestamp, or without one the time of the
         last write."""
         timestamp_ms = self.largest.timestamp_ms
         return timestamp_ms if timestamp_ms >= 0 else self.last_modified_ms
@@ -128,7 +128,7 @@ class LogSegment:
         return self.index.is_full or (time_index is not None and time_index.is_full)
 
     def activate(self, index_bytes: int) -> None:
-        """Get ready for appends: pre-allocate the indexes."""
+        """Prepare for appends: pre-allocate the indexes."""
         for index in self.indexes:
             index.grow(index_bytes)
         self.is_full = self._has_full_index()
@@ -145,10 +145,10 @@ class LogSegment:
     ) -> int:
         """Write a set whose first message has `first_offset`; returns its position.
 
-        max_timestamp_ms, max_timestamp_offset    its largest timestamp and what has it
+        max_timestamp_ms, max_timestamp_offset    its largest timestamp and that message's offset
 
-        The caller has checked everything, and no index is full. A write that fails leaves the
-        segment as it was and raises StorageError.
+        The caller has checked everything, and no index is full. After a failed write the segment is
+        unchanged, and StorageError is raised.
         """
         position = self.size
         size = len(message_set)
@@ -181,7 +181,7 @@ class LogSegment:
         """Position of the first entry (a wrapper counts as its last message) with an offset at or
         above `offset`, at or after `lower_bound`; None if the segment has none.
 
-        The start of the last set appended and every indexed offset are found without reading.
+        The start of the last appended set and every indexed offset are found without reading.
         """
         if offset >= self._tail_offset:
             found_offset, position = self._tail_offset, self._tail_position
@@ -205,8 +205,8 @@ class LogSegment:
         return int.from_bytes(head[TIMESTAMP_POSITION:], "big", signed=True)
 
     def find_timestamp(self, target_ms: int) -> TimestampOffset | None:
-        """The first message with a timestamp of `target_ms` or later, looked for from where the
-        time index says; None if there is none. CorruptLog if the messages cannot be read."""
+        """The first message with a timestamp of `target_ms` or later, starting at the time index's
+        entry; None if there is none. CorruptLog if the messages cannot be read."""
         if self.time_index is None:
             return None
         position = self.index.lookup(self.time_index.lookup(target_ms).offset).position
@@ -215,7 +215,7 @@ class LogSegment:
     def index_problem(self, *, clean_shutdown: bool) -> str | None:
         """Why an index cannot belong to these messages; None if all can.
 
-        clean_shutdown   a time index that has entries has the last one as well
+        clean_shutdown   a time index with entries also has the last one
         """
         problem = self.index.problem(self.size)
         if self.time_index is None or problem is not None:
@@ -226,9 +226,9 @@ class LogSegment:
         return problem
 
     def _missing_times(self, indexed_ms: int) -> str | None:
-        """A file may be lost, and a power failure may take the entry that a roll has added: the
-        first message is looked at, and those after the last index entry. 0.10.2.2 does not look,
-        and finds no message with a later timestamp than the time index has."""
+        """The file may be lost, and a power failure may remove the entry that a roll has added, so
+        this checks the first message and those after the last index entry. 0.10.2.2 does not check,
+        and finds no message with a later timestamp than the last entry's."""
         tail = self.check(INT_MAX, from_last_index_entry=True).largest.timestamp_ms
         largest_ms = max(self.timestamp_at(0), tail)
         if largest_ms <= indexed_ms:
@@ -236,8 +236,8 @@ class LogSegment:
         return f"the time index ends with {indexed_ms}, but a message has timestamp {largest_ms}"
 
     def check(self, max_message_bytes: int, *, from_last_index_entry: bool = False) -> Recovered:
-        """Read the messages (or those from the last index entry on) and say how far they are
-        sound. Changes nothing."""
+        """Read the messages (or those from the last index entry on) and find the valid part.
+        Changes nothing."""
         known = self.index.last if from_last_index_entry else IndexEntry(self.base_offset, 0)
         with storage_errors("recover", self.log_path):
             return recover_messages(
@@ -251,9 +251,9 @@ class LogSegment:
             )
 
     def repair(self, found: Recovered, index_bytes: int) -> int:
-        """Cut the messages to what a full `check` found sound and write its indexes; the segment is
-        sealed afterwards. On return all is on disk: nobody looks at a segment again that is below
-        the recovery point. Returns the bytes cut off."""
+        """Truncate the messages to the valid part of a full `check` and write its indexes; the
+        segment is sealed afterwards. All is on disk on return, since segments below the recovery
+        point are not checked again. Returns the number of bytes removed."""
         for index in self.indexes:
             index.grow(index_bytes)
             index.truncate_to(self.base_offset)
@@ -281,7 +281,7 @@ class LogSegment:
         now_ms: int,
         crash: crashpoints.CrashPoint = crashpoints.never,
     ) -> None:
-        """Drop the entries at or above `offset` (a wrapper that holds it as well), which is at
+        """Drop the entries at or above `offset` (also a wrapper that contains it), which is at
         `position_of` it; the segment is active afterwards."""
         self.activate(index_bytes)
         if position is None:
@@ -289,7 +289,7 @@ class LogSegment:
         for index in self.indexes:
             index.truncate_to(offset)
         if self.index.last.position >= position:
-            # The set that is cut began below `offset`: a wrapper around it, or after a gap.
+            # The truncated set began below `offset`: a wrapper around it, or after a gap.
             self.index.truncate_to(self.index.last.offset)
         crash(crashpoints.TRUNCATE_INDEX_CUT)
         self._cut(position)
@@ -301,7 +301,7 @@ class LogSegment:
             self._find_largest(self.time_index.last)
 
     def _find_largest(self, indexed: TimestampOffset) -> None:
-        """After a cut: the largest timestamp is the last one indexed, or one after it."""
+        """After a truncation: the largest timestamp is the last indexed one, or a later one."""
         start = self.index.lookup(indexed.offset).position
         with storage_errors("read", self.log_path):
             after = recover_messages(
@@ -314,31 +314,31 @@ class LogSegment:
         self.largest = max(indexed, after.largest, key=lambda one: one.timestamp_ms)
 
     def seal(self) -> None:
-        """Trim the indexes: no appends from now on. The time index tells the largest timestamp."""
+        """Trim the indexes: no appends from now on. The time index has the largest timestamp."""
         self._append_time(self.largest)
         for index in self.indexes:
             index.seal()
 
     def _append_time(self, time: TimestampOffset) -> None:
-        """No CRC covers an offset: one that a disk has changed may be any number."""
+        """No CRC covers an offset: a damaged one may be any number."""
         index = self.time_index
         if index is not None and index.takes(time.offset) and time.offset >= index.last.offset:
             index.append(*time)
 
     def close(self) -> None:
-        """Trim the indexes. The message file closes when the last reader lets go."""
+        """Trim the indexes. The message file is closed by its last reader."""
         if self.time_index is not None and self.time_index.capacity:
             self._append_time(self.largest)
         for index in self.indexes:
             index.close()
 
     def forget(self) -> None:
-        """Let go of the indexes as they are: they were deleted."""
+        """Close the indexes as they are: they were deleted."""
         for index in self.indexes:
             index.forget()
 
     def mark_deleted(self, crash: crashpoints.CrashPoint) -> None:
-        """Rename the files to *.deleted. Readers go on undisturbed."""
+        """Rename the files to *.deleted. Readers can continue."""
         deleted = self._with_suffix(self.log_path)
         rename(self._disk, self.log_path, deleted)
         self.log_path = deleted
@@ -350,7 +350,7 @@ class LogSegment:
             index.forget()
 
     def remove_files(self) -> None:
-        """Delete the files; it is no error if they are gone."""
+        """Delete the files; missing ones are no error."""
         for path in (self.log_path, *(index.path for index in self.indexes)):
             remove(self._disk, path)
 
@@ -383,7 +383,8 @@ class LogSegment:
         self._tail_offset, self._tail_position = self.index.last
 
     def _drop_bytes_after(self, position: int) -> None:
-        """After a failed write. If this fails too the bytes stay; the size never counts them."""
+        """After a failed write. If this fails too, the bytes stay, but `size` never includes
+        them."""
         try:
             self.file.truncate(position)
         except OSError:

@@ -1,4 +1,4 @@
-"""What a log hands out: where things are, what was appended, which bytes to send."""
+"""Results of a log: positions, append results, and slices of bytes to send."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from kafka08.runtime.disk import File
 
 
 class LogOffset(NamedTuple):
-    """An offset and where it lies: the base offset of its segment, and the byte in that segment.
+    """An offset and its position: the base offset of its segment, and the byte in that segment.
 
-    Two of them in the same segment tell how many bytes lie between; a delayed fetch counts so.
+    For two of them in the same segment the bytes in between are known; a delayed fetch needs that.
     Source: kafka.server.LogOffsetMetadata 0.8.2.2.
     """
 
@@ -24,13 +24,13 @@ class LogOffset(NamedTuple):
 
 @dataclass(slots=True)
 class AppendInfo:
-    """What an append did. A set without a whole message appends nothing: count 0, size 0.
+    """The result of an append. A set without a whole message appends nothing: count 0, size 0.
 
     first_offset   offset given to the first message; -1 if there was no entry at all
     last_offset    offset of the last one; last_offset + 1 is the new log end
     count          messages appended; for a follower, entries (a wrapper counts as one)
     size           bytes written
-    log_append_time_ms    the timestamp that the broker gave (LogAppendTime); -1 if it gave none
+    log_append_time_ms    the broker's timestamp (LogAppendTime); -1 if there is none
     """
 
     first_offset: int
@@ -43,9 +43,9 @@ class AppendInfo:
 class LogSlice:
     """Bytes [position, position + size) of a segment's file, ready for sendfile.
 
-    They begin with the first entry at or above `offset` and may end inside an entry, as a Fetch
-    answer may. The file stays open as long as the slice lives, even if the segment is deleted
-    meanwhile; after a truncation it may end early. `size` 0 means there is nothing to read.
+    They start with the first entry at or above `offset` and may end inside an entry, as a Fetch
+    response may. The file stays open as long as the slice lives, even if the segment is deleted;
+    after a truncation the bytes may end early. `size` 0 means that there is nothing to read.
     """
 
     __slots__ = ("file", "offset", "position", "segment_base_offset", "size")
@@ -61,11 +61,11 @@ class LogSlice:
 
     @property
     def log_offset(self) -> LogOffset:
-        """Where the slice begins."""
+        """The offset and position of its start."""
         return LogOffset(self.offset, self.segment_base_offset, self.position)
 
     def bytes(self) -> bytes:
-        """The bytes themselves (a copy), for those who look into messages."""
+        """The bytes themselves (a copy), for code that reads messages."""
         with storage_errors("read", "a segment"):
             return self.file.pread(self.size, self.position)
 

@@ -1,8 +1,8 @@
-"""Which message format a log holds, as far as a start must know: whether there is magic 1 in it.
+"""The message format of a stored log: whether it contains magic 1. Needed at a broker's start.
 
-Only brokers from 0.10.1 on write time indexes, so a segment without one is of magic 0. In others
-the first message is looked at, and the time index: an entry is the timestamp of a message. What
-begins with magic 0 and goes on with messages of magic 1 without timestamps is not found.
+Only brokers from 0.10.1 on write time indexes, so a segment without one has magic 0. In others the
+first message and the time index are checked: an entry is the timestamp of a message. A segment that
+starts with magic 0 and continues with magic 1 without timestamps is not found.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from kafka08.runtime.disk import Disk, OpenMode
 
 
 def segment_of_magic_1(directory: Path, disk: Disk) -> Path | None:
-    """The message file of the first segment in a partition's directory that holds magic 1; None if
-    there is none. StorageError."""
+    """The message file of the first segment with magic 1 in a partition's directory; None if there
+    is none. StorageError."""
     files = set(files_in(disk, directory))
     for path in sorted(files):
         if path.suffix != TIME_INDEX_SUFFIX or path.with_suffix(LOG_SUFFIX) not in files:

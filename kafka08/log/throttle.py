@@ -1,4 +1,4 @@
-"""Throttle: holds work to a rate. Source: kafka.utils.Throttler 0.8.2.2."""
+"""Throttle: limits work to a rate. Source: kafka.utils.Throttler 0.8.2.2."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ CHECK_SECONDS: Final = 0.3
 
 
 class Throttle:
-    """At most `bytes_per_second` on average, looked at every CHECK_SECONDS; shared by workers."""
+    """At most `bytes_per_second` on average, checked every CHECK_SECONDS; shared by workers."""
 
     def __init__(self, bytes_per_second: float, clock: Clock) -> None:
         self._bytes_per_second = bytes_per_second
@@ -19,7 +19,7 @@ class Throttle:
         self._observed = 0
 
     def observe(self, size: int) -> None:
-        """Count `size` bytes, and sleep as long as they came too early. May switch."""
+        """Count `size` bytes, and sleep if they exceed the rate. May switch."""
         self._observed += size
         now = self._clock.monotonic()
         elapsed = now - self._since

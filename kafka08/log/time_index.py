@@ -1,7 +1,7 @@
 """The time index of one segment, from 0.10.1 on: the largest timestamp up to an offset.
 
     timestamp         i64   the largest of the segment so far, in ms
-    relative offset   u32   offset of the message (or wrapper) that has it, minus the base offset
+    relative offset   u32   offset of its message (or wrapper), minus the base offset
 
 Entries are big endian, 12 bytes. Timestamps ascend, offsets do not fall: every message with a
 larger timestamp than an entry's comes after the entry's offset. A segment without timestamps has an
@@ -26,7 +26,7 @@ TIME_ENTRY_BYTES: Final = TIME_ENTRY.size
 
 
 class TimestampOffset(NamedTuple):
-    """A timestamp in ms, NO_TIMESTAMP for none, and the absolute offset of what has it."""
+    """A timestamp in ms, NO_TIMESTAMP for none, and the absolute offset of its message."""
 
     timestamp_ms: int
     offset: int
@@ -48,16 +48,16 @@ class TimeIndex(IndexFile):
 
     @property
     def is_full(self) -> bool:
-        """No room but for the entry that closes a segment; always so until `grow`."""
+        """No room except for the entry that closes a segment; always True until `grow`."""
         return self.entries >= self.capacity - 1
 
     def takes(self, offset: int) -> bool:
-        """Whether an entry has the bits for it."""
+        """Whether it fits into an entry."""
         return 0 <= offset - self.base_offset <= INT_MAX
 
     def append(self, timestamp_ms: int, offset: int) -> None:
-        """Add an entry, unless the last one has the timestamp or a later one. `offset` is not below
-        that of the last one; there is room."""
+        """Add an entry, unless the last one has this timestamp or a later one. `offset` is not
+        below that of the last one; there is room."""
         if timestamp_ms <= self.last.timestamp_ms:
             return
         slot = self.entries
@@ -110,9 +110,9 @@ class TimeIndex(IndexFile):
         return self._entry(slot).timestamp_ms
 
     def _mapped(self) -> memoryview:
-        """The entries; those of a sealed index are mapped by the first lookup."""
+        """The entries; those of a sealed index are mapped at the first lookup."""
         return self._map or self._map_file(self.opened(), self.entries)
 
     def _used_entries(self, file: File) -> int:
-        """As of any index. The only entry of a sealed one may be zeros: time 0 at the base."""
+        """As for any index. The only entry of a sealed one may be zeros: time 0 at the base."""
         return 1 if self.entries == 1 else super()._used_entries(file)

@@ -1,4 +1,4 @@
-"""Looking for a time in the message file of a segment.
+"""Searches a segment's message file for a timestamp.
 
 Source: org.apache.kafka.common.record.FileRecords.searchForTimestamp 0.10.2.2.
 """
@@ -25,8 +25,8 @@ def find_timestamp(
     """The first message with a timestamp of `target_ms` or later in the first `size` bytes of a
     message file, from the entry at `position` on; None if there is none.
 
-    Wrappers are unpacked only if their own timestamp says that one is inside. CorruptLog for what
-    is no message, StorageError.
+    Wrappers are decompressed only if their own timestamp shows that one is inside. CorruptLog for
+    invalid messages, StorageError.
     """
     while (found := find_entry(file, path, position, size, target_ms)) is not None:
         position, _ = found
@@ -48,7 +48,7 @@ def find_entry(
     file: File, path: Path, position: int, size: int, target_ms: int
 ) -> tuple[int, int] | None:
     """(position, offset) of the first entry whose own timestamp is `target_ms` or later; None if
-    there is none. Otherwise as `find_timestamp`."""
+    there is none. Raises what `find_timestamp` raises."""
     while position + EMPTY_ENTRY_BYTES <= size:
         chunk = _read(file, path, position, min(CHUNK_BYTES, size - position))
         try:

@@ -110,7 +110,7 @@ def test_left_overs_of_a_compaction_are_named(log: Log) -> None:
     segment(log, 3, "log.swap").touch()
     segment(log, 9, "index").touch()
     segment(log, 8, "log.deleted").touch()
-    assert ["left by a compaction that did not finish", "an index without messages"] == texts(log)
+    assert ["left over from an interrupted compaction", "an index without messages"] == texts(log)
 
 
 def test_half_an_index_entry_is_found(log: Log) -> None:

@@ -143,7 +143,7 @@ def test_what_cannot_be_dumped_is_named(open_log: OpenLog) -> None:
     with pytest.raises(CorruptLog, match=r"largest allowable message size \(50\)"):
         list(LogDump(max_message_bytes=50).lines(segment(log)))
     segment(log, "index").write_bytes(bytes.fromhex("0000000100000fff"))
-    with pytest.raises(CorruptLog, match="leads to byte 4095"):
+    with pytest.raises(CorruptLog, match="points to byte 4095"):
         list(dump_file(segment(log, "index")))
     segment(log).write_bytes(kernel.build_set([(None, b"x")], attributes=5))
     with pytest.raises(CorruptLog, match="5 is an unknown codec"):

@@ -121,7 +121,9 @@ def test_a_set_prepared_for_another_end_is_a_bug(open_log: OpenLog) -> None:
     """append_prepared asserts the LEO that the set was numbered from."""
     log = open_log()
     prepared = message_set.prepare(a_set(b"a"), 5, 1000, 1000)
-    with pytest.raises(AssertionError, match="numbered from 5 does not go to 0"):
+    with pytest.raises(
+        AssertionError, match="numbered from 5 does not start at the log end offset 0"
+    ):
         log.append_prepared(prepared)
 
 
